@@ -1,0 +1,1 @@
+"""Pure quota algorithms: rates, token buckets, entities (a later release)."""
