@@ -1,1 +1,0 @@
-"""Pure quota algorithms: rates, token buckets, entities (a later release)."""
