@@ -1,0 +1,1 @@
+"""The throttle factor: limits, memory of volumes, decision. Pure: data and time in, values out."""
