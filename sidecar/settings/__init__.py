@@ -1,0 +1,6 @@
+"""The settings: from environment, properties and TOML to values that can't be wrong."""
+
+from sidecar.settings.loaded import Loaded, SettingRow
+from sidecar.settings.values import HostPort, KafkaAdmin, Settings
+
+__all__ = ["HostPort", "KafkaAdmin", "Loaded", "SettingRow", "Settings"]

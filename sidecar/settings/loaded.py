@@ -1,0 +1,50 @@
+"""What loading gives besides the settings: where each came from, for the ``settings`` command.
+
+Example: ``SettingRow(name="storage.check.interval", value="PT30S", origin="environment", ...)``.
+"""
+
+from dataclasses import dataclass
+
+from sidecar.settings.values import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting as a person is shown it.
+
+    Attributes:
+        name: the setting's one name: the property's, without the plugin's prefix.
+        environment: the environment variable; "" when there is none.
+        property: the property in a Java properties file; "" when there is none.
+        toml: the dotted key in the TOML file.
+        value: the value in force, a secret as stars, "" when not set.
+        origin: "environment", "properties FILE:LINE", "toml FILE" or "default".
+        default: what holds when nothing is given, and "" for nothing.
+        unit: what the value is counted in, or its form.
+        meaning: what it does, and the reason for the default.
+    """
+
+    name: str
+    environment: str
+    property: str
+    toml: str
+    value: str
+    origin: str
+    default: str
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings and what is to be told of them.
+
+    Attributes:
+        settings: the values in force.
+        rows: every setting there is, in the documented order.
+        notices: one line each: keys that were accepted and have no effect here.
+    """
+
+    settings: Settings
+    rows: tuple[SettingRow, ...]
+    notices: tuple[str, ...]

@@ -1,0 +1,118 @@
+"""The settings as the daemon uses them: checked, typed, in seconds and bytes.
+
+What can't be used can't be represented here: the limit is a union of two types and not two
+optional numbers, and every secret is a ``SecretStr``, whose repr is stars. How these values are
+found in the environment and in files is ``sidecar.settings.loader``'s question.
+
+Example: ``PT1M`` in a file is ``check_interval_s == 60.0`` here.
+"""
+
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, SecretStr
+
+from sidecar.throttle.limits import Limit
+
+SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+LogFormat = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class HostPort(NamedTuple):
+    """An address to connect to or to listen on.
+
+    Attributes:
+        host: a name or an IP address, an IPv6 one without its brackets.
+        port: 1 to 65535, and 0 where the system is to choose one.
+    """
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class KafkaAdmin(BaseModel):
+    """How to reach and prove oneself to the brokers: the Java admin client's words.
+
+    Material for TLS is a file or its text (PEM), never both.
+
+    Attributes:
+        bootstrap_servers: the addresses asked first, one at least.
+        security_protocol: whether connections are encrypted, and whether SASL is spoken.
+        sasl_mechanism: None unless the protocol is a SASL one.
+        sasl_username: for PLAIN and SCRAM.
+        sasl_password: for PLAIN and SCRAM.
+        oauth_token_url: for OAUTHBEARER: where a token is had for the client's credentials.
+        oauth_client_id: for OAUTHBEARER.
+        oauth_client_secret: for OAUTHBEARER.
+        oauth_scope: for OAUTHBEARER; None asks for none.
+        ssl_ca_file: certificates that are trusted; with neither file nor text, the system's.
+        ssl_ca_pem: the same as text.
+        ssl_certificate_file: our own certificate chain, for mTLS; None shows none.
+        ssl_certificate_pem: the same as text.
+        ssl_key_file: the key of our certificate.
+        ssl_key_pem: the same as text.
+        ssl_key_password: what the key is encrypted with, if it is.
+        ssl_verify_hostname: whether a broker's certificate must be for the name that was dialled.
+        client_id: what brokers log and count us as.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    bootstrap_servers: tuple[HostPort, ...]
+    security_protocol: SecurityProtocol = "PLAINTEXT"
+    sasl_mechanism: SaslMechanism | None = None
+    sasl_username: str | None = None
+    sasl_password: SecretStr | None = None
+    oauth_token_url: str | None = None
+    oauth_client_id: str | None = None
+    oauth_client_secret: SecretStr | None = None
+    oauth_scope: str | None = None
+    ssl_ca_file: Path | None = None
+    ssl_ca_pem: str | None = None
+    ssl_certificate_file: Path | None = None
+    ssl_certificate_pem: str | None = None
+    ssl_key_file: Path | None = None
+    ssl_key_pem: SecretStr | None = None
+    ssl_key_password: SecretStr | None = None
+    ssl_verify_hostname: bool = True
+    client_id: str = "throttle-sidecar"
+
+
+class Settings(BaseModel):
+    """All of the daemon's settings.
+
+    Attributes:
+        check_interval_s: seconds between polls at most; 0.0 is disabled.
+        check_interval_minimum_s: seconds between polls at least, > 0 and <= the interval; 0.0
+            when disabled.
+        kafka_admin: None only when disabled and no brokers are given.
+        fallback: the factor when no valid one is left, 0.0 to 1.0.
+        validity_s: seconds for which a computed factor may be used, > 0.
+        limit: what volumes are held against; None only when disabled and none is given.
+        http_listen: where the HTTP API listens; port 0 takes a free one.
+        metrics_listen: where metrics and health are served besides; None is the HTTP API alone.
+        state_file: what a restart remembers; None is nothing.
+        token_file: the file that holds the bearer token for changes; None refuses changes.
+        log_format: for people or for machines.
+        log_level: the least level that is written.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    check_interval_s: float
+    check_interval_minimum_s: float
+    kafka_admin: KafkaAdmin | None
+    fallback: float
+    validity_s: float
+    limit: Limit | None
+    http_listen: HostPort
+    metrics_listen: HostPort | None
+    state_file: Path | None
+    token_file: Path | None
+    log_format: LogFormat
+    log_level: LogLevel
