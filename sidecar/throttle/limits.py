@@ -26,8 +26,8 @@ class MinAvailableBytes:
         """Whether the volume is at or below the limit."""
         return volume.available_bytes <= self.available_bytes
 
-    def threshold_bytes(self, volume: Volume) -> float:
-        """The available bytes at which this volume starts to violate."""
+    def threshold_bytes(self, total_bytes: int) -> float:  # noqa: ARG002 - the same for every size
+        """The available bytes at which a volume of this size starts to violate."""
         return self.available_bytes
 
 
@@ -45,9 +45,9 @@ class MinAvailableRatio:
         """Whether the volume is at or below the limit."""
         return volume.available_ratio <= self.available_ratio
 
-    def threshold_bytes(self, volume: Volume) -> float:
-        """The available bytes at which this volume starts to violate."""
-        return self.available_ratio * volume.total_bytes
+    def threshold_bytes(self, total_bytes: int) -> float:
+        """The available bytes at which a volume of this size starts to violate."""
+        return self.available_ratio * total_bytes
 
 
 Limit = MinAvailableBytes | MinAvailableRatio

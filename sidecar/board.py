@@ -1,0 +1,233 @@
+"""The board: the one published snapshot, and waiting for its next change.
+
+All news comes in through ``Board.update`` (an observation, a failed poll, an operator's word, or
+nothing but time): it is folded into the memory, decided upon and published in one synchronous step
+of the loop, so that no reader sees half of a change. Everyone else reads the snapshot.
+
+The generation grows by one when factor, source, override or the set of violating volumes changes;
+not when free bytes or the validity move. With the start id it makes the ETag, so that a restart
+never repeats one.
+
+Example: generation 4 says 1.0; 40 polls later free bytes have moved and it is still generation 4;
+a volume reaches the limit: generation 5 says 0.0, and whoever waited for a change of 4 is woken.
+"""
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from sidecar.throttle.decision import Decision, FactorSource, Source
+from sidecar.throttle.memory import Memory
+from sidecar.throttle.validity import is_valid
+from sidecar.volumes import FailureKind
+
+CHANGES_KEPT: Final = 1000
+"""A volume that flaps at the default minimum of 1 s fills this in a quarter of an hour; one that
+changes twice a day, in more than a year."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is published.
+
+    Attributes:
+        decision: the factor in force and why.
+        generation: 1 at the start, one more at each change.
+        since: when factor and source became what they are, steady seconds.
+        memory: what the decision was made from.
+    """
+
+    decision: Decision
+    generation: int
+    since: float
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A decision when it began a generation.
+
+    Attributes:
+        changed_at: when, steady seconds.
+        generation: the generation that began.
+        decision: what was decided then.
+    """
+
+    changed_at: float
+    generation: int
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """A decision that was in force before a restart.
+
+    Attributes:
+        factor: the factor then.
+        source: its source then.
+        since: when they began, steady seconds.
+    """
+
+    factor: float
+    source: Source
+    since: float
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is counted from the start on; each is a Prometheus counter or timestamp.
+
+    Attributes:
+        fallback_applied: transitions to the fallback (starting with it is none).
+        limit_violated: violating volumes, each once per observation that saw it violate.
+        failures: polls and calls to one broker that failed, by kind.
+        polled_at: when the last poll ended, however it did, steady seconds.
+        succeeded_at: when the last whole poll succeeded, steady seconds.
+    """
+
+    fallback_applied: int = 0
+    limit_violated: int = 0
+    failures: dict[FailureKind, int] = field(default_factory=lambda: dict.fromkeys(FailureKind, 0))
+    polled_at: float | None = None
+    succeeded_at: float | None = None
+
+
+Listener = Callable[[Snapshot | None, Snapshot], None]
+"""Called after each publication with the snapshot before (None for the first) and the new one."""
+
+
+class Board:
+    """Holds the memory and the published snapshot.
+
+    Attributes:
+        start_id: differs at every start.
+        tally: what is counted.
+        changes: the newest ``CHANGES_KEPT`` changes, oldest first.
+    """
+
+    def __init__(
+        self,
+        factors: FactorSource,
+        clock: Callable[[], float],
+        *,
+        memory: Memory | None = None,
+        began: Began | None = None,
+        listeners: tuple[Listener, ...] = (),
+    ) -> None:
+        self.start_id = secrets.token_hex(4)
+        self.tally = Tally()
+        self.changes: deque[Change] = deque(maxlen=CHANGES_KEPT)
+        self._factors = factors
+        self._clock = clock
+        self._listeners = listeners
+        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._closed = False
+        now = clock()
+        memory = memory or Memory()
+        decision = factors.decide(memory, now)
+        same = began is not None and (began.factor, began.source) == _effect(decision)
+        since = began.since if began is not None and same else now
+        self._snapshot = Snapshot(decision, 1, since, memory)
+        self._began(None, now)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is published now."""
+        return self._snapshot
+
+    @property
+    def etag(self) -> str:
+        """The start id and the generation, without quotes."""
+        return f"{self.start_id}-{self._snapshot.generation}"
+
+    def now(self) -> float:
+        """The board's clock: steady seconds."""
+        return self._clock()
+
+    def update(self, fold: Callable[[Memory], Memory]) -> Snapshot:
+        """Folds news into the memory, decides and publishes.
+
+        Args:
+            fold: memory before -> memory after.
+
+        Returns:
+            The new snapshot.
+        """
+        now = self._clock()
+        before = self._snapshot
+        memory = fold(before.memory)
+        decision = self._factors.decide(memory, now)
+        changed = _identity(decision) != _identity(before.decision)
+        since = before.since if _effect(decision) == _effect(before.decision) else now
+        self._snapshot = Snapshot(decision, before.generation + changed, since, memory)
+        self._news.set()
+        self._news = asyncio.Event()
+        if changed:
+            self._began(before, now)
+        for listener in self._listeners:
+            listener(before, self._snapshot)
+        return self._snapshot
+
+    async def wait_for_change(self, generation: int, timeout_s: float) -> Snapshot:
+        """Waits until the generation differs, the time is over, or the board is closed.
+
+        Args:
+            generation: what the reader has.
+            timeout_s: how long to wait at most, seconds.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._snapshot.generation == generation and not self._closed:
+                    await self._changed.wait()
+        except TimeoutError:
+            pass
+        return self._snapshot
+
+    async def keep_time(self) -> None:
+        """Publishes what time alone changes, when it changes it; runs until cancelled."""
+        while True:
+            news = self._news
+            until = self._snapshot.decision.valid_until
+            if until is not None and not is_valid(until, 0.0, self._clock()):
+                self.update(_unchanged)
+                continue
+            try:
+                # A hair past the boundary: at the boundary itself the decision is still valid.
+                timeout = None if until is None else max(0.0, until - self._clock()) + 0.001
+                async with asyncio.timeout(timeout):
+                    await news.wait()
+            except TimeoutError:
+                self.update(_unchanged)
+
+    def close(self) -> None:
+        """Wakes everyone who waits, for good."""
+        self._closed = True
+        self._changed.set()
+
+    def _began(self, before: Snapshot | None, now: float) -> None:
+        snapshot = self._snapshot
+        self.changes.append(Change(now, snapshot.generation, snapshot.decision))
+        if before is not None and before.decision.source is not Source.FALLBACK:
+            self.tally.fallback_applied += snapshot.decision.source is Source.FALLBACK
+        if not self._closed:
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+
+def _unchanged(memory: Memory) -> Memory:
+    return memory
+
+
+def _effect(decision: Decision) -> tuple[float, Source]:
+    return decision.factor, decision.source
+
+
+def _identity(decision: Decision) -> tuple[object, ...]:
+    violating = frozenset(
+        (state.volume.broker_id, state.volume.log_dir) for state in decision.violations
+    )
+    return decision.factor, decision.source, decision.override, violating

@@ -1,0 +1,171 @@
+"""The decision: which factor holds now, why, and until when without news (proposal 047).
+
+Order of authority: disabled, override while it lasts, the newest valid computed factor, fallback.
+A failed poll keeps the computed factor while now <= computed_at + validity; after that the fallback
+holds.
+
+Example (the proposal's own): validity 2 min, fallback 0.0. Minute 0 computes 1.0. Minutes 1 and 2
+fail: 1.0, since 2 <= 0 + 2. Minute 3 fails: 0.0. Minute 4 computes 1.0.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
+
+from sidecar.throttle import reason
+from sidecar.throttle.limits import Limit
+from sidecar.throttle.memory import Computed, Memory, Override, VolumeState, fold_in
+from sidecar.throttle.validity import is_valid
+from sidecar.volumes import Failure, FailureKind, Observation, Reading
+
+
+class Source(StrEnum):
+    """Where the factor in force comes from."""
+
+    OBSERVATION = "observation"
+    FALLBACK = "fallback"
+    OVERRIDE = "override"
+    DISABLED = "disabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The factor in force and why.
+
+    Attributes:
+        factor: 0.0 to 1.0; produce quotas are multiplied by it.
+        source: where it comes from.
+        reason: one sentence for a person, with the numbers.
+        violations: the volumes at or below the limit by the newest valid computed factor, which an
+            override does not hide.
+        computed_at: when the newest valid factor was computed, steady seconds; None when none is.
+        valid_until: the last moment at which this decision holds without news, steady seconds;
+            None when it holds until there is news.
+        override: the operator's factor, when it is in force.
+    """
+
+    factor: float
+    source: Source
+    reason: str
+    violations: tuple[VolumeState, ...] = ()
+    computed_at: float | None = None
+    valid_until: float | None = None
+    override: Override | None = None
+
+
+class FactorSource(Protocol):
+    """Where throttle factors come from (proposal 047, "Throttle Factor Source")."""
+
+    def decide(self, memory: Memory, now: float) -> Decision:
+        """The decision at ``now``, steady seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Disabled:
+    """The factor source of a sidecar with check interval PT0S: 1.0, whatever else is set."""
+
+    def decide(self, memory: Memory, now: float) -> Decision:  # noqa: ARG002 - the protocol's
+        """Always factor 1.0."""
+        return Decision(1.0, Source.DISABLED, reason.DISABLED)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeLimit:
+    """The factor source of proposal 047: one limit for every volume of the cluster.
+
+    Attributes:
+        limit: what every volume is held against.
+        validity_s: how long a computed factor holds when newer polls fail, seconds, > 0.
+        fallback: the factor once no valid one is left, 0.0 to 1.0.
+    """
+
+    limit: Limit
+    validity_s: float
+    fallback: float
+
+    def decide(self, memory: Memory, now: float) -> Decision:
+        """The decision by the order of authority."""
+        computed = memory.computed
+        if computed is not None and not is_valid(computed.computed_at, self.validity_s, now):
+            computed = None
+        violations = computed.violations if computed else ()
+        computed_at = computed.computed_at if computed else None
+        override = memory.override
+        if override is not None and is_valid(override.ends_at, 0.0, now):
+            return Decision(
+                override.factor,
+                Source.OVERRIDE,
+                reason.overridden(override, violations),
+                violations,
+                computed_at,
+                override.ends_at,
+                override,
+            )
+        if computed is not None:
+            return Decision(
+                computed.factor,
+                Source.OBSERVATION,
+                reason.observed(memory, violations, self.limit),
+                violations,
+                computed_at,
+                computed.computed_at + self.validity_s,
+            )
+        return Decision(self.fallback, Source.FALLBACK, reason.fell_back(memory, now))
+
+    def fold(self, memory: Memory, observation: Observation) -> Memory:
+        """Memory after an observation, with the factor computed from all that is known then.
+
+        A whole observation renews the validity. A partial one renews it only when it sees a
+        violation itself: what the brokers that were not asked said is as old as the last whole one.
+        A whole observation that does not suffice (no violation, and a member neither seen nor
+        remembered) counts as a failed poll.
+        """
+        now = observation.observed_at
+        memory = fold_in(memory, observation, self.limit, self.validity_s)
+        whole = observation.membership is not None
+        violations, missing = self._survey(memory, now)
+        if violations:
+            seen = any(
+                isinstance(observation.answers.get(state.volume.broker_id), Reading)
+                for state in violations
+            )
+            at = now if whole or seen else memory.membership_at
+        elif missing is None:
+            at = memory.membership_at
+        else:
+            return self.fail(memory, missing) if whole else memory
+        if at is None:
+            return memory
+        memory = replace(
+            memory, computed=Computed(0.0 if violations else 1.0, at, tuple(violations))
+        )
+        return replace(memory, failed_polls=0, failure=None) if whole else memory
+
+    @staticmethod
+    def fail(memory: Memory, failure: Failure) -> Memory:
+        """Memory after a poll that saw nothing."""
+        return replace(memory, failed_polls=memory.failed_polls + 1, failure=failure)
+
+    def _survey(self, memory: Memory, now: float) -> tuple[list[VolumeState], Failure | None]:
+        """The violating volumes that count now, and why sight of the cluster is not complete."""
+        membership, membership_at = memory.membership, memory.membership_at
+        if membership is None or membership_at is None:
+            return [], Failure(FailureKind.INCOMPLETE, "the brokers of the cluster are not known")
+        violations: list[VolumeState] = []
+        unseen = set(membership.active)
+        for broker_id in sorted(memory.brokers):
+            state = memory.brokers[broker_id]
+            if broker_id in unseen:
+                if state.read_at is not None and is_valid(state.read_at, self.validity_s, now):
+                    unseen.discard(broker_id)
+                elif not state.held:
+                    continue
+            violations += state.violating
+        if not membership.active:
+            return violations, Failure(FailureKind.INCOMPLETE, "the cluster has no active broker")
+        if unseen:
+            return violations, Failure(FailureKind.INCOMPLETE, reason.unseen(memory, unseen))
+        if not is_valid(membership_at, self.validity_s, now):
+            return violations, Failure(FailureKind.INCOMPLETE, "the list of brokers is too old")
+        return violations, None

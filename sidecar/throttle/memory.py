@@ -1,0 +1,235 @@
+"""What the sidecar remembers of the cluster, as a value that observations are folded into.
+
+Rules (design: partial sight):
+
+- A member is an active broker. One that did not answer counts with its last volumes while
+  now <= read_at + validity.
+- A fenced broker, or one that has left a cluster that can't list its fenced brokers, keeps only the
+  volumes that violated when last read: fenced without end, departed for the validity. So restarting
+  the full broker does not release the throttle, and a dead healthy one blocks nothing.
+- An offline log dir keeps its last state while its broker answers; a log dir that its broker no
+  longer reports is gone.
+- What is remembered is of one cluster: another cluster id forgets all but the override.
+
+Example: broker 1 was read at 0 s with a full volume and is fenced at 10 s: at 1,000 s it still
+violates. Broker 2 was read healthy and is fenced: it is simply not there.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from sidecar.throttle.fill import Fill, first_fill, next_fill, seconds_to
+from sidecar.throttle.limits import Limit
+from sidecar.throttle.validity import is_valid
+from sidecar.volumes import Failure, Membership, Observation, OfflineLogDir, Reading, Volume
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeState:
+    """A volume as last read, and what follows from it.
+
+    Attributes:
+        volume: the sizes as last read.
+        read_at: when that was, steady seconds.
+        violates: whether it violated the limit then.
+        online: False while its broker reports the log dir without sizes.
+        fill: how it fills.
+        seconds_to_limit: from ``read_at`` at the published rate; 0.0 while it violates, None when
+            it does not fill or no rate is known.
+        soonest_to_limit_s: likewise at the fastest rate just seen; what the schedule goes by.
+    """
+
+    volume: Volume
+    read_at: float
+    violates: bool
+    online: bool
+    fill: Fill
+    seconds_to_limit: float | None
+    soonest_to_limit_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """A broker as last seen.
+
+    Attributes:
+        read_at: when it last answered, steady seconds; None when it never did.
+        volumes: its volumes whose sizes were ever known.
+        offline: its log dirs without sizes in its last answer.
+        failure: why it did not answer when last asked; None when it did.
+        failed_since: when that failure began, steady seconds.
+        held: the broker was fenced since it last answered: its violating volumes count until it
+            answers, is unregistered or is forgotten, however long that takes.
+    """
+
+    read_at: float | None = None
+    volumes: tuple[VolumeState, ...] = ()
+    offline: tuple[OfflineLogDir, ...] = ()
+    failure: Failure | None = None
+    failed_since: float | None = None
+    held: bool = False
+
+    @property
+    def violating(self) -> tuple[VolumeState, ...]:
+        """The volumes that violated the limit when last read."""
+        return tuple(state for state in self.volumes if state.violates)
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The newest factor that was computed from what was seen.
+
+    Attributes:
+        factor: 0.0 when a volume violated the limit, else 1.0.
+        computed_at: when, steady seconds: the validity runs from here.
+        violations: the violating volumes, by broker and log dir.
+    """
+
+    factor: float
+    computed_at: float
+    violations: tuple[VolumeState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A factor that an operator set by hand.
+
+    Attributes:
+        factor: 0.0 to 1.0.
+        reason: the operator's words.
+        set_at: when, steady seconds.
+        ends_at: the last moment at which it holds, steady seconds.
+    """
+
+    factor: float
+    reason: str
+    set_at: float
+    ends_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """All that decisions are made from.
+
+    Attributes:
+        membership: who is in the cluster, by the last whole observation.
+        membership_at: when that was, steady seconds.
+        brokers: node id -> what is remembered of it.
+        computed: the newest computed factor; None before the first.
+        override: the operator's factor, which may have ended.
+        failed_polls: how many polls in a row have failed.
+        failure: why the last one failed; None when it did not.
+    """
+
+    membership: Membership | None = None
+    membership_at: float | None = None
+    brokers: Mapping[int, BrokerState] = field(default_factory=dict)
+    computed: Computed | None = None
+    override: Override | None = None
+    failed_polls: int = 0
+    failure: Failure | None = None
+
+    def volumes(self) -> Iterator[VolumeState]:
+        """Every remembered volume, by broker."""
+        for broker_id in sorted(self.brokers):
+            yield from self.brokers[broker_id].volumes
+
+
+def fold_in(memory: Memory, observation: Observation, limit: Limit, validity_s: float) -> Memory:
+    """What is remembered after an observation, before anything is computed from it.
+
+    Answers of brokers that are not active members are passed over, and so are readings older than
+    the one remembered.
+    """
+    now = observation.observed_at
+    if observation.membership is not None:
+        memory = _with_membership(memory, observation.membership, now, validity_s)
+    if memory.membership is None:
+        return memory
+    brokers = dict(memory.brokers)
+    for broker_id, answer in observation.answers.items():
+        if broker_id not in memory.membership.active:
+            continue
+        state = brokers.get(broker_id, BrokerState())
+        if isinstance(answer, Failure):
+            brokers[broker_id] = _failed(state, answer, now)
+        elif state.read_at is None or answer.read_at >= state.read_at:
+            brokers[broker_id] = _read(state, answer, limit)
+    return replace(memory, brokers=brokers)
+
+
+def forget_broker(memory: Memory, broker_id: int) -> Memory:
+    """Memory without a broker's last reading (an operator's word that it will not come back)."""
+    brokers = {key: state for key, state in memory.brokers.items() if key != broker_id}
+    return replace(memory, brokers=brokers)
+
+
+def _with_membership(
+    memory: Memory, membership: Membership, now: float, validity_s: float
+) -> Memory:
+    before = memory.membership
+    if before is not None and _differ(before.cluster_id, membership.cluster_id):
+        memory = Memory(override=memory.override)
+    brokers: dict[int, BrokerState] = {}
+    for broker_id, state in memory.brokers.items():
+        if broker_id in membership.active:
+            brokers[broker_id] = state
+        elif state.violating and _holds(state, broker_id, membership, now, validity_s):
+            held = membership.fenced is not None
+            brokers[broker_id] = BrokerState(state.read_at, state.violating, held=held)
+    return replace(memory, membership=membership, membership_at=now, brokers=brokers)
+
+
+def _differ(one: str | None, other: str | None) -> bool:
+    return one is not None and other is not None and one != other
+
+
+def _holds(
+    state: BrokerState, broker_id: int, membership: Membership, now: float, validity_s: float
+) -> bool:
+    if membership.fenced is not None:
+        return broker_id in membership.fenced
+    return state.read_at is not None and is_valid(state.read_at, validity_s, now)
+
+
+def _failed(state: BrokerState, failure: Failure, now: float) -> BrokerState:
+    same = state.failure is not None and state.failure.kind == failure.kind
+    return replace(state, failure=failure, failed_since=state.failed_since if same else now)
+
+
+def _read(state: BrokerState, reading: Reading, limit: Limit) -> BrokerState:
+    before = {known.volume.log_dir: known for known in state.volumes}
+    volumes = [
+        _volume_state(volume, reading.read_at, before.get(volume.log_dir), limit)
+        for volume in reading.volumes
+    ]
+    volumes += [
+        replace(before[dark.log_dir], online=False)
+        for dark in reading.offline
+        if dark.log_dir in before
+    ]
+    volumes.sort(key=lambda known: known.volume.log_dir)
+    return BrokerState(reading.read_at, tuple(volumes), reading.offline)
+
+
+def _volume_state(
+    volume: Volume, read_at: float, before: VolumeState | None, limit: Limit
+) -> VolumeState:
+    fill = (
+        next_fill(before.fill, read_at, volume.used_bytes)
+        if before is not None
+        else first_fill(read_at, volume.used_bytes)
+    )
+    violates = limit.violated_by(volume)
+    headroom = (
+        0.0 if violates else volume.available_bytes - limit.threshold_bytes(volume.total_bytes)
+    )
+    return VolumeState(
+        volume=volume,
+        read_at=read_at,
+        violates=violates,
+        online=True,
+        fill=fill,
+        seconds_to_limit=seconds_to(headroom, fill.bytes_per_second),
+        soonest_to_limit_s=seconds_to(headroom, fill.fastest_bytes_per_second),
+    )

@@ -1,0 +1,97 @@
+"""The sentence that says why: for a log line, the API and the status page.
+
+Example: "broker 2 /data/d1 has 38.2 MB of 64.0 MB available (59.7 %), at or below the limit of
+40.0 MB".
+"""
+
+from collections.abc import Collection, Sequence
+
+from sidecar.throttle.limits import Limit, MinAvailableBytes
+from sidecar.throttle.memory import Memory, Override, VolumeState
+
+DISABLED = "disabled: the check interval is PT0S, so nothing is polled and nobody is throttled"
+
+_NAMED = 3
+"""So many brokers or volumes are named in a sentence; the rest is counted."""
+
+
+def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) -> str:
+    """Why a computed factor is what it is."""
+    if not violations:
+        volumes = sum(len(broker.volumes) for broker in memory.brokers.values())
+        brokers = len(memory.membership.active) if memory.membership else 0
+        return (
+            f"all {_count(volumes, 'volume')} of {_count(brokers, 'broker')} are within the limit "
+            f"of {describe(limit)}"
+        )
+    worst = min(violations, key=lambda state: state.volume.available_ratio)
+    volume = worst.volume
+    held = _why_held(memory, worst)
+    more = f"; {len(violations)} volumes violate it" if len(violations) > 1 else ""
+    return (
+        f"broker {volume.broker_id} {volume.log_dir} has {size(volume.available_bytes)} of "
+        f"{size(volume.total_bytes)} available ({volume.available_ratio:.1%}), at or below the "
+        f"limit of {describe(limit)}{held}{more}"
+    )
+
+
+def overridden(override: Override, violations: Sequence[VolumeState]) -> str:
+    """Why an override is in force, and what it hides."""
+    count = _count(len(violations), "volume")
+    hides = f" (while {count} at or below the limit)" if violations else ""
+    return f"set by hand: {override.reason}{hides}"
+
+
+def fell_back(memory: Memory, now: float) -> str:
+    """Why there is no valid computed factor."""
+    why = f": {memory.failure.message}" if memory.failure else ""
+    if memory.computed is None:
+        return f"no observation yet{why}"
+    age = now - memory.computed.computed_at
+    return f"the last valid observation is {age:.0f} s old{why}"
+
+
+def unseen(memory: Memory, broker_ids: Collection[int]) -> str:
+    """Which members were neither seen nor remembered, and why."""
+    told = []
+    for broker_id in sorted(broker_ids)[:_NAMED]:
+        state = memory.brokers.get(broker_id)
+        failure = state.failure if state else None
+        told.append(f"broker {broker_id} ({failure.message if failure else 'not asked'})")
+    more = len(broker_ids) - len(told)
+    rest = f" and {more} more" if more else ""
+    return f"neither seen nor remembered: {', '.join(told)}{rest}"
+
+
+def describe(limit: Limit) -> str:
+    """The limit in words."""
+    if isinstance(limit, MinAvailableBytes):
+        return f"{size(limit.available_bytes)} available"
+    return f"{limit.available_ratio:.1%} available"
+
+
+def size(count: float) -> str:
+    """Bytes in decimal units, as disks are sold: 38.2 MB."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(count) < 999.95 or unit == "TB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    raise AssertionError("unreachable: TB ends the loop")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _why_held(memory: Memory, state: VolumeState) -> str:
+    broker_id = state.volume.broker_id
+    membership = memory.membership
+    if membership is not None and broker_id not in membership.active:
+        fenced = membership.fenced is not None
+        return " when last read, and the broker is " + ("fenced" if fenced else "gone")
+    if not state.online:
+        return " when last read, and the log dir is offline"
+    broker = memory.brokers.get(broker_id)
+    if broker is not None and broker.failure is not None:
+        return " when last read, and the broker does not answer"
+    return ""
