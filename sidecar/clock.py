@@ -1,8 +1,8 @@
 """The daemon's one clock: steady seconds that read like epoch seconds.
 
 Validity must not move when somebody sets the machine's clock, so inside the daemon time is the boot
-clock, anchored once to the epoch. What a person or Prometheus reads is turned back into wall time at
-the edge, with the machine's clock as it is then.
+clock, anchored once to the epoch. What a person or Prometheus reads is turned back into wall time
+at the edge, with the machine's clock as it is then.
 
 Example: started at 1,000 by the wall; 60 s later NTP steps the wall by +300. ``now()`` is 1,060,
 and ``wall(1060)`` is 1,360.

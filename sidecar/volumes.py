@@ -95,6 +95,8 @@ class FailureKind(StrEnum):
     """The broker answered with another error."""
     INCOMPLETE = "incomplete"
     """No violation was seen, and a member was neither seen nor remembered."""
+    UNEXPECTED = "unexpected"
+    """A bug of the sidecar, which goes on all the same; its log has the traceback."""
 
 
 @dataclass(frozen=True, slots=True)

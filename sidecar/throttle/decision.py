@@ -14,7 +14,7 @@ from typing import Protocol
 
 from sidecar.throttle import reason
 from sidecar.throttle.limits import Limit
-from sidecar.throttle.memory import Computed, Memory, Override, VolumeState, fold_in
+from sidecar.throttle.memory import Computed, Memory, Override, VolumeState, fold_in, forget_broker
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 
@@ -141,6 +141,22 @@ class VolumeLimit:
             memory, computed=Computed(0.0 if violations else 1.0, at, tuple(violations))
         )
         return replace(memory, failed_polls=0, failure=None) if whole else memory
+
+    def forget(self, memory: Memory, broker_id: int, now: float) -> Memory:
+        """Memory after an operator said that a broker's last reading no longer counts.
+
+        The factor is computed anew at once, without renewing its validity. Where the rest does not
+        suffice to compute one, there is none, and the fallback holds.
+        """
+        memory = forget_broker(memory, broker_id)
+        if memory.computed is None:
+            return memory
+        violations, missing = self._survey(memory, now)
+        if not violations and missing is not None:
+            return replace(memory, computed=None)
+        factor = 0.0 if violations else 1.0
+        at = memory.computed.computed_at
+        return replace(memory, computed=Computed(factor, at, tuple(violations)))
 
     @staticmethod
     def fail(memory: Memory, failure: Failure) -> Memory:

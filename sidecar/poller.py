@@ -1,0 +1,98 @@
+"""The poller: observe, fold, publish, wait; for ever.
+
+One poll at a time, each under one deadline. No failed poll ends it, not even one that fails by a
+bug of ours: a sidecar that stopped looking would hold its last factor and then fall back, which is
+what it is there to prevent.
+
+Example: interval 60 s, minimum 1 s: polls at 0 s and 1 s give the first fill rates; nothing fills,
+so the next poll comes at 61 s.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from sidecar.board import Board, Snapshot, Tally
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.schedule import Timing, next_poll
+from sidecar.volumes import Failure, FailureKind, Observation, Reading, VolumeSource
+
+_log = logging.getLogger(__name__)
+
+_GRACE_S: Final = 1.0
+"""What a source may take beyond its own deadline, to close what did not answer."""
+
+
+@dataclass(slots=True)
+class Poller:
+    """Polls a source and publishes what follows on a board.
+
+    Attributes:
+        source: where observations come from.
+        board: where decisions are published.
+        factors: what an observation is folded and judged by.
+        timing: how often to look.
+        polled: told the duration of each poll, seconds.
+    """
+
+    source: VolumeSource
+    board: Board
+    factors: VolumeLimit
+    timing: Timing
+    polled: Callable[[float], None]
+
+    async def run(self) -> None:
+        """Polls until cancelled."""
+        brokers: frozenset[int] | None = None
+        whole_started = self.board.now()
+        while True:
+            started = self.board.now()
+            if brokers is None:
+                whole_started = started
+            snapshot = await self.poll(brokers)
+            now = self.board.now()
+            self.polled(now - started)
+            plan = next_poll(snapshot.memory, self.timing, now, now - whole_started)
+            brokers = plan.brokers
+            await asyncio.sleep(plan.delay_s)
+
+    async def poll(self, brokers: frozenset[int] | None = None) -> Snapshot:
+        """Looks once, at the whole cluster or at some brokers, and publishes what follows."""
+        result = await self._observe(brokers)
+        tally = self.board.tally
+        tally.polled_at = self.board.now()
+        if isinstance(result, Failure):
+            tally.failures[result.kind] += 1
+            if brokers is not None:
+                return self.board.snapshot
+            return self.board.update(lambda memory: self.factors.fail(memory, result))
+        snapshot = self.board.update(lambda memory: self.factors.fold(memory, result))
+        _count(tally, result, self.factors)
+        if brokers is None:
+            failure = snapshot.memory.failure
+            if failure is None:
+                tally.succeeded_at = result.observed_at
+            else:
+                tally.failures[failure.kind] += 1
+        return snapshot
+
+    async def _observe(self, brokers: frozenset[int] | None) -> Observation | Failure:
+        deadline_s = self.timing.deadline_s
+        try:
+            async with asyncio.timeout(deadline_s + _GRACE_S):
+                return await self.source.observe(brokers, deadline_s)
+        except TimeoutError:
+            return Failure(FailureKind.TIMEOUT, f"the poll did not end within {deadline_s:g} s")
+        except Exception:  # noqa: BLE001 - the one place where a bug becomes a failed poll
+            _log.exception("a poll failed in a way that it should not; please report this")
+            return Failure(FailureKind.UNEXPECTED, "the poll failed unexpectedly: see the log")
+
+
+def _count(tally: Tally, observation: Observation, factors: VolumeLimit) -> None:
+    for answer in observation.answers.values():
+        if isinstance(answer, Failure):
+            tally.failures[answer.kind] += 1
+        elif isinstance(answer, Reading):
+            tally.limit_violated += sum(map(factors.limit.violated_by, answer.volumes))
