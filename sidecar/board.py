@@ -144,6 +144,11 @@ class Board:
         """The start id and the generation, without quotes."""
         return f"{self.start_id}-{self._snapshot.generation}"
 
+    @property
+    def closed(self) -> bool:
+        """Whether the daemon is stopping: nobody waits for a change any more."""
+        return self._closed
+
     def now(self) -> float:
         """The board's clock: steady seconds."""
         return self._clock()

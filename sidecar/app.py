@@ -1,0 +1,232 @@
+"""The daemon: builds every part, runs them in one TaskGroup, and stops them.
+
+The one place where parts are put together, and the owner of the real clock, the signals and the
+tasks. SIGTERM and SIGINT stop it within 2 s with exit code 0, a second one at once; SIGHUP reads
+TLS material, credentials and the token again.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+from sidecar import __version__
+from sidecar.api import Polling, build_app, build_metrics_app
+from sidecar.api.server import HttpServer
+from sidecar.board import Began, Board
+from sidecar.clock import SteadyClock
+from sidecar.errors import SettingsError, SidecarError
+from sidecar.journal import log_publication
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.keeper import Keeper
+from sidecar.metrics import build_registry, poll_duration
+from sidecar.poller import Poller
+from sidecar.settings import Settings
+from sidecar.state import Damaged, Kept, StateFile
+from sidecar.throttle.decision import Disabled, Source, VolumeLimit
+from sidecar.throttle.schedule import Timing
+
+_log = logging.getLogger(__name__)
+
+_STOP_S: Final = 1.8
+"""After a signal the process is gone in 2 s, even if a disk or a peer holds something up."""
+
+_STUCK_S: Final = 60.0
+"""Beyond an interval and two deadlines: readiness is no alarm clock, and large clusters are polled
+less often than the interval says."""
+
+
+def run(settings: Settings, reload: Callable[[], Settings]) -> int:
+    """Runs the daemon until a signal ends it.
+
+    Args:
+        settings: as loaded.
+        reload: loads them again, for SIGHUP; raises SidecarError when they can't be used.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        SidecarError: it can't start: an address is taken, a file can't be read.
+    """
+    asyncio.run(_Daemon(settings, reload).run())
+    _log.info("stopped")
+    return 0
+
+
+class _Daemon:
+    """Every part of a running daemon."""
+
+    def __init__(self, settings: Settings, reload: Callable[[], Settings]) -> None:
+        self._settings = settings
+        self._reload_settings = reload
+        self._token = _read_token(settings.token_file)
+        self._stop = asyncio.Event()
+        self._clock = SteadyClock()
+        self._timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
+        self._factors = _factors(settings)
+        state = _state_file(settings, self._factors)
+        kept = _load(state, self._clock.now())
+        self._board = Board(
+            self._factors or Disabled(),
+            self._clock.now,
+            memory=kept.memory if kept else None,
+            began=Began(kept.factor, Source(kept.source), kept.since) if kept else None,
+            listeners=(log_publication,),
+        )
+        self._keeper = Keeper(self._board, state, self._clock.wall) if state else None
+        self._registry = build_registry(self._board, self._clock.wall)
+        self._source: KafkaVolumeSource | None = None
+        if self._factors is not None and settings.kafka_admin is not None:
+            self._source = KafkaVolumeSource(settings.kafka_admin, clock=self._clock.now)
+
+    async def run(self) -> None:
+        """Runs until a signal, or until a part ends that should not."""
+        servers = self._bind()
+        log_publication(None, self._board.snapshot)
+        async with AsyncExitStack() as stack:
+            if self._source is not None:
+                await stack.enter_async_context(self._source)
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            endless = [
+                group.create_task(self._endless(part), name=name)
+                for name, part in self._parts().items()
+            ]
+            for server in servers:
+                group.create_task(self._endless(server.serve()), name=f"http {server.address}")
+            self._handle_signals(asyncio.get_running_loop())
+            await self._stop.wait()
+            for task in endless:
+                task.cancel()
+            self._board.close()
+            for server in servers:
+                server.stop()
+            await self._keep()
+
+    def _parts(self) -> dict[str, Coroutine[object, object, None]]:
+        parts = {"expiry": self._board.keep_time()}
+        if self._keeper is not None:
+            parts["keeper"] = self._keeper.run()
+        if self._source is not None and self._factors is not None:
+            polled = poll_duration(self._registry).observe
+            poller = Poller(self._source, self._board, self._factors, self._timing, polled)
+            parts["poller"] = poller.run()
+        return parts
+
+    def _bind(self) -> list[HttpServer]:
+        settings, wall = self._settings, self._clock.wall
+        polling = Polling(
+            enabled=self._factors is not None,
+            stuck_after_s=self._timing.interval_s + 2 * self._timing.deadline_s + _STUCK_S,
+        )
+        apart = settings.metrics_listen is not None
+        app = build_app(
+            self._board,
+            wall=wall,
+            validity_s=settings.validity_s,
+            polling=polling,
+            registry=None if apart else self._registry,
+            token=lambda: self._token,
+            persist=self._keep,
+            forget=self._factors.forget if self._factors is not None else None,
+        )
+        servers = [HttpServer(app, settings.http_listen)]
+        if settings.metrics_listen is not None:
+            metrics = build_metrics_app(
+                self._board, registry=self._registry, wall=wall, polling=polling
+            )
+            servers.append(HttpServer(metrics, settings.metrics_listen))
+        addresses = " and ".join(f"http://{server.address}" for server in servers)
+        _log.info("throttle-sidecar %s listens on %s", __version__, addresses)
+        return servers
+
+    async def _keep(self) -> bool:
+        return await self._keeper.keep() if self._keeper is not None else False
+
+    async def _endless(self, part: Coroutine[object, object, None]) -> None:
+        await part
+        if not self._stop.is_set():
+            task = asyncio.current_task()
+            raise RuntimeError(f"the task {task.get_name() if task else part} ended by itself")
+
+    def _handle_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_stop, number)
+        loop.add_signal_handler(signal.SIGHUP, self._on_reload)
+
+    def _on_stop(self, number: signal.Signals) -> None:
+        if self._stop.is_set():
+            os._exit(128 + number)
+        _log.info("stopping on %s", number.name)
+        self._stop.set()
+        watchdog = threading.Timer(_STOP_S, _leave)
+        watchdog.daemon = True
+        watchdog.start()
+
+    def _on_reload(self) -> None:
+        try:
+            settings = self._reload_settings()
+            token = _read_token(settings.token_file)
+            if self._source is not None and settings.kafka_admin is not None:
+                self._source.reload(settings.kafka_admin)
+        except SidecarError as error:
+            _log.error("SIGHUP: nothing was changed: %s", "; ".join(str(error).splitlines()))  # noqa: TRY400 - a person's mistake, no traceback
+            return
+        self._token = token
+        _log.info("SIGHUP: read TLS material, credentials and the token again")
+
+
+def _leave() -> None:
+    _log.warning("something did not stop in time; leaving without it")
+    logging.shutdown()
+    os._exit(0)
+
+
+def _factors(settings: Settings) -> VolumeLimit | None:
+    if settings.check_interval_s == 0.0 or settings.limit is None:
+        return None
+    return VolumeLimit(settings.limit, settings.validity_s, settings.fallback)
+
+
+def _state_file(settings: Settings, factors: VolumeLimit | None) -> StateFile | None:
+    if factors is None:
+        return None
+    if settings.state_file is None:
+        _log.info(
+            "no SIDECAR_STATE_FILE: a restart forgets the decision, the last volumes of brokers "
+            "that are down (so a full broker that restarts with the sidecar releases the throttle) "
+            "and the override"
+        )
+        return None
+    folder = settings.state_file.parent
+    if not folder.is_dir():
+        raise SettingsError((f"SIDECAR_STATE_FILE: the folder {folder} does not exist: create it",))
+    return StateFile(settings.state_file, factors.limit)
+
+
+def _load(state: StateFile | None, now: float) -> Kept | None:
+    loaded = state.load(now) if state is not None else None
+    if isinstance(loaded, Damaged):
+        _log.error("%s; starting without it", loaded.problem)
+        return None
+    return loaded
+
+
+def _read_token(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError((f"SIDECAR_TOKEN_FILE: {path} can't be read: {why}",)) from error
+    if not token:
+        raise SettingsError(
+            (f"SIDECAR_TOKEN_FILE: {path} is empty: put a token in, or unset the setting",)
+        )
+    return token

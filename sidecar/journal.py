@@ -1,0 +1,64 @@
+"""What the log says of each publication: changes of the decision, and failures that begin or end.
+
+One line per change of decision with its reason; a WARNING for a new kind of failure of a broker or
+of the poll, a line when it ends; a publication that changes nothing is said at DEBUG only.
+
+Example: ``throttle factor 0.0 (observation): broker 2 /data/d1 has 38.2 MB of 64.0 MB available
+(59.7%), at or below the limit of 40.0 MB``.
+"""
+
+import logging
+
+from sidecar.board import Snapshot
+from sidecar.throttle.memory import BrokerState
+from sidecar.volumes import Failure
+
+_log = logging.getLogger(__name__)
+
+_UNKNOWN = BrokerState()
+
+
+def log_publication(before: Snapshot | None, after: Snapshot) -> None:
+    """A board's listener."""
+    _log_decision(before, after)
+    if before is None or before.memory is after.memory:
+        return
+    _log_failure("polling", _poll_failure(before), _poll_failure(after))
+    old, new = before.memory.brokers, after.memory.brokers
+    if old is new:
+        return
+    for broker_id, state in new.items():
+        failed_before = old.get(broker_id, _UNKNOWN).failure
+        if state.failure is not failed_before:
+            _log_failure(f"broker {broker_id}", failed_before, state.failure)
+
+
+def _log_decision(before: Snapshot | None, after: Snapshot) -> None:
+    decision = after.decision
+    changed = before is None or before.generation != after.generation
+    _log.log(
+        logging.INFO if changed else logging.DEBUG,
+        "throttle factor %s (%s): %s",
+        decision.factor,
+        decision.source.value,
+        decision.reason,
+        extra={
+            "factor": decision.factor,
+            "source": decision.source.value,
+            "generation": after.generation,
+        },
+    )
+
+
+def _log_failure(subject: str, before: Failure | None, after: Failure | None) -> None:
+    if after is None:
+        if before is not None:
+            _log.info("%s: works again (%s is over)", subject, before.kind.value)
+    elif before is None or before.kind != after.kind:
+        _log.warning(
+            "%s: %s: %s", subject, after.kind.value, after.message, extra={"kind": after.kind.value}
+        )
+
+
+def _poll_failure(snapshot: Snapshot) -> Failure | None:
+    return snapshot.memory.failure

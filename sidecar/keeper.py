@@ -1,0 +1,69 @@
+"""Keeps the board's state on disk: at once after a change, else every ten seconds at most.
+
+Writes are done in a thread, one at a time, so that a slow disk never holds the loop up. A write
+that fails is told once, and once more when writing works again; the daemon goes on without.
+
+Example: polls every 100 ms with nothing but moving bytes write 6 times a minute; a volume that
+reaches its limit is on disk some milliseconds later.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from sidecar.board import Board, Snapshot
+from sidecar.state import Kept, StateFile
+
+_log = logging.getLogger(__name__)
+
+_SPACING_S: Final = 10.0
+"""Sizes that are 10 s older after a restart change no decision: the validity is minutes."""
+
+
+class Keeper:
+    """Writes what a board publishes to a state file."""
+
+    def __init__(self, board: Board, file: StateFile, wall: Callable[[float], float]) -> None:
+        self._board = board
+        self._file = file
+        self._wall = wall
+        self._lock = asyncio.Lock()
+        self._written: Snapshot | None = None
+        self._failing = False
+
+    async def run(self) -> None:
+        """Keeps until the board is closed."""
+        while not self._board.closed:
+            generation = self._board.snapshot.generation
+            await self.keep()
+            await self._board.wait_for_change(generation, _SPACING_S)
+
+    async def keep(self) -> bool:
+        """Writes what is published now, unless it is written already.
+
+        Returns:
+            Whether it is on disk.
+        """
+        async with self._lock:
+            snapshot = self._board.snapshot
+            if snapshot is self._written:
+                return True
+            decision = snapshot.decision
+            kept = Kept(snapshot.memory, decision.factor, decision.source.value, snapshot.since)
+            try:
+                await asyncio.to_thread(self._file.save, kept, self._wall)
+            except OSError as error:
+                if not self._failing:
+                    _log.warning(
+                        "the state can't be kept in %s: %s; a restart would forget it",
+                        self._file.path,
+                        error.strerror,
+                    )
+                self._failing = True
+                return False
+            if self._failing:
+                _log.info("the state is kept in %s again", self._file.path)
+            self._failing = False
+            self._written = snapshot
+            return True

@@ -1,0 +1,129 @@
+"""The state file: replaced whole, checked when read, set aside when damaged.
+
+It is JSON: a version, a checksum over the state, and the state. A new one is written beside it,
+synced and renamed over it, so that a reader finds the old or the new one whole, whatever is cut off
+in between. What can't be used is renamed to ``NAME.damaged`` and told; it never stops a start.
+
+Example: ``{"version": 1, "sha256": "9f86...", "state": {"limit": {"available_bytes": 1}, ...}}``.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sidecar.state.form import Kept, StateForm, from_form, to_form
+from sidecar.throttle.limits import Limit
+
+
+class _Envelope(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    version: Literal[1]
+    sha256: str
+    state: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A state file that can't be used.
+
+    Attributes:
+        problem: what is wrong with it and where it is now, one line.
+    """
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """A state file.
+
+    Attributes:
+        path: the file; its folder must exist.
+        limit: the limit that volumes are held against now.
+    """
+
+    path: Path
+    limit: Limit
+
+    def load(self, now: float) -> Kept | Damaged | None:
+        """Reads the file.
+
+        Args:
+            now: epoch seconds.
+
+        Returns:
+            What was kept; None when there is no file; Damaged when it can't be used.
+        """
+        try:
+            raw = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return Damaged(f"the state file {self.path} can't be read: {error.strerror}")
+        try:
+            envelope = _Envelope.model_validate_json(raw)
+            if envelope.sha256 != _checksum(envelope.state):
+                return self._set_aside("its checksum does not match")
+            return from_form(StateForm.model_validate(envelope.state), self.limit, now)
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            return self._set_aside(f"{where}: {first['msg']}" if where else first["msg"])
+
+    def save(self, kept: Kept, wall: Callable[[float], float]) -> None:
+        """Replaces the file.
+
+        Args:
+            kept: what to keep, in steady seconds.
+            wall: steady to epoch seconds.
+
+        Raises:
+            OSError: the file or its folder can't be written; the old file is still whole.
+        """
+        state = to_form(kept, self.limit, wall).model_dump(mode="json")
+        _replace(
+            self.path,
+            json.dumps({"version": 1, "sha256": _checksum(state), "state": state}).encode(),
+        )
+
+    def _set_aside(self, problem: str) -> Damaged:
+        aside = self.path.with_name(f"{self.path.name}.damaged")
+        try:
+            self.path.replace(aside)
+        except OSError as error:
+            told = f"it can't be set aside: {error.strerror}"
+        else:
+            told = f"it was set aside as {aside}"
+        return Damaged(f"the state file {self.path} is damaged ({problem}); {told}")
+
+
+def _checksum(state: object) -> str:
+    canonical = json.dumps(state, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(beside).replace(path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+    # The rename itself is on disk only once the folder is.
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
