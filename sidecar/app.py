@@ -28,7 +28,7 @@ from sidecar.metrics import build_registry, poll_duration
 from sidecar.poller import Poller
 from sidecar.settings import Settings
 from sidecar.state import Damaged, Kept, StateFile
-from sidecar.throttle.decision import Disabled, Source, VolumeLimit
+from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.schedule import Timing
 
 _log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class _Daemon:
             self._factors or Disabled(),
             self._clock.now,
             memory=kept.memory if kept else None,
-            began=Began(kept.factor, Source(kept.source), kept.since) if kept else None,
+            began=Began(kept.factor, kept.source, kept.since) if kept else None,
             listeners=(log_publication,),
         )
         self._keeper = Keeper(self._board, state, self._clock.wall) if state else None
@@ -175,7 +175,7 @@ class _Daemon:
             if self._source is not None and settings.kafka_admin is not None:
                 self._source.reload(settings.kafka_admin)
         except SidecarError as error:
-            _log.error("SIGHUP: nothing was changed: %s", "; ".join(str(error).splitlines()))  # noqa: TRY400 - a person's mistake, no traceback
+            _log.error("SIGHUP: nothing was changed: %s", "; ".join(str(error).splitlines()))
             return
         self._token = token
         _log.info("SIGHUP: read TLS material, credentials and the token again")

@@ -50,7 +50,7 @@ class Keeper:
             if snapshot is self._written:
                 return True
             decision = snapshot.decision
-            kept = Kept(snapshot.memory, decision.factor, decision.source.value, snapshot.since)
+            kept = Kept(snapshot.memory, decision.factor, decision.source, snapshot.since)
             try:
                 await asyncio.to_thread(self._file.save, kept, self._wall)
             except OSError as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
+from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill, seconds_to
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
@@ -25,13 +26,13 @@ class Kept:
     Attributes:
         memory: what was remembered.
         factor: the factor in force when it was kept.
-        source: where that came from: a value of ``Source``.
+        source: where that came from.
         since: when the two began, steady seconds.
     """
 
     memory: Memory
     factor: float
-    source: str
+    source: Source
     since: float
 
 
@@ -94,7 +95,7 @@ class StateForm(_Form):
     computed: ComputedForm | None
     override: OverrideForm | None
     factor: float
-    source: str
+    source: Source
     since: float
 
 
