@@ -1,0 +1,238 @@
+"""Every setting: its form, its default with the reason, its unit and its meaning.
+
+This is the one list that the environment, the files, the ``settings`` command and the documentation
+are made from. A field's name gives its names elsewhere (``sidecar.settings.keys``). What a single
+value can't tell (exactly one limit, credentials that fit the mechanism) is checked by
+``sidecar.settings.loader``.
+
+Example: ``throttle_factor_fallback`` is ``SIDECAR_THROTTLE_FACTOR_FALLBACK``,
+``client.quota.callback.static.throttle.factor.fallback`` and TOML's ``throttle_factor.fallback``.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import PlainValidator, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from sidecar.settings import convert
+from sidecar.settings.values import HostPort, LogFormat, LogLevel, SaslMechanism, SecurityProtocol
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the type of a setting doesn't tell.
+
+    Attributes:
+        unit: what the value is counted in, or its form.
+        default: the default as it would be written, or in words.
+        in_properties: whether the setting has a property, as the plugin's settings do.
+        is_secret: whether the value is masked wherever it is shown.
+    """
+
+    unit: str
+    default: str = "none"
+    in_properties: bool = True
+    is_secret: bool = False
+
+
+_Text = PlainValidator(convert.text)
+_Secret = PlainValidator(convert.secret)
+_FilePath = PlainValidator(convert.path)
+_StoreType = PlainValidator(convert.choice("PEM", "JKS", "PKCS12"))
+_SECRET = About("secret text", is_secret=True)
+
+
+class Given(BaseSettings):
+    """What was given, each value checked by itself; the defaults for the rest."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+        validate_default=False,
+    )
+
+    storage_check_interval: Annotated[
+        float, PlainValidator(convert.duration), About("ISO 8601 duration", "PT1M")
+    ] = 60.0
+    """The longest time between two polls of the cluster; PT0S disables the sidecar (factor 1.0,
+    ready). A properties file may say .storage.check-interval instead, in whole seconds. Default:
+    proposal 047's; a minute costs a broker next to nothing."""
+
+    storage_check_interval_minimum: Annotated[
+        float | None,
+        PlainValidator(convert.positive_duration),
+        About("ISO 8601 duration", "PT1S, or the interval if shorter", in_properties=False),
+    ] = None
+    """The shortest time between two polls, used while a volume nears its limit; equal to the
+    interval, polls come at a fixed pace. Default: quick enough for a disk that fills in minutes."""
+
+    kafka_admin_bootstrap_servers: Annotated[
+        tuple[HostPort, ...] | None,
+        PlainValidator(convert.addresses),
+        About("host:port list", "required"),
+    ] = None
+    """The brokers that are asked first for the others; IPv6 addresses in brackets. Required unless
+    the sidecar is disabled, since no guess could be right."""
+
+    kafka_admin_client_id: Annotated[str, _Text, About("text", "throttle-sidecar")] = (
+        "throttle-sidecar"
+    )
+    """What the brokers log and count the sidecar's requests as. Default: the program's name."""
+
+    kafka_admin_security_protocol: Annotated[
+        SecurityProtocol,
+        PlainValidator(convert.choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
+        About("PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL", "PLAINTEXT"),
+    ] = "PLAINTEXT"
+    """Whether connections are encrypted and whether SASL is spoken. Default: the Java client's."""
+
+    kafka_admin_sasl_mechanism: Annotated[
+        SaslMechanism | None,
+        PlainValidator(convert.choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")),
+        About("PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"),
+    ] = None
+    """How the sidecar proves who it is; required with a SASL protocol. No default: the Java
+    client's is GSSAPI, which isn't spoken here."""
+
+    kafka_admin_sasl_username: Annotated[str | None, _Text, About("text")] = None
+    """The user for PLAIN and SCRAM, instead of sasl.jaas.config."""
+
+    kafka_admin_sasl_password: Annotated[SecretStr | None, _Secret, _SECRET] = None
+    """The user's password, instead of sasl.jaas.config."""
+
+    kafka_admin_sasl_password_file: Annotated[Path | None, _FilePath, About("path")] = None
+    """A file that holds the password, instead of sasl.password: SIGHUP reads it again, which it
+    can't do with the environment."""
+
+    kafka_admin_sasl_jaas_config: Annotated[SecretStr | None, _Secret, _SECRET] = None
+    """The credentials as the Java client has them: one PlainLoginModule, ScramLoginModule or
+    OAuthBearerLoginModule with its options."""
+
+    kafka_admin_sasl_oauthbearer_token_endpoint_url: Annotated[
+        str | None, PlainValidator(convert.url), About("http or https URL")
+    ] = None
+    """Where OAUTHBEARER's token is asked for with the client's credentials."""
+
+    kafka_admin_sasl_oauthbearer_client_credentials_client_id: Annotated[
+        str | None, _Text, About("text")
+    ] = None
+    """The client's id for OAUTHBEARER; wins over clientId in sasl.jaas.config, as in Java."""
+
+    kafka_admin_sasl_oauthbearer_client_credentials_client_secret: Annotated[
+        SecretStr | None, _Secret, _SECRET
+    ] = None
+    """The client's secret for OAUTHBEARER; wins over clientSecret in sasl.jaas.config."""
+
+    kafka_admin_sasl_oauthbearer_scope: Annotated[str | None, _Text, About("text")] = None
+    """The scope that OAUTHBEARER's token is asked for; wins over scope in sasl.jaas.config."""
+
+    kafka_admin_ssl_truststore_type: Annotated[str | None, _StoreType, About("PEM", "PEM")] = None
+    """The form of the trusted certificates: PEM alone. Java's default, JKS, can't be read here."""
+
+    kafka_admin_ssl_truststore_location: Annotated[Path | None, _FilePath, About("path")] = None
+    """A PEM file with the certificates to trust. Default: those that the system trusts."""
+
+    kafka_admin_ssl_truststore_certificates: Annotated[str | None, _Text, About("PEM text")] = None
+    """The certificates to trust as text, instead of a file."""
+
+    kafka_admin_ssl_truststore_password: Annotated[SecretStr | None, _Secret, _SECRET] = None
+    """Known only to say that a PEM file of certificates has none, as the Java client does."""
+
+    kafka_admin_ssl_keystore_type: Annotated[str | None, _StoreType, About("PEM", "PEM")] = None
+    """The form of our own certificate and key: PEM alone."""
+
+    kafka_admin_ssl_keystore_location: Annotated[Path | None, _FilePath, About("path")] = None
+    """A PEM file with our certificate chain and its key, for mutual TLS."""
+
+    kafka_admin_ssl_keystore_key_location: Annotated[Path | None, _FilePath, About("path")] = None
+    """The key's own PEM file, where it isn't in ssl.keystore.location (cert-manager's tls.key). The
+    one name here that the Java client lacks."""
+
+    kafka_admin_ssl_keystore_certificate_chain: Annotated[str | None, _Text, About("PEM text")] = (
+        None
+    )
+    """Our certificate chain as text, instead of a file; with ssl.keystore.key."""
+
+    kafka_admin_ssl_keystore_key: Annotated[
+        SecretStr | None, _Secret, About("PEM text", is_secret=True)
+    ] = None
+    """The key of our certificate as text; with ssl.keystore.certificate.chain."""
+
+    kafka_admin_ssl_keystore_password: Annotated[SecretStr | None, _Secret, _SECRET] = None
+    """Known only to say that PEM has ssl.key.password instead, as the Java client does."""
+
+    kafka_admin_ssl_key_password: Annotated[SecretStr | None, _Secret, _SECRET] = None
+    """The password of an encrypted key."""
+
+    kafka_admin_ssl_endpoint_identification_algorithm: Annotated[
+        str,
+        PlainValidator(convert.text_or_empty),
+        About("https or empty", "https"),
+    ] = "https"
+    """Whether a broker's certificate must be for the name that was dialled (https); empty turns
+    that off. Default: the Java client's."""
+
+    throttle_factor_fallback: Annotated[
+        float, PlainValidator(convert.factor), About("factor, 0.0 to 1.0", "1.0")
+    ] = 1.0
+    """The factor once no valid one is left. Default: proposal 047's, which lets clients produce
+    rather than stop them because the sidecar can't see; 0.0 is the careful choice."""
+
+    throttle_factor_validity_duration: Annotated[
+        float, PlainValidator(convert.positive_duration), About("ISO 8601 duration", "PT5M")
+    ] = 300.0
+    """How long a computed factor may be used while newer polls fail. Default: proposal 047's, five
+    polls of a minute."""
+
+    storage_per_volume_limit_min_available_bytes: Annotated[
+        int | None, PlainValidator(convert.positive_bytes), About("bytes, > 0")
+    ] = None
+    """Throttle when a volume has at most so many bytes available. Exactly one of the two limits is
+    needed; neither has a default, since only the operator knows what a volume must keep."""
+
+    storage_per_volume_limit_min_available_ratio: Annotated[
+        float | None, PlainValidator(convert.open_ratio), About("ratio, > 0.0 and < 1.0")
+    ] = None
+    """Throttle when a volume has at most this share of its bytes available. Exactly one of the two
+    limits is needed."""
+
+    http_listen: Annotated[
+        HostPort,
+        PlainValidator(convert.listen_address),
+        About("host:port", "127.0.0.1:7070", in_properties=False),
+    ] = HostPort("127.0.0.1", 7070)
+    """Where the HTTP API listens; port 0 takes a free one and says which. Default: the loopback
+    alone, since the quota callback is in the same pod."""
+
+    metrics_listen: Annotated[
+        HostPort | None,
+        PlainValidator(convert.listen_address),
+        About("host:port", "the same as http.listen", in_properties=False),
+    ] = None
+    """An address of its own for /metrics, /healthz and /readyz, so that Prometheus reaches them and
+    nothing else. Default: none is opened without being asked for."""
+
+    state_file: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
+    """Where decision, volumes and override are kept over a restart. Default: nothing is written
+    without being asked for."""
+
+    token_file: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
+    """A file that holds the bearer token for changes over HTTP. Default: changes are refused."""
+
+    log_format: Annotated[
+        LogFormat,
+        PlainValidator(convert.choice("text", "json")),
+        About("text or json", "text", in_properties=False),
+    ] = "text"
+    """How lines are logged. Default: for a person to read."""
+
+    log_level: Annotated[
+        LogLevel,
+        PlainValidator(convert.choice("debug", "info", "warning", "error")),
+        About("debug, info, warning or error", "info", in_properties=False),
+    ] = "info"
+    """The least level that is logged. Default: one line for each change of decision."""

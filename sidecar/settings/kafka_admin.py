@@ -1,0 +1,54 @@
+"""The settings ``kafka.admin.*`` together: what the Java admin client would be configured with.
+
+Example: bootstrap servers, SASL_SSL, SCRAM-SHA-512, a user and a password file are one
+``KafkaAdmin`` whose password is the file's text.
+"""
+
+from sidecar.settings.given import Given
+from sidecar.settings.problems import Problems
+from sidecar.settings.sasl import resolve_sasl
+from sidecar.settings.tls import resolve_tls
+from sidecar.settings.values import KafkaAdmin
+
+_SERVERS = "kafka_admin_bootstrap_servers"
+
+
+def resolve_kafka_admin(given: Given, *, required: bool, problems: Problems) -> KafkaAdmin | None:
+    """How to reach the brokers.
+
+    Args:
+        given: the values, each good by itself.
+        required: False when the sidecar is disabled.
+        problems: where what doesn't fit together is told.
+
+    Returns:
+        None when no servers are given, which is a problem only if they are required.
+    """
+    if not problems.given(_SERVERS):
+        if not required:
+            return None
+        problems.add(_SERVERS, "is required: the brokers to ask first, as host:port,host:port")
+    sasl = resolve_sasl(given, problems)
+    tls = resolve_tls(given, problems)
+    if given.kafka_admin_bootstrap_servers is None:
+        return None
+    return KafkaAdmin(
+        bootstrap_servers=given.kafka_admin_bootstrap_servers,
+        security_protocol=given.kafka_admin_security_protocol,
+        sasl_mechanism=given.kafka_admin_sasl_mechanism,
+        sasl_username=sasl.username,
+        sasl_password=sasl.password,
+        oauth_token_url=sasl.token_url,
+        oauth_client_id=sasl.client_id,
+        oauth_client_secret=sasl.client_secret,
+        oauth_scope=sasl.scope,
+        ssl_ca_file=tls.ca_file,
+        ssl_ca_pem=tls.ca_pem,
+        ssl_certificate_file=tls.certificate_file,
+        ssl_certificate_pem=tls.certificate_pem,
+        ssl_key_file=tls.key_file,
+        ssl_key_pem=tls.key_pem,
+        ssl_key_password=tls.key_password,
+        ssl_verify_hostname=tls.verify_hostname,
+        client_id=given.kafka_admin_client_id,
+    )

@@ -1,0 +1,88 @@
+"""The names of settings in the environment, in properties and in TOML.
+
+A field's name decides all of them, so none is written twice: the environment has it in capitals
+after ``SIDECAR_``, properties with dots after the plugin's prefix, TOML in tables. TOML may be
+grouped otherwise than the documented way, as long as the words are the same in the same order:
+``kafka_admin.sasl_mechanism`` and ``kafka.admin.sasl.mechanism`` are one key.
+
+Example: ``storage_check_interval`` is ``SIDECAR_STORAGE_CHECK_INTERVAL``,
+``client.quota.callback.static.storage.check.interval`` and ``storage.check_interval``.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from sidecar.settings.given import About, Given
+
+ENVIRONMENT_PREFIX = "SIDECAR_"
+PROPERTY_PREFIX = "client.quota.callback.static."
+ADMIN_PREFIX = "kafka.admin."
+FIELDS = tuple(Given.model_fields)
+"""The names of all settings, in the documented order."""
+
+_TABLES = (
+    "storage_per_volume_limit",
+    "storage",
+    "kafka_admin",
+    "throttle_factor",
+    "http",
+    "metrics",
+    "log",
+)
+# What Kubernetes injects for a Service whose name starts with "sidecar-".
+_SERVICE_VARIABLE = re.compile(
+    r".+_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_.+)?)?)"
+)
+
+
+def about(field: str) -> About:
+    """What is known of a setting besides its type."""
+    for item in Given.model_fields[field].metadata:
+        if isinstance(item, About):
+            return item
+    raise LookupError(field)
+
+
+def dotted(field: str) -> str:
+    """The setting's one name, with dots."""
+    return field.replace("_", ".")
+
+
+def environment_key(field: str) -> str:
+    """The setting's environment variable."""
+    return ENVIRONMENT_PREFIX + field.upper()
+
+
+def property_key(field: str) -> str:
+    """The setting's property; "" when it has none."""
+    return PROPERTY_PREFIX + dotted(field) if about(field).in_properties else ""
+
+
+def toml_key(field: str) -> str:
+    """The setting's documented key in the TOML file."""
+    for table in _TABLES:
+        if field.startswith(f"{table}_"):
+            return f"{table.replace('storage_', 'storage.')}.{field.removeprefix(f'{table}_')}"
+    return field
+
+
+def both_keys(field: str) -> str:
+    """How a setting that nobody has given is named in a message."""
+    key = property_key(field)
+    return f"{key} ({environment_key(field)})" if key else environment_key(field)
+
+
+def nearest(key: str, known: Iterable[str]) -> str:
+    """The known key that is most like an unknown one."""
+    return difflib.get_close_matches(key, list(known), n=1, cutoff=0.0)[0]
+
+
+def is_injected(variable: str) -> bool:
+    """Whether Kubernetes sets this variable for a Service called sidecar."""
+    return variable.startswith(("SIDECAR_SERVICE_", "SIDECAR_PORT"))
+
+
+def looks_injected(variable: str) -> bool:
+    """Whether Kubernetes may have set this variable for a Service called sidecar-something."""
+    return _SERVICE_VARIABLE.fullmatch(variable) is not None

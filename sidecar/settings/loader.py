@@ -1,0 +1,173 @@
+"""From environment and files to settings, or to all that is wrong with them.
+
+The environment wins over the properties file, which wins over TOML; a value that is overridden is
+not looked at. Values are checked one by one first, then together: exactly one limit, a minimum
+within the interval, credentials that fit. A rule whose values are wrong already is not tried, so
+that one mistake gives one line.
+
+Example: ``SIDECAR_STORAGE_CHECK_INTERVAL=P5M`` and no limit give two lines: the question whether
+PT5M was meant, and the two keys of which one is needed.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from sidecar.errors import SettingsError
+from sidecar.settings.durations import format_duration
+from sidecar.settings.environment import read_environment
+from sidecar.settings.given import Given
+from sidecar.settings.kafka_admin import resolve_kafka_admin
+from sidecar.settings.loaded import Loaded
+from sidecar.settings.problems import Problems, one_line
+from sidecar.settings.properties import read_properties
+from sidecar.settings.reading import Entry, Reading, ReadingSource
+from sidecar.settings.report import rows
+from sidecar.settings.tls import unused_tls
+from sidecar.settings.toml import read_toml
+from sidecar.settings.values import HostPort, Settings
+from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+
+_INTERVAL = "storage_check_interval"
+_MINIMUM = "storage_check_interval_minimum"
+_BYTES = "storage_per_volume_limit_min_available_bytes"
+_RATIO = "storage_per_volume_limit_min_available_ratio"
+_SERVERS = "kafka_admin_bootstrap_servers"
+
+
+def load(
+    *, environ: Mapping[str, str], config: Path | None = None, properties: Path | None = None
+) -> Loaded:
+    """Load the settings.
+
+    Args:
+        environ: the environment variables; only ``SIDECAR_*`` is looked at.
+        config: a TOML file.
+        properties: a Java properties file.
+
+    Raises:
+        SettingsError: with every problem found, one line each and no secret in any.
+    """
+    readings = [read_environment(environ)]
+    if properties is not None:
+        readings.append(read_properties(properties))
+    if config is not None:
+        readings.append(read_toml(config))
+    entries = _in_force(readings)
+    problems = Problems(entries)
+    for reading in readings:
+        for problem in reading.problems:
+            problems.add_general(problem)
+    given = _check_each(readings, problems)
+    settings = None
+    # What an unreadable file may hold can't be called missing.
+    if all(reading.readable for reading in readings):
+        settings = _check_together(given, problems)
+    lines = problems.lines()
+    if lines or settings is None:
+        raise SettingsError(lines)
+    notices = [notice for reading in readings for notice in reading.notices]
+    notices += [*unused_tls(given, problems), *_short_validity(settings, problems)]
+    return Loaded(settings, rows(entries, settings), tuple(map(one_line, notices)))
+
+
+def _in_force(readings: list[Reading]) -> dict[str, Entry]:
+    """For each setting that was given, the entry that wins."""
+    return {
+        field: entry for reading in reversed(readings) for field, entry in reading.entries.items()
+    }
+
+
+def _check_each(readings: list[Reading], problems: Problems) -> Given:
+    """The values, those that are wrong by themselves left at their defaults and told."""
+    try:
+        return _given(readings, frozenset())
+    except ValidationError as error:
+        wrong = {
+            str(detail["loc"][0]): str(detail["ctx"]["error"])
+            for detail in error.errors(include_input=False, include_url=False)
+        }
+    for field, sentence in wrong.items():
+        problems.add(field, sentence)
+    return _given(readings, frozenset(wrong))
+
+
+def _given(readings: list[Reading], without: frozenset[str]) -> Given:
+    sources = tuple(ReadingSource(reading, without) for reading in readings)
+    return Given(_build_sources=(sources, {}))
+
+
+def _check_together(given: Given, problems: Problems) -> Settings | None:
+    """The settings as the daemon uses them; None when a problem leaves nothing to use."""
+    interval_known = _was_right(_INTERVAL, given, problems)
+    enabled = given.storage_check_interval > 0.0
+    limit = _limit(given, required=interval_known and enabled, problems=problems)
+    minimum = _minimum(given, check=interval_known and enabled, problems=problems)
+    kafka_admin = resolve_kafka_admin(given, required=enabled, problems=problems)
+    if problems.lines():
+        return None
+    return Settings(
+        check_interval_s=given.storage_check_interval,
+        check_interval_minimum_s=minimum,
+        kafka_admin=kafka_admin,
+        fallback=given.throttle_factor_fallback,
+        validity_s=given.throttle_factor_validity_duration,
+        limit=limit,
+        http_listen=given.http_listen,
+        metrics_listen=_own_address(given),
+        state_file=given.state_file,
+        token_file=given.token_file,
+        log_format=given.log_format,
+        log_level=given.log_level,
+    )
+
+
+def _was_right(field: str, given: Given, problems: Problems) -> bool:
+    """Whether a setting has its value because it was meant, not because another was wrong."""
+    return field in given.model_fields_set or not problems.given(field)
+
+
+def _limit(given: Given, *, required: bool, problems: Problems) -> Limit | None:
+    count = problems.given(_BYTES) + problems.given(_RATIO)
+    if count == 2 or (count == 0 and required):
+        told = "both are" if count else "neither is"
+        problems.add(
+            _BYTES, f"exactly one of this and {problems.name(_RATIO)} is needed; {told} set"
+        )
+    if given.storage_per_volume_limit_min_available_bytes is not None:
+        return MinAvailableBytes(given.storage_per_volume_limit_min_available_bytes)
+    if given.storage_per_volume_limit_min_available_ratio is not None:
+        return MinAvailableRatio(given.storage_per_volume_limit_min_available_ratio)
+    return None
+
+
+def _minimum(given: Given, *, check: bool, problems: Problems) -> float:
+    interval = given.storage_check_interval
+    minimum = given.storage_check_interval_minimum
+    if minimum is None:
+        return min(1.0, interval)
+    if check and minimum > interval:
+        problems.add(
+            _MINIMUM,
+            f"{format_duration(minimum)} is longer than the interval,"
+            f" {format_duration(interval)} in {problems.name(_INTERVAL)}",
+        )
+    return minimum
+
+
+def _own_address(given: Given) -> HostPort | None:
+    """The metrics' own address; None when it is the HTTP API's."""
+    # Port 0 is another free port each time it is asked for.
+    same = given.metrics_listen == given.http_listen and given.http_listen.port != 0
+    return None if same else given.metrics_listen
+
+
+def _short_validity(settings: Settings, problems: Problems) -> tuple[str, ...]:
+    if settings.validity_s >= settings.check_interval_s:
+        return ()
+    name = problems.name("throttle_factor_validity_duration")
+    return (
+        f"{name}: {format_duration(settings.validity_s)} is shorter than the check interval"
+        f" {format_duration(settings.check_interval_s)}: the fallback may apply between two polls",
+    )
