@@ -1,0 +1,118 @@
+"""The command line: one file per command, imported when it is called.
+
+``throttle-sidecar --help`` imports no command, and ``throttle-sidecar run`` none of the others, so
+that each starts with what it needs alone. The commands are the only readers of the command line
+and of the environment. A refusal (``SidecarError``) is told in its own lines and ends with exit
+code 2, never with a traceback; Ctrl-C ends with 130.
+
+Example: ``throttle-sidecar settings`` imports ``sidecar.cli.settings`` and calls its ``command``.
+"""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import IO, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from sidecar import __version__
+from sidecar.errors import SidecarError
+
+PROGRAM = "throttle-sidecar"
+
+COMMANDS = {
+    "run": "Watch the cluster and publish the throttle factor.",
+    "check": "Look at the cluster once and tell whether volumes are within the limit.",
+    "settings": "Print every setting, where it came from and what it means.",
+    "override": "Set, clear or show a factor set by hand, on one sidecar or many.",
+    "forget": "Forget the last reading of a broker that is gone for good.",
+    "demo": "Start a real Kafka cluster with sidecars and show the factor fall and rise.",
+    "completion": "Print the script that completes commands in your shell.",
+}
+"""Every command and its help in short: its module is ``sidecar.cli.NAME``."""
+
+_EXAMPLES = """\b
+Examples:
+  throttle-sidecar demo
+  throttle-sidecar settings --properties server.properties
+  throttle-sidecar check --config sidecar.toml
+  throttle-sidecar run --config sidecar.toml
+  source <(throttle-sidecar completion bash)
+"""
+
+
+class _Refusal(click.ClickException):
+    """A ``SidecarError`` as click shows it: its lines as they are, exit code 2."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Write the lines to standard error."""
+        click.echo(self.message, file=file or sys.stderr)
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called, not when it is listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the base class's signature
+        """The names of all commands, in the order of ``COMMANDS``."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the base class's signature
+        """Import one command; None when there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"sidecar.cli.{cmd_name}").command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"sidecar.cli.{cmd_name}.command is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the base class's signature
+        """List the commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command's name without importing any."""
+        names = [
+            CompletionItem(name, help=help_text)
+            for name, help_text in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - the base class's signature
+        """Call the command; a refusal and Ctrl-C end it without a traceback."""
+        try:
+            return super().invoke(ctx)
+        except SidecarError as error:
+            raise _Refusal(str(error)) from error
+        except (KeyboardInterrupt, click.Abort):
+            # What a shell expects of a program that SIGINT has ended.
+            return ctx.exit(130)
+
+
+@click.group(
+    PROGRAM,
+    cls=LazyGroup,
+    epilog=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
+def group() -> None:
+    """Keep an Apache Kafka cluster from running out of disk.
+
+    A sidecar beside each broker watches the volumes of the whole cluster and publishes one
+    throttle factor for it. Settings come from SIDECAR_* in the environment, a Java properties
+    file and a TOML file, in that order: see "throttle-sidecar settings".
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and end the process with its exit code.
+
+    Args:
+        argv: the arguments without the program's name; None takes the process's own.
+    """
+    group.main(args=argv, prog_name=PROGRAM)

@@ -1,0 +1,75 @@
+"""``throttle-sidecar settings``: every setting, where it came from and what it means.
+
+Secrets are masked. What is wrong with the settings is told in full, with exit code 2.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import click
+
+from sidecar.cli.options import load_settings, settings_options
+from sidecar.settings import Loaded, SettingRow
+
+_NAMES = """\
+Environment: SIDECAR_ and the name in capitals, with _ for each dot.
+Properties: client.quota.callback.static. and the name, as the Strimzi plugin has it.
+TOML: the name's words grouped in tables; --json tells each setting's own keys."""
+
+
+@click.command(
+    "settings",
+    epilog="""\b
+Examples:
+  throttle-sidecar settings
+  throttle-sidecar settings --properties /opt/kafka/config/server.properties
+  throttle-sidecar settings --json | jq '.settings[] | select(.origin != "default")'
+""",
+)
+@settings_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def command(config: Path | None, properties: Path | None, as_json: bool) -> None:
+    """Print every setting with its value, origin, default, unit and meaning.
+
+    Secrets are masked. If anything is wrong, every problem is told and the exit code is 2.
+    """
+    loaded = load_settings(config, properties)
+    if as_json:
+        click.echo(_as_json(loaded))
+        return
+    _print_table(loaded.rows)
+    for notice in loaded.notices:
+        click.echo(f"Note: {notice}", err=True)
+
+
+def _as_json(loaded: Loaded) -> str:
+    document = {
+        "settings": [dataclasses.asdict(row) for row in loaded.rows],
+        "notices": loaded.notices,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _print_table(rows: tuple[SettingRow, ...]) -> None:
+    """One block for each setting: name and meaning beside value, origin, default and unit.
+
+    Six columns would leave 13 characters to each at a width of 80.
+    """
+    # Here and not above, so that --json needs none of it.
+    from rich import box  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.HORIZONTALS, show_lines=True, caption=_NAMES, caption_justify="left")
+    table.add_column("Setting and what it means", ratio=5, overflow="fold")
+    table.add_column("Value, origin, default, unit", ratio=3, overflow="fold")
+    for row in rows:
+        value = (row.value, "bold") if row.value else ("not set", "dim")
+        origin = "" if row.origin == "default" else f"from {row.origin}\n"
+        table.add_row(
+            Text.assemble((row.name, "bold"), "\n", row.meaning),
+            Text.assemble(value, f"\n{origin}default: {row.default}\nunit: {row.unit}"),
+        )
+    Console().print(table)
