@@ -11,7 +11,7 @@ so the next poll comes at 61 s.
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.board import Board, Snapshot, Tally
@@ -42,6 +42,7 @@ class Poller:
     factors: VolumeLimit
     timing: Timing
     polled: Callable[[float], None]
+    _bug: type[Exception] | None = field(default=None, init=False)
 
     async def run(self) -> None:
         """Polls until cancelled."""
@@ -82,12 +83,17 @@ class Poller:
         deadline_s = self.timing.deadline_s
         try:
             async with asyncio.timeout(deadline_s + _GRACE_S):
-                return await self.source.observe(brokers, deadline_s)
+                result = await self.source.observe(brokers, deadline_s)
         except TimeoutError:
-            return Failure(FailureKind.TIMEOUT, f"the poll did not end within {deadline_s:g} s")
-        except Exception:  # noqa: BLE001 - the one place where a bug becomes a failed poll
-            _log.exception("a poll failed in a way that it should not; please report this")
+            result = Failure(FailureKind.TIMEOUT, f"the poll did not end within {deadline_s:g} s")
+        except Exception as error:  # noqa: BLE001 - the one place where a bug becomes a failed poll
+            # One traceback for each new bug, not one for each poll.
+            if type(error) is not self._bug:
+                _log.exception("a poll failed in a way that it should not; please report this")
+            self._bug = type(error)
             return Failure(FailureKind.UNEXPECTED, "the poll failed unexpectedly: see the log")
+        self._bug = None
+        return result
 
 
 def _count(tally: Tally, observation: Observation, factors: VolumeLimit) -> None:
