@@ -22,7 +22,7 @@ from aiokafka.errors import IncompatibleBrokerVersion
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 from aiokafka.protocol.api import Request, Response
 
-from sidecar.kafka.failures import ProtocolError, UnsupportedError
+from sidecar.kafka.failures import EXPECTED_ERRORS, ProtocolError, UnsupportedError
 from sidecar.kafka.hidden import HiddenSaslAuthenticate
 from sidecar.kafka.messages import AdminRequest
 from sidecar.kafka.security import Security
@@ -164,6 +164,9 @@ async def dial(
     connection = GuardedConnection(endpoint, security, client_id, clock)
     try:
         await connection.connect()
+    except EXPECTED_ERRORS:
+        # First, since an untrusted certificate is a ValueError too.
+        raise
     except _NONSENSE as error:
         raise ProtocolError("what it said while connecting makes no sense") from error
     return connection

@@ -8,6 +8,7 @@ certificates, credentials, broker), the message names the address first, and nev
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from aiokafka.errors import (
@@ -45,7 +46,6 @@ _AUTHENTICATION_ERRORS = (
     AuthenticationMethodNotSupported,
     IllegalSaslStateError,
     SaslAuthenticationFailed,
-    UnsupportedSaslMechanismError,
 )
 _MESSAGE_LIMIT = 300
 
@@ -80,55 +80,59 @@ def one_line(text: str) -> str:
     return line if len(line) <= _MESSAGE_LIMIT else line[: _MESSAGE_LIMIT - 1] + "…"
 
 
-def _unverified(error: ssl.SSLCertVerificationError, _doing: str) -> str:
-    return f"its certificate is not trusted: {error.verify_message}"
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    errors: type[BaseException] | tuple[type[BaseException], ...]
+    kind: FailureKind
+    text: Callable[[Any, str], str]
 
 
-def _tls(error: ssl.SSLError, _doing: str) -> str:
-    return f"TLS failed: {error.reason or error}"
-
-
-def _plain(error: BaseException, _doing: str) -> str:
+def _itself(error: BaseException, _doing: str) -> str:
     return str(error)
 
 
+def _system(error: OSError, doing: str) -> str:
+    # The loop raises some without a word, such as a reset during the TLS handshake.
+    return f"{str(error) or 'the connection was dropped'} while {doing}"
+
+
 # The first that fits counts: time-outs and TLS errors are OSErrors too.
-_RULES: tuple[
-    tuple[
-        type[BaseException] | tuple[type[BaseException], ...],
-        FailureKind,
-        Callable[[Any, str], str],
-    ],
-    ...,
-] = (
-    (
-        TimeoutError,
-        FailureKind.TIMEOUT,
-        lambda _, doing: f"no answer by the deadline while {doing}",
+_RULES = (
+    _Rule(TimeoutError, FailureKind.TIMEOUT, lambda _, doing: f"no answer in time while {doing}"),
+    _Rule(
+        ssl.SSLCertVerificationError,
+        FailureKind.TLS,
+        lambda error, _: f"its certificate is not trusted: {error.verify_message}",
     ),
-    (ssl.SSLCertVerificationError, FailureKind.TLS, _unverified),
-    (ssl.SSLError, FailureKind.TLS, _tls),
-    (
+    _Rule(ssl.SSLError, FailureKind.TLS, lambda error, _: f"TLS failed: {error.reason or error}"),
+    _Rule(
+        UnsupportedSaslMechanismError,
+        FailureKind.AUTHENTICATION,
+        lambda _error, _doing: (
+            "the login was refused: the listener does not have this SASL mechanism"
+        ),
+    ),
+    _Rule(
         _AUTHENTICATION_ERRORS,
         FailureKind.AUTHENTICATION,
         lambda error, _: f"the login was refused: {error}",
     ),
-    (TokenError, FailureKind.AUTHENTICATION, _plain),
-    ((ProtocolError, KafkaProtocolError), FailureKind.PROTOCOL, _plain),
-    (UnsupportedError, FailureKind.UNSUPPORTED, _plain),
-    (BrokerResponseError, FailureKind.BROKER, _plain),
-    (
+    _Rule(TokenError, FailureKind.AUTHENTICATION, _itself),
+    _Rule((ProtocolError, KafkaProtocolError), FailureKind.PROTOCOL, _itself),
+    _Rule(UnsupportedError, FailureKind.UNSUPPORTED, _itself),
+    _Rule(BrokerResponseError, FailureKind.BROKER, _itself),
+    _Rule(
         socket.gaierror,
         FailureKind.CONNECT,
         lambda error, _: f"the name has no address: {error.strerror}",
     ),
-    (EOFError, FailureKind.CONNECT, lambda _, doing: f"closed the connection while {doing}"),
-    (Exception, FailureKind.CONNECT, lambda error, doing: f"{error} while {doing}"),
+    _Rule(EOFError, FailureKind.CONNECT, lambda _, doing: f"closed the connection while {doing}"),
+    _Rule((OSError, KafkaError), FailureKind.CONNECT, _system),
 )
 
 
 def _classify(error: BaseException, doing: str) -> tuple[FailureKind, str]:
-    for types, kind, text in _RULES:
-        if isinstance(error, types):
-            return kind, text(error, doing)
+    for rule in _RULES:
+        if isinstance(error, rule.errors):
+            return rule.kind, rule.text(error, doing)
     raise TypeError(f"not an error that is expected: {error!r}")
