@@ -62,9 +62,11 @@ def _print_table(rows: tuple[SettingRow, ...]) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=box.HORIZONTALS, show_lines=True, caption=_NAMES, caption_justify="left")
+    table = Table(
+        box=box.HORIZONTALS, show_lines=True, caption=_NAMES, caption_justify="left", expand=True
+    )
     table.add_column("Setting and what it means", ratio=5, overflow="fold")
-    table.add_column("Value, origin, default, unit", ratio=3, overflow="fold")
+    table.add_column("Value", ratio=3, overflow="fold")
     for row in rows:
         value = (row.value, "bold") if row.value else ("not set", "dim")
         origin = "" if row.origin == "default" else f"from {row.origin}\n"

@@ -108,8 +108,11 @@ def factor(raw: object) -> float:
 def _decimal(raw: object) -> float:
     if isinstance(raw, str) and _DECIMAL.fullmatch(text(raw)):
         return float(raw)
-    if isinstance(raw, int | float) and not isinstance(raw, bool) and math.isfinite(raw):
-        return float(raw)
+    if isinstance(raw, float) and math.isfinite(raw):
+        return raw
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        # TOML's whole numbers have no end; beyond any range, they need not become a float.
+        return float(max(-2, min(raw, 2)))
     raise ValueError(f"{shown(raw)} is not a number such as 0.05")
 
 
@@ -133,7 +136,7 @@ def listen_address(raw: object) -> HostPort:
 def _address(written: str, *, lowest_port: int) -> HostPort:
     match = _ADDRESS.fullmatch(written)
     if not match:
-        if written.count(":") > 1 and "[" not in written and "/" not in written:
+        if re.fullmatch(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*", written):
             raise ValueError(f"{shown(written)}: an IPv6 address needs brackets, as in [::1]:9092")
         if written.startswith(":"):
             raise ValueError(f"{shown(written)} names no host; for every address, write 0.0.0.0")

@@ -148,6 +148,6 @@ class Verdict:
 def admin_verdict(key: str, value: object) -> Verdict:
     """What is said of one of ``ADMIN_KEYS``; the value is never quoted."""
     harmless = _CLASSES.get(key)
-    if harmless is not None and value not in harmless:
+    if harmless is not None and not (isinstance(value, str) and value in harmless):
         return Verdict(True, "names a Java class to load, which the sidecar, not being Java, can't")
     return Verdict(False, "is the Java admin client's and has no effect here")

@@ -38,10 +38,7 @@ _SERVICE_VARIABLE = re.compile(
 
 def about(field: str) -> About:
     """What is known of a setting besides its type."""
-    for item in Given.model_fields[field].metadata:
-        if isinstance(item, About):
-            return item
-    raise LookupError(field)
+    return next(item for item in Given.model_fields[field].metadata if isinstance(item, About))
 
 
 def dotted(field: str) -> str:

@@ -1,0 +1,44 @@
+"""Helpers of the settings' tests: a good set of settings, and what a bad one is told."""
+
+from pathlib import Path
+
+from sidecar.errors import SettingsError
+from sidecar.settings import Loaded, load
+
+STATIC = "client.quota.callback.static."
+ADMIN = "SIDECAR_KAFKA_ADMIN_"
+BYTES = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES"
+RATIO = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO"
+
+GOOD = {f"{ADMIN}BOOTSTRAP_SERVERS": "broker-0:9092", RATIO: "0.05"}
+"""The least that a sidecar starts with."""
+
+
+def loaded(
+    environ: dict[str, str] | None = None,
+    *,
+    config: Path | None = None,
+    properties: Path | None = None,
+) -> Loaded:
+    """The good settings with some more in the environment."""
+    return load(environ={**GOOD, **(environ or {})}, config=config, properties=properties)
+
+
+def problems(
+    environ: dict[str, str],
+    *,
+    config: Path | None = None,
+    properties: Path | None = None,
+) -> tuple[str, ...]:
+    """What exactly this environment and these files are refused with; () when they are not."""
+    try:
+        load(environ=environ, config=config, properties=properties)
+    except SettingsError as error:
+        return error.problems
+    return ()
+
+
+def problem(environ: dict[str, str]) -> str:
+    """The one problem that the good settings have with these in the environment besides."""
+    (line,) = problems({**GOOD, **environ})
+    return line

@@ -1,0 +1,201 @@
+"""The forms of single values."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sidecar.settings import HostPort, convert
+
+
+@pytest.mark.parametrize(
+    ("expected", "raw"),
+    [
+        ((HostPort("broker-0", 9092),), "broker-0:9092"),
+        ((HostPort("a", 1), HostPort("b", 2)), "a:1, b:2,"),
+        ((HostPort("::1", 9092), HostPort("10.0.0.1", 1)), "[::1]:9092,10.0.0.1:1"),
+        ((HostPort("fe80::1%eth0", 65_535),), "[fe80::1%eth0]:65535"),
+        ((HostPort("a_b.svc.cluster.local", 9092),), ["a_b.svc.cluster.local:9092"]),
+        ((HostPort("a", 1),), "a:1,a:1"),
+        ((HostPort("a", 1), HostPort("b", 2)), "a:1,\nb:2\n"),
+    ],
+)
+def test_brokers_are_a_list_of_addresses(expected: tuple[HostPort, ...], raw: object) -> None:
+    """Names, IPv4, IPv6 in brackets; from text or TOML's list; each once."""
+    assert expected == convert.addresses(raw)
+
+
+@pytest.mark.parametrize(
+    ("told", "raw"),
+    [
+        ("is not host:port", "broker-0"),
+        ("is not host:port", "PLAINTEXT://broker-0:9092"),
+        ("is not host:port", "a:1;b:2"),
+        ("is not host:port", "a:x"),
+        ("is not host:port", "a:\u0661"),
+        ("needs brackets", "::1:9092"),
+        ("names no host", ":9092"),
+        ("is not an IP address", "[::g]:1"),
+        ("is not an IP address", "300.1.1.1:1"),
+        ("the port must be 1 to 65535", "a:0"),
+        ("the port must be 1 to 65535", "a:65536"),
+        ("one host:port at least", " , "),
+        ("is empty", ""),
+        ("one host:port at least", []),
+        ("must be text", [1]),
+        ("must be text", 9092),
+    ],
+)
+def test_what_is_no_broker_is_refused(told: str, raw: object) -> None:
+    """Each wrong form has a sentence of its own."""
+    with pytest.raises(ValueError, match=told):
+        convert.addresses(raw)
+
+
+def test_a_listener_may_have_port_zero() -> None:
+    """Port 0 asks the system for a free one; to connect to it makes no sense."""
+    assert HostPort("127.0.0.1", 0) == convert.listen_address("127.0.0.1:0")
+
+
+@pytest.mark.parametrize(
+    ("expected", "raw"),
+    [(1, "1"), (1_000_000_000, 1_000_000_000), (2**63 - 1, str(2**63 - 1)), (7, "+7")],
+)
+def test_bytes_are_whole_and_positive(expected: int, raw: object) -> None:
+    """Text or TOML's number, up to Java's largest long."""
+    assert expected == convert.positive_bytes(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["0", "-1", 0, str(2**63), "1.0", 1.5, "1e9", "1_000", "10GiB", " 1", "1\n", True, [], ""],
+)
+def test_other_bytes_are_refused(raw: object) -> None:
+    """No zero, fraction, unit, separator, or truth value."""
+    with pytest.raises(ValueError, match=r"bytes|is empty"):
+        convert.positive_bytes(raw)
+
+
+@pytest.mark.parametrize(
+    ("expected", "raw"), [(0.05, "0.05"), (0.5, 0.5), (0.01, "1e-2"), (0.5, ".5")]
+)
+def test_a_ratio_is_between_0_and_1(expected: float, raw: object) -> None:
+    """Text or TOML's number, also with an exponent."""
+    assert expected == convert.open_ratio(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "0",
+        "0.0",
+        "1",
+        "1.0",
+        "-0.1",
+        "1e-999",
+        "nan",
+        "inf",
+        float("nan"),
+        "5%",
+        "0,5",
+        1,
+        True,
+        None,
+        ".",
+    ],
+)
+def test_other_ratios_are_refused(raw: object) -> None:
+    """Neither 0.0 nor 1.0 is a ratio, and what isn't finite isn't a number."""
+    with pytest.raises(ValueError, match=r"must be > 0\.0 and < 1\.0|is not a number"):
+        convert.open_ratio(raw)
+
+
+@pytest.mark.parametrize(
+    ("expected", "raw"), [(0.0, "0"), (1.0, "1.0"), (0.25, 0.25), (0.0, "-0.0"), (1.0, 1)]
+)
+def test_a_factor_has_both_ends(expected: float, raw: object) -> None:
+    """0.0 and 1.0 are factors, and -0.0 is never shown as such."""
+    assert str(expected) == str(convert.factor(raw))
+
+
+@pytest.mark.parametrize("raw", ["-0.01", "1.01", "nan", float("inf"), "one", 2, 10**400])
+def test_other_factors_are_refused(raw: object) -> None:
+    """A factor outside of 0.0 to 1.0 would raise or invert a quota."""
+    with pytest.raises(ValueError, match=r"must be between 0\.0 and 1\.0|is not a number"):
+        convert.factor(raw)
+
+
+def test_a_positive_duration_is_longer_than_nothing() -> None:
+    """PT0S disables the interval alone; elsewhere it is a mistake."""
+    expected = 0.1
+    assert expected == convert.positive_duration("PT0.1S")
+    with pytest.raises(ValueError, match="must be longer than nothing"):
+        convert.positive_duration("PT0S")
+
+
+def test_a_duration_is_text() -> None:
+    """TOML's bare 60 is not a duration: it doesn't say of what."""
+    with pytest.raises(ValueError, match="must be an ISO 8601 duration in quotes"):
+        convert.duration(60)
+
+
+@pytest.mark.parametrize(("expected", "raw"), [("info", "INFO"), ("SASL_SSL", "sasl_ssl")])
+def test_a_word_is_taken_in_any_case(expected: str, raw: str) -> None:
+    """INFO is info, and sasl_ssl is what Kafka calls SASL_SSL."""
+    assert expected == convert.choice("info", "SSL", "SASL_SSL")(raw)
+
+
+def test_another_word_names_all() -> None:
+    """The message lists what may be written."""
+    with pytest.raises(ValueError, match="'trace' is not one of debug, info"):
+        convert.choice("debug", "info")("trace")
+
+
+@pytest.mark.parametrize("form", [convert.text, convert.secret, convert.path, convert.duration])
+def test_an_empty_value_is_not_taken_for_none(form: Callable[[object], object]) -> None:
+    """An empty variable is more often a mistake than a wish for the default."""
+    with pytest.raises(ValueError, match="is empty"):
+        form("")
+
+
+def test_a_secret_is_not_quoted() -> None:
+    """Neither a secret's repr nor the complaint about a wrong one shows it."""
+    assert "hunter2" not in repr(convert.secret("hunter2"))
+    with pytest.raises(ValueError, match=r"^must be text in quotes$"):
+        convert.secret(12345678)
+
+
+def test_a_path_is_taken_as_it_is() -> None:
+    """Whether it is there is asked at the start, not here; a NUL never can be."""
+    assert Path("/no/such/file") == convert.path("/no/such/file")
+    with pytest.raises(ValueError, match="holds a NUL"):
+        convert.path("a\0b")
+
+
+@pytest.mark.parametrize(
+    "raw", ["http://idp/token", "https://idp.example:8443/realms/x/token?a=b", "https://h"]
+)
+def test_a_token_endpoint_is_an_http_address(raw: str) -> None:
+    """With or without TLS, port and path."""
+    assert raw == convert.url(raw)
+
+
+@pytest.mark.parametrize("raw", ["file:///etc/token", "idp/token", "https:// x", "s3cret"])
+def test_another_address_is_not_quoted(raw: str) -> None:
+    """What is no address may be a secret in the wrong place."""
+    with pytest.raises(ValueError, match="starts with http") as refusal:
+        convert.url(raw)
+    assert raw not in str(refusal.value)
+
+
+def test_a_user_in_an_address_is_refused() -> None:
+    """It would be a secret in plain sight, and the message doesn't repeat it."""
+    with pytest.raises(ValueError, match="must not hold a user or password") as refusal:
+        convert.url("https://me:hunter2@idp/token")
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_a_long_value_is_cut() -> None:
+    """A message stays one readable line."""
+    longest = 80
+    assert longest == len(convert.shown("x" * 1000))

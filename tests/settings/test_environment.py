@@ -1,0 +1,72 @@
+"""Settings from the environment."""
+
+import pytest
+
+from sidecar.settings.environment import read_environment
+
+
+def test_our_variables_are_taken_and_others_ignored() -> None:
+    """What isn't SIDECAR_* is somebody else's; the key and the origin are kept."""
+    reading = read_environment(
+        {"SIDECAR_LOG_LEVEL": "debug", "PATH": "/bin", "sidecar_log_level": "x", "SIDECAR": "x"}
+    )
+    entry = reading.entries["log_level"]
+    assert ({"log_level"}, ()) == (set(reading.entries), reading.problems)
+    expected = ("debug", "SIDECAR_LOG_LEVEL", "environment")
+    assert expected == (entry.value, entry.key, entry.origin)
+
+
+@pytest.mark.parametrize(
+    ("variable", "nearest"),
+    [
+        ("SIDECAR_LOG_LEVL", "SIDECAR_LOG_LEVEL"),
+        ("SIDECAR_CHECK_INTERVAL", "SIDECAR_STORAGE_CHECK_INTERVAL"),
+        ("SIDECAR_KAFKA_ADMIN_SASL_PASSWORT", "SIDECAR_KAFKA_ADMIN_SASL_PASSWORD"),
+        ("SIDECAR_KAFKA_ADMIN_REQUEST_TIMEOUT", "SIDECAR_KAFKA_ADMIN_REQUEST_TIMEOUT_MS"),
+        ("SIDECAR_Log_Level", "SIDECAR_LOG_LEVEL"),
+    ],
+)
+def test_an_unknown_variable_names_the_nearest(variable: str, nearest: str) -> None:
+    """A misspelt setting is never silently without effect, and its value is not shown."""
+    (problem,) = read_environment({variable: "hunter2"}).problems
+    assert f"{variable} is not a setting; the nearest is {nearest}" == problem
+
+
+def test_kubernetes_variables_of_our_service_are_ignored() -> None:
+    """A Service called sidecar injects these into every pod of its namespace."""
+    reading = read_environment(
+        {
+            "SIDECAR_SERVICE_HOST": "10.0.0.1",
+            "SIDECAR_SERVICE_PORT_HTTP": "7070",
+            "SIDECAR_PORT": "tcp://10.0.0.1:7070",
+            "SIDECAR_PORT_7070_TCP_PROTO": "tcp",
+        }
+    )
+    expected = ({}, (), ())
+    assert expected == (reading.entries, reading.problems, reading.notices)
+
+
+@pytest.mark.parametrize(
+    "variable", ["SIDECAR_METRICS_SERVICE_HOST", "SIDECAR_METRICS_PORT_7070_TCP_ADDR"]
+)
+def test_variables_of_another_service_get_a_hint(variable: str) -> None:
+    """A Service called sidecar-metrics can't be told from a mistake, but the way out is told."""
+    (problem,) = read_environment({variable: "x"}).problems
+    assert "enableServiceLinks: false" in problem
+
+
+def test_the_java_clients_other_keys_are_noted() -> None:
+    """A key of the Java admin client without a meaning here is accepted by its capitals too."""
+    reading = read_environment({"SIDECAR_KAFKA_ADMIN_REQUEST_TIMEOUT_MS": "5"})
+    expected = (
+        "SIDECAR_KAFKA_ADMIN_REQUEST_TIMEOUT_MS is the Java admin client's and has no effect here"
+    )
+    assert ((), (expected,)) == (reading.problems, reading.notices)
+
+
+def test_a_java_class_is_refused() -> None:
+    """A class that would change what is done with credentials can't be loaded here."""
+    (problem,) = read_environment(
+        {"SIDECAR_KAFKA_ADMIN_SASL_LOGIN_CALLBACK_HANDLER_CLASS": "com.example.Handler"}
+    ).problems
+    assert "names a Java class to load" in problem
