@@ -1,0 +1,75 @@
+"""Short ways to write observations, and a clock that a test moves."""
+
+from collections.abc import Collection, Mapping
+
+from sidecar.volumes import (
+    Failure,
+    FailureKind,
+    Membership,
+    Observation,
+    OfflineLogDir,
+    Reading,
+    Volume,
+)
+
+LONG_MAX = 2**63 - 1
+"""What a huge file system reports."""
+
+TIMED_OUT = Failure(FailureKind.TIMEOUT, "no answer within 2 s")
+
+
+class FakeClock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def reading(
+    broker_id: int,
+    at: float,
+    available: Mapping[str, int] | None = None,
+    *,
+    total: int = 100,
+    offline: Collection[str] = (),
+) -> Reading:
+    """What a broker said: log dir -> available bytes, of volumes of ``total`` bytes."""
+    volumes = tuple(
+        Volume(broker_id, log_dir, total, free) for log_dir, free in (available or {}).items()
+    )
+    dark = tuple(OfflineLogDir(log_dir, "offline") for log_dir in offline)
+    return Reading(broker_id, at, volumes, dark)
+
+
+def whole(
+    at: float,
+    answers: Collection[Reading] = (),
+    *,
+    silent: Collection[int] = (),
+    fenced: Collection[int] | None = (),
+    cluster_id: str | None = "A",
+) -> Observation:
+    """A whole observation: those who answered and the silent ones are the active brokers."""
+    active = sorted({answer.broker_id for answer in answers} | set(silent))
+    membership = Membership(
+        cluster_id,
+        {broker_id: f"host{broker_id}:9092" for broker_id in active},
+        None if fenced is None else {broker_id: f"host{broker_id}:9092" for broker_id in fenced},
+    )
+    return Observation(at, "poll", membership, _answers(answers, silent))
+
+
+def partial(
+    at: float, answers: Collection[Reading] = (), *, silent: Collection[int] = ()
+) -> Observation:
+    """A partial observation: those who answered and the silent ones were asked."""
+    return Observation(at, "poll", None, _answers(answers, silent))
+
+
+def _answers(answers: Collection[Reading], silent: Collection[int]) -> dict[int, Reading | Failure]:
+    told: dict[int, Reading | Failure] = dict.fromkeys(silent, TIMED_OUT)
+    told.update({answer.broker_id: answer for answer in answers})
+    return told
