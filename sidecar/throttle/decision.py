@@ -91,6 +91,7 @@ class VolumeLimit:
             computed = None
         violations = computed.violations if computed else ()
         computed_at = computed.computed_at if computed else None
+        expires_at = None if computed is None else computed.computed_at + self.validity_s
         override = memory.override
         if override is not None and is_valid(override.ends_at, 0.0, now):
             return Decision(
@@ -99,7 +100,10 @@ class VolumeLimit:
                 reason.overridden(override, violations),
                 violations,
                 computed_at,
-                override.ends_at,
+                # The violations told beside it may expire before it ends: that is a change too.
+                min(override.ends_at, expires_at)
+                if violations and expires_at is not None
+                else override.ends_at,
                 override,
             )
         if computed is not None:
@@ -109,7 +113,7 @@ class VolumeLimit:
                 reason.observed(memory, violations, self.limit),
                 violations,
                 computed_at,
-                computed.computed_at + self.validity_s,
+                expires_at,
             )
         return Decision(self.fallback, Source.FALLBACK, reason.fell_back(memory, now))
 

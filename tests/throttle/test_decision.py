@@ -111,6 +111,17 @@ def test_override_goes_before_fallback() -> None:
     assert FALLBACK == in_force(memory, 60.5)
 
 
+def test_override_is_valid_until_the_violations_under_it_expire() -> None:
+    """The set of violating volumes is part of what is published, so its expiry is a change."""
+    override = Override(0.7, "maintenance", 0.0, 3600.0)
+    memory = replace(after(whole(0.0, [reading(1, 0.0, FULL)])), override=override)
+    decision = factors.decide(memory, 0.0)
+    assert VALIDITY_S == decision.valid_until
+    expired = factors.decide(memory, math.nextafter(VALIDITY_S, math.inf))
+    assert [] == violating(expired)
+    assert 3600.0 == expired.valid_until
+
+
 def test_override_outlasts_a_computed_factor_without_violations() -> None:
     """Nothing that is published changes when a hidden 1.0 expires."""
     override = Override(0.7, "maintenance", 0.0, 3600.0)
