@@ -176,12 +176,11 @@ class VolumeLimit:
         unseen = set(membership.active)
         for broker_id in sorted(memory.brokers):
             state = memory.brokers[broker_id]
-            if broker_id in unseen:
-                if state.read_at is not None and is_valid(state.read_at, self.validity_s, now):
-                    unseen.discard(broker_id)
-                elif not state.held:
-                    continue
-            violations += state.violating
+            remembered = state.read_at is not None and is_valid(state.read_at, self.validity_s, now)
+            if remembered:
+                unseen.discard(broker_id)
+            if remembered or state.held:
+                violations += state.violating
         if not membership.active:
             return violations, Failure(FailureKind.INCOMPLETE, "the cluster has no active broker")
         if unseen:

@@ -285,6 +285,16 @@ def test_departed_broker_holds_for_validity() -> None:
     assert 2 not in memory.brokers
 
 
+def test_departed_broker_does_not_hold_longer_between_whole_polls() -> None:
+    """A partial observation does not count what a departed broker said too long ago."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL)], fenced=None),
+        whole(119.0, [reading(1, 119.0, ROOMY)], fenced=None),
+        partial(121.0, [reading(1, 121.0, ROOMY)]),
+    )
+    assert OBSERVED_ROOMY == in_force(memory, 121.0)
+
+
 def test_departed_healthy_broker_blocks_nothing() -> None:
     """A broker that has left is no member."""
     memory = after(
