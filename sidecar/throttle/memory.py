@@ -175,7 +175,7 @@ def _with_membership(
         if broker_id in membership.active:
             brokers[broker_id] = state
         elif state.violating and _holds(state, broker_id, membership, now, validity_s):
-            held = membership.fenced is not None
+            held = state.held or membership.fenced is not None
             brokers[broker_id] = BrokerState(state.read_at, state.violating, held=held)
     return replace(memory, membership=membership, membership_at=now, brokers=brokers)
 
@@ -189,6 +189,9 @@ def _holds(
 ) -> bool:
     if membership.fenced is not None:
         return broker_id in membership.fenced
+    if state.held:
+        # Some brokers can list the fenced ones and this one can't: that ends nothing.
+        return True
     return state.read_at is not None and is_valid(state.read_at, validity_s, now)
 
 

@@ -247,6 +247,16 @@ def test_hold_outlasts_silent_return() -> None:
     assert OBSERVED_FULL == in_force(memory, 660.0)
 
 
+def test_hold_outlasts_a_list_that_cannot_tell_fenced_brokers() -> None:
+    """While brokers are upgraded some list the fenced ones and some can't: that ends nothing."""
+    memory = after(
+        whole(660.0, [reading(1, 660.0, ROOMY)], fenced=None),
+        whole(720.0, [reading(1, 720.0, ROOMY)], silent=[2], fenced=None),
+        memory=held(),
+    )
+    assert OBSERVED_FULL == in_force(memory, 720.0)
+
+
 def test_hold_ends_with_an_answer() -> None:
     """A broker that answers that it has room holds nothing any more."""
     answers = [reading(1, 660.0, ROOMY), reading(2, 660.0, ROOMY)]
