@@ -170,6 +170,8 @@ def _with_membership(
     before = memory.membership
     if before is not None and _differ(before.cluster_id, membership.cluster_id):
         memory = Memory(override=memory.override)
+    elif before is not None and membership.cluster_id is None:
+        membership = replace(membership, cluster_id=before.cluster_id)
     brokers: dict[int, BrokerState] = {}
     for broker_id, state in memory.brokers.items():
         if broker_id in membership.active:

@@ -396,6 +396,16 @@ def test_same_or_untold_cluster_forgets_nothing(told: str | None) -> None:
     assert OBSERVED_FULL == in_force(memory, 180.0)
 
 
+def test_another_cluster_is_known_after_an_untold_one() -> None:
+    """An observation that does not tell the cluster id does not hide that it has changed."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, FULL)]),
+        whole(10.0, silent=[1], cluster_id=None),
+        whole(20.0, silent=[1], cluster_id="B"),
+    )
+    assert FALLBACK == in_force(memory, 20.0)
+
+
 # Partial observations.
 
 
