@@ -149,18 +149,21 @@ class VolumeLimit:
     def forget(self, memory: Memory, broker_id: int, now: float) -> Memory:
         """Memory after an operator said that a broker's last reading no longer counts.
 
-        The factor is computed anew at once, without renewing its validity. Where the rest does not
-        suffice to compute one, there is none, and the fallback holds.
+        A computed factor that it made 0.0 is computed anew at once, without renewing its validity.
+        Where the rest does not suffice to compute one, there is none, and the fallback holds.
         """
         memory = forget_broker(memory, broker_id)
-        if memory.computed is None:
+        before = memory.computed
+        if before is None:
             return memory
-        violations, missing = self._survey(memory, now)
-        if not violations and missing is not None:
+        left = tuple(state for state in before.violations if state.volume.broker_id != broker_id)
+        if left == before.violations:
+            return memory
+        # What was remembered then has not aged by an operator's word.
+        _, missing = self._survey(memory, before.computed_at)
+        if not left and missing is not None:
             return replace(memory, computed=None)
-        factor = 0.0 if violations else 1.0
-        at = memory.computed.computed_at
-        return replace(memory, computed=Computed(factor, at, tuple(violations)))
+        return replace(memory, computed=Computed(0.0 if left else 1.0, before.computed_at, left))
 
     @staticmethod
     def fail(memory: Memory, failure: Failure) -> Memory:

@@ -500,6 +500,16 @@ def test_forgetting_a_live_violating_member_leaves_nothing_to_go_by() -> None:
     assert FALLBACK == in_force(memory, 1.0)
 
 
+def test_forgetting_is_no_failed_poll() -> None:
+    """To forget a broker that violates nothing leaves a valid factor in force."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, ROOMY)]),
+        whole(119.0, [reading(1, 119.0, ROOMY)], silent=[2]),
+    )
+    for broker_id in (1, 2, 3):
+        assert OBSERVED_ROOMY == in_force(factors.forget(memory, broker_id, 121.0), 121.0)
+
+
 def test_forgetting_before_the_first_observation_changes_nothing() -> None:
     """There is nothing to forget."""
     assert Memory() == factors.forget(Memory(), 1, 0.0)
