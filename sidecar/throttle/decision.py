@@ -146,7 +146,12 @@ class VolumeLimit:
         )
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
-    def forget(self, memory: Memory, broker_id: int, now: float) -> Memory:
+    def forget(
+        self,
+        memory: Memory,
+        broker_id: int,
+        now: float,  # noqa: ARG002 - all news has a time, but nothing ages by an operator's word
+    ) -> Memory:
         """Memory after an operator said that a broker's last reading no longer counts.
 
         A computed factor that it made 0.0 is computed anew at once, without renewing its validity.
@@ -159,7 +164,6 @@ class VolumeLimit:
         left = tuple(state for state in before.violations if state.volume.broker_id != broker_id)
         if left == before.violations:
             return memory
-        # What was remembered then has not aged by an operator's word.
         _, missing = self._survey(memory, before.computed_at)
         if not left and missing is not None:
             return replace(memory, computed=None)
