@@ -1,0 +1,87 @@
+"""What the brokers can be shut into, so that nothing outlives the process that started them.
+
+Best is a mount and a pid namespace: volumes are real file systems (tmpfs) of a given size that
+nobody else sees, and when the namespace's first process ends the kernel ends all others and the
+mounts with them. Root makes one directly; an ordinary user makes one inside a user namespace, where
+the machine allows that. Where neither works, volumes are plain folders. Which it is gets tried, not
+guessed from versions and sysctls: containers refuse these calls in too many ways.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+_DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
+_NAMESPACE = ("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL")
+_USER_NAMESPACE = (*_NAMESPACE, "--user", "--map-root-user")
+_PROBE_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """How to start the process that holds the brokers.
+
+    Attributes:
+        name: "namespace", "user namespace" or "plain folders".
+        prefix: the command that runs another command inside.
+        has_mounts: whether tmpfs volumes can be mounted inside.
+        why_not: for plain folders, what each better way failed with, one line; else "".
+    """
+
+    name: str
+    prefix: tuple[str, ...]
+    has_mounts: bool
+    why_not: str = ""
+
+
+def probe() -> Isolation:
+    """Find the best isolation by trying each in turn; some 20 ms."""
+    problems = []
+    for name, namespace in (("namespace", _NAMESPACE), ("user namespace", _USER_NAMESPACE)):
+        if name == "namespace" and os.geteuid() != 0:
+            continue
+        prefix = (*_DIE_WITH_PARENT, *namespace, "--")
+        problem = _try(prefix)
+        if problem is None:
+            return Isolation(name, prefix, has_mounts=True)
+        problems.append(f"{name}: {problem}")
+    # Still not a child that outlives its parent, if the machine has that much.
+    prefix = _DIE_WITH_PARENT if _runs((*_DIE_WITH_PARENT, "true")) else ()
+    return Isolation("plain folders", prefix, has_mounts=False, why_not="; ".join(problems))
+
+
+def _try(prefix: tuple[str, ...]) -> str | None:
+    """Mount a tmpfs inside; None if that worked, else the last line of what went wrong."""
+    missing = [tool for tool in ("setpriv", "unshare", "mount") if shutil.which(tool) is None]
+    if missing:
+        return f"{' and '.join(missing)} not found (apt-get install -y util-linux mount)"
+    with tempfile.TemporaryDirectory() as folder:
+        command = (*prefix, "mount", "-t", "tmpfs", "-o", "size=4096", "tmpfs", folder)
+        try:
+            done = subprocess.run(  # noqa: S603 - constant words and our own temporary folder
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_PROBE_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    if done.returncode == 0:
+        return None
+    return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+
+
+def _runs(command: tuple[str, ...]) -> bool:
+    try:
+        return (
+            subprocess.run(  # noqa: S603 - constant words
+                command, capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False
+            ).returncode
+            == 0
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False

@@ -1,0 +1,168 @@
+"""The brokers' and the controller's server.properties.
+
+What is short here is short so that a scenario takes seconds: a dead broker is fenced after 4 s
+(8 heartbeats of 500 ms, so a machine that stands still for 3 s fences nobody), retention is looked
+at every second, deleted segments go after half a second, segments are 1 MiB, and a log dir that
+can't be written is noticed within about a second, when its checkpoints are written.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+CONTROLLER_ID = 100
+"""The node id of the one dedicated controller; brokers count from 0."""
+
+SESSION_TIMEOUT_MS = 4000
+"""How long after its last heartbeat a broker is fenced, ms."""
+
+_QUORUM = {
+    "controller.listener.names": "CONTROLLER",
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+}
+_BROKER = {
+    "auto.create.topics.enable": "false",
+    "log.segment.bytes": str(1 << 20),
+    "log.index.size.max.bytes": str(1 << 20),
+    "log.retention.check.interval.ms": "1000",
+    "log.segment.delete.delay.ms": "500",
+    # Retention first runs after 30 s otherwise; Kafka 3.3 can't be told.
+    "log.initial.task.delay.ms": "1000",
+    "log.flush.offset.checkpoint.interval.ms": "1000",
+    "log.flush.start.offset.checkpoint.interval.ms": "1000",
+    "replica.high.watermark.checkpoint.interval.ms": "1000",
+    # 128 MB of heap otherwise.
+    "log.cleaner.dedupe.buffer.size": str(2 << 20),
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "num.partitions": "1",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where one listener of one node listens on the loopback address.
+
+    Attributes:
+        listener: its name.
+        protocol: Kafka's security.protocol.
+        port: the TCP port.
+    """
+
+    listener: str
+    protocol: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        """host:port."""
+        return f"127.0.0.1:{self.port}"
+
+
+def controller_properties(port: int, log_dir: str, authorizer: Mapping[str, str]) -> dict[str, str]:
+    """The properties of the dedicated controller."""
+    return {
+        "process.roles": "controller",
+        "node.id": str(CONTROLLER_ID),
+        "controller.quorum.voters": _voters(port),
+        "listeners": f"CONTROLLER://127.0.0.1:{port}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+        "log.dirs": log_dir,
+        **_QUORUM,
+        **authorizer,
+    }
+
+
+def broker_properties(
+    broker_id: int,
+    *,
+    endpoints: Sequence[Endpoint],
+    log_dirs: Sequence[str],
+    metadata_log_dir: str,
+    controller_port: int,
+    brokers: int,
+) -> dict[str, str]:
+    """The properties of one broker.
+
+    Args:
+        broker_id: its node id.
+        endpoints: its listeners; the first is the brokers' own.
+        log_dirs: one for each volume.
+        metadata_log_dir: off the volumes: a full volume that held the metadata log would stop the
+            whole broker.
+        controller_port: the controller's port.
+        brokers: how many there are in the cluster, which bounds the internal topics' replicas.
+    """
+    listeners = ",".join(f"{e.listener}://{e.address}" for e in endpoints)
+    protocols = [f"{e.listener}:{e.protocol}" for e in endpoints]
+    replicas = str(min(3, brokers))
+    in_sync = str(min(2, brokers))
+    return {
+        "process.roles": "broker",
+        "node.id": str(broker_id),
+        "controller.quorum.voters": _voters(controller_port),
+        "listeners": listeners,
+        "advertised.listeners": listeners,
+        "inter.broker.listener.name": endpoints[0].listener,
+        "listener.security.protocol.map": ",".join([*protocols, "CONTROLLER:PLAINTEXT"]),
+        "log.dirs": ",".join(log_dirs),
+        "metadata.log.dir": metadata_log_dir,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        **_QUORUM,
+        **_BROKER,
+    }
+
+
+def authorizer_properties(super_users: Sequence[str]) -> dict[str, str]:
+    """StandardAuthorizer with these super users besides ANONYMOUS, the helpers' own."""
+    users = ";".join(f"User:{user}" for user in ("ANONYMOUS", *super_users))
+    return {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": users,
+    }
+
+
+def meta_properties(cluster_id: str, node_id: int, directory_id: str) -> str:
+    """The file that marks a formatted log dir, as the storage tool writes it."""
+    return render(
+        {
+            "version": "1",
+            "cluster.id": cluster_id,
+            "node.id": str(node_id),
+            "directory.id": directory_id,
+        }
+    )
+
+
+def render(properties: Mapping[str, str]) -> str:
+    """A Java properties file, with everything escaped that its format gives a meaning to.
+
+    Example: a value of two lines becomes one, with a backslash and an n between them.
+    """
+    return "".join(
+        f"{_escaped(key, ' =:#!')}={_escaped(value, '')}\n" for key, value in properties.items()
+    )
+
+
+def _escaped(text: str, special: str) -> str:
+    out = []
+    for position, char in enumerate(text):
+        if char in "\n\r\t\f":
+            out.append({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}[char])
+        elif char == "\\" or char in special or (char == " " and position == 0):
+            out.append("\\" + char)
+        elif char.isascii() and char.isprintable():
+            out.append(char)
+        else:
+            units = char.encode("utf-16-be")
+            out.extend(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+    return "".join(out)
+
+
+def _voters(port: int) -> str:
+    return f"{CONTROLLER_ID}@127.0.0.1:{port}"

@@ -1,0 +1,200 @@
+"""The process that holds the brokers: run by path inside the namespace, standard library only.
+
+It is the namespace's first process, so everything in it ends with it; and it ends when its standard
+input does, that is when the process that started it is gone. Requests come as JSON lines on
+standard input and are answered in order on standard output; between the answers it says there which
+of its processes have ended, as ``{"ended": name, "status": n}`` (negative: the signal).
+
+A request is ``{"do": operation, ...}``, its answer ``{"ok": result}`` or ``{"error": text}``:
+
+- mount(path, bytes): a tmpfs of that size on a new folder.
+- put(path, text), rename(path, to), remove(path): files, inside the namespace.
+- occupy(path, bytes): a file of that many bytes, really allocated; 0 removes it.
+- usage(path): [total bytes, available bytes] of the file system.
+- spawn(name, argv, log): starts a process; its pid as this process's parents see it.
+- signal(name, signal): sends it.
+"""
+
+import ctypes
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_libc = ctypes.CDLL(None)
+
+
+class Warden:
+    """The processes, and one method for each operation."""
+
+    def __init__(self) -> None:
+        self._pids: dict[str, int] = {}
+
+    def answer(self, line: bytes) -> dict[str, Any]:
+        """Do what one request says."""
+        request = json.loads(line)
+        operations: dict[str, Callable[..., Any]] = {
+            "mount": self.mount,
+            "put": self.put,
+            "rename": self.rename,
+            "remove": self.remove,
+            "occupy": self.occupy,
+            "usage": self.usage,
+            "spawn": self.spawn,
+            "signal": self.signal,
+        }
+        try:
+            return {"ok": operations[request.pop("do")](**request)}
+        except (OSError, LookupError, subprocess.CalledProcessError) as error:
+            return {"error": f"{type(error).__name__}: {error}"}
+
+    def mount(self, path: str, bytes: int) -> None:  # noqa: A002 - the protocol's word
+        """Mount a tmpfs of that size on a new folder."""
+        Path(path).mkdir(parents=True)
+        # Many inodes cost nothing; a volume should run out of bytes first.
+        options = f"size={bytes},nr_inodes=1000000,mode=700"
+        subprocess.run(  # noqa: S603 - our own words
+            ["mount", "-t", "tmpfs", "-o", options, "kafka-volume", path],  # noqa: S607 - on PATH
+            check=True,
+        )
+
+    def put(self, path: str, text: str) -> None:
+        """Write a file and the folders above it."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text)
+
+    def rename(self, path: str, to: str) -> None:
+        """Rename a file or folder."""
+        Path(path).rename(to)
+
+    def remove(self, path: str) -> None:
+        """Remove a file or folder; none there is fine."""
+        if Path(path).is_dir():
+            shutil.rmtree(path)
+        else:
+            Path(path).unlink(missing_ok=True)
+
+    def occupy(self, path: str, bytes: int) -> None:  # noqa: A002 - the protocol's word
+        """Allocate a file of that many bytes, or remove it."""
+        if bytes == 0:
+            self.remove(path)
+            return
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(fd, min(bytes, os.fstat(fd).st_size))
+            os.posix_fallocate(fd, 0, bytes)
+        finally:
+            os.close(fd)
+
+    def usage(self, path: str) -> list[int]:
+        """Total and available bytes of the file system."""
+        found = os.statvfs(path)
+        return [found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize]
+
+    def spawn(self, name: str, argv: list[str], log: str) -> int:
+        """Start a process; its output is appended to ``log``."""
+        if name in self._pids:
+            raise LookupError(f"{name} is still running")
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _become(argv, log, writer)
+        os.close(writer)
+        with os.fdopen(reader) as told:
+            seen_outside = told.read()
+        self._pids[name] = pid
+        return int(seen_outside or pid)
+
+    def signal(self, name: str, signal: int) -> None:
+        """Send a signal to one process."""
+        os.kill(self._pids[name], signal)
+
+    def reap(self) -> list[dict[str, Any]]:
+        """Collect what has ended, orphans too: the namespace's first process is everyone's heir."""
+        ended: list[dict[str, Any]] = []
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return ended
+            if pid == 0:
+                return ended
+            for name in [name for name, known in self._pids.items() if known == pid]:
+                del self._pids[name]
+                ended.append({"ended": name, "status": os.waitstatus_to_exitcode(status)})
+
+    def end(self) -> None:
+        """Kill everything and wait for it: outside a pid namespace nobody else would."""
+        for pid in self._pids.values():
+            os.kill(pid, signal.SIGKILL)
+        while True:
+            try:
+                os.waitpid(-1, 0)
+            except ChildProcessError:
+                return
+
+
+def _become(argv: list[str], log: str, writer: int) -> None:
+    """In the forked child: turn into the program. Never returns."""
+    try:
+        # Without a pid namespace this is what ends a broker when the warden is killed.
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # /proc is the parents', so this is the pid that they see.
+        os.write(writer, str(Path("/proc/self").readlink()).encode())
+        os.setsid()
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted
+    except OSError as error:
+        os.write(2, f"{argv[0]}: {error}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def main() -> None:
+    """Serve requests until standard input ends."""
+    warden = Warden()
+    wake_reader, wake_writer = os.pipe()
+    os.set_blocking(wake_writer, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
+    selector = selectors.DefaultSelector()
+    selector.register(0, selectors.EVENT_READ)
+    selector.register(wake_reader, selectors.EVENT_READ)
+    buffer = b""
+    while True:
+        for key, _ in selector.select():
+            if key.fd == wake_reader:
+                os.read(wake_reader, 4096)
+                for news in warden.reap():
+                    _say(news)
+                continue
+            chunk = os.read(0, 65536)
+            if not chunk:
+                warden.end()
+                return
+            *lines, buffer = (buffer + chunk).split(b"\n")
+            for line in lines:
+                _say(warden.answer(line))
+
+
+def _say(message: dict[str, Any]) -> None:
+    os.write(1, json.dumps(message).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BrokenPipeError:
+        sys.exit(1)
