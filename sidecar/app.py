@@ -129,6 +129,7 @@ class _Daemon:
             self._board,
             wall=wall,
             validity_s=settings.validity_s,
+            limit=settings.limit,
             polling=polling,
             registry=None if apart else self._registry,
             token=lambda: self._token,

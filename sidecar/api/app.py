@@ -1,0 +1,186 @@
+"""The routes: which path is answered by what, and how the OpenAPI document describes it.
+
+Example: ``build_app(board, ...)`` for the whole API; ``build_metrics_app(board, ...)`` for an
+address that only Prometheus and probes may reach.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from prometheus_client import CollectorRegistry
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sidecar import __version__
+from sidecar.api import problems
+from sidecar.api.answers import NO_STORE, Wall, answer
+from sidecar.api.changes import (
+    Changes,
+    Forget,
+)
+from sidecar.api.changing import changing
+from sidecar.api.docs import CONTENT_SECURITY_POLICY, docs_page
+from sidecar.api.documents import (
+    StatusDocument,
+)
+from sidecar.api.factor import FactorReader
+from sidecar.api.health import Polling, why_not_ready
+from sidecar.api.problems import documented, problem
+from sidecar.api.reading import reading
+from sidecar.api.scrape import scrape
+from sidecar.board import Board
+from sidecar.throttle.limits import Limit
+
+LARGEST_BODY: Final = 64 * 1024
+"""Bytes of a request's body that are read; the only body there is needs a hundred."""
+
+
+def build_app(
+    board: Board,
+    *,
+    wall: Wall,
+    validity_s: float,
+    limit: Limit | None,
+    polling: Polling,
+    registry: CollectorRegistry | None,
+    token: Callable[[], str | None],
+    persist: Callable[[], Awaitable[bool]],
+    forget: Forget | None,
+) -> FastAPI:
+    """The whole API.
+
+    Args:
+        board: what is read and changed.
+        wall: steady seconds -> epoch seconds of the machine's clock.
+        validity_s: for how long an answer may be used that has no end of its own, seconds.
+        limit: what volumes are held against; None when disabled.
+        polling: what polling is to be like.
+        registry: the metrics; None when they are served elsewhere.
+        token: the bearer token for changes, read at each request; None refuses them.
+        persist: writes the state now; returns whether it is on disk.
+        forget: how a broker is forgotten; None when disabled.
+    """
+    app = _app("The throttle factor of a Kafka cluster, and why.")
+    app.include_router(reading(board, FactorReader(board, wall, validity_s, limit), wall, limit))
+    app.include_router(changing(Changes(board, wall, forget, persist), token))
+    app.include_router(_health(board, polling))
+    if registry is not None:
+        app.include_router(_metrics(registry))
+    app.include_router(_documentation(app))
+    return app
+
+
+def build_metrics_app(
+    board: Board,
+    *,
+    registry: CollectorRegistry,
+    wall: Wall,  # noqa: ARG001 - the same collaborators as build_app; nothing here shows a time yet
+    polling: Polling,
+) -> FastAPI:
+    """/metrics, /healthz and /readyz alone."""
+    app = _app("The metrics and the health of a throttle sidecar.")
+    app.include_router(_health(board, polling))
+    app.include_router(_metrics(registry))
+    return app
+
+
+class _HeadAsGet:
+    """Answers HEAD as GET, without the body; the document then names GET alone."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            # A copy: the server looks at its own to know that no body is to be sent.
+            scope = {**scope, "method": "GET"}
+        await self._app(scope, receive, send)
+
+
+def _app(description: str) -> FastAPI:
+    app = FastAPI(
+        title="throttle-sidecar",
+        version=__version__,
+        description=description,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        max_body_size=LARGEST_BODY,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+        exception_handlers={
+            HTTPException: problems.refused,
+            RequestValidationError: problems.invalid,
+            Exception: problems.failed,
+        },
+    )
+    app.add_middleware(_HeadAsGet)
+    return app
+
+
+def _health(board: Board, polling: Polling) -> APIRouter:
+    router = APIRouter(tags=["health"])
+    why_not = why_not_ready(board, polling)
+
+    @router.get(
+        "/healthz",
+        summary="Whether the sidecar lives",
+        response_model=None,
+        responses={200: {"model": StatusDocument}},
+    )
+    async def healthz() -> Response:
+        """200 as long as its loop turns."""
+        return answer(StatusDocument("ok"))
+
+    @router.get(
+        "/readyz",
+        summary="Whether the factor comes from seeing the cluster",
+        response_model=None,
+        responses={200: {"model": StatusDocument}, **documented(503)},
+    )
+    async def readyz() -> Response:
+        """200 with a decision from a valid observation and polling not stuck, or when disabled.
+
+        Else 503 with the reason. Not for the readiness probe of a broker's pod: a sidecar that
+        can't see would take its broker out of service.
+        """
+        reason = why_not()
+        return problem(503, reason) if reason else answer(StatusDocument("ready"))
+
+    return router
+
+
+def _metrics(registry: CollectorRegistry) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get(
+        "/metrics",
+        summary="The metrics, for Prometheus",
+        response_model=None,
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    )
+    async def metrics(request: Request) -> Response:
+        """Prometheus' text format, or OpenMetrics for who accepts it; costs no broker request."""
+        return scrape(registry, request)
+
+    return router
+
+
+def _documentation(app: FastAPI) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/openapi.json")
+    async def openapi() -> Response:
+        return answer(app.openapi())
+
+    @router.get("/docs")
+    async def docs() -> Response:
+        headers = {**NO_STORE, "Content-Security-Policy": CONTENT_SECURITY_POLICY}
+        return HTMLResponse(docs_page(app.openapi()), headers=headers)
+
+    return router

@@ -1,0 +1,171 @@
+"""What an operator may change: the override, and what is remembered of a dead broker.
+
+A change needs the bearer token. It is checked whole before anything happens, published in one step
+of the board, and on disk when the answer says so.
+
+Example: ``{"factor": 1.0, "reason": "disk is being replaced", "duration": "PT8H"}`` holds for eight
+hours, whatever the volumes say, and then ends by itself.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Annotated, Any, Final
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from sidecar.api.answers import Wall
+from sidecar.api.documents import (
+    BrokerForgotten,
+    OverrideCleared,
+    OverrideDocument,
+    OverrideSet,
+)
+from sidecar.api.views import override_document
+from sidecar.board import Board
+from sidecar.settings.durations import parse_duration
+from sidecar.throttle.memory import Memory, Override
+
+LONGEST_OVERRIDE_S: Final = timedelta(days=30).total_seconds()
+"""Longer than any repair; an override that is forgotten must not rule for years."""
+
+Forget = Callable[[Memory, int, float], Memory]
+"""Memory, broker id and steady seconds -> memory without what was read of that broker."""
+
+_FIELDS: Final = "is not one of factor, reason and duration"
+_PRINTED: Final = "[^\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]"
+
+
+class OverrideRequest(BaseModel):
+    """A factor to be set by hand."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
+
+    factor: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    """Produce quotas are multiplied by it; 0 stops producers, 1 lets them go."""
+    reason: Annotated[
+        str, Field(min_length=1, max_length=500, pattern=rf"^{_PRINTED}*\S{_PRINTED}*$")
+    ]
+    """Why, for the people who will see the factor; no control characters."""
+    duration: Annotated[str, Field(json_schema_extra={"format": "duration"})]
+    """For how long: ISO 8601, more than 0 and at most P30D."""
+
+    @field_validator("duration")
+    @classmethod
+    def _is_duration(cls, text: str) -> str:
+        # The parser's own message repeats what was given, which an answer never does.
+        try:
+            seconds = parse_duration(text)
+        except ValueError:
+            raise ValueError("not an ISO 8601 duration such as PT30M, PT8H or P1D") from None
+        if not 0 < seconds <= LONGEST_OVERRIDE_S:
+            raise ValueError("must be more than 0 and at most P30D")
+        return text
+
+    @property
+    def duration_s(self) -> float:
+        """For how long, seconds."""
+        return parse_duration(self.duration)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Folds an operator's word into the board.
+
+    Attributes:
+        board: what is changed.
+        wall: steady seconds -> epoch seconds.
+        forget: how a broker is forgotten; None when disabled, and then nothing can be changed.
+        persist: writes the state now; returns whether it is on disk.
+    """
+
+    board: Board
+    wall: Wall
+    forget: Forget | None
+    persist: Callable[[], Awaitable[bool]]
+
+    def shown(self) -> OverrideDocument | None:
+        """The override in force."""
+        override = self.board.snapshot.decision.override
+        return override_document(override, self.wall) if override else None
+
+    async def set_override(self, asked: OverrideRequest) -> OverrideSet:
+        """Sets or replaces the override.
+
+        Raises:
+            HTTPException: 409 when the sidecar is disabled.
+        """
+        if self.forget is None:
+            raise HTTPException(
+                409, "The check interval is PT0S: nothing is polled and nothing is throttled."
+            )
+        now = self.board.now()
+        # + 0.0 turns the -0.0 that JSON knows into 0.0.
+        override = Override(asked.factor + 0.0, asked.reason, now, now + asked.duration_s)
+        self.board.update(lambda memory: replace(memory, override=override))
+        return OverrideSet(override_document(override, self.wall), await self.persist())
+
+    async def clear_override(self) -> OverrideCleared:
+        """Ends the override, if there is one."""
+        cleared = self.board.snapshot.decision.override is not None
+        if self.board.snapshot.memory.override is not None:
+            self.board.update(lambda memory: replace(memory, override=None))
+        kept = await self.persist()
+        return OverrideCleared(cleared, kept, self.board.snapshot.decision.factor)
+
+    async def forget_broker(self, broker_id: int) -> BrokerForgotten:
+        """Forgets a broker's last reading, and decides anew at once.
+
+        Raises:
+            HTTPException: 404 when nothing is remembered of it; 409 when it is active and answers,
+                since the next poll would remember it again.
+        """
+        memory = self.board.snapshot.memory
+        broker, forget = memory.brokers.get(broker_id), self.forget
+        if broker is None or forget is None:
+            raise HTTPException(404, "Nothing is remembered of this broker.")
+        active = memory.membership is not None and broker_id in memory.membership.active
+        if active and broker.failure is None:
+            raise HTTPException(
+                409, "This broker is active and answers: the next poll would read it again."
+            )
+        now = self.board.now()
+        self.board.update(lambda memory: forget(memory, broker_id, now))
+        kept = await self.persist()
+        return BrokerForgotten(
+            broker_id,
+            [known.volume.log_dir for known in broker.volumes],
+            kept,
+            self.board.snapshot.decision.factor,
+        )
+
+
+async def override_request(request: Request) -> OverrideRequest:
+    """The body of a request to set the override.
+
+    Raises:
+        HTTPException: 415 when it is not JSON by its own word, 413 when it is too large.
+        RequestValidationError: it is not what it must be.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise HTTPException(415, "The body must be application/json.")
+    try:
+        return OverrideRequest.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise RequestValidationError([_told(dict(one)) for one in error.errors()]) from None
+
+
+def _told(error: dict[str, Any]) -> dict[str, Any]:
+    if error["type"] == "extra_forbidden":
+        # The name of an unknown field is input, too.
+        return {"loc": ("body",), "msg": f"a field {_FIELDS}"}
+    return {
+        "loc": ("body", *error["loc"]),
+        "msg": error["msg"].removeprefix("Value error, "),
+    }

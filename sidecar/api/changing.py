@@ -1,0 +1,120 @@
+"""The routes that change: the override, and forgetting a broker; and the token they need.
+
+Example: without a token ``PUT /v1/override`` answers 401, and 403 when none is configured.
+"""
+
+import hmac
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Path, params
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sidecar.api.answers import answer
+from sidecar.api.changes import Changes, OverrideRequest, override_request
+from sidecar.api.documents import BrokerForgotten, OverrideCleared, OverrideSet, OverrideShown
+from sidecar.api.problems import documented
+
+_NODE_ID_MAX: Final = 2**31 - 1
+"""Kafka's node ids are int32."""
+
+
+def changing(changes: Changes, token: Callable[[], str | None]) -> APIRouter:
+    """The routes that change, and the one that shows the override.
+
+    Args:
+        changes: does it.
+        token: read at each request, since it may change; None refuses every change.
+    """
+    router = APIRouter(tags=["changing"])
+    guarded: dict[str, Any] = {"dependencies": [_needs_token(token)], "response_model": None}
+
+    @router.get(
+        "/v1/override",
+        summary="The override in force",
+        response_model=None,
+        responses={200: {"model": OverrideShown}},
+    )
+    async def show_override() -> Response:
+        """Null when there is none."""
+        return answer(OverrideShown(changes.shown()))
+
+    @router.put(
+        "/v1/override",
+        summary="Set the factor by hand, for a time",
+        responses={200: {"model": OverrideSet}, **documented(401, 403, 409, 413, 415, 422)},
+        openapi_extra={"requestBody": _override_body()},
+        **guarded,
+    )
+    async def set_override(request: Request) -> Response:
+        """Replaces an override that is in force. 409 when the sidecar is disabled."""
+        return answer(await changes.set_override(await override_request(request)))
+
+    @router.delete(
+        "/v1/override",
+        summary="End the override",
+        responses={200: {"model": OverrideCleared}, **documented(401, 403)},
+        **guarded,
+    )
+    async def clear_override() -> Response:
+        """The computed factor, or the fallback, holds at once. Without an override too: 200."""
+        return answer(await changes.clear_override())
+
+    @router.delete(
+        "/v1/brokers/{broker_id}",
+        summary="Forget a dead broker's last reading",
+        responses={200: {"model": BrokerForgotten}, **documented(401, 403, 404, 409, 422)},
+        **guarded,
+    )
+    async def forget_broker(
+        broker_id: Annotated[int, Path(ge=0, le=_NODE_ID_MAX, description="The broker's node id.")],
+    ) -> Response:
+        """For a broker that will not come back: its full volume no longer holds the throttle.
+
+        404 when nothing is remembered of it, 409 when it is active and answers. Where the rest does
+        not suffice to compute a factor, the fallback holds until the next whole observation.
+        """
+        return answer(await changes.forget_broker(broker_id))
+
+    return router
+
+
+def _needs_token(token: Callable[[], str | None]) -> params.Depends:
+    """A dependency that lets a request through that has the token.
+
+    Args:
+        token: read at each request, since it may change; None refuses every change.
+    """
+    scheme = HTTPBearer(
+        auto_error=False,
+        scheme_name="token",
+        description="The token in the file that SIDECAR_TOKEN_FILE names.",
+    )
+
+    async def check(
+        given: Annotated[HTTPAuthorizationCredentials | None, Depends(scheme)],
+    ) -> None:
+        expected = token()
+        if expected is None:
+            raise HTTPException(
+                403,
+                "Changes are not enabled: put a token into a file, name it in SIDECAR_TOKEN_FILE, "
+                "and restart the sidecar.",
+            )
+        shown = given.credentials.encode("latin-1") if given is not None else b""
+        if not hmac.compare_digest(shown, expected.encode()):
+            raise HTTPException(
+                401,
+                "A change needs the token: Authorization: Bearer TOKEN.",
+                headers={"WWW-Authenticate": 'Bearer realm="throttle-sidecar"'},
+            )
+
+    return params.Depends(check)
+
+
+def _override_body() -> dict[str, object]:
+    schema = OverrideRequest.model_json_schema()
+    return {"required": True, "content": {"application/json": {"schema": schema}}}

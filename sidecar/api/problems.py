@@ -1,0 +1,119 @@
+"""Every error of the API: ``application/problem+json`` (RFC 9457).
+
+An answer never repeats what was sent: not a token, not a body, not a path.
+
+Example: ``{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "..."}``.
+"""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi.exceptions import RequestValidationError
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sidecar.api.answers import NO_STORE
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+_SCHEMA: Final[dict[str, object]] = {
+    "type": "object",
+    "title": "Problem",
+    "description": "What is wrong (RFC 9457).",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "description": "about:blank: the status says it all."},
+        "title": {"type": "string", "description": "The status in words."},
+        "status": {"type": "integer", "description": "The HTTP status."},
+        "detail": {"type": "string", "description": "What is wrong and what to do, in a sentence."},
+        "errors": {
+            "type": "array",
+            "description": "What is wrong with each field, when the input was refused.",
+            "items": {
+                "type": "object",
+                "required": ["field", "problem"],
+                "properties": {"field": {"type": "string"}, "problem": {"type": "string"}},
+            },
+        },
+    },
+}
+
+
+def problem(
+    status: int,
+    detail: str,
+    *,
+    errors: Sequence[Mapping[str, str]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The answer that says what is wrong.
+
+    Args:
+        status: the HTTP status, 400 to 599.
+        detail: one sentence for a person.
+        errors: field and problem of each field that was refused.
+        headers: further headers.
+    """
+    document: dict[str, object] = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+    }
+    if errors:
+        document["errors"] = errors
+    return Response(
+        to_json(document),
+        status,
+        headers={**NO_STORE, **(headers or {})},
+        media_type=MEDIA_TYPE,
+    )
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What the OpenAPI document says of these errors."""
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {MEDIA_TYPE: {"schema": _SCHEMA}},
+        }
+        for status in statuses
+    }
+
+
+async def refused(_request: Request, error: Exception) -> Response:
+    """The answer to an HTTPException, the router's own included."""
+    if not isinstance(error, HTTPException):
+        raise error
+    detail = {
+        404: "There is nothing here: /docs lists what there is.",
+        405: "This method does nothing here: /docs lists what does.",
+        413: "The request's body is too large: at most 64 KiB are read.",
+    }.get(error.status_code)
+    if detail is None or error.detail != _phrase(error.status_code):
+        detail = error.detail
+    return problem(error.status_code, detail, headers=error.headers)
+
+
+async def invalid(_request: Request, error: Exception) -> Response:
+    """The answer to input that can't be understood: each field, and never what was in it."""
+    if not isinstance(error, RequestValidationError):
+        raise error
+    errors = {(".".join(map(str, told["loc"])), told["msg"]) for told in error.errors()}
+    return problem(
+        422,
+        "The input is not as it must be; nothing was changed.",
+        errors=[{"field": field, "problem": message} for field, message in sorted(errors)],
+    )
+
+
+async def failed(_request: Request, _error: Exception) -> Response:
+    """The answer when the sidecar itself is at fault; the log has the traceback."""
+    return problem(500, "The sidecar failed; its log says how. Please report this.")
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status != 413 else "Content Too Large"

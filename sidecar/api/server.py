@@ -1,0 +1,153 @@
+"""The HTTP server: uvicorn in the daemon's own loop, under the daemon's own rules.
+
+It listens from its construction on, so that an address in use is known before anything starts; it
+touches no signal and no log settings; and when it stops, every connection is gone within half a
+second, whatever the other end does.
+
+Example: ``HttpServer(app, HostPort("127.0.0.1", 0)).address`` says which port was free.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from sidecar.api.protocol import SidecarProtocol
+from sidecar.errors import ListenError
+from sidecar.settings import HostPort
+
+_GRACE_S: Final = 0.5
+"""For answers under way; waiting readers were woken before."""
+
+_LOOKS: Final = 50
+"""So often in that time is looked whether all is done: uvicorn's sets tell nobody."""
+
+_KEEP_ALIVE_S: Final = 75
+"""Longer than the usual scrape interval of 15 to 60 s, so that Prometheus keeps its connection."""
+
+_BACKLOG: Final = 1024
+
+
+class HttpServer:
+    """Serves an app at an address.
+
+    Attributes:
+        address: where it listens: the port that was taken when 0 was asked for.
+    """
+
+    def __init__(self, app: ASGIApp, listen: HostPort) -> None:
+        """Starts to listen.
+
+        Raises:
+            ListenError: the address can't be listened on.
+        """
+        self._sockets = _listen(listen)
+        self.address = HostPort(listen.host, self._sockets[0].getsockname()[1])
+        config = uvicorn.Config(
+            app,
+            loop="none",
+            http=SidecarProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            headers=[("X-Content-Type-Options", "nosniff")],
+            backlog=_BACKLOG,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+        )
+        self._server = _Server(config)
+
+    async def serve(self) -> None:
+        """Serves until stopped; afterwards no socket is open."""
+        try:
+            await self._server.serve(sockets=self._sockets)
+        finally:
+            self._server.cut()
+            self._close()
+
+    def stop(self) -> None:
+        """Ends ``serve`` soon; before it ran, closes the sockets."""
+        self._server.should_exit = True
+        if not self._server.started:
+            self._close()
+
+    def _close(self) -> None:
+        for listening in self._sockets:
+            listening.close()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server without its signal handlers, and with an end to its shutdown."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Captures none: they are the daemon's."""
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Closes what is idle, gives answers under way their time, and cuts the rest."""
+        for server in self.servers:
+            server.close()
+        for listening in sockets or ():
+            listening.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        await self._wait_until_gone()
+        self.cut()
+        await self._wait_until_gone()
+
+    def cut(self) -> None:
+        """Closes every connection without waiting for the other end."""
+        for server in getattr(self, "servers", ()):
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+    async def _wait_until_gone(self) -> None:
+        for _ in range(_LOOKS):
+            if not self.server_state.connections and not self.server_state.tasks:
+                return
+            await asyncio.sleep(_GRACE_S / _LOOKS)
+
+
+def _listen(listen: HostPort) -> list[socket.socket]:
+    """A listening socket for each address that the name stands for; one port for all."""
+    sockets: list[socket.socket] = []
+    port = listen.port
+    try:
+        found = socket.getaddrinfo(
+            listen.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            listening = socket.socket(family, kind, protocol)
+            sockets.append(listening)
+            listening.setblocking(False)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                # [::] stands for every address of the machine, IPv4 too.
+                only = listen.host != "::"
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only)
+            listening.bind((address[0], port, *address[2:]))
+            listening.listen(_BACKLOG)
+            port = listening.getsockname()[1]
+    except OSError as error:
+        for listening in sockets:
+            listening.close()
+        raise ListenError(f"can't listen on {listen}: {_why(error)}") from error
+    return sockets
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"the name has no address here ({error.strerror})"
+    if error.errno is None:
+        return str(error)
+    return os.strerror(error.errno).lower()

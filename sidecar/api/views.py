@@ -1,0 +1,206 @@
+"""From what the board published to the documents of the API; functions of data and time.
+
+Seconds to the limit were computed when a volume was read; here they are counted from now.
+
+Example: a volume read 4 s ago with 20 s to its limit then has 16 s left now.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from sidecar.api.answers import Wall, rounded, timestamp
+from sidecar.api.documents import (
+    BrokerDocument,
+    BrokerStateName,
+    ChangeDocument,
+    FailureDocument,
+    LimitDocument,
+    OverrideDocument,
+    ViolationDocument,
+    VolumeDocument,
+)
+from sidecar.board import Change, Snapshot
+from sidecar.throttle.limits import Limit, MinAvailableBytes
+from sidecar.throttle.memory import BrokerState, Memory, Override, VolumeState
+from sidecar.volumes import OfflineLogDir
+
+_VIOLATIONS_OF_A_CHANGE: Final = 100
+"""A limit set too high violates everywhere: 1,000 such changes would be gigabytes of text."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A snapshot and the moment at which it is looked at.
+
+    Attributes:
+        snapshot: what is published.
+        now: steady seconds.
+        wall: steady seconds -> epoch seconds of the machine's clock.
+    """
+
+    snapshot: Snapshot
+    now: float
+    wall: Wall
+
+    def volumes(self) -> Iterator[VolumeDocument]:
+        """Every remembered volume, and the log dirs that are offline and were never read."""
+        memory = self.snapshot.memory
+        for broker_id in sorted(memory.brokers):
+            broker = memory.brokers[broker_id]
+            state = broker_state(memory, broker_id)
+            dark = {offline.log_dir: offline for offline in broker.offline}
+            for known in broker.volumes:
+                offline = dark.pop(known.volume.log_dir, None)
+                yield self._volume(known, state, offline)
+            for offline in dark.values():
+                yield _never_read(broker_id, state, offline)
+
+    def brokers(self) -> Iterator[BrokerDocument]:
+        """The cluster's brokers, and departed ones of which something is remembered."""
+        memory = self.snapshot.memory
+        membership = memory.membership
+        listed = {**(membership.fenced or {}), **membership.active} if membership else {}
+        for broker_id in sorted({*listed, *memory.brokers}):
+            broker = memory.brokers.get(broker_id, BrokerState())
+            failure = broker.failure
+            yield BrokerDocument(
+                broker_id=broker_id,
+                address=listed.get(broker_id),
+                state=broker_state(memory, broker_id),
+                last_seen=timestamp(self.wall, broker.read_at),
+                last_failure=None
+                if failure is None
+                else FailureDocument(
+                    failure.kind.value, failure.message, timestamp(self.wall, broker.failed_since)
+                ),
+            )
+
+    def _volume(
+        self, known: VolumeState, state: BrokerStateName, offline: OfflineLogDir | None
+    ) -> VolumeDocument:
+        volume = known.volume
+        fill = known.fill.bytes_per_second if known.online else None
+        return VolumeDocument(
+            broker_id=volume.broker_id,
+            broker_state=state,
+            log_dir=volume.log_dir,
+            online=known.online,
+            offline_reason=offline.reason if offline else None,
+            total_bytes=volume.total_bytes,
+            used_bytes=volume.used_bytes,
+            available_bytes=volume.available_bytes,
+            available_ratio=rounded(volume.available_ratio, 6),
+            limit_violated=known.violates,
+            read_at=timestamp(self.wall, known.read_at),
+            fill_bytes_per_second=rounded(fill, 3),
+            seconds_to_limit=_seconds_left(known, self.now),
+        )
+
+
+def broker_state(memory: Memory, broker_id: int) -> BrokerStateName:
+    """Whether a broker is active, fenced, or no longer in the cluster's list."""
+    membership = memory.membership
+    if membership is not None and broker_id in membership.active:
+        return "active"
+    if membership is not None and broker_id in (membership.fenced or {}):
+        return "fenced"
+    return "departed"
+
+
+def limit_reached_at(snapshot: Snapshot) -> float | None:
+    """When the first online volume of an active broker reaches its limit, steady seconds.
+
+    Returns:
+        A time that may be past; None when none fills.
+    """
+    memory = snapshot.memory
+    active = memory.membership.active if memory.membership else {}
+    times = [
+        known.read_at + known.seconds_to_limit
+        for broker_id, broker in memory.brokers.items()
+        if broker_id in active
+        for known in broker.volumes
+        if known.online and known.seconds_to_limit is not None
+    ]
+    times += [known.read_at for known in snapshot.decision.violations]
+    return min(times, default=None)
+
+
+def violations(states: Sequence[VolumeState], limit: Limit | None) -> Iterator[ViolationDocument]:
+    """The violating volumes."""
+    document = limit_document(limit)
+    for known in states:
+        volume = known.volume
+        yield ViolationDocument(
+            broker_id=volume.broker_id,
+            log_dir=volume.log_dir,
+            total_bytes=volume.total_bytes,
+            available_bytes=volume.available_bytes,
+            available_ratio=round(volume.available_ratio, 6),
+            limit=document,
+        )
+
+
+def limit_document(limit: Limit | None) -> LimitDocument | None:
+    """The limit with its type's name."""
+    if limit is None:
+        return None
+    if isinstance(limit, MinAvailableBytes):
+        return LimitDocument("min_available_bytes", limit.available_bytes)
+    return LimitDocument("min_available_ratio", limit.available_ratio)
+
+
+def change_document(change: Change, limit: Limit | None, wall: Wall) -> ChangeDocument:
+    """A change of the decision."""
+    decision = change.decision
+    return ChangeDocument(
+        changed_at=timestamp(wall, change.changed_at) or "",
+        generation=change.generation,
+        factor=decision.factor,
+        source=decision.source.value,
+        reason=decision.reason,
+        violation_count=len(decision.violations),
+        violations=list(
+            violations(tuple(islice(decision.violations, _VIOLATIONS_OF_A_CHANGE)), limit)
+        ),
+        computed_at=timestamp(wall, decision.computed_at),
+        valid_until=timestamp(wall, decision.valid_until),
+    )
+
+
+def override_document(override: Override, wall: Wall) -> OverrideDocument:
+    """An operator's factor."""
+    return OverrideDocument(
+        factor=override.factor,
+        reason=override.reason,
+        set_at=timestamp(wall, override.set_at) or "",
+        until=timestamp(wall, override.ends_at) or "",
+    )
+
+
+def _seconds_left(known: VolumeState, now: float) -> float | None:
+    if known.violates:
+        return 0.0
+    if known.seconds_to_limit is None or not known.online:
+        return None
+    return round(max(0.0, known.seconds_to_limit - (now - known.read_at)), 3)
+
+
+def _never_read(broker_id: int, state: BrokerStateName, offline: OfflineLogDir) -> VolumeDocument:
+    return VolumeDocument(
+        broker_id=broker_id,
+        broker_state=state,
+        log_dir=offline.log_dir,
+        online=False,
+        offline_reason=offline.reason,
+        total_bytes=None,
+        used_bytes=None,
+        available_bytes=None,
+        available_ratio=None,
+        limit_violated=None,
+        read_at=None,
+        fill_bytes_per_second=None,
+        seconds_to_limit=None,
+    )

@@ -1,0 +1,195 @@
+"""The metrics: a collector that reads the board at each scrape, and costs no broker request.
+
+Nothing is counted here except the durations of polls: gauges are the published snapshot, counters
+are the board's tally, so a volume that is gone has no series left. Every name, label and unit is
+listed in docs/metrics.md.
+
+Example: two volumes at their limit, seen by 30 polls, add 60 to
+``kafka_throttle_limit_violated_total``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
+
+from sidecar import __version__
+from sidecar.board import Board
+from sidecar.throttle.decision import Source
+from sidecar.throttle.memory import VolumeState
+
+_DURATIONS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""From three brokers nearby (some ms) to the longest deadline of a poll (10 s)."""
+
+
+class SidecarRegistry(CollectorRegistry):
+    """A registry with the histogram that the poller observes.
+
+    Attributes:
+        poll_duration: durations of polls, seconds.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.poll_duration = Histogram(
+            "kafka_throttle_poll_duration_seconds",
+            "How long polls took, in seconds, failed ones too.",
+            buckets=_DURATIONS_S,
+            registry=self,
+        )
+
+
+def build_registry(board: Board, wall: Callable[[float], float]) -> SidecarRegistry:
+    """Every metric of a sidecar.
+
+    Args:
+        board: what is read at each scrape.
+        wall: steady seconds -> epoch seconds of the machine's clock.
+    """
+    registry = SidecarRegistry()
+    registry.register(_BoardCollector(board, wall))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+def poll_duration(registry: SidecarRegistry) -> Histogram:
+    """The histogram that is told each poll's duration, in seconds."""
+    return registry.poll_duration
+
+
+class _BoardCollector(Collector):
+    """The board as metrics."""
+
+    def __init__(self, board: Board, wall: Callable[[float], float]) -> None:
+        self._board = board
+        self._wall = wall
+
+    def collect(self) -> Iterable[Metric]:
+        """Reads the board once."""
+        yield from self._decision()
+        yield from self._counts()
+        yield from self._volumes()
+
+    def _decision(self) -> Iterator[Metric]:
+        snapshot = self._board.snapshot
+        decision, memory = snapshot.decision, snapshot.memory
+        yield _gauge("factor", "The throttle factor in force, 0 to 1.", decision.factor)
+        source = GaugeMetricFamily(
+            "kafka_throttle_source",
+            "1 for the source of the factor in force, 0 for the others.",
+            labels=["source"],
+        )
+        for name in Source:
+            source.add_metric([name.value], float(decision.source is name))
+        yield source
+        yield _gauge(
+            "generation",
+            "Grows by one at each change of the decision; starts at 1.",
+            snapshot.generation,
+        )
+        yield _gauge(
+            "valid_until_timestamp_seconds",
+            "Until when the decision holds without news; +Inf when only news can change it.",
+            float("inf") if decision.valid_until is None else self._wall(decision.valid_until),
+        )
+        active = memory.membership.active if memory.membership else {}
+        dirs = [
+            len(
+                {state.volume.log_dir for state in broker.volumes}
+                | {d.log_dir for d in broker.offline}
+            )
+            for broker_id, broker in memory.brokers.items()
+            if broker_id in active
+        ]
+        yield _gauge("active_brokers", "Brokers in the cluster that are not fenced.", len(active))
+        yield _gauge(
+            "active_log_dirs", "Log dirs of the active brokers, offline ones too.", sum(dirs)
+        )
+
+    def _counts(self) -> Iterator[Metric]:
+        tally = self._board.tally
+        yield CounterMetricFamily(
+            "kafka_throttle_fallback_applied",
+            "Transitions of the factor in force to the fallback.",
+            tally.fallback_applied,
+        )
+        yield CounterMetricFamily(
+            "kafka_throttle_limit_violated",
+            "Volumes at or below the limit, each once per observation that saw it so.",
+            tally.limit_violated,
+        )
+        failures = CounterMetricFamily(
+            "kafka_throttle_poll_failures",
+            "Polls, and calls to one broker, that failed, by kind of failure.",
+            labels=["kind"],
+        )
+        for kind, count in tally.failures.items():
+            failures.add_metric([kind.value], count)
+        yield failures
+        yield _gauge(
+            "last_success_timestamp_seconds",
+            "When the last whole poll succeeded; 0 before the first.",
+            0.0 if tally.succeeded_at is None else self._wall(tally.succeeded_at),
+        )
+        build = GaugeMetricFamily(
+            "kafka_throttle_build_info",
+            "1; the label is the sidecar's version.",
+            labels=["version"],
+        )
+        build.add_metric([__version__], 1.0)
+        yield build
+
+    def _volumes(self) -> Iterator[Metric]:
+        memory = self._board.snapshot.memory
+        known = [
+            ({"broker": str(state.volume.broker_id), "log_dir": state.volume.log_dir}, state)
+            for state in memory.volumes()
+        ]
+        for name, (text, value) in _OF_A_VOLUME.items():
+            family = GaugeMetricFamily(f"kafka_throttle_volume_{name}", text)
+            samples = ((labels, value(state)) for labels, state in known)
+            family.samples = [
+                Sample(family.name, labels, number)
+                for labels, number in samples
+                if number is not None
+            ]
+            if name == "online":
+                family.samples += [
+                    Sample(family.name, {"broker": str(broker_id), "log_dir": dark.log_dir}, 0.0)
+                    for broker_id, broker in memory.brokers.items()
+                    for dark in broker.offline
+                    if dark.log_dir not in {state.volume.log_dir for state in broker.volumes}
+                ]
+            yield family
+
+
+_OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None]]]] = {
+    "total_bytes": (
+        "The size of the file system that the log dir lies on.",
+        lambda state: state.volume.total_bytes,
+    ),
+    "available_bytes": (
+        "What the broker may still write there, as last read.",
+        lambda state: state.volume.available_bytes,
+    ),
+    "limit_violated": (
+        "1 when the volume was at or below the limit when last read, else 0.",
+        lambda state: float(state.violates),
+    ),
+    "online": (
+        "1 while the broker reports the log dir's sizes, 0 while it is offline.",
+        lambda state: float(state.online),
+    ),
+    "fill_bytes_per_second": (
+        "How fast the volume fills; negative while it empties, no series while unknown.",
+        lambda state: state.fill.bytes_per_second if state.online else None,
+    ),
+}
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"kafka_throttle_{name}", text, value)
