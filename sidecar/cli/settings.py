@@ -17,6 +17,9 @@ Environment: SIDECAR_ and the name in capitals, with _ for each dot.
 Properties: client.quota.callback.static. and the name, as the Strimzi plugin has it.
 TOML: the name's words grouped in tables; --json tells each setting's own keys."""
 
+_COLUMN = 44
+"""How many characters of a name fit into the first column at a width of 80."""
+
 
 @click.command(
     "settings",
@@ -71,7 +74,15 @@ def _print_table(rows: tuple[SettingRow, ...]) -> None:
         value = (row.value, "bold") if row.value else ("not set", "dim")
         origin = "" if row.origin == "default" else f"from {row.origin}\n"
         table.add_row(
-            Text.assemble((row.name, "bold"), "\n", row.meaning),
+            Text.assemble((_folded(row.name), "bold"), "\n", row.meaning),
             Text.assemble(value, f"\n{origin}default: {row.default}\nunit: {row.unit}"),
         )
     Console().print(table)
+
+
+def _folded(name: str) -> str:
+    """A name that is too long for its column at 80, on two lines that break at a dot."""
+    if len(name) <= _COLUMN:
+        return name
+    dot = name.rindex(".", 0, _COLUMN)
+    return f"{name[:dot]}\n  {name[dot:]}"

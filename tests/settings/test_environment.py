@@ -3,6 +3,7 @@
 import pytest
 
 from sidecar.settings.environment import read_environment
+from sidecar.settings.reading import Reading
 
 
 def test_our_variables_are_taken_and_others_ignored() -> None:
@@ -42,8 +43,7 @@ def test_kubernetes_variables_of_our_service_are_ignored() -> None:
             "SIDECAR_PORT_7070_TCP_PROTO": "tcp",
         }
     )
-    expected = ({}, (), ())
-    assert expected == (reading.entries, reading.problems, reading.notices)
+    assert Reading({}) == reading
 
 
 @pytest.mark.parametrize(

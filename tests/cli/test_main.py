@@ -1,0 +1,166 @@
+"""The command line itself: help, laziness, refusals, completion."""
+
+import importlib
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import sidecar
+from sidecar.cli import COMMANDS, group
+from sidecar.errors import SettingsError
+
+
+def python(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own, with nothing of ours in its environment."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("SIDECAR_")}
+    return subprocess.run(
+        [sys.executable, *args],
+        env=inherited | (env or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+def fake_command(monkeypatch: pytest.MonkeyPatch, command: object) -> None:
+    """Let ``check`` be this command, without importing the real one."""
+    module = type(sys)("sidecar.cli.check")
+    module.__dict__["command"] = command
+    monkeypatch.setitem(sys.modules, "sidecar.cli.check", module)
+
+
+def raising(error: BaseException) -> click.Command:
+    """A command that raises."""
+
+    def callback() -> None:
+        raise error
+
+    return click.Command("check", callback=callback)
+
+
+def test_help_lists_every_command_and_imports_none() -> None:
+    """Each with its short help, and examples; no command's module, no pydantic, no rich."""
+    code = (
+        "import sys\nfrom sidecar.cli import group\n"
+        "group.main(['--help'], 'throttle-sidecar', standalone_mode=False)\n"
+        "print(sorted(m for m in sys.modules if m.startswith(('sidecar.', 'pydantic', 'rich'))))"
+    )
+    result = python("-c", code)
+    for name in COMMANDS:
+        assert f"\n  {name} " in result.stdout
+    assert "Examples:" in result.stdout
+    expected = "['sidecar.cli', 'sidecar.errors']"
+    assert expected == result.stdout.splitlines()[-1]
+
+
+def test_the_version_is_the_packages() -> None:
+    """``--version`` names the program and its version."""
+    expected = f"throttle-sidecar {sidecar.__version__}\n"
+    assert expected == CliRunner().invoke(group, ["--version"]).output
+
+
+def test_the_module_is_the_program() -> None:
+    """``python -m sidecar`` is the same program by the same name."""
+    result = python("-m", "sidecar", "--help")
+    assert result.stdout.startswith("Usage: throttle-sidecar ")
+
+
+@pytest.mark.parametrize("name", ["settings", "completion"])
+def test_a_command_has_examples(name: str) -> None:
+    """Each command's help ends in lines to copy."""
+    assert "Examples:" in CliRunner().invoke(group, [name, "--help"]).output
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    """Exit code 2, as for every wrong use."""
+    result = CliRunner().invoke(group, ["nope"])
+    expected = 2
+    assert expected == result.exit_code
+    assert "No such command 'nope'" in result.stderr
+
+
+def test_a_refusal_is_its_lines_and_exit_code_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On standard error, exactly as they are, without a traceback."""
+    fake_command(monkeypatch, raising(SettingsError(("first problem", "second problem"))))
+    result = CliRunner().invoke(group, ["check"])
+    expected = (2, "", "first problem\nsecond problem\n")
+    assert expected == (result.exit_code, result.stdout, result.stderr)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
+def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """What a shell expects of a program that SIGINT has ended; no traceback."""
+    fake_command(monkeypatch, raising(error))
+    result = CliRunner().invoke(group, ["check"])
+    expected = (130, "")
+    assert expected == (result.exit_code, result.output)
+
+
+def test_a_commands_exit_code_is_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``check`` says 1 for a violated limit."""
+    fake_command(monkeypatch, click.Command("check", callback=lambda: sys.exit(1)))
+    expected = 1
+    assert expected == CliRunner().invoke(group, ["check"]).exit_code
+
+
+def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody expected is not told as a refusal."""
+    fake_command(monkeypatch, raising(RuntimeError("a bug")))
+    assert isinstance(CliRunner().invoke(group, ["check"]).exception, RuntimeError)
+
+
+def test_a_module_without_a_command_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found out when it is called, not as an odd error of click's."""
+    fake_command(monkeypatch, "not a command")
+    assert isinstance(CliRunner().invoke(group, ["check"]).exception, TypeError)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script_calls_the_program_back(shell: str) -> None:
+    """The script names the program and the variable that the program answers to."""
+    result = CliRunner().invoke(group, ["completion", shell])
+    assert f"_THROTTLE_SIDECAR_COMPLETE={shell}_complete" in result.stdout
+    assert "throttle-sidecar" in result.stdout
+
+
+def test_an_unknown_shell_is_a_usage_error() -> None:
+    """The shells are listed."""
+    result = CliRunner().invoke(group, ["completion", "tcsh"])
+    assert "'bash', 'zsh', 'fish'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "position", "completed"),
+    [
+        ("throttle-sidecar se", "1", ["settings"]),
+        ("throttle-sidecar --ver", "1", ["--version"]),
+        ("throttle-sidecar settings --js", "2", ["--json"]),
+    ],
+)
+def test_commands_and_options_are_completed(
+    words: str, position: str, completed: list[str]
+) -> None:
+    """What bash is answered when TAB is pressed."""
+    env = {
+        "_THROTTLE_SIDECAR_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": position,
+    }
+    result = python("-m", "sidecar", env=env)
+    assert completed == [line.partition(",")[2] for line in result.stdout.splitlines()]
+
+
+def test_completing_a_command_imports_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TAB is answered at once, whatever the commands need."""
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} was imported")
+
+    monkeypatch.setattr(importlib, "import_module", refuse)
+    items = group.shell_complete(click.Context(group, info_name="throttle-sidecar"), "")
+    assert set(COMMANDS) <= {item.value for item in items}

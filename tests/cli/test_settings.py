@@ -1,0 +1,109 @@
+"""``throttle-sidecar settings``."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sidecar.cli import group
+from sidecar.settings import describe
+
+GOOD = {
+    "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "broker-0:9092",
+    "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.05",
+    "SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL": "SASL_SSL",
+    "SIDECAR_KAFKA_ADMIN_SASL_MECHANISM": "PLAIN",
+    "SIDECAR_KAFKA_ADMIN_SASL_USERNAME": "ann",
+    "SIDECAR_KAFKA_ADMIN_SASL_PASSWORD": "hunter2",
+}
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the machine that runs the tests, and a terminal of 80 columns."""
+    for variable in [name for name in os.environ if name.startswith("SIDECAR_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def settings(*args: str, env: dict[str, str]) -> Result:
+    """The command with these arguments and this environment."""
+    return CliRunner().invoke(group, ["settings", *args], env=env)
+
+
+def test_the_table_has_every_setting_at_80_columns() -> None:
+    """Piped, without colours, no line too long, nothing cut off."""
+    result = settings(env=GOOD)
+    widest = 80
+    assert widest >= max(len(line) for line in result.stdout.splitlines())
+    # A long name is on two lines, the second one from a dot on.
+    first_column = "\n".join(line[:50].strip() for line in result.stdout.splitlines())
+    lines = first_column.replace("\n.", ".").splitlines()
+    for row in describe():
+        assert row.meaning.startswith(lines[lines.index(row.name) + 1])
+    assert "\x1b" not in result.stdout
+    assert "\N{HORIZONTAL ELLIPSIS}" not in result.stdout
+
+
+def test_the_table_tells_value_origin_default_and_unit() -> None:
+    """For a setting that was given and for one that wasn't."""
+    blocks = settings(env=GOOD).stdout.split("\u2500\n")
+    ratio = next(block for block in blocks if "limit.min.available.ratio" in block)
+    for expected in ("0.05", "from environment", "default: none", "unit: ratio, > 0.0"):
+        assert expected in ratio
+    token = next(block for block in blocks if "token.file" in block)
+    for expected in ("not set", "default: none", "unit: path"):
+        assert expected in token
+
+
+def test_json_has_every_setting_in_full() -> None:
+    """The same rows for a program, notices too."""
+    env = GOOD | {"SIDECAR_KAFKA_ADMIN_RETRIES": "5"}
+    document = json.loads(settings("--json", env=env).stdout)
+    assert [row.name for row in describe()] == [row["name"] for row in document["settings"]]
+    ratio = next(row for row in document["settings"] if row["name"].endswith("available.ratio"))
+    expected = ("0.05", "environment", "none", "ratio, > 0.0 and < 1.0")
+    assert expected == (ratio["value"], ratio["origin"], ratio["default"], ratio["unit"])
+    notices = ["SIDECAR_KAFKA_ADMIN_RETRIES is the Java admin client's and has no effect here"]
+    assert notices == document["notices"]
+
+
+@pytest.mark.parametrize("args", [(), ("--json",)])
+def test_secrets_are_masked(args: tuple[str, ...]) -> None:
+    """A password is there, and not readable."""
+    result = settings(*args, env=GOOD)
+    assert "hunter2" not in result.output
+    assert "********" in result.output
+
+
+def test_notices_are_told_beside_the_table() -> None:
+    """On standard error, so that a table in a pipe is only the table."""
+    result = settings(env=GOOD | {"SIDECAR_KAFKA_ADMIN_RETRIES": "5"})
+    assert "RETRIES is the Java" not in result.stdout
+    expected = "Note: SIDECAR_KAFKA_ADMIN_RETRIES is the Java admin client's"
+    assert result.stderr.startswith(expected)
+
+
+def test_files_are_read(tmp_path: Path) -> None:
+    """--config and --properties name the files; the origin says which it was."""
+    config, properties = tmp_path / "c.toml", tmp_path / "s.properties"
+    config.write_text('log_level = "debug"\nlog_format = "json"')
+    properties.write_text("client.quota.callback.static.throttle.factor.fallback=0.5\n")
+    args = ("--json", "--config", str(config), "--properties", str(properties))
+    rows = json.loads(settings(*args, env=GOOD).stdout)["settings"]
+    origins = {row["name"]: row["origin"] for row in rows if row["origin"] != "environment"}
+    expected = (f"toml {config}", f"properties {properties}:1")
+    assert expected == (origins["log.level"], origins["throttle.factor.fallback"])
+
+
+@pytest.mark.parametrize("args", [(), ("--json",)])
+def test_every_problem_is_told_and_the_exit_code_is_2(args: tuple[str, ...]) -> None:
+    """One line each on standard error, no table and no traceback."""
+    result = settings(*args, env={"SIDECAR_LOG_LEVEL": "loud", "SIDECAR_LOG_LEVL": "x"})
+    expected = (2, "")
+    assert expected == (result.exit_code, result.stdout)
+    lines = result.stderr.splitlines()
+    starts = ["SIDECAR_LOG_LEVL is not a setting", "client.quota", "client.quota", "SIDECAR_LOG_L"]
+    assert starts == [line[: len(start)] for line, start in zip(lines, starts, strict=True)]

@@ -1,0 +1,355 @@
+"""All settings together: every row of the documented table, every rule and every refusal."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.errors import SettingsError
+from sidecar.settings import HostPort, Settings, keys, load
+from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
+from tests.settings.support import ADMIN, BYTES, GOOD, RATIO, STATIC, loaded, problem, problems
+
+INTERVAL = "SIDECAR_STORAGE_CHECK_INTERVAL"
+MINIMUM = "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"
+SECRETS = [field for field in keys.FIELDS if keys.about(field).is_secret]
+
+
+def settings(environ: dict[str, str] | None = None) -> Settings:
+    """What the good settings with these come to."""
+    return loaded(environ).settings
+
+
+def files(folder: Path, toml: str = "", properties: str = "") -> dict[str, Path]:
+    """A TOML and a properties file with these texts, as ``load`` takes them."""
+    found = {"config": folder / "sidecar.toml", "properties": folder / "server.properties"}
+    found["config"].write_text(toml)
+    found["properties"].write_text(properties)
+    return found
+
+
+def test_the_defaults_are_the_documented_ones() -> None:
+    """With servers and a limit alone, every other setting is at its default."""
+    found = settings()
+    assert found.kafka_admin is not None
+    expected = Settings(
+        check_interval_s=60.0,
+        check_interval_minimum_s=1.0,
+        kafka_admin=found.kafka_admin,
+        fallback=1.0,
+        validity_s=300.0,
+        limit=MinAvailableRatio(0.05),
+        http_listen=HostPort("127.0.0.1", 7070),
+        metrics_listen=None,
+        state_file=None,
+        token_file=None,
+        log_format="text",
+        log_level="info",
+    )
+    assert expected == found
+    servers = (HostPort("broker-0", 9092),)
+    assert servers == found.kafka_admin.bootstrap_servers
+
+
+ROWS = [
+    (INTERVAL, "check_interval_s", "PT30S", 30.0, "60", "an ISO 8601 duration"),
+    (MINIMUM, "check_interval_minimum_s", "PT0.1S", 0.1, "PT0S", "longer than nothing"),
+    ("SIDECAR_THROTTLE_FACTOR_FALLBACK", "fallback", "0.0", 0.0, "1.1", "between 0.0 and 1.0"),
+    (
+        "SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION",
+        "validity_s",
+        "PT2M",
+        120.0,
+        "PT0S",
+        "longer than nothing",
+    ),
+    (RATIO, "limit", "0.1", MinAvailableRatio(0.1), "1.0", "must be > 0.0 and < 1.0"),
+    ("SIDECAR_HTTP_LISTEN", "http_listen", "[::]:0", HostPort("::", 0), "7070", "not host:port"),
+    (
+        "SIDECAR_METRICS_LISTEN",
+        "metrics_listen",
+        "0.0.0.0:9404",
+        HostPort("0.0.0.0", 9404),
+        "::1:9404",
+        "needs brackets",
+    ),
+    ("SIDECAR_STATE_FILE", "state_file", "/var/s", Path("/var/s"), "", "is empty"),
+    ("SIDECAR_TOKEN_FILE", "token_file", "/run/t", Path("/run/t"), "", "is empty"),
+    ("SIDECAR_LOG_FORMAT", "log_format", "json", "json", "yaml", "not one of text, json"),
+    ("SIDECAR_LOG_LEVEL", "log_level", "DEBUG", "debug", "trace", "not one of debug, info"),
+]
+
+
+@pytest.mark.parametrize(("variable", "field", "text", "expected"), [row[:4] for row in ROWS])
+def test_each_row_is_taken(variable: str, field: str, text: str, expected: object) -> None:
+    """Every setting of the table, from its environment variable."""
+    assert expected == getattr(settings({variable: text}), field)
+
+
+@pytest.mark.parametrize(("variable", "text", "told"), [(r[0], r[4], r[5]) for r in ROWS])
+def test_each_row_has_its_refusal(variable: str, text: str, told: str) -> None:
+    """One wrong value gives one line, which names the variable."""
+    line = problem({variable: text})
+    assert line.startswith(f"{variable}: ")
+    assert told in line
+
+
+def test_a_limit_in_bytes_is_the_other_type() -> None:
+    """The limit is one of two types, never two optional numbers."""
+    environ = {f"{ADMIN}BOOTSTRAP_SERVERS": "a:1", BYTES: "1000000000"}
+    expected = MinAvailableBytes(1_000_000_000)
+    assert expected == load(environ=environ).settings.limit
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [({}, "neither is set"), ({BYTES: "1", RATIO: "0.1"}, "both are set")],
+)
+def test_exactly_one_limit_is_needed(environ: dict[str, str], told: str) -> None:
+    """None and both are refused, and both keys are named."""
+    (line,) = problems({f"{ADMIN}BOOTSTRAP_SERVERS": "a:1"} | environ)
+    assert line.endswith(told)
+    assert BYTES in line
+    assert RATIO in line
+
+
+def test_two_limits_in_two_places_are_both_named(tmp_path: Path) -> None:
+    """The environment doesn't replace a limit of the other type, and the file is told."""
+    properties = f"{STATIC}storage.per.volume.limit.min.available.bytes=5\n"
+    (line,) = problems(GOOD, **files(tmp_path, properties=properties))
+    assert f"{tmp_path}/server.properties:1" in line
+    assert f"exactly one of this and {RATIO} is needed; both are set" in line
+
+
+def test_a_wrong_limit_is_not_also_missing() -> None:
+    """One mistake gives one line."""
+    assert "must be > 0.0" in problem({RATIO: "7"})
+
+
+def test_servers_are_required() -> None:
+    """Without them nothing can be asked; both keys are named."""
+    (line,) = problems({RATIO: "0.1"})
+    names = f"{STATIC}kafka.admin.bootstrap.servers ({ADMIN}BOOTSTRAP_SERVERS): is required"
+    assert line.startswith(names)
+
+
+def test_wrong_servers_are_not_also_missing() -> None:
+    """One mistake gives one line."""
+    assert "is not host:port" in problem({f"{ADMIN}BOOTSTRAP_SERVERS": "broker"})
+
+
+def test_disabled_needs_nothing() -> None:
+    """PT0S disables: limit and servers may be missing."""
+    found = load(environ={INTERVAL: "PT0S"}).settings
+    expected = (0.0, 0.0, None, None)
+    assert expected == (
+        found.check_interval_s,
+        found.check_interval_minimum_s,
+        found.kafka_admin,
+        found.limit,
+    )
+
+
+def test_disabled_takes_what_is_there() -> None:
+    """Limit, servers and minimum stay set while the sidecar is disabled."""
+    found = settings({INTERVAL: "PT0S", MINIMUM: "PT5S"})
+    expected = (MinAvailableRatio(0.05), 5.0)
+    assert expected == (found.limit, found.check_interval_minimum_s)
+    assert found.kafka_admin is not None
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({BYTES: "1"}, "both are set"),
+        ({f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL"}, "needs one of PLAIN"),
+    ],
+)
+def test_disabled_is_no_excuse(environ: dict[str, str], told: str) -> None:
+    """What is wrong in itself is told while disabled too, or enabling would be a surprise."""
+    assert told in problem({INTERVAL: "PT0S"} | environ)
+
+
+@pytest.mark.parametrize(
+    ("interval", "minimum"), [("PT1M", 1.0), ("PT1S", 1.0), ("PT0.1S", 0.1), ("P1D", 1.0)]
+)
+def test_the_minimum_is_a_second_or_the_interval(interval: str, minimum: float) -> None:
+    """The default gives way to a shorter interval."""
+    validity = {"SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION": "P2D"}
+    assert minimum == settings({INTERVAL: interval} | validity).check_interval_minimum_s
+
+
+def test_the_minimum_may_be_the_interval() -> None:
+    """Equal means a fixed pace."""
+    expected = 30.0
+    found = settings({INTERVAL: "PT30S", MINIMUM: "PT30S"})
+    assert expected == found.check_interval_minimum_s
+
+
+def test_the_minimum_is_within_the_interval() -> None:
+    """Both are named, with their values."""
+    expected = f"{MINIMUM}: PT31S is longer than the interval, PT30S in {INTERVAL}"
+    assert expected == problem({INTERVAL: "PT30S", MINIMUM: "PT31S"})
+
+
+def test_a_wrong_interval_is_not_held_against_the_minimum() -> None:
+    """A minimum that may fit the interval that was meant is not told."""
+    line = problem({INTERVAL: "P5M", MINIMUM: "PT2M"})
+    expected = f"{INTERVAL}: 'P5M' is months, which have no fixed length: was PT5M meant?"
+    assert expected == line
+
+
+def test_the_same_address_twice_is_one_listener() -> None:
+    """Metrics on the HTTP API's own address are the HTTP API's; port 0 is another each time."""
+    same = {"SIDECAR_HTTP_LISTEN": "a:1", "SIDECAR_METRICS_LISTEN": "a:1"}
+    assert settings(same).metrics_listen is None
+    free = {"SIDECAR_HTTP_LISTEN": "a:0", "SIDECAR_METRICS_LISTEN": "a:0"}
+    expected = HostPort("a", 0)
+    assert expected == settings(free).metrics_listen
+
+
+def test_the_environment_wins_then_properties_then_toml(tmp_path: Path) -> None:
+    """Each of three settings comes from the strongest place that has it."""
+    toml = 'log.level = "error"\nkafka.admin.client.id = "toml"\nthrottle.factor.fallback = 0.25'
+    properties = f"{STATIC}kafka.admin.client.id=java\n{STATIC}throttle.factor.fallback=0.5"
+    found = loaded(
+        {"SIDECAR_THROTTLE_FACTOR_FALLBACK": "0.75"}, **files(tmp_path, toml, properties)
+    )
+    assert found.settings.kafka_admin is not None
+    expected = (0.75, "java", "error")
+    assert expected == (
+        found.settings.fallback,
+        found.settings.kafka_admin.client_id,
+        found.settings.log_level,
+    )
+    origins = {
+        "throttle.factor.fallback": "environment",
+        "kafka.admin.client.id": f"properties {tmp_path}/server.properties:1",
+        "log.level": f"toml {tmp_path}/sidecar.toml",
+        "log.format": "default",
+    }
+    assert origins == {row.name: row.origin for row in found.rows if row.name in origins}
+
+
+def test_what_is_overridden_is_not_looked_at(tmp_path: Path) -> None:
+    """A wrong value that another place replaces does no harm."""
+    toml = 'log_level = "nonsense"'
+    expected = "debug"
+    found = loaded({"SIDECAR_LOG_LEVEL": "debug"}, **files(tmp_path, toml))
+    assert expected == found.settings.log_level
+
+
+def test_the_plugins_own_file_is_enough(tmp_path: Path) -> None:
+    """A broker's server.properties with the plugin's keys starts a sidecar as it is."""
+    properties = f"""\
+node.id=0
+listeners=PLAINTEXT://:9092
+client.quota.callback.class=io.strimzi.kafka.quotas.StaticQuotaCallback
+{STATIC}produce=1000000
+{STATIC}fetch=1000000
+{STATIC}request=400
+{STATIC}excluded.principal.name.list=User:a;User:b
+{STATIC}kafka.admin.bootstrap.servers=broker-0:9091
+{STATIC}kafka.admin.security.protocol=PLAINTEXT
+{STATIC}kafka.admin.request.timeout.ms=5000
+{STATIC}storage.per.volume.limit.min.available.bytes=1000000000
+{STATIC}storage.check-interval=30
+{STATIC}throttle.factor.fallback=0.0
+{STATIC}throttle.factor.validity.duration=PT3M
+"""
+    found = load(environ={}, properties=files(tmp_path, properties=properties)["properties"])
+    expected = (30.0, MinAvailableBytes(1_000_000_000), 0.0, 180.0)
+    assert expected == (
+        found.settings.check_interval_s,
+        found.settings.limit,
+        found.settings.fallback,
+        found.settings.validity_s,
+    )
+    noted = ["produce", "fetch", "request", "excluded.principal.name.list"]
+    noted = [f"{STATIC}{key}" for key in [*noted, "kafka.admin.request.timeout.ms"]]
+    assert noted == [notice.split(" ")[0] for notice in found.notices]
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    """From every place, unknown keys first, then in the documented order, one line each."""
+    lines = problems(
+        {"SIDECAR_LOG_LEVEL": "loud", INTERVAL: "P5M", "SIDECAR_TYPO": "x"},
+        **files(tmp_path, "typo = 1", f"{STATIC}typo=1\n{STATIC}throttle.factor.fallback=2"),
+    )
+    expected = [
+        "SIDECAR_TYPO is",
+        f"{STATIC}typo (properties",
+        "typo (toml",
+        f"{INTERVAL}: 'P5M'",
+        f"{STATIC}kafka.admin.bootstrap.servers ({ADMIN}BOOTSTRAP_SERVERS):",
+        f"{STATIC}throttle.factor.fallback (properties",
+        "SIDECAR_LOG_LEVEL: 'loud'",
+    ]
+    assert expected == [line[: len(start)] for line, start in zip(lines, expected, strict=True)]
+
+
+def test_an_unreadable_file_is_not_called_missing_settings(tmp_path: Path) -> None:
+    """What the file may hold isn't missing; what is wrong elsewhere is told all the same."""
+    lines = problems({"SIDECAR_LOG_LEVEL": "loud"}, config=tmp_path / "nothing")
+    expected = ["the TOML file", "SIDECAR_LOG_LEVEL"]
+    assert expected == [line[: len(start)] for line, start in zip(lines, expected, strict=True)]
+
+
+def test_a_problem_is_one_line() -> None:
+    """Names and values with line ends or without any letters don't break the list."""
+    lines = problems({"SIDECAR_A\nB": "x", "SIDECAR_LOG_LEVEL": "a\nb\udcff"} | GOOD)
+    expected = 2
+    assert expected == len("\n".join(lines).splitlines())
+    assert "SIDECAR_A\\nB" in lines[0]
+    assert "\n".join(lines).isascii()
+
+
+@pytest.mark.parametrize(
+    ("validity", "noted"), [("PT59S", True), ("PT60S", False), ("PT61S", False)]
+)
+def test_a_validity_shorter_than_the_interval_is_noted(validity: str, *, noted: bool) -> None:
+    """It would let the fallback apply between two good polls; the setting is legal, though."""
+    found = loaded({"SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION": validity})
+    assert noted is any("shorter than the check interval" in line for line in found.notices)
+
+
+@pytest.mark.parametrize("field", SECRETS)
+def test_no_secret_is_ever_shown(field: str) -> None:
+    """Neither in a problem, nor in what is chained to it, nor in what was loaded."""
+    environ = GOOD | {
+        keys.environment_key(field): "hunter2",
+        f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL",
+        f"{ADMIN}SASL_MECHANISM": "PLAIN",
+        f"{ADMIN}SASL_USERNAME": "ann",
+    }
+    try:
+        found = repr(load(environ=environ))
+    except SettingsError as error:
+        found = f"{error!r} {error} {error.__cause__!r} {error.__context__!r}"
+    assert "hunter2" not in found
+
+
+@pytest.mark.parametrize("field", SECRETS)
+def test_a_secret_of_another_type_is_not_shown(tmp_path: Path, field: str) -> None:
+    """A number in TOML where a secret is text: pydantic would quote it."""
+    with pytest.raises(SettingsError) as refusal:
+        loaded({}, **files(tmp_path, f"{keys.toml_key(field)} = 123454321"))
+    error = refusal.value
+    assert "must be text in quotes" in str(error)
+    assert "123454321" not in f"{error} {error.__cause__!r} {error.__context__!r}"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([keys.environment_key(field) for field in keys.FIELDS]),
+        st.text(max_size=30)
+        | st.sampled_from(["PT1S", "0.5", "a:1", "PLAIN", "SASL_SSL", "PEM", "/x", "https", "1"]),
+        max_size=8,
+    )
+)
+def test_nothing_but_a_refusal_comes_out(environ: dict[str, str]) -> None:
+    """Whatever the environment holds, the settings load or are refused in whole lines."""
+    for line in problems(GOOD | environ):
+        assert line.isprintable()
+        assert line.startswith(("SIDECAR_", STATIC))

@@ -1,0 +1,119 @@
+"""Every setting as a row for a person."""
+
+from pathlib import Path
+
+import pytest
+
+from sidecar.settings import SettingRow, convert, describe, keys, load
+from sidecar.settings.given import Given
+from tests.settings.support import ADMIN, RATIO, loaded
+
+
+def row(rows: tuple[SettingRow, ...], name: str) -> SettingRow:
+    """The row of one setting."""
+    return next(row for row in rows if row.name == name)
+
+
+def test_describe_loads_nothing() -> None:
+    """The documentation is made from it: every setting, at its default."""
+    rows = describe()
+    assert [keys.dotted(field) for field in keys.FIELDS] == [row.name for row in rows]
+    expected = {"default"}
+    assert expected == {row.origin for row in rows}
+
+
+def test_every_row_is_full() -> None:
+    """Names, unit, default and meaning; the meaning is one line of whole sentences."""
+    for found in describe():
+        assert all((found.environment, found.toml, found.unit, found.default, found.meaning))
+        assert "\n" not in found.meaning
+        assert found.meaning.endswith(".")
+
+
+def test_a_row_says_all_of_a_setting() -> None:
+    """All nine things, for a setting that the environment gave."""
+    rows = loaded({"SIDECAR_STORAGE_CHECK_INTERVAL": "PT30S"}).rows
+    found = row(rows, "storage.check.interval")
+    expected = SettingRow(
+        name="storage.check.interval",
+        environment="SIDECAR_STORAGE_CHECK_INTERVAL",
+        property="client.quota.callback.static.storage.check.interval",
+        toml="storage.check_interval",
+        value="PT30S",
+        origin="environment",
+        default="PT1M",
+        unit="ISO 8601 duration",
+        meaning=found.meaning,
+    )
+    assert expected == found
+
+
+@pytest.mark.parametrize(
+    "field",
+    [field for field, info in Given.model_fields.items() if info.default is not None],
+)
+def test_a_default_is_what_its_text_says(field: str) -> None:
+    """The default that is shown and the default that holds are the same."""
+    read = {
+        "storage_check_interval": convert.duration,
+        "throttle_factor_fallback": convert.factor,
+        "throttle_factor_validity_duration": convert.duration,
+        "http_listen": convert.listen_address,
+    }.get(field, convert.text)
+    assert Given.model_fields[field].default == read(keys.about(field).default)
+
+
+def test_defaults_that_follow_from_others_are_shown() -> None:
+    """The minimum of a short interval, and the metrics' address."""
+    rows = loaded(
+        {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0.5S", "SIDECAR_HTTP_LISTEN": "[::1]:80"}
+    ).rows
+    expected = ("PT0.5S", "[::1]:80", "default")
+    minimum, metrics = row(rows, "storage.check.interval.minimum"), row(rows, "metrics.listen")
+    assert expected == (minimum.value, metrics.value, metrics.origin)
+
+
+def test_what_is_not_set_has_no_value() -> None:
+    """A default of none is not a value called none."""
+    found = row(loaded().rows, "token.file")
+    expected = ("", "none", "default")
+    assert expected == (found.value, found.default, found.origin)
+
+
+def test_secrets_are_masked() -> None:
+    """A secret is there, and neither it nor its length is told."""
+    environ = {
+        f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL",
+        f"{ADMIN}SASL_MECHANISM": "PLAIN",
+        f"{ADMIN}SASL_USERNAME": "ann",
+        f"{ADMIN}SASL_PASSWORD": "hunter2",
+    }
+    found = loaded(environ)
+    expected = "********"
+    assert expected == row(found.rows, "kafka.admin.sasl.password").value
+    assert "hunter2" not in repr(found)
+
+
+def test_values_are_shown_as_one_line(tmp_path: Path) -> None:
+    """A list as the environment would have it, PEM by its length, control characters escaped."""
+    config = tmp_path / "sidecar.toml"
+    pem = "-----BEGIN CERTIFICATE-----\\nAAAA\\n-----END CERTIFICATE-----"
+    config.write_text(
+        f'state_file = "/a\\nb"\n[kafka_admin]\nbootstrap_servers = ["a:1", "b:2"]\n'
+        f'security_protocol = "SSL"\nssl_truststore_certificates = "{pem}"\n'
+    )
+    rows = loaded({}, config=config).rows
+    expected = ("/a\\nb", "PEM text of 58 characters")
+    assert expected == (
+        row(rows, "state.file").value,
+        row(rows, "kafka.admin.ssl.truststore.certificates").value,
+    )
+
+
+def test_a_list_is_shown_with_commas(tmp_path: Path) -> None:
+    """TOML's list looks as it would in the environment."""
+    config = tmp_path / "sidecar.toml"
+    config.write_text('kafka_admin.bootstrap_servers = ["a:1", "b:2"]')
+    expected = "a:1,b:2"
+    rows = load(environ={RATIO: "0.1"}, config=config).rows
+    assert expected == row(rows, "kafka.admin.bootstrap.servers").value
