@@ -1,0 +1,391 @@
+"""A slow reference of the throttle factor's whole life, written from design section 4.
+
+It keeps every event that ever happened and answers each question by looking through all of them
+again; it folds nothing and remembers nothing. It was written before the code that it is compared
+with was read. Where the design leaves room, the readings taken are:
+
+- An offline log dir keeps its last state while its broker answers and is gone when no longer
+  reported; a healthy or a never seen one blocks nothing.
+- What fenced brokers hold, and what silent members were last seen to violate, counts like what was
+  seen: the factor is 0.0 even if other members are missing.
+- A broker that was fenced holds its violation until it answers, is unregistered (a list that can
+  tell has it neither as active nor as fenced) or is forgotten. To be active again without answering
+  ends nothing, and a list that can't tell fenced brokers ends nothing.
+- A broker that leaves the active ones without a violation is not remembered when it comes back.
+- Partial observations never fail. They renew the time of the computed factor only if a broker that
+  answered them has a violation; otherwise it is the time of the last whole observation. Once that
+  is older than the validity they can't say that all is well.
+- A whole observation without active brokers and without a violation counts as failed.
+- Another cluster id forgets everything but the override.
+- To forget a broker takes its violations out of the computed factor without renewing it; where the
+  rest does not suffice, no computed factor is left.
+- To start with the fallback is not a transition to it.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+from sidecar.throttle.limits import Limit, MinAvailableBytes
+from sidecar.volumes import Observation, Reading, Volume
+
+LogDirs = frozenset[tuple[int, str]]
+"""Broker ids with the paths of log dirs."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A poll that gave an observation, whole or partial."""
+
+    observation: Observation
+
+    @property
+    def at(self) -> float:
+        return self.observation.observed_at
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A poll that gave nothing at all."""
+
+    at: float
+
+
+@dataclass(frozen=True)
+class Overridden:
+    """An operator set a factor by hand."""
+
+    at: float
+    factor: float
+    reason: str
+    until: float
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """An operator ended the override."""
+
+    at: float
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """An operator said forget."""
+
+    at: float
+    broker_id: int
+
+
+@dataclass(frozen=True)
+class Restarted:
+    """The sidecar started again, with or without what it had on disk."""
+
+    at: float
+    kept: bool
+
+
+Event = Seen | Failed | Overridden | Cleared | Forgotten | Restarted
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What the volumes said."""
+
+    factor: float
+    computed_at: float
+    violating: LogDirs
+
+
+@dataclass(frozen=True)
+class InForce:
+    """What is in force at one instant: two that differ in anything but ``until`` are a change.
+
+    Attributes:
+        until: the last instant at which this holds without news; infinity when it always does.
+    """
+
+    factor: float
+    source: str
+    violating: LogDirs
+    override: Overridden | None
+    until: float
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        return self.factor, self.source, self.violating, self.override
+
+
+class Reference:
+    """The factor's life under one limit, validity (seconds) and fallback."""
+
+    def __init__(self, limit: Limit, validity_s: float, fallback: float) -> None:
+        self.limit = limit
+        self.validity_s = validity_s
+        self.fallback = fallback
+        self.events: list[Event] = []
+        self._pasts: dict[int, _Past] = {}
+
+    def past(self, count: int) -> "_Past":
+        """All that follows from the first so many events."""
+        if count not in self._pasts:
+            self._pasts[count] = _Past(self, tuple(self.events[:count]))
+        return self._pasts[count]
+
+    def at(self, now: float) -> InForce:
+        """What is in force at an instant, no earlier than the last event."""
+        return self.past(len(self.events)).in_force(now)
+
+    def expiries(self, before: float) -> Iterator[tuple[float, InForce]]:
+        """The changes that come by themselves after the last event and before an instant.
+
+        Each is told at the first float after its boundary.
+        """
+        yield from self.past(len(self.events)).expiries(before)
+
+    def since_start(self) -> list[InForce]:
+        """All that was in force since the sidecar last started, up to the last event."""
+        restarts = [n for n, event in enumerate(self.events) if isinstance(event, Restarted)]
+        life = [] if restarts else [self.past(0).in_force(-math.inf)]
+        for number in range(restarts[-1] if restarts else 0, len(self.events)):
+            past = self.past(number + 1)
+            life.append(past.in_force(self.events[number].at))
+            if number + 1 < len(self.events):
+                life.extend(after for _, after in past.expiries(self.events[number + 1].at))
+        return life
+
+    def generation(self) -> int:
+        """1, and one more for each change since the start."""
+        return 1 + sum(a.identity != b.identity for a, b in pairwise(self.since_start()))
+
+    def fallbacks(self) -> int:
+        """How often the fallback came into force since the start."""
+        sources = [moment.source for moment in self.since_start()]
+        return sum(a != "fallback" == b for a, b in pairwise(sources))
+
+
+class _Past:
+    """What follows from all that has happened up to the last of some events.
+
+    Numbers are those of the events. Nothing here changes, so answers given once are kept: only the
+    time that a test takes depends on it.
+    """
+
+    def __init__(self, reference: Reference, events: Sequence[Event]) -> None:
+        self.reference = reference
+        self.validity_s = reference.validity_s
+        self.events = events
+        self.end = len(events)
+        blank = [n for n, e in enumerate(events) if isinstance(e, Restarted) and not e.kept]
+        self.begin = blank[-1] if blank else 0
+        self.lists = [
+            (number, event.observation.membership)
+            for number in range(self.begin, self.end)
+            if isinstance(event := events[number], Seen)
+            and event.observation.membership is not None
+        ]
+        self.computed = cache(self._computed)
+        self.readings = cache(self._readings)
+
+    # What is in force.
+
+    def in_force(self, now: float) -> InForce:
+        override = self.override(now)
+        computed = self.computed()
+        if computed is not None and now > computed.computed_at + self.validity_s:
+            computed = None
+        expires = math.inf if computed is None else computed.computed_at + self.validity_s
+        violating = frozenset() if computed is None else computed.violating
+        if override is not None:
+            # An override does not hide the violating volumes, and these expire.
+            until = min(override.until, expires) if violating else override.until
+            return InForce(override.factor, "override", violating, override, until)
+        if computed is not None:
+            return InForce(computed.factor, "observation", violating, None, expires)
+        return InForce(self.reference.fallback, "fallback", frozenset(), None, math.inf)
+
+    def expiries(self, before: float) -> Iterator[tuple[float, InForce]]:
+        now = -math.inf
+        while (until := self.in_force(max(now, self.events[-1].at)).until) < math.inf:
+            now = math.nextafter(until, math.inf)
+            if now >= before:
+                return
+            yield now, self.in_force(now)
+
+    def override(self, now: float) -> Overridden | None:
+        words = [e for e in self.events[self.begin :] if isinstance(e, Overridden | Cleared)]
+        if not words or isinstance(words[-1], Cleared) or now > words[-1].until:
+            return None
+        return words[-1]
+
+    # What the volumes say.
+
+    def _computed(self) -> Computed | None:
+        """The newest computed factor, valid or not."""
+        for number in range(self.end - 1, self.begin - 1, -1):
+            event = self.events[number]
+            past = self.reference.past(number + 1)
+            if isinstance(event, Forgotten):
+                return past.computed_after_forgetting(event.broker_id)
+            if isinstance(event, Seen):
+                verdict = past.computed_from(event)
+                if verdict is not None or past.is_another_cluster():
+                    return verdict
+        return None
+
+    def computed_from(self, event: Seen) -> Computed | None:
+        """What an observation that has just come settles; None when it does not suffice."""
+        whole = event.observation.membership is not None
+        listed_at = [self.events[number].at for number, _ in self.lists]
+        violating = self.violating(event.at)
+        answered = {
+            broker_id
+            for broker_id, answer in event.observation.answers.items()
+            if isinstance(answer, Reading)
+        }
+        if violating:
+            saw = any(broker_id in answered for broker_id, _ in violating)
+            return Computed(0.0, event.at if whole or saw else listed_at[-1], violating)
+        if not listed_at or event.at > listed_at[-1] + self.validity_s:
+            return None
+        if not self.members() or not all(self.is_known(m, event.at) for m in self.members()):
+            return None
+        return Computed(1.0, listed_at[-1], frozenset())
+
+    def computed_after_forgetting(self, broker_id: int) -> Computed | None:
+        """What an operator's word leaves of the factor computed before it."""
+        before = self.reference.past(self.end - 1).computed()
+        if before is None or broker_id not in {violating for violating, _ in before.violating}:
+            return before
+        at = before.computed_at
+        left = frozenset(log_dir for log_dir in before.violating if log_dir[0] != broker_id)
+        if left:
+            return Computed(0.0, at, left)
+        if self.members() and all(self.is_known(member, at) for member in self.members()):
+            return Computed(1.0, at, frozenset())
+        return None
+
+    def violating(self, now: float) -> LogDirs:
+        """All log dirs that count as violating."""
+        asked = {
+            broker_id
+            for event in self.events[self.begin :]
+            if isinstance(event, Seen)
+            for broker_id in event.observation.answers
+        }
+        return frozenset(
+            log_dir
+            for broker_id in asked
+            if self.is_held(broker_id) or self.is_known(broker_id, now)
+            for log_dir in self.violating_log_dirs(broker_id)
+        )
+
+    def violates(self, volume: Volume) -> bool:
+        limit = self.reference.limit
+        if isinstance(limit, MinAvailableBytes):
+            return volume.available_bytes <= limit.available_bytes
+        if volume.total_bytes == 0:
+            return True
+        return volume.available_bytes / volume.total_bytes <= limit.available_ratio
+
+    # Who is there.
+
+    def members(self) -> frozenset[int]:
+        return frozenset(self.lists[-1][1].active) if self.lists else frozenset()
+
+    def is_another_cluster(self) -> bool:
+        """Whether the last event is the first that came from another cluster."""
+        told = [(n, m.cluster_id) for n, m in self.lists if m.cluster_id is not None]
+        return len(told) > 1 and told[-1][0] == self.end - 1 and told[-1][1] != told[-2][1]
+
+    # What is known of one broker.
+
+    def _readings(self, broker_id: int) -> tuple[tuple[int, Reading], ...]:
+        """What a broker answered, with the numbers of the events, newest first.
+
+        As far back as something is still remembered.
+        """
+        found: list[tuple[int, Reading]] = []
+        until = self.end
+        for number in range(self.end - 1, self.begin - 1, -1):
+            event = self.events[number]
+            if isinstance(event, Seen):
+                answer = event.observation.answers.get(broker_id)
+                if isinstance(answer, Reading):
+                    if self.has_departed(broker_id, number, answer, until):
+                        break
+                    found.append((number, answer))
+                    until = number
+            if self.ends_all(broker_id, number):
+                break
+        return tuple(found)
+
+    def ends_all(self, broker_id: int, number: int) -> bool:
+        """Whether an event ends all that was known of a broker before it."""
+        event = self.events[number]
+        if isinstance(event, Forgotten):
+            return event.broker_id == broker_id
+        if not isinstance(event, Seen) or event.observation.membership is None:
+            return False
+        membership = event.observation.membership
+        registered = {*membership.active, *(membership.fenced or ())}
+        unregistered = membership.fenced is not None and broker_id not in registered
+        return unregistered or self.reference.past(number + 1).is_another_cluster()
+
+    def has_departed(self, broker_id: int, number: int, reading: Reading, until: int) -> bool:
+        """Whether an unfenced broker was found gone when its reading was no longer valid."""
+        for at, membership in self.lists:
+            if number < at <= until:
+                if broker_id in (membership.fenced or ()):
+                    return False
+                gone = broker_id not in membership.active
+                if gone and self.events[at].at > reading.read_at + self.validity_s:
+                    return True
+        return False
+
+    def is_held(self, broker_id: int) -> bool:
+        """Whether a broker was listed as fenced since it last answered."""
+        readings = self.readings(broker_id)
+        return bool(readings) and any(
+            broker_id in (membership.fenced or ())
+            for number, membership in self.lists
+            if number > readings[0][0]
+        )
+
+    def is_known(self, broker_id: int, now: float) -> bool:
+        """Whether a broker was seen, or is remembered."""
+        readings = self.readings(broker_id)
+        if not readings or now > readings[0][1].read_at + self.validity_s:
+            return False
+        stayed = all(
+            broker_id in membership.active
+            for number, membership in self.lists
+            if number > readings[0][0]
+        )
+        return stayed or bool(self.violating_log_dirs(broker_id))
+
+    def violating_log_dirs(self, broker_id: int) -> LogDirs:
+        """The log dirs of a broker whose last state violates."""
+        readings = [reading for _, reading in self.readings(broker_id)]
+        if not readings:
+            return frozenset()
+        reported = {volume.log_dir for volume in readings[0].volumes}
+        reported |= {offline.log_dir for offline in readings[0].offline}
+        last = {log_dir: _last_volume(readings, log_dir) for log_dir in reported}
+        return frozenset(
+            (broker_id, log_dir)
+            for log_dir, volume in last.items()
+            if volume is not None and self.violates(volume)
+        )
+
+
+def _last_volume(readings: Sequence[Reading], log_dir: str) -> Volume | None:
+    """A log dir's last state: the newest told, if the log dir was reported ever since."""
+    for reading in readings:
+        for volume in reading.volumes:
+            if volume.log_dir == log_dir:
+                return volume
+        if log_dir not in {offline.log_dir for offline in reading.offline}:
+            return None
+    return None

@@ -1,0 +1,276 @@
+"""The factor's whole life on the board, against the slow reference."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from sidecar.board import Board
+from sidecar.throttle.decision import Decision, VolumeLimit
+from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.memory import Memory, Override
+from sidecar.volumes import Failure, FailureKind, OfflineLogDir, Reading, Volume
+from tests.throttle.build import LONG_MAX, FakeClock, partial, whole
+from tests.throttle.reference import (
+    Cleared,
+    Event,
+    Failed,
+    Forgotten,
+    InForce,
+    Overridden,
+    Reference,
+    Restarted,
+    Seen,
+)
+
+BROKERS = (1, 2, 3, 4)
+SIZES: Mapping[str, tuple[int, int]] = {
+    "roomy": (100, 31),
+    "at the limit": (100, 30),
+    "full": (100, 29),
+    "empty file system": (0, 0),
+    "huge": (LONG_MAX, LONG_MAX),
+}
+"""Total and available bytes; of the limits below, 30 bytes and 30 % of 100 bytes are the same."""
+
+log_dirs = st.dictionaries(
+    st.sampled_from(["/d0", "/d1", "/d2"]), st.sampled_from([*SIZES, "offline"]), max_size=3
+)
+"""What a broker reports: log dir -> a size or "offline"."""
+answers = st.one_of(st.just("silent"), log_dirs)
+roles = st.one_of(st.sampled_from(["fenced", "unregistered"]), answers)
+clusters = st.tuples(roles, roles, roles, roles)
+times = st.tuples(
+    st.sampled_from(["now", "soon", "later", "below", "at", "above"]), st.integers(0, 7)
+)
+"""A step, or just below, at or just above one of the boundaries to come."""
+
+
+class Life(RuleBasedStateMachine):
+    """One sidecar's life, event by event, compared with the reference after each."""
+
+    @initialize(
+        limit=st.sampled_from([MinAvailableBytes(30), MinAvailableRatio(0.3)]),
+        validity_s=st.sampled_from([4.0, 120.0]),
+        fallback=st.sampled_from([0.0, 0.5, 1.0]),
+        lists_fenced=st.sampled_from(["always", "never", "sometimes"]),
+    )
+    def begin(self, limit: Limit, validity_s: float, fallback: float, lists_fenced: str) -> None:
+        self.lists_fenced = lists_fenced
+        self.clock = FakeClock(1000.0)
+        self.factors = VolumeLimit(limit, validity_s, fallback)
+        self.reference = Reference(limit, validity_s, fallback)
+        self.board = Board(self.factors, self.clock)
+        self.readings: dict[int, Reading] = {}
+
+    # Events.
+
+    @rule(
+        when=times,
+        roles=clusters,
+        can_list=st.booleans(),
+        cluster_id=st.sampled_from(["A", "A", "A", "A", "B", None]),
+        lag_s=st.sampled_from([0.0, 0.25]),
+    )
+    def whole_poll(
+        self,
+        when: tuple[str, int],
+        roles: tuple[str | dict[str, str], ...],
+        can_list: bool,
+        cluster_id: str | None,
+        lag_s: float,
+    ) -> None:
+        now = self.after(when)
+        cluster = dict(zip(BROKERS, roles, strict=True))
+        can_list = self.lists_fenced == "always" or (can_list and self.lists_fenced != "never")
+        said = {key: self.said(key, role, now - lag_s) for key, role in cluster.items()}
+        observation = whole(
+            now,
+            [answer for answer in said.values() if answer is not None],
+            silent=[key for key, role in cluster.items() if role == "silent"],
+            fenced=[key for key, role in cluster.items() if role == "fenced"] if can_list else None,
+            cluster_id=cluster_id,
+        )
+        self.happens(Seen(observation), lambda memory: self.factors.fold(memory, observation))
+
+    @precondition(lambda self: self.board.snapshot.memory.membership is not None)
+    @rule(
+        when=times,
+        answers=st.tuples(answers, answers, answers, answers),
+        asked=st.sets(st.sampled_from(BROKERS)),
+    )
+    def partial_poll(
+        self, when: tuple[str, int], answers: tuple[str | dict[str, str], ...], asked: set[int]
+    ) -> None:
+        now = self.after(when)
+        membership = self.board.snapshot.memory.membership
+        members = set() if membership is None else set(membership.active)
+        asked &= members
+        said = {key: self.said(key, answers[key - 1], now) for key in asked}
+        observation = partial(
+            now,
+            [answer for answer in said.values() if answer is not None],
+            silent=[key for key in asked if said[key] is None],
+        )
+        self.happens(Seen(observation), lambda memory: self.factors.fold(memory, observation))
+
+    @rule(when=times)
+    def failed_poll(self, when: tuple[str, int]) -> None:
+        failure = Failure(FailureKind.CONNECT, "nothing listens")
+        self.happens(Failed(self.after(when)), lambda memory: self.factors.fail(memory, failure))
+
+    @rule(when=times, factor=st.sampled_from([0.0, 0.25, 1.0]), for_s=st.sampled_from([1.0, 60.0]))
+    def override(self, when: tuple[str, int], factor: float, for_s: float) -> None:
+        now = self.after(when)
+        override = Override(factor, "maintenance", now, now + for_s)
+        self.happens(
+            Overridden(now, factor, "maintenance", now + for_s),
+            lambda memory: replace(memory, override=override),
+        )
+
+    @rule(when=times)
+    def clear(self, when: tuple[str, int]) -> None:
+        self.happens(Cleared(self.after(when)), lambda memory: replace(memory, override=None))
+
+    @rule(when=times, broker_id=st.sampled_from(BROKERS))
+    def forget(self, when: tuple[str, int], broker_id: int) -> None:
+        now = self.after(when)
+        self.happens(
+            Forgotten(now, broker_id),
+            lambda memory: self.factors.forget(memory, broker_id, now),
+        )
+
+    @rule(when=times, kept=st.booleans())
+    def restart(self, when: tuple[str, int], kept: bool) -> None:
+        self.clock.now = self.after(when)
+        self.reference.events.append(Restarted(self.clock.now, kept))
+        memory = self.board.snapshot.memory if kept else None
+        self.board = Board(self.factors, self.clock, memory=memory)
+        self.agrees(self.reference.at(self.clock.now))
+
+    # What always holds.
+
+    @invariant()
+    def remembers_no_more_than_was_reported(self) -> None:
+        memory = self.board.snapshot.memory
+        for broker_id, state in memory.brokers.items():
+            last = self.readings.get(broker_id)
+            reported = (
+                {volume.log_dir for volume in last.volumes}
+                | {dark.log_dir for dark in last.offline}
+                if last is not None
+                else set()
+            )
+            assert {known.volume.log_dir for known in state.volumes} <= reported
+            assert all(len(known.fill.trail) <= 10 for known in state.volumes)
+
+    @invariant()
+    def factor_is_one_that_may_be(self) -> None:
+        decision = self.board.snapshot.decision
+        override = decision.override.factor if decision.override else 1.0
+        assert decision.factor in {0.0, 1.0, self.factors.fallback, override}
+
+    def teardown(self) -> None:
+        if hasattr(self, "reference"):
+            assert self.reference.generation() == self.board.snapshot.generation
+            assert self.reference.fallbacks() == self.board.tally.fallback_applied
+
+    # The parts of it.
+
+    def after(self, when: tuple[str, int]) -> float:
+        """The time of the next event."""
+        kind, which = when
+        now = self.clock.now
+        validity_s = self.factors.validity_s
+        steps = {"now": 0.0, "soon": 0.25 * which, "later": validity_s * which / 4}
+        if kind in steps:
+            return now + steps[kind]
+        memory = self.board.snapshot.memory
+        boundaries = [answer.read_at + validity_s for answer in self.readings.values()]
+        if memory.computed is not None:
+            boundaries.append(memory.computed.computed_at + validity_s)
+        if memory.membership_at is not None:
+            boundaries.append(memory.membership_at + validity_s)
+        if memory.override is not None:
+            boundaries.append(memory.override.ends_at)
+        to_come = sorted({boundary for boundary in boundaries if boundary > now})
+        if not to_come:
+            return now
+        boundary = to_come[which % len(to_come)]
+        towards = {"below": -math.inf, "at": boundary, "above": math.inf}
+        return math.nextafter(boundary, towards[kind])
+
+    def said(self, broker_id: int, role: str | dict[str, str], read_at: float) -> Reading | None:
+        """A broker's answer, no older than its last one."""
+        if isinstance(role, str):
+            return None
+        if broker_id in self.readings:
+            read_at = max(read_at, self.readings[broker_id].read_at)
+        volumes = [
+            Volume(broker_id, log_dir, *SIZES[size])
+            for log_dir, size in role.items()
+            if size in SIZES
+        ]
+        dark = [OfflineLogDir(key, "offline") for key, size in role.items() if size == "offline"]
+        self.readings[broker_id] = Reading(broker_id, read_at, tuple(volumes), tuple(dark))
+        return self.readings[broker_id]
+
+    def happens(self, event: Event, fold: Callable[[Memory], Memory]) -> None:
+        """Lets time pass until an event, then lets it happen."""
+        if self.reference.events:
+            for now, expected in self.reference.expiries(event.at):
+                self.clock.now = now
+                self.board.update(lambda memory: memory)
+                self.agrees(expected)
+        self.clock.now = event.at
+        self.reference.events.append(event)
+        self.board.update(fold)
+        self.agrees(self.reference.at(event.at))
+
+    def agrees(self, expected: InForce) -> None:
+        """What is published is what the reference says, and it is honest about its end."""
+        decision = self.board.snapshot.decision
+        assert expected.factor == decision.factor
+        assert expected.source == decision.source
+        assert expected.violating == violating(decision)
+        assert (expected.override is None) == (decision.override is None)
+        until = math.inf if decision.valid_until is None else decision.valid_until
+        assert expected.until == until
+        if decision.valid_until is not None:
+            memory = self.board.snapshot.memory
+            last = self.factors.decide(memory, until)
+            after = self.factors.decide(memory, math.nextafter(until, math.inf))
+            assert identity(decision) == identity(last)
+            assert identity(decision) != identity(after)
+
+
+def violating(decision: Decision) -> frozenset[tuple[int, str]]:
+    return frozenset(
+        (state.volume.broker_id, state.volume.log_dir) for state in decision.violations
+    )
+
+
+def identity(decision: Decision) -> tuple[object, ...]:
+    return decision.factor, decision.source, decision.override, violating(decision)
+
+
+# A failing life takes longer to be made short than a test may run.
+pytestmark = pytest.mark.timeout(300)
+
+TestLife = Life.TestCase
+TestLife.settings = settings(
+    max_examples=250,
+    stateful_step_count=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
