@@ -45,6 +45,11 @@ class Keeper:
         Returns:
             Whether it is on disk.
         """
+        # A write in its thread can't be cancelled, so neither is what holds the lock for it: the
+        # last write of a stopping daemon comes after it, not beside it.
+        return await asyncio.shield(asyncio.create_task(self._keep(), name="keep"))
+
+    async def _keep(self) -> bool:
         async with self._lock:
             snapshot = self._board.snapshot
             if snapshot is self._written:
