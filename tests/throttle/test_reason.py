@@ -1,0 +1,172 @@
+"""The sentences that say why."""
+
+from dataclasses import replace
+
+import pytest
+
+from sidecar.throttle import reason
+from sidecar.throttle.decision import Disabled, VolumeLimit
+from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.memory import Memory, Override
+from sidecar.volumes import Observation
+from tests.throttle.build import LONG_MAX, TIMED_OUT, reading, whole
+
+MB = 1_000_000
+factors = VolumeLimit(MinAvailableBytes(40 * MB), 120.0, fallback=1.0)
+
+
+def after(*observations: Observation) -> Memory:
+    memory = Memory()
+    for observation in observations:
+        memory = factors.fold(memory, observation)
+    return memory
+
+
+def why(memory: Memory, now: float = 0.0) -> str:
+    return factors.decide(memory, now).reason
+
+
+def mb(broker_id: int, at: float, *available: float) -> tuple[int, float, dict[str, int]]:
+    return broker_id, at, {f"/data/d{n}": round(free * MB) for n, free in enumerate(available)}
+
+
+def test_within_the_limit() -> None:
+    """All is well: how many volumes of how many brokers."""
+    memory = after(
+        whole(
+            0.0,
+            [reading(*mb(1, 0.0, 50, 60), total=64 * MB), reading(*mb(2, 0.0, 50), total=64 * MB)],
+        )
+    )
+    assert "all 3 volumes of 2 brokers are within the limit of 40.0 MB available" == why(memory)
+
+
+def test_one_volume_of_one_broker() -> None:
+    """One is not many."""
+    memory = after(whole(0.0, [reading(*mb(1, 0.0, 50), total=64 * MB)]))
+    assert "all 1 volume of 1 broker are within the limit of 40.0 MB available" == why(memory)
+
+
+def test_one_violation() -> None:
+    """Which volume, its numbers and the limit."""
+    memory = after(whole(0.0, [reading(*mb(2, 0.0, 50, 38.2), total=64 * MB)]))
+    expected = (
+        "broker 2 /data/d1 has 38.2 MB of 64.0 MB available (59.7%), at or below the limit of "
+        "40.0 MB available"
+    )
+    assert expected == why(memory)
+
+
+def test_several_violations_name_the_worst() -> None:
+    """The volume with the least room is named, the others are counted."""
+    memory = after(whole(0.0, [reading(*mb(1, 0.0, 30, 10, 20), total=64 * MB)]))
+    expected = (
+        "broker 1 /data/d1 has 10.0 MB of 64.0 MB available (15.6%), at or below the limit of "
+        "40.0 MB available; 3 volumes violate it"
+    )
+    assert expected == why(memory)
+
+
+@pytest.mark.parametrize(
+    ("then", "held"),
+    [
+        (whole(10.0, [reading(1, 10.0)], fenced=[2]), "the broker is fenced"),
+        (whole(10.0, [reading(1, 10.0)], fenced=None), "the broker is gone"),
+        (whole(10.0, [reading(1, 10.0)], silent=[2]), "the broker does not answer"),
+        (
+            whole(10.0, [reading(1, 10.0), reading(2, 10.0, offline=["/data/d0"])]),
+            "the log dir is offline",
+        ),
+    ],
+    ids=["fenced", "gone", "silent", "offline"],
+)
+def test_held_violation_says_why_it_is_not_of_now(then: Observation, held: str) -> None:
+    """What was not read just now says so, and why."""
+    seen = whole(0.0, [reading(1, 0.0), reading(*mb(2, 0.0, 10), total=64 * MB)])
+    expected = (
+        "broker 2 /data/d0 has 10.0 MB of 64.0 MB available (15.6%), at or below the limit of "
+        f"40.0 MB available when last read, and {held}"
+    )
+    assert expected == why(after(seen, then), 10.0)
+
+
+def test_before_the_first_observation() -> None:
+    """Nothing was seen yet; once a poll has failed, why."""
+    assert "no observation yet" == why(Memory())
+    memory = factors.fail(Memory(), TIMED_OUT)
+    assert "no observation yet: no answer within 2 s" == why(memory)
+
+
+def test_expired() -> None:
+    """How old the last one is, and why there is no newer one."""
+    memory = after(whole(0.0, [reading(1, 0.0)]))
+    assert "the last valid observation is 200 s old" == why(memory, 200.0)
+    memory = factors.fail(memory, TIMED_OUT)
+    assert "the last valid observation is 200 s old: no answer within 2 s" == why(memory, 200.0)
+
+
+def test_override() -> None:
+    """The operator's words, and what the override hides."""
+    override = Override(1.0, "moving partitions", 0.0, 60.0)
+    seen = after(whole(0.0, [reading(*mb(1, 0.0, 10, 10), total=64 * MB)]))
+    assert "set by hand: moving partitions" == why(Memory(override=override))
+    expected = "set by hand: moving partitions (while 2 volumes at or below the limit)"
+    assert expected == why(replace(seen, override=override))
+
+
+def test_disabled() -> None:
+    """Why nothing is polled."""
+    expected = "disabled: the check interval is PT0S, so nothing is polled and nobody is throttled"
+    assert expected == Disabled().decide(Memory(), 0.0).reason
+
+
+def test_unseen_names_three() -> None:
+    """The first three members that were neither seen nor remembered are named with why."""
+    memory = after(whole(0.0, [reading(9, 0.0)], silent=[4, 2, 3, 1, 5]))
+    assert memory.failure is not None
+    expected = (
+        "neither seen nor remembered: broker 1 (no answer within 2 s), broker 2 (no answer within "
+        "2 s), broker 3 (no answer within 2 s) and 2 more"
+    )
+    assert expected == memory.failure.message
+
+
+def test_unseen_without_an_answer() -> None:
+    """A member that an observation does not mention was not asked."""
+    seen = whole(0.0, silent=[1])
+    memory = after(replace(seen, answers={}))
+    assert memory.failure is not None
+    assert "neither seen nor remembered: broker 1 (not asked)" == memory.failure.message
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (MinAvailableBytes(1), "1 B available"),
+        (MinAvailableBytes(5_000_000_000), "5.0 GB available"),
+        (MinAvailableRatio(0.1), "10.0% available"),
+        (MinAvailableRatio(0.125), "12.5% available"),
+    ],
+)
+def test_limit_in_words(limit: Limit, expected: str) -> None:
+    """Bytes in decimal units, ratios in percent."""
+    assert expected == reason.describe(limit)
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (38_200_000, "38.2 MB"),
+        (64 * 10**9, "64.0 GB"),
+        (10**12, "1.0 TB"),
+        (LONG_MAX, "9223372.0 TB"),
+    ],
+)
+def test_size(count: int, expected: str) -> None:
+    """Decimal units, as disks are sold; never "1000.0 kB"."""
+    assert expected == reason.size(count)
