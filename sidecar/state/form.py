@@ -183,13 +183,15 @@ def from_form(form: StateForm, limit: Limit, now: float) -> Kept:
         )
         if computed
         else None,
-        override=Override(
-            override.factor, override.reason, min(override.set_at, now), override.ends_at
-        )
-        if override
-        else None,
+        override=_override(override, now) if override else None,
     )
     return Kept(memory, form.factor, form.source, min(form.since, now))
+
+
+def _override(form: OverrideForm, now: float) -> Override:
+    # One that was set in the future lasts from now on for as long as it was set for.
+    ahead = max(0.0, form.set_at - now)
+    return Override(form.factor, form.reason, form.set_at - ahead, form.ends_at - ahead)
 
 
 def _volume_form(state: VolumeState, wall: Callable[[float], float]) -> VolumeForm:

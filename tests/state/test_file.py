@@ -1,0 +1,274 @@
+"""The state file: replaced whole, and whatever is wrong with it is told, not raised."""
+
+import errno
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sidecar.state import Damaged, Kept, StateFile
+from sidecar.throttle.decision import Source, VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import Memory, Override
+from tests.throttle.build import reading, whole
+
+NOW = 2_000_000_000.0
+LIMIT = MinAvailableBytes(10)
+
+PLAIN: Mapping[str, object] = {
+    "limit": {"available_bytes": 10},
+    "membership": None,
+    "brokers": [],
+    "computed": None,
+    "override": None,
+    "factor": 1.0,
+    "source": "fallback",
+    "since": 5.0,
+}
+"""The least that a state holds, as it is written."""
+
+
+def unmoved(steady_s: float) -> float:
+    return steady_s
+
+
+def something() -> Kept:
+    """Two brokers, one of them full, and an override."""
+    memory = Memory(override=Override(0.5, "a “migration”", NOW - 60, NOW + 60))
+    seen = whole(NOW, [reading(1, NOW, {"/d0": 5, "/d1": 50}), reading(2, NOW, {"/d0": 99})])
+    memory = VolumeLimit(LIMIT, 300.0, 1.0).fold(memory, seen)
+    return Kept(memory, 0.5, Source.OVERRIDE, NOW - 60)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> StateFile:
+    return StateFile(tmp_path / "state.json", LIMIT)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Kept]:
+    """The bytes of ``something`` and what they are read as."""
+    file = StateFile(tmp_path_factory.mktemp("state") / "state.json", LIMIT)
+    file.save(something(), unmoved)
+    kept = file.load(NOW)
+    assert isinstance(kept, Kept)
+    return file.path.read_bytes(), kept
+
+
+def with_checksum(state: Mapping[str, object], version: int = 1) -> bytes:
+    """A file whose checksum is right, whatever it says."""
+    canonical = json.dumps(state, sort_keys=True, separators=(",", ":"))
+    checksum = hashlib.sha256(canonical.encode()).hexdigest()
+    return json.dumps({"version": version, "sha256": checksum, "state": state}).encode()
+
+
+def aside(file: StateFile) -> Path:
+    return file.path.with_name("state.json.damaged")
+
+
+class TestSaving:
+    def test_what_is_saved_is_loaded(self, file: StateFile) -> None:
+        """Decision, volumes and override, through the file."""
+        before = something()
+        file.save(before, unmoved)
+        after = file.load(NOW)
+        assert isinstance(after, Kept)
+        assert before.memory.override == after.memory.override
+        assert before.memory.membership == after.memory.membership
+        assert before.memory.computed is not None
+        assert after.memory.computed is not None
+        assert before.memory.computed.factor == after.memory.computed.factor
+        assert [state.volume for state in before.memory.volumes()] == [
+            state.volume for state in after.memory.volumes()
+        ]
+        assert (before.factor, before.source, before.since) == (
+            after.factor,
+            after.source,
+            after.since,
+        )
+
+    def test_nobody_else_may_read_it(self, file: StateFile) -> None:
+        """It tells log dirs and addresses, and an operator's words."""
+        file.save(something(), unmoved)
+        assert 0o600 == stat.S_IMODE(file.path.stat().st_mode)
+
+    def test_nothing_is_left_beside_it(self, file: StateFile) -> None:
+        """The new file is written beside the old one and renamed over it."""
+        for _ in range(3):
+            file.save(something(), unmoved)
+        assert [file.path] == list(file.path.parent.iterdir())
+
+    def test_it_is_synced_before_it_takes_the_place_and_its_folder_after(
+        self, file: StateFile, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Without the first a power cut leaves an empty file, without the second the old one."""
+        steps: list[str] = []
+        fsync, replace = os.fsync, Path.replace
+
+        def note_fsync(handle: int) -> None:
+            steps.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+            fsync(handle)
+
+        def note_replace(path: Path, target: Path) -> Path:
+            steps.append("rename")
+            return replace(path, target)
+
+        monkeypatch.setattr(os, "fsync", note_fsync)
+        monkeypatch.setattr(Path, "replace", note_replace)
+        file.save(something(), unmoved)
+        assert ["file", "rename", "folder"] == steps
+
+    @pytest.mark.parametrize(("owner", "step"), [(os, "fsync"), (Path, "replace")])
+    def test_what_is_cut_off_before_the_rename_leaves_the_old_file(
+        self, file: StateFile, monkeypatch: pytest.MonkeyPatch, owner: object, step: str
+    ) -> None:
+        """Whole, and with nothing beside it."""
+        file.save(something(), unmoved)
+        before = file.path.read_bytes()
+
+        def fails(*_: object) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, step, fails)
+            with pytest.raises(OSError, match="Input/output error"):
+                file.save(Kept(Memory(), 1.0, Source.FALLBACK, 0), unmoved)
+        assert before == file.path.read_bytes()
+        assert [file.path] == list(file.path.parent.iterdir())
+
+    def test_what_a_crash_left_beside_it_is_not_read(self, file: StateFile) -> None:
+        """A kill -9 between write and rename: the old file is the state."""
+        file.save(something(), unmoved)
+        file.path.with_name(".state.json.abc123").write_bytes(b"half of a st")
+        assert isinstance(file.load(NOW), Kept)
+
+    def test_a_folder_that_is_gone_is_the_callers_error(self, tmp_path: Path) -> None:
+        """An OSError, which the keeper tells."""
+        with pytest.raises(FileNotFoundError):
+            StateFile(tmp_path / "gone" / "state.json", LIMIT).save(something(), unmoved)
+
+
+class TestLoading:
+    def test_no_file_is_no_state(self, file: StateFile) -> None:
+        """The first start is nothing to report."""
+        assert file.load(NOW) is None
+
+    def test_a_file_that_can_not_be_read_is_told_and_left(self, file: StateFile) -> None:
+        """A folder of that name, say; no permission is the same OSError."""
+        file.path.mkdir()
+        expected = f"the state file {file.path} can't be read: Is a directory"
+        assert Damaged(expected) == file.load(NOW)
+        assert file.path.is_dir()
+
+    def test_a_damaged_file_that_can_not_be_set_aside_is_told_too(self, file: StateFile) -> None:
+        """Something of the other name is in the way."""
+        file.path.write_bytes(b"")
+        aside(file).mkdir()
+        loaded = file.load(NOW)
+        assert isinstance(loaded, Damaged)
+        assert loaded.problem.endswith("; it can't be set aside: Is a directory")
+
+    def test_what_is_set_aside_is_as_it_was(self, file: StateFile) -> None:
+        """For whoever wants to know what happened."""
+        file.path.write_bytes(b"\x00\x01 what a torn page looks like")
+        loaded = file.load(NOW)
+        assert isinstance(loaded, Damaged)
+        assert f"it was set aside as {aside(file)}" in loaded.problem
+        assert "\n" not in loaded.problem
+        assert b"\x00\x01 what a torn page looks like" == aside(file).read_bytes()
+        assert file.load(NOW) is None
+
+    @pytest.mark.parametrize(
+        ("raw", "told"),
+        [
+            pytest.param(b"", "EOF", id="empty"),
+            pytest.param(b"null", "should be an object", id="null"),
+            pytest.param(b"[" * 100_000, "recursion limit", id="nested"),
+            pytest.param(b'{"version": 1, "sha256": ""}', "state: Field required", id="stateless"),
+            pytest.param(b"\xff\xfe\x00", "Invalid JSON", id="no text"),
+            pytest.param(with_checksum(PLAIN, version=2), "version", id="a newer version"),
+            pytest.param(with_checksum({**PLAIN, "mood": 1}), "mood", id="an unknown key"),
+            pytest.param(with_checksum({**PLAIN, "source": "oracle"}), "source", id="source"),
+            pytest.param(with_checksum({**PLAIN, "since": float("nan")}), "since", id="NaN"),
+            pytest.param(with_checksum({**PLAIN, "brokers": [1]}), "brokers.0", id="brokers"),
+            pytest.param(
+                with_checksum({**PLAIN, "override": {"factor": 2.0}}), "override", id="override"
+            ),
+            pytest.param(
+                with_checksum(PLAIN).replace(b'"since": 5.0', b'"since": 6.0'),
+                "checksum does not match",
+                id="changed by hand",
+            ),
+        ],
+    )
+    def test_what_can_not_be_used_is_set_aside_and_says_why(
+        self, file: StateFile, raw: bytes, told: str
+    ) -> None:
+        """One kind of damage each; the control is that the same file undamaged is read."""
+        file.path.write_bytes(with_checksum(PLAIN))
+        assert isinstance(file.load(NOW), Kept)
+        file.path.write_bytes(raw)
+        loaded = file.load(NOW)
+        assert isinstance(loaded, Damaged)
+        assert told in loaded.problem
+        assert raw == aside(file).read_bytes()
+        assert not file.path.exists()
+
+
+class TestAnyDamage:
+    """Never an exception, never another state: set aside, or equal."""
+
+    def is_safe(self, file: StateFile, raw: bytes, before: Kept) -> None:
+        file.path.write_bytes(raw)
+        after = file.load(NOW)
+        if isinstance(after, Damaged):
+            assert not file.path.exists()
+        else:
+            assert before == after
+
+    def test_cut_off_at_any_length(self, file: StateFile, written: tuple[bytes, Kept]) -> None:
+        """As by a full disk without the rename; every seventh length."""
+        raw, before = written
+        for length in range(0, len(raw), 7):
+            file.path.write_bytes(raw[:length])
+            assert isinstance(file.load(NOW), Damaged), length
+        self.is_safe(file, raw, before)
+
+    @settings(
+        max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    )
+    @given(where=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255))
+    def test_one_byte_changed_anywhere(
+        self, file: StateFile, written: tuple[bytes, Kept], where: float, flip: int
+    ) -> None:
+        """As by a bad sector."""
+        raw, before = written
+        damaged = bytearray(raw)
+        damaged[int(where * len(raw))] ^= flip
+        self.is_safe(file, bytes(damaged), before)
+
+    @settings(
+        max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    )
+    @given(start=st.floats(0, 1), size=st.integers(1, 600), by=st.sampled_from([b"", b"\0", b"9"]))
+    def test_a_stretch_lost_or_overwritten(
+        self, file: StateFile, written: tuple[bytes, Kept], start: float, size: int, by: bytes
+    ) -> None:
+        """As by a file system that lost a block."""
+        raw, before = written
+        at = int(start * len(raw))
+        self.is_safe(file, raw[:at] + by * size + raw[at + size :], before)
+
+    def test_saved_again_after_damage_it_is_whole(self, file: StateFile) -> None:
+        """The daemon that started without it writes the next one."""
+        file.path.write_bytes(b"{")
+        file.load(NOW)
+        file.save(something(), unmoved)
+        assert isinstance(file.load(NOW), Kept)
+        assert b"{" == aside(file).read_bytes()

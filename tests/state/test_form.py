@@ -1,0 +1,151 @@
+"""What is kept comes back as it was, with wall-clock times that can't be ahead of the reader."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.state.form import Kept, StateForm, from_form, to_form
+from sidecar.throttle.decision import Source
+from sidecar.throttle.fill import first_fill
+from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
+from sidecar.volumes import Membership, Volume
+
+NOW = 2_000_000_000.0
+"""Epoch seconds of the restart."""
+
+LIMIT = MinAvailableBytes(100)
+
+sizes = st.integers(0, 2**63 - 1)
+times = st.floats(0, NOW)
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+broker_ids = st.integers(0, 2**31 - 1)
+limits: st.SearchStrategy[Limit] = st.one_of(
+    st.builds(MinAvailableBytes, st.integers(1, 2**63 - 1)),
+    st.builds(MinAvailableRatio, st.floats(0.001, 0.999)),
+)
+
+
+def volume_state(volume: Volume, read_at: float, online: bool, limit: Limit) -> VolumeState:
+    """A volume of which nothing but its last reading is known."""
+    violates = limit.violated_by(volume)
+    left = 0.0 if violates else None
+    fill = first_fill(read_at, volume.used_bytes)
+    return VolumeState(volume, read_at, violates, online, fill, left, left)
+
+
+def volume_states(limit: Limit) -> st.SearchStrategy[VolumeState]:
+    volumes = st.builds(Volume, broker_ids, names, sizes, sizes)
+    return st.builds(volume_state, volumes, times, st.booleans(), st.just(limit))
+
+
+@st.composite
+def kept(draw: st.DrawFn, limit: Limit) -> Kept:
+    volumes = st.lists(volume_states(limit), max_size=3).map(tuple)
+    addresses = st.dictionaries(broker_ids, names, max_size=3)
+    known_at = draw(st.none() | times)
+    membership = st.builds(Membership, st.none() | names, addresses, st.none() | addresses)
+    states = st.builds(BrokerState, st.none() | times, volumes, held=st.booleans())
+    factors = st.floats(0, 1)
+    memory = Memory(
+        membership=None if known_at is None else draw(membership),
+        membership_at=known_at,
+        brokers=draw(st.dictionaries(broker_ids, states, max_size=3)),
+        computed=draw(st.none() | st.builds(Computed, factors, times, volumes)),
+        override=draw(st.none() | st.builds(Override, factors, names, times, times)),
+    )
+    return Kept(memory, draw(factors), draw(st.sampled_from(Source)), draw(times))
+
+
+def unmoved(steady_s: float) -> float:
+    return steady_s
+
+
+def again(what: Kept, limit: Limit = LIMIT, now: float = NOW) -> Kept:
+    """What a restart takes over, through the very bytes of the form."""
+    written = to_form(what, limit, unmoved).model_dump_json()
+    return from_form(StateForm.model_validate_json(written), limit, now)
+
+
+class TestRoundTrip:
+    @given(st.data(), limits)
+    def test_everything_that_is_kept_comes_back_as_it_was(
+        self, data: st.DataObject, limit: Limit
+    ) -> None:
+        """Every field, to the last bit of every time and size."""
+        before = data.draw(kept(limit))
+        assert before == again(before, limit)
+
+    def test_what_polls_find_out_again_is_not_kept(self) -> None:
+        """Failures, their count and fill rates are as at a start."""
+        failing = Memory(failed_polls=3)
+        assert Memory() == again(Kept(failing, 1.0, Source.FALLBACK, 0)).memory
+
+    def test_a_time_is_written_by_the_wall_clock(self) -> None:
+        """Steady 1,000 s is 61,000 by the wall: that is what the next start can compare with."""
+        steady = Kept(Memory(), 1.0, Source.FALLBACK, 1_000)
+        assert 61_000 == to_form(steady, LIMIT, lambda s: s + 60_000).since
+
+
+class TestAnotherLimit:
+    def test_volumes_are_kept_and_judged_by_the_new_limit(self) -> None:
+        """200 bytes available are enough for a limit of 100 and not for one of 300."""
+        state = volume_state(Volume(1, "/d", 1000, 200), 5.0, online=True, limit=LIMIT)
+        memory = Memory(brokers={1: BrokerState(5.0, (state,))})
+        form = to_form(Kept(memory, 1.0, Source.OBSERVATION, 5.0), LIMIT, unmoved)
+        after = from_form(form, MinAvailableBytes(300), NOW).memory.brokers[1].volumes[0]
+        assert (False, True) == (state.violates, after.violates)
+        assert 0.0 == after.seconds_to_limit
+        assert state.volume == after.volume
+
+    def test_a_factor_computed_under_the_old_one_is_not_taken_over(self) -> None:
+        """It answers another question than the one that is asked now."""
+        memory = Memory(computed=Computed(0.0, 5.0, ()), override=Override(0.5, "x", 1.0, 9.0))
+        form = to_form(Kept(memory, 0.0, Source.OBSERVATION, 5.0), LIMIT, unmoved)
+        for other in (MinAvailableBytes(101), MinAvailableRatio(0.1)):
+            after = from_form(form, other, NOW).memory
+            assert after.computed is None
+            assert memory.override == after.override
+
+
+class TestAClockThatWasSetBack:
+    """The machine's clock showed more at the write than it does at the start."""
+
+    AHEAD_S = 3600.0
+
+    def kept_ahead(self) -> Kept:
+        at = NOW + self.AHEAD_S
+        state = volume_state(Volume(1, "/d", 1000, 200), at, online=True, limit=LIMIT)
+        memory = Memory(
+            membership=Membership("c", {1: "b1:9092"}, {}),
+            membership_at=at,
+            brokers={1: BrokerState(at, (state,))},
+            computed=Computed(0.0, at, (state,)),
+            override=Override(0.5, "a migration", at, at + 60),
+        )
+        return Kept(memory, 0.5, Source.OVERRIDE, at)
+
+    def test_no_time_of_an_observation_lies_ahead(self) -> None:
+        """So nothing is valid for longer than its validity from the start on."""
+        after = again(self.kept_ahead())
+        memory = after.memory
+        assert memory.computed is not None
+        volumes = (*memory.brokers[1].volumes, *memory.computed.violations)
+        assert {NOW} == {
+            after.since,
+            memory.membership_at,
+            memory.brokers[1].read_at,
+            memory.computed.computed_at,
+            *(state.read_at for state in volumes),
+            *(mark.read_at for state in volumes for mark in state.fill.trail),
+        }
+
+    def test_an_override_lasts_no_longer_than_it_was_set_for(self) -> None:
+        """60 s from the start, not an hour and 60 s."""
+        override = again(self.kept_ahead()).memory.override
+        assert Override(0.5, "a migration", NOW, NOW + 60) == override
+
+    def test_an_override_that_was_set_before_keeps_its_end(self) -> None:
+        """Only what is impossible is changed."""
+        memory = Memory(override=Override(0.5, "a migration", NOW - 10, NOW + 60))
+        before = Kept(memory, 0.5, Source.OVERRIDE, NOW - 10)
+        assert before == again(before)
