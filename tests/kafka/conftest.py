@@ -1,0 +1,48 @@
+"""What tests of connections share: a clock that they move, and a look for what was left open."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from tests.kafka.servers import Clock
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Steady time, which moves when a test says so."""
+    return Clock()
+
+
+@pytest.fixture(scope="session")
+def ca() -> trustme.CA:
+    """Signs certificates; a key takes a while to make, so there is one."""
+    return trustme.CA()
+
+
+@pytest.fixture
+async def nothing_left_open() -> AsyncIterator[None]:
+    """Fails the test when a socket or a task is still there after it."""
+    sockets = open_sockets()
+    yield
+    # Closing is done by the loop, a few turns later.
+    for _ in range(10):
+        await asyncio.sleep(0)
+    # The one task is this fixture's own.
+    assert [asyncio.current_task()] == list(asyncio.all_tasks())
+    gc.collect()
+    assert sockets >= open_sockets()
+
+
+def open_sockets() -> set[str]:
+    """The sockets of this process."""
+    links: set[str] = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            links.add(str(descriptor.readlink()))
+        except FileNotFoundError:  # the descriptor of the listing itself
+            continue
+    return {link for link in links if link.startswith("socket:")}

@@ -1,0 +1,89 @@
+"""Servers that misbehave before or below Kafka's protocol, and ways to reach all servers."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trustme
+
+from sidecar.settings import HostPort, KafkaAdmin
+from tests.support.fake_broker import FakeCluster
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Clock:
+    """Seconds that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@asynccontextmanager
+async def raw_server(
+    handler: Handler, ssl_context: ssl.SSLContext | None = None
+) -> AsyncIterator[HostPort]:
+    """A server that does what the handler does, and drops its clients in the end."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            await handler(reader, writer)
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+            tasks.discard(task)
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=ssl_context)
+    try:
+        yield HostPort("127.0.0.1", server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await server.wait_closed()
+
+
+async def hang(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+    """Accept, and never say a word."""
+    await asyncio.Event().wait()
+
+
+def free_port() -> HostPort:
+    """An address where nothing listens."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return HostPort("127.0.0.1", found.getsockname()[1])
+
+
+def bootstrap(cluster: FakeCluster) -> HostPort:
+    """The address of the first broker."""
+    return HostPort("127.0.0.1", next(iter(cluster.brokers.values())).port)
+
+
+def admin(*addresses: HostPort, **settings: Any) -> KafkaAdmin:
+    """Settings for these addresses."""
+    return KafkaAdmin(bootstrap_servers=addresses, **settings)
+
+
+def server_context(ca: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
+    """TLS for a server of that name, signed by the CA."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    ca.issue_cert(name).configure_cert(context)
+    return context
+
+
+def pem(ca: trustme.CA) -> str:
+    """The CA's certificate as text."""
+    return ca.cert_pem.bytes().decode()
