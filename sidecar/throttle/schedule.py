@@ -84,7 +84,7 @@ def next_poll(memory: Memory, timing: Timing, now: float, since_whole_s: float) 
         if state.failure is None and any(map(_known_to_fill, state.volumes))
     }
     alone_in = _within(timing, _half_of_nearest(close.values(), now))
-    if memory.failed_polls == 0 and alone_in < until_whole:
+    if close and memory.failed_polls == 0 and alone_in < until_whole:
         near = frozenset(
             key
             for key, state in close.items()

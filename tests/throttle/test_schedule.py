@@ -1,0 +1,347 @@
+"""When to look again, and at whom."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import Memory
+from sidecar.throttle.schedule import NextPoll, Timing, next_poll
+from tests.throttle.build import TIMED_OUT, partial, reading, whole
+
+MINUTE = Timing(interval_s=60.0, minimum_s=1.0)
+QUICK = Timing(interval_s=60.0, minimum_s=0.1)
+LIMIT_BYTES = 1000
+TOTAL = 10**6
+RATE = 100
+factors = VolumeLimit(MinAvailableBytes(LIMIT_BYTES), 300.0, fallback=1.0)
+
+
+def filling(left_s: Mapping[int, float | None], *, silent: tuple[int, ...] = ()) -> Memory:
+    """Memory at 10 s of brokers whose volumes reach their limit so many seconds later.
+
+    All fill at 100 bytes/s; None is a volume that stands still.
+    """
+    memory = Memory()
+    for at in (0.0, 10.0):
+        answers = []
+        for key, left in left_s.items():
+            free = TOTAL if left is None else LIMIT_BYTES + RATE * (left + 10.0 - at)
+            answers.append(reading(key, at, {"/d0": round(free)}, total=TOTAL))
+        memory = factors.fold(memory, whole(at, answers, silent=silent))
+    return memory
+
+
+def next_at_10_s(memory: Memory, timing: Timing, since_whole_s: float = 0.0) -> NextPoll:
+    return next_poll(memory, timing, 10.0, since_whole_s)
+
+
+# One after another: the rules.
+
+
+def test_half_of_the_nearest_volumes_time() -> None:
+    """3 brokers, the nearest volume 20 s from its limit: the next poll comes 10 s later."""
+    memory = filling({1: 20.0, 2: 40.0, 3: None})
+    assert NextPoll(10.0) == next_at_10_s(memory, MINUTE)
+
+
+def test_half_of_what_is_left_by_now() -> None:
+    """The time to the limit runs from when the volume was read."""
+    memory = filling({1: 20.0})
+    assert NextPoll(8.0) == next_poll(memory, MINUTE, 14.0, 0.0)
+
+
+def test_at_most_the_interval() -> None:
+    """A volume that is far from its limit, or stands still, is read once in the interval."""
+    assert NextPoll(60.0) == next_at_10_s(filling({1: 900.0}), MINUTE)
+    assert NextPoll(60.0) == next_at_10_s(filling({1: None}), MINUTE)
+
+
+def test_interval_is_from_start_to_start() -> None:
+    """A whole poll that began 3 s ago is followed by the next 57 s from now."""
+    assert NextPoll(57.0) == next_at_10_s(filling({1: None}), MINUTE, since_whole_s=3.0)
+
+
+@pytest.mark.parametrize("left_s", [0.0, 0.15, 0.2])
+def test_at_least_the_minimum(left_s: float) -> None:
+    """Three brokers can be asked every 100 ms while a volume is at or close to its limit."""
+    memory = filling({1: left_s, 2: None, 3: None})
+    assert NextPoll(0.1) == next_at_10_s(memory, QUICK)
+
+
+def test_poll_that_took_longer_than_the_interval() -> None:
+    """The next one still waits for the minimum."""
+    assert NextPoll(1.0) == next_at_10_s(filling({1: None}), MINUTE, since_whole_s=75.0)
+
+
+def test_unknown_rate_is_asked_again_after_the_minimum() -> None:
+    """While a volume's rate is not known there is no saying how near it is."""
+    memory = factors.fold(Memory(), whole(10.0, [reading(1, 10.0, {"/d0": TOTAL}, total=TOTAL)]))
+    assert NextPoll(1.0) == next_at_10_s(memory, MINUTE)
+
+
+def test_fixed_interval() -> None:
+    """A minimum that is the interval makes every wait the interval."""
+    fixed = Timing(interval_s=5.0, minimum_s=5.0)
+    for left_s in (0.0, 3.0, 8.0, 900.0, None):
+        assert NextPoll(5.0) == next_at_10_s(filling({1: left_s}), fixed)
+
+
+def test_failed_polls_back_off_up_to_the_interval() -> None:
+    """After a failed poll: the minimum, then twice that, and so on."""
+    memory = Memory()
+    waits = []
+    for _ in range(8):
+        memory = factors.fail(memory, TIMED_OUT)
+        waits.append(next_at_10_s(memory, MINUTE))
+    expected = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
+    assert [NextPoll(wait) for wait in expected] == waits
+
+
+def test_failing_for_days_overflows_nothing() -> None:
+    """The exponent has an end."""
+    memory = replace(Memory(), failed_polls=100_000)
+    assert NextPoll(60.0) == next_at_10_s(memory, MINUTE)
+
+
+def test_failed_poll_does_not_slow_down_what_is_near() -> None:
+    """Backing off never waits for longer than the volumes allow."""
+    memory = replace(filling({1: 4.0}), failed_polls=7)
+    assert NextPoll(2.0) == next_at_10_s(memory, MINUTE)
+
+
+def test_offline_log_dir_is_not_waited_for() -> None:
+    """What can't be read gets no nearer by reading."""
+    memory = factors.fold(
+        filling({1: 0.0}), whole(11.0, [reading(1, 11.0, {"/d1": TOTAL}, offline=["/d0"])])
+    )
+    memory = factors.fold(memory, whole(12.0, [reading(1, 12.0, {"/d1": TOTAL}, offline=["/d0"])]))
+    assert NextPoll(60.0) == next_poll(memory, MINUTE, 12.0, 0.0)
+
+
+def test_fenced_broker_is_not_waited_for() -> None:
+    """What a fenced broker holds can't be read."""
+    memory = factors.fold(
+        filling({1: 0.0, 2: None}),
+        whole(11.0, [reading(2, 11.0, {"/d0": TOTAL}, total=TOTAL)], fenced=[1]),
+    )
+    assert 0.0 == factors.decide(memory, 11.0).factor
+    assert NextPoll(60.0) == next_poll(memory, MINUTE, 11.0, 0.0)
+
+
+# Large clusters.
+
+
+def many(left_s: Mapping[int, float]) -> Memory:
+    """1,000 brokers whose volumes stand still, but for some."""
+    return filling({**dict.fromkeys(range(1000)), **left_s})
+
+
+def test_whole_poll_of_1000_brokers_waits_for_20_s() -> None:
+    """Every sidecar asks every broker: 20 ms for each, from start to start."""
+    crowd = filling(dict.fromkeys(range(1000), 1.0))
+    assert NextPoll(20.0) == next_at_10_s(crowd, MINUTE)
+    assert NextPoll(5.0) == next_at_10_s(crowd, MINUTE, since_whole_s=15.0)
+
+
+def test_near_broker_is_asked_alone() -> None:
+    """The one broker whose volume is 8 s from its limit is asked alone after 4 s."""
+    assert NextPoll(4.0, frozenset({7})) == next_at_10_s(many({7: 8.0, 8: 30.0}), MINUTE)
+
+
+def test_violating_broker_is_asked_alone_at_the_minimum() -> None:
+    """Whether it has room again is seen down to the minimum."""
+    assert NextPoll(0.1, frozenset({7})) == next_at_10_s(many({7: 0.0}), QUICK)
+
+
+def test_brokers_as_near_are_asked_with_it() -> None:
+    """All whose half time is within the wait are asked at once, the others are not."""
+    memory = many({7: 1.0, 8: 1.9, 9: 2.0, 10: 2.1})
+    assert NextPoll(1.0, frozenset({7, 8, 9})) == next_at_10_s(memory, MINUTE)
+
+
+def test_many_near_brokers_are_asked_more_slowly() -> None:
+    """500 near ones are 20 ms each too."""
+    near = frozenset(range(500))
+    assert NextPoll(10.0, near) == next_at_10_s(many(dict.fromkeys(near, 1.0)), MINUTE)
+
+
+def test_whole_poll_comes_before_a_later_partial_one() -> None:
+    """When the whole poll is due sooner there is no need to ask some alone."""
+    memory = many({7: 8.0})
+    assert NextPoll(4.0) == next_at_10_s(memory, MINUTE, since_whole_s=17.0)
+
+
+def test_broker_of_unknown_rate_is_not_asked_alone() -> None:
+    """All rates are unknown at first: that must not make one great partial poll."""
+    answers = [reading(key, 10.0, {"/d0": TOTAL}, total=TOTAL) for key in range(1000)]
+    memory = factors.fold(Memory(), whole(10.0, answers))
+    assert NextPoll(20.0) == next_at_10_s(memory, MINUTE)
+
+
+def test_nobody_is_never_asked_alone() -> None:
+    """Where nothing fills, 100 brokers every second are still one whole poll in 2 s."""
+    second = Timing(interval_s=1.0, minimum_s=1.0)
+    assert NextPoll(2.0) == next_at_10_s(filling(dict.fromkeys(range(100))), second)
+
+
+def test_silent_broker_is_not_asked_alone() -> None:
+    """Asking again at the minimum one that does not answer would hammer it."""
+    memory = factors.fold(many({7: 8.0}), partial(10.0, silent=[7]))
+    assert NextPoll(20.0) == next_at_10_s(memory, MINUTE)
+
+
+def test_failed_whole_poll_is_followed_by_a_whole_one() -> None:
+    """Who is there must be known again before some are asked alone."""
+    memory = factors.fail(many({7: 8.0}), TIMED_OUT)
+    assert NextPoll(20.0) == next_at_10_s(memory, MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "expected"), [(0.1, 2.0), (1.0, 2.0), (5.0, 5.0), (10.0, 10.0), (3600.0, 10.0)]
+)
+def test_deadline(interval_s: float, expected: float) -> None:
+    """A short interval shortens the deadline, but never to nothing."""
+    assert expected == Timing(interval_s, interval_s).deadline_s
+
+
+# Any memory.
+
+kinds = st.sampled_from(["still", "filling", "violating", "emptying", "new", "silent", "offline"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    brokers=st.dictionaries(st.integers(0, 5), kinds, max_size=6),
+    others=st.sampled_from([0, 1, 50, 400]),
+    failed_polls=st.sampled_from([0, 0, 1, 5, 2000]),
+    seconds=st.sampled_from([(60.0, 1.0), (60.0, 0.1), (5.0, 5.0), (0.1, 0.1), (3600.0, 0.1)]),
+    age_s=st.floats(0.0, 5000.0),
+    since_whole_s=st.floats(0.0, 5000.0),
+)
+def test_wait_is_within_bounds(
+    *,
+    brokers: dict[int, str],
+    others: int,
+    failed_polls: int,
+    seconds: tuple[float, float],
+    age_s: float,
+    since_whole_s: float,
+) -> None:
+    """The wait is at least the minimum, at most the interval or 20 ms for each broker, and > 0."""
+    timing = Timing(*seconds)
+    free = {"still": (5000, 5000), "filling": (9000, 5000), "violating": (1000, 900)}
+    free |= {"emptying": (5000, 9000), "new": (5000, 5000), "offline": (5000, 5000)}
+    silent = [key for key, kind in brokers.items() if kind == "silent"]
+    silent += range(100, 100 + others)
+    memory = Memory()
+    for poll, at in enumerate((0.0, 10.0)):
+        answers = [
+            reading(key, at, {f"/d{poll if kind == 'new' else 0}": free[kind][poll]}, total=TOTAL)
+            if poll == 0 or kind != "offline"
+            else reading(key, at, offline=["/d0"])
+            for key, kind in brokers.items()
+            if kind != "silent"
+        ]
+        memory = factors.fold(memory, whole(at, answers, silent=silent))
+    memory = replace(memory, failed_polls=failed_polls)
+    poll_next = next_poll(memory, timing, 10.0 + age_s, since_whole_s)
+    active = set(brokers) | set(silent)
+    spacing_s = 0.02 * len(active)
+    assert timing.minimum_s <= poll_next.delay_s <= max(timing.interval_s, spacing_s)
+    assert poll_next.delay_s > 0
+    if poll_next.brokers is None:
+        assert spacing_s <= since_whole_s + poll_next.delay_s + 1e-9
+    else:
+        assert poll_next.brokers
+        assert poll_next.brokers <= active - set(silent)
+        assert 0.02 * len(poll_next.brokers) <= poll_next.delay_s
+
+
+# Lives in virtual time.
+
+
+@dataclass
+class Simulation:
+    """A cluster whose volumes fill evenly, polled as the schedule says by polls that take no time.
+
+    Attributes:
+        left_s: broker -> seconds from the start until its volume is at its limit; inf stands still.
+        rates: broker -> bytes per second.
+    """
+
+    left_s: Mapping[int, float]
+    rates: Mapping[int, int]
+    timing: Timing
+    now: float = 0.0
+    memory: Memory = field(default_factory=Memory)
+    whole_polls: list[float] = field(default_factory=list)
+    asked_alone: list[frozenset[int]] = field(default_factory=list)
+
+    def run_until_caught(self) -> float:
+        """Polls until a volume violates; the seconds since it reached its limit."""
+        brokers: frozenset[int] | None = None
+        while True:
+            answers = [
+                reading(key, self.now, {"/d0": self.free(key)}, total=10**18)
+                for key in (self.left_s if brokers is None else brokers)
+            ]
+            if brokers is None:
+                self.whole_polls.append(self.now)
+                observation = whole(self.now, answers)
+            else:
+                self.asked_alone.append(brokers)
+                observation = partial(self.now, answers)
+            self.memory = factors.fold(self.memory, observation)
+            violations = factors.decide(self.memory, self.now).violations
+            if violations:
+                return self.now - self.left_s[violations[0].volume.broker_id]
+            since_whole_s = self.now - self.whole_polls[-1]
+            poll = next_poll(self.memory, self.timing, self.now, since_whole_s)
+            self.now += poll.delay_s
+            brokers = poll.brokers
+
+    def free(self, broker_id: int) -> int:
+        left = self.left_s[broker_id] - self.now
+        if left == math.inf:
+            return TOTAL
+        return LIMIT_BYTES + math.ceil(left * self.rates[broker_id])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.floats(0.01, 20_000.0),
+    st.integers(10_000, 10**10),
+    st.sampled_from([MINUTE, QUICK, Timing(5.0, 5.0), Timing(3600.0, 1.0)]),
+)
+def test_even_filling_is_caught_within_the_minimum(
+    left_s: float, rate: int, timing: Timing
+) -> None:
+    """A volume that fills evenly is caught at most the minimum, times its rate, past its limit.
+
+    And without haste: a poll each interval, and as many as it takes to halve that down to the
+    minimum.
+    """
+    simulation = Simulation({1: left_s, 2: math.inf}, {1: rate, 2: 0}, timing)
+    late_s = simulation.run_until_caught()
+    assert 0.0 <= late_s <= timing.minimum_s + 0.001
+    halvings = math.log2(timing.interval_s / timing.minimum_s)
+    assert len(simulation.whole_polls) <= left_s / timing.interval_s + halvings + 6
+    assert [] == simulation.asked_alone
+
+
+def test_in_1000_brokers_the_near_one_is_caught_within_the_minimum() -> None:
+    """Between whole polls 20 s apart the near broker is asked alone, and caught as in three."""
+    left_s = dict.fromkeys(range(1000), math.inf) | {7: 130.0}
+    simulation = Simulation(left_s, dict.fromkeys(left_s, 0) | {7: 10**6}, QUICK)
+    late_s = simulation.run_until_caught()
+    assert 0.0 <= late_s <= QUICK.minimum_s
+    apart = [later - earlier for earlier, later in pairwise(simulation.whole_polls)]
+    assert all(gap >= 20.0 - 1e-9 for gap in apart)
+    assert {frozenset({7})} == set(simulation.asked_alone)
