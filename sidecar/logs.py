@@ -18,14 +18,24 @@ def _timestamp(record: logging.LogRecord) -> str:
     return f"{seconds}.{int(record.msecs):03d}Z"
 
 
+def _printable(text: str) -> str:
+    """A text on one line: what a broker or an operator said begins no other and drives no terminal.
+
+    Example: a line feed comes out as a backslash and an n, an escape as a backslash and x1b.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+
+
 class TextFormatter(logging.Formatter):
     """One line for a person, and the traceback of a bug after it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        line = f"{_timestamp(record)} {record.levelname:<7} {record.getMessage()}"
-        # A log line is one line: what a broker or a file said can't begin another one.
-        line = line.replace("\n", "\\n").replace("\r", "\\r")
+        line = f"{_timestamp(record)} {record.levelname:<7} {_printable(record.getMessage())}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

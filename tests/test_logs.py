@@ -1,0 +1,202 @@
+"""Log lines: their two forms, one line each whatever they say, and UTC."""
+
+import io
+import json
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import pytest
+
+from sidecar.logs import JsonFormatter, TextFormatter, set_up
+
+AT = 1_795_230_750.1234
+"""2026-11-21T03:12:30.123Z."""
+
+
+def record(message: str, *args: object, level: int = logging.INFO) -> logging.LogRecord:
+    made = logging.LogRecord("sidecar.journal", level, "journal.py", 1, message, args, None)
+    made.created, made.msecs = AT, 123.4
+    return made
+
+
+@pytest.fixture
+def logging_restored() -> Iterator[None]:
+    """Puts back what ``set_up`` changes."""
+    root = logging.getLogger()
+    names = ("", "sidecar", "aiokafka", "uvicorn")
+    before = root.handlers[:], {name: logging.getLogger(name).level for name in names}
+    yield
+    root.handlers[:] = before[0]
+    for name, level in before[1].items():
+        logging.getLogger(name).setLevel(level)
+    logging.captureWarnings(capture=False)
+
+
+@pytest.fixture
+def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The machine is in a time zone that shows."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+Format = Literal["text", "json"]
+
+
+@pytest.fixture
+def written(logging_restored: None) -> Callable[..., str]:
+    """Sets logging up, lets somebody log and gives what was written."""
+
+    def of(log: Callable[[], None], form: Format = "text", level: str = "info") -> str:
+        stream = io.StringIO()
+        set_up(form, level, stream)
+        log()
+        return stream.getvalue()
+
+    return of
+
+
+@pytest.mark.usefixtures("far_from_utc")
+class TestText:
+    def test_a_line_has_time_in_utc_level_and_message(self) -> None:
+        """Milliseconds, a Z, and levels of one width."""
+        lines = [
+            TextFormatter().format(record("factor %s", 1.0)),
+            TextFormatter().format(record("broken", level=logging.WARNING)),
+        ]
+        assert [
+            "2026-11-21T03:12:30.123Z INFO    factor 1.0",
+            "2026-11-21T03:12:30.123Z WARNING broken",
+        ] == lines
+
+    @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+    def test_what_somebody_said_can_not_begin_another_line(self, end: str) -> None:
+        """An override's reason that looks like a log line stays in its own."""
+        forged = f"x{end}2026-11-21T03:12:31.000Z INFO    throttle factor 1.0"
+        line = TextFormatter().format(record("set by hand: %s", forged))
+        assert 1 == len(line.splitlines())
+        assert end not in line
+
+    @pytest.mark.parametrize("odd", ["\x0b", "\x0c", "\x1b[2K", "\x85", "\u2028", "\x00", "\x9b"])
+    def test_nor_hide_or_break_one_with_a_control_character(self, odd: str) -> None:
+        """A terminal would obey an escape, and some readers end a line at U+2028."""
+        line = TextFormatter().format(record("set by hand: %s", f"a{odd}b"))
+        assert 1 == len(line.splitlines())
+        assert line.isprintable()
+
+    def test_text_in_any_script_stays_as_it_is(self) -> None:
+        """Only what can't be printed is escaped."""
+        line = TextFormatter().format(record("Umzug für größere Platten, 移行"))
+        assert line.endswith(" Umzug für größere Platten, 移行")
+
+    def test_a_bug_has_its_traceback_below(self) -> None:
+        """The one thing that takes more than a line."""
+        line = TextFormatter().format(with_traceback())
+        head, *below = line.splitlines()
+        assert head.endswith("a poll failed")
+        assert "Traceback (most recent call last):" == below[0]
+        assert "ZeroDivisionError: division by zero" == below[-1]
+
+
+def with_traceback() -> logging.LogRecord:
+    made = record("a poll failed", level=logging.ERROR)
+    try:
+        _ = 1 / 0
+    except ZeroDivisionError:
+        made.exc_info = sys.exc_info()
+    return made
+
+
+@pytest.mark.usefixtures("far_from_utc")
+class TestJson:
+    def test_a_line_is_an_object_with_the_calls_own_fields(self) -> None:
+        """What ``extra`` gave is beside what every line has."""
+        made = record("throttle factor %s", 0.0)
+        made.factor, made.source = 0.0, "observation"
+        expected = {
+            "time": "2026-11-21T03:12:30.123Z",
+            "level": "info",
+            "logger": "sidecar.journal",
+            "message": "throttle factor 0.0",
+            "factor": 0.0,
+            "source": "observation",
+        }
+        assert expected == json.loads(JsonFormatter().format(made))
+
+    @pytest.mark.parametrize("odd", ["\n", "\r", "\x1b", "\u2028", "\x85", "\x00"])
+    def test_one_line_whatever_it_says(self, odd: str) -> None:
+        """And what was said can be read back."""
+        line = JsonFormatter().format(record("set by hand: %s", f"a{odd}b"))
+        assert 1 == len(line.splitlines())
+        assert f"set by hand: a{odd}b" == json.loads(line)["message"]
+
+    def test_a_bug_has_its_traceback_in_a_field(self) -> None:
+        """One line all the same."""
+        line = JsonFormatter().format(with_traceback())
+        assert 1 == len(line.splitlines())
+        assert json.loads(line)["exception"].endswith("ZeroDivisionError: division by zero")
+
+    def test_what_json_can_not_say_is_said_as_text(self) -> None:
+        """A path among the fields loses no line."""
+        made = record("x")
+        made.where = 1j
+        assert "1j" == json.loads(JsonFormatter().format(made))["where"]
+
+
+class TestSetUp:
+    def test_text_by_default_of_the_settings(self, written: Callable[..., str]) -> None:
+        """One line, once."""
+        told = written(lambda: logging.getLogger("sidecar.journal").info("hello"))
+        assert told.endswith(" INFO    hello\n")
+        assert 1 == told.count("hello")
+
+    def test_json_on_request(self, written: Callable[..., str]) -> None:
+        """A line for machines."""
+        told = written(lambda: logging.getLogger("sidecar.journal").info("hello"), "json")
+        assert "hello" == json.loads(told)["message"]
+
+    def test_the_level_is_the_sidecars_own(self, written: Callable[..., str]) -> None:
+        """At debug, libraries are no louder than before."""
+
+        def log() -> None:
+            logging.getLogger("sidecar.journal").debug("ours")
+            logging.getLogger("asyncio").debug("theirs")
+
+        assert "ours" not in written(log)
+        assert "ours" in written(log, level="debug")
+        assert "theirs" not in written(log, level="debug")
+        assert "ours" not in written(log, level="warning")
+
+    def test_who_logs_in_with_what_is_never_told_by_a_library(
+        self, written: Callable[..., str]
+    ) -> None:
+        """Of aiokafka: it logs SASL's user at INFO and repeats failures at ERROR."""
+
+        def log() -> None:
+            logging.getLogger("aiokafka.conn").error("Authenticated as alice via PLAIN")
+            logging.getLogger("uvicorn.error").warning("Started server process")
+
+        assert "" == written(log, level="debug")
+
+    def test_set_up_twice_it_says_everything_once(self, written: Callable[..., str]) -> None:
+        """No second handler is left."""
+        written(lambda: None)
+        told = written(lambda: logging.getLogger("sidecar.journal").info("hello"))
+        assert 1 == told.count("hello")
+
+    def test_a_warning_of_python_is_a_log_line(self, written: Callable[..., str]) -> None:
+        """Not a line of another form in the middle of JSON."""
+
+        def log() -> None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("always")
+                logging.captureWarnings(capture=True)
+                warnings.warn("old", UserWarning, stacklevel=1)
+
+        assert "warning" == json.loads(written(log, "json"))["level"]
