@@ -1,0 +1,87 @@
+"""``throttle-sidecar demo``: a real Kafka cluster, and the factor falling and rising on it.
+
+Exit code 0 only if every step was really seen, 1 otherwise.
+"""
+
+import asyncio
+import os
+import sys
+from contextlib import AsyncExitStack
+from importlib.util import find_spec
+from typing import Final
+
+import click
+
+from sidecar.errors import ClusterError
+
+_ONE_LOG_DIR: Final = ("3.3.", "3.4.", "3.5.", "3.6.")
+"""Versions that have one log dir a broker in KRaft mode (KIP-858 came with 3.7)."""
+
+_START_TIMEOUT_S: Final = 900.0
+"""The first start downloads 44 MB of jars."""
+
+_EXAMPLES = """\b
+Examples:
+  throttle-sidecar demo
+  throttle-sidecar demo --kafka-version 3.9.1
+  throttle-sidecar demo --keep
+"""
+
+
+@click.command("demo", epilog=_EXAMPLES)
+@click.option(
+    "--kafka-version",
+    default="4.3.1",
+    show_default=True,
+    help="The brokers' version; tried: 3.3.2, 3.9.1, 4.3.1, 4.4.0.",
+)
+@click.option("--keep", is_flag=True, help="Leave it running afterwards, until Ctrl-C.")
+def command(kafka_version: str, keep: bool) -> None:
+    """Start a real Kafka cluster with sidecars and show the factor fall and rise.
+
+    Three brokers with small volumes and a sidecar beside each; real messages fill a volume until
+    the factor is 0.0 everywhere; the topic is deleted and the factor is 1.0 again. Needs a JDK (17
+    or 21), and Maven for the first download of Kafka's jars. Nothing of it stays.
+    """
+    if find_spec("confluent_kafka") is None:
+        raise click.ClickException(
+            "the demo needs the package confluent-kafka: pip install 'throttle-sidecar[demo]'"
+        )
+    sys.exit(asyncio.run(_run(kafka_version, keep=keep)))
+
+
+async def _run(kafka_version: str, *, keep: bool) -> int:
+    # Here and not above, so that --help needs none of it.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.live import Live  # noqa: PLC0415
+
+    from sidecar.demo.cluster import Cluster  # noqa: PLC0415
+    from sidecar.demo.story import Story, tell  # noqa: PLC0415
+    from sidecar.demo.view import addresses, draw, summary  # noqa: PLC0415
+
+    console = Console()
+    story = Story()
+    cluster = Cluster(
+        environ=os.environ,
+        version=kafka_version,
+        brokers=3,
+        volumes=1 if kafka_version.startswith(_ONE_LOG_DIR) else 2,
+        volume_bytes=128 << 20,
+    )
+    async with AsyncExitStack() as stack:
+        live = Live(get_renderable=lambda: draw(story), console=console, refresh_per_second=10)
+        with live:
+            title = f"Kafka {kafka_version}: three brokers ready (the first time: downloaded)"
+            async with story.step(title, timeout_s=_START_TIMEOUT_S):
+                await stack.enter_async_context(cluster)
+            try:
+                await tell(story, cluster)
+            except ClusterError as error:
+                story.notes.append(str(error))
+        console.print(summary(story))
+        for note in story.notes:
+            console.print(f"Note: {note}")
+        if keep and story.sidecars:
+            console.print(addresses(story, cluster.bootstrap), soft_wrap=True)
+            await asyncio.Event().wait()
+    return 0 if story.complete else 1

@@ -1,0 +1,143 @@
+"""The sidecars of a demo cluster: the real daemon, one process beside each broker.
+
+They are started with an environment of their own, so that no SIDECAR_* of the caller's shell
+reaches them, and end with the cluster. Asked over HTTP, as anyone would.
+"""
+
+import asyncio
+import http.client
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sidecar.demo.cluster import Cluster
+from sidecar.demo.processes import tail
+from sidecar.errors import ClusterError
+
+_START_TIMEOUT_S: Final = 15.0
+_ASK_TIMEOUT_S: Final = 5.0
+_LISTENS: Final = re.compile(r"listens on http://([0-9.]+):(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One HTTP answer.
+
+    Attributes:
+        status: the status code.
+        etag: the ETag header, quotes included; None without one.
+        body: the bytes of the body.
+    """
+
+    status: int
+    etag: str | None
+    body: bytes
+
+    def document(self) -> dict[str, Any]:
+        """The JSON object in the body."""
+        document: dict[str, Any] = json.loads(self.body)
+        return document
+
+    def lines(self) -> list[str]:
+        """The lines of text in the body."""
+        return self.body.decode().splitlines()
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A running daemon.
+
+    Attributes:
+        broker_id: the broker that it stands beside.
+        host: where its HTTP API listens.
+        port: likewise.
+        log: its log file.
+    """
+
+    broker_id: int
+    host: str
+    port: int
+    log: Path
+
+    @property
+    def url(self) -> str:
+        """The base of its addresses."""
+        return f"http://{self.host}:{self.port}"
+
+    async def get(
+        self, path: str, headers: dict[str, str] | None = None, wait_s: float = 0.0
+    ) -> Answer:
+        """Ask it.
+
+        Args:
+            path: from the slash on.
+            headers: of the request.
+            wait_s: how long the answer may wait for a change, seconds.
+
+        Raises:
+            ClusterError: it did not answer.
+        """
+        return await asyncio.to_thread(self._get, path, headers or {}, wait_s)
+
+    def _get(self, path: str, headers: dict[str, str], wait_s: float) -> Answer:
+        connection = http.client.HTTPConnection(
+            self.host, self.port, timeout=wait_s + _ASK_TIMEOUT_S
+        )
+        try:
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            return Answer(response.status, response.getheader("ETag"), response.read())
+        except (OSError, http.client.HTTPException) as error:
+            raise ClusterError(f"the sidecar at {self.url} did not answer: {error}") from error
+        finally:
+            connection.close()
+
+
+async def start_sidecars(cluster: Cluster, settings: dict[str, str]) -> tuple[Sidecar, ...]:
+    """Start one daemon beside each broker.
+
+    Args:
+        cluster: a cluster that is up.
+        settings: SIDECAR_* variables, besides the cluster's addresses and the address to listen on.
+
+    Returns:
+        One for each broker, listening; ``cluster.ended(f"sidecar {id}")`` tells its end.
+
+    Raises:
+        ClusterError: one did not start; the message has the end of its log.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_start(cluster, broker_id, settings)) for broker_id in cluster.brokers
+        ]
+    return tuple(task.result() for task in tasks)
+
+
+async def _start(cluster: Cluster, broker_id: int, settings: dict[str, str]) -> Sidecar:
+    if cluster.folder is None:
+        raise ClusterError("the cluster is not up")
+    folder = cluster.folder / f"sidecar-{broker_id}"
+    folder.mkdir(exist_ok=True)
+    log = folder / "sidecar.log"
+    log.unlink(missing_ok=True)
+    environment = {
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": cluster.bootstrap,
+        "SIDECAR_HTTP_LISTEN": "127.0.0.1:0",
+        "SIDECAR_STATE_FILE": str(folder / "state.json"),
+        **settings,
+    }
+    words = [f"{name}={value}" for name, value in environment.items()]
+    name = f"sidecar {broker_id}"
+    argv = ["env", "-i", *words, sys.executable, "-m", "sidecar", "run"]
+    await cluster.run_beside(name, argv, log)
+    deadline = asyncio.get_running_loop().time() + _START_TIMEOUT_S
+    while True:
+        text = log.read_text(errors="replace") if log.exists() else ""
+        if (found := _LISTENS.search(text)) is not None:
+            return Sidecar(broker_id, found[1], int(found[2]), log)
+        if cluster.ended(name) is not None or asyncio.get_running_loop().time() > deadline:
+            raise ClusterError(f"the {name} did not start:\n{tail(log)}")
+        await asyncio.sleep(0.02)
