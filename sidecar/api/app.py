@@ -5,7 +5,6 @@ address that only Prometheus and probes may reach.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -13,7 +12,6 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sidecar import __version__
 from sidecar.api import problems
@@ -27,6 +25,7 @@ from sidecar.api.docs import CONTENT_SECURITY_POLICY, docs_page
 from sidecar.api.documents import (
     StatusDocument,
 )
+from sidecar.api.edge import Edge
 from sidecar.api.factor import FactorReader
 from sidecar.api.health import Polling, why_not_ready
 from sidecar.api.problems import documented, problem
@@ -34,9 +33,6 @@ from sidecar.api.reading import reading
 from sidecar.api.scrape import scrape
 from sidecar.board import Board
 from sidecar.throttle.limits import Limit
-
-LARGEST_BODY: Final = 64 * 1024
-"""Bytes of a request's body that are read; the only body there is needs a hundred."""
 
 
 def build_app(
@@ -88,19 +84,6 @@ def build_metrics_app(
     return app
 
 
-class _HeadAsGet:
-    """Answers HEAD as GET, without the body; the document then names GET alone."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "HEAD":
-            # A copy: the server looks at its own to know that no body is to be sent.
-            scope = {**scope, "method": "GET"}
-        await self._app(scope, receive, send)
-
-
 def _app(description: str) -> FastAPI:
     app = FastAPI(
         title="throttle-sidecar",
@@ -110,7 +93,6 @@ def _app(description: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        max_body_size=LARGEST_BODY,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         exception_handlers={
             HTTPException: problems.refused,
@@ -118,7 +100,7 @@ def _app(description: str) -> FastAPI:
             Exception: problems.failed,
         },
     )
-    app.add_middleware(_HeadAsGet)
+    app.add_middleware(Edge)
     return app
 
 

@@ -36,7 +36,8 @@ Forget = Callable[[Memory, int, float], Memory]
 """Memory, broker id and steady seconds -> memory without what was read of that broker."""
 
 _FIELDS: Final = "is not one of factor, reason and duration"
-_PRINTED: Final = "[^\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]"
+_CONTROLS: Final = "\\x00-\\x1f\\x7f-\\x9f\u2028\u2029"
+_REASON: Final = rf"^[^{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*$"
 
 
 class OverrideRequest(BaseModel):
@@ -48,9 +49,7 @@ class OverrideRequest(BaseModel):
 
     factor: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
     """Produce quotas are multiplied by it; 0 stops producers, 1 lets them go."""
-    reason: Annotated[
-        str, Field(min_length=1, max_length=500, pattern=rf"^{_PRINTED}*\S{_PRINTED}*$")
-    ]
+    reason: Annotated[str, Field(min_length=1, max_length=500, pattern=_REASON)]
     """Why, for the people who will see the factor; no control characters."""
     duration: Annotated[str, Field(json_schema_extra={"format": "duration"})]
     """For how long: ISO 8601, more than 0 and at most P30D."""

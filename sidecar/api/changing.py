@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, params
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BeforeValidator
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -70,7 +71,11 @@ def changing(changes: Changes, token: Callable[[], str | None]) -> APIRouter:
         **guarded,
     )
     async def forget_broker(
-        broker_id: Annotated[int, Path(ge=0, le=_NODE_ID_MAX, description="The broker's node id.")],
+        broker_id: Annotated[
+            int,
+            BeforeValidator(_digits),
+            Path(ge=0, le=_NODE_ID_MAX, description="The broker's node id."),
+        ],
     ) -> Response:
         """For a broker that will not come back: its full volume no longer holds the throttle.
 
@@ -80,6 +85,13 @@ def changing(changes: Changes, token: Callable[[], str | None]) -> APIRouter:
         return answer(await changes.forget_broker(broker_id))
 
     return router
+
+
+def _digits(text: str) -> str:
+    # int() reads "1_0" as 10: an operator's typo must not forget another broker.
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError("must be a number in digits")
+    return text
 
 
 def _needs_token(token: Callable[[], str | None]) -> params.Depends:

@@ -88,13 +88,13 @@ class FactorReader:
         known = asked.get("if-none-match")
         if known is None or not matches(known, self._board.etag):
             return self._answer(asked.get("accept", "*/*"))
-        headers = {}
+        generation, headers = self._board.snapshot.generation, {}
         preferred_s = preferred_wait_s(asked.get("prefer", ""))
         if preferred_s is not None and self.waiting < _MOST_WAITING:
             wait_s = min(preferred_s, self._longest_wait_s())
             headers["Preference-Applied"] = f"wait={int(wait_s)}"
-            await self._wait(request, wait_s)
-        if matches(known, self._board.etag):
+            await self._wait(request, generation, wait_s)
+        if generation == self._board.snapshot.generation:
             now = self._board.now()
             return Response(status_code=304, headers={**self._headers(now), **headers})
         return self._answer(asked.get("accept", "*/*"), headers)
@@ -127,9 +127,8 @@ class FactorReader:
         half_s = max(valid_for_s / 2, min(valid_for_s, _SHORTEST_WAIT_S))
         return min(half_s, LONGEST_WAIT_S)
 
-    async def _wait(self, request: Request, wait_s: float) -> None:
+    async def _wait(self, request: Request, generation: int, wait_s: float) -> None:
         """Waits for the next change, the time, the board's end, or that the reader goes away."""
-        generation = self._board.snapshot.generation
         change = asyncio.create_task(self._board.wait_for_change(generation, wait_s))
         gone = asyncio.create_task(_gone(request))
         self.waiting += 1

@@ -91,9 +91,8 @@ async def refused(_request: Request, error: Exception) -> Response:
     detail = {
         404: "There is nothing here: /docs lists what there is.",
         405: "This method does nothing here: /docs lists what does.",
-        413: "The request's body is too large: at most 64 KiB are read.",
     }.get(error.status_code)
-    if detail is None or error.detail != _phrase(error.status_code):
+    if detail is None or error.detail != HTTPStatus(error.status_code).phrase:
         detail = error.detail
     return problem(error.status_code, detail, headers=error.headers)
 
@@ -113,7 +112,3 @@ async def invalid(_request: Request, error: Exception) -> Response:
 async def failed(_request: Request, _error: Exception) -> Response:
     """The answer when the sidecar itself is at fault; the log has the traceback."""
     return problem(500, "The sidecar failed; its log says how. Please report this.")
-
-
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status != 413 else "Content Too Large"

@@ -1,0 +1,61 @@
+"""What holds for every request before any route: HEAD is GET, and a body has an end.
+
+A body is refused by its stated length before any of it is read, or as soon as too much has come.
+
+Example: 65,537 bytes in one piece or in many are answered with 413.
+"""
+
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sidecar.api.problems import problem
+
+LARGEST_BODY: Final = 64 * 1024
+"""Bytes; the only body there is needs a hundred."""
+
+_TOO_LARGE: Final = "The body is too large: at most 64 KiB are read."
+
+
+class Edge:
+    """The outermost part of the app."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if _stated_length(scope) > LARGEST_BODY:
+            await problem(413, _TOO_LARGE)(scope, receive, send)
+            return
+        if scope["method"] == "HEAD":
+            # A copy: the server looks at its own to know that no body is to be sent.
+            scope = {**scope, "method": "GET"}
+        await self._app(scope, _Limited(receive), send)
+
+
+class _Limited:
+    """A receive that counts what comes."""
+
+    __slots__ = ("_receive", "_received")
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._received = 0
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._received += len(message.get("body", b""))
+        if self._received > LARGEST_BODY:
+            raise HTTPException(413, _TOO_LARGE)
+        return message
+
+
+def _stated_length(scope: Scope) -> int:
+    length = Headers(scope=scope).get("content-length", "0")
+    return int(length) if length.isascii() and length.isdigit() else 0

@@ -1,0 +1,124 @@
+"""A sidecar's API over a board that a test moves by hand."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from sidecar.api import Polling, build_app
+from sidecar.board import Board, Snapshot
+from sidecar.throttle.decision import Disabled, VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.volumes import Observation
+from tests.throttle.build import FakeClock
+
+TOKEN = "s3cr3t-t0k3n"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
+"""Limit 10 bytes, validity 300 s, fallback 0.5."""
+
+WALL_OFFSET_S = 1_700_000_000.0
+"""The machine's clock at steady second 0: 2023-11-14T22:13:20Z."""
+
+
+@dataclass
+class Disk:
+    """Stands for the state file: whether there is one, and what was published when it was written.
+
+    Attributes:
+        there: what ``persist`` answers.
+        written: the snapshots that were published at each write.
+    """
+
+    there: bool = True
+    written: list[Snapshot] = field(default_factory=list)
+
+
+class FakeSidecar:
+    """A board and the app over it.
+
+    Attributes:
+        clock: what time it is; the running loop's when built for virtual time.
+        board: what the app reads and changes.
+        disk: what it persists to.
+        token: the token that changes need; None refuses them.
+        wall_offset_s: how the machine's clock is set against the steady one.
+        app: the whole API.
+    """
+
+    def __init__(
+        self,
+        *,
+        factors: VolumeLimit | None = FACTORS,
+        clock: Callable[[], float] | None = None,
+        registry: CollectorRegistry | None = None,
+        stuck_after_s: float = 100.0,
+        validity_s: float = 300.0,
+    ) -> None:
+        self.clock = FakeClock()
+        self.board = Board(factors or Disabled(), clock or self.clock)
+        self.disk = Disk()
+        self.token: str | None = TOKEN
+        self.wall_offset_s = WALL_OFFSET_S
+        self.app: FastAPI = build_app(
+            self.board,
+            wall=self.wall,
+            validity_s=validity_s,
+            limit=factors.limit if factors else None,
+            polling=Polling(factors is not None, stuck_after_s),
+            registry=registry,
+            token=lambda: self.token,
+            persist=self._persist,
+            forget=factors.forget if factors else None,
+        )
+        self._factors = factors
+
+    def see(self, observation: Observation) -> Snapshot:
+        """Publishes an observation."""
+        assert self._factors is not None
+        factors = self._factors
+        return self.board.update(lambda memory: factors.fold(memory, observation))
+
+    def client(self) -> httpx.AsyncClient:
+        """A client of the app, without a server between."""
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        return httpx.AsyncClient(transport=transport, base_url="http://sidecar")
+
+    async def get(self, path: str, **headers: str) -> httpx.Response:
+        """One GET; an underscore in a header's name stands for a hyphen."""
+        async with self.client() as client:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            return await client.get(path, headers=named)
+
+    def wall(self, steady_s: float) -> float:
+        """Steady seconds -> epoch seconds."""
+        return steady_s + self.wall_offset_s
+
+    async def _persist(self) -> bool:
+        await asyncio.sleep(0)
+        self.disk.written.append(self.board.snapshot)
+        return self.disk.there
+
+
+def http_scope(path: str, *headers: tuple[bytes, bytes], method: str = "GET") -> dict[str, Any]:
+    """The scope of a request, for tests that play the server."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": b"",
+        "headers": list(headers),
+        "client": None,
+        "server": ("sidecar", 80),
+        "state": {},
+    }

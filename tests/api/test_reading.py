@@ -1,0 +1,223 @@
+"""The listings: volumes, brokers, decisions."""
+
+import asyncio
+import json
+from collections.abc import MutableMapping
+from typing import Any
+
+from sidecar.api.answers import PIECE
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.volumes import Failure, FailureKind
+from tests.api.build import FACTORS, FakeSidecar, http_scope
+from tests.throttle.build import reading, whole
+
+
+async def test_a_volume_that_fills() -> None:
+    """Every field of an online volume, with the seconds counted from now."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 60})]))
+    sidecar.clock.now = 10.0
+    sidecar.see(whole(10.0, [reading(1, 10.0, {"/d": 50})]))
+    sidecar.clock.now = 12.0
+    told = (await sidecar.get("/v1/volumes")).json()
+    assert told == {
+        "generation": 2,
+        "volumes": [
+            {
+                "broker_id": 1,
+                "broker_state": "active",
+                "log_dir": "/d",
+                "online": True,
+                "offline_reason": None,
+                "total_bytes": 100,
+                "used_bytes": 50,
+                "available_bytes": 50,
+                "available_ratio": 0.5,
+                "limit_violated": False,
+                "read_at": "2023-11-14T22:13:30.000Z",
+                "fill_bytes_per_second": 1.0,
+                "seconds_to_limit": 38.0,
+            }
+        ],
+    }
+
+
+async def test_a_volume_that_violates_has_no_time_left() -> None:
+    """0 seconds, from its first reading on; a rate is not known yet."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 10})]))
+    volume = (await sidecar.get("/v1/volumes")).json()["volumes"][0]
+    assert (True, 0.0, None) == (
+        volume["limit_violated"],
+        volume["seconds_to_limit"],
+        volume["fill_bytes_per_second"],
+    )
+
+
+async def test_offline_log_dirs() -> None:
+    """One that was read keeps its sizes and does not fill; one that never was has nulls."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/a": 50})]))
+    sidecar.clock.now = 1.0
+    sidecar.see(whole(1.0, [reading(1, 1.0, {"/a": 40})]))
+    sidecar.see(whole(1.0, [reading(1, 1.0, offline=["/a", "/never"])]))
+    known, never = (await sidecar.get("/v1/volumes")).json()["volumes"]
+    assert ("/a", False, 40, "offline") == (
+        known["log_dir"],
+        known["online"],
+        known["available_bytes"],
+        known["offline_reason"],
+    )
+    assert (None, None) == (known["fill_bytes_per_second"], known["seconds_to_limit"])
+    assert never == {
+        "broker_id": 1,
+        "broker_state": "active",
+        "log_dir": "/never",
+        "online": False,
+        "offline_reason": "offline",
+        "total_bytes": None,
+        "used_bytes": None,
+        "available_bytes": None,
+        "available_ratio": None,
+        "limit_violated": None,
+        "read_at": None,
+        "fill_bytes_per_second": None,
+        "seconds_to_limit": None,
+    }
+
+
+async def test_states_of_brokers() -> None:
+    """A fenced or departed broker is listed while its reading counts, and says which it is."""
+    sidecar = FakeSidecar()
+    brokers = [reading(broker_id, 0.0, {"/d": 5}) for broker_id in (1, 2)]
+    sidecar.see(whole(0.0, brokers))
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})], fenced=[2, 7]))
+    volumes = (await sidecar.get("/v1/volumes")).json()["volumes"]
+    assert [(1, "active"), (2, "fenced")] == [
+        (volume["broker_id"], volume["broker_state"]) for volume in volumes
+    ]
+    told = (await sidecar.get("/v1/brokers")).json()
+    assert [(1, "active"), (2, "fenced"), (7, "fenced")] == [
+        (broker["broker_id"], broker["state"]) for broker in told["brokers"]
+    ]
+
+    old = FakeSidecar()
+    old.see(whole(0.0, brokers, fenced=None))
+    old.see(whole(0.0, [reading(1, 0.0, {"/d": 5})], fenced=None))
+    departed = (await old.get("/v1/brokers")).json()["brokers"][1]
+    assert departed == {
+        "broker_id": 2,
+        "address": None,
+        "state": "departed",
+        "last_seen": "2023-11-14T22:13:20.000Z",
+        "last_failure": None,
+    }
+
+
+async def test_a_broker_that_does_not_answer() -> None:
+    """Its last failure, since when, and when it was last seen."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
+    sidecar.see(whole(60.0, silent=[1]))
+    sidecar.see(whole(120.0, silent=[1]))
+    told = (await sidecar.get("/v1/brokers")).json()
+    assert told == {
+        "cluster_id": "A",
+        "listed_at": "2023-11-14T22:15:20.000Z",
+        "failed_polls": 0,
+        "last_failure": None,
+        "brokers": [
+            {
+                "broker_id": 1,
+                "address": "host1:9092",
+                "state": "active",
+                "last_seen": "2023-11-14T22:13:20.000Z",
+                "last_failure": {
+                    "kind": "timeout",
+                    "message": "no answer within 2 s",
+                    "since": "2023-11-14T22:14:20.000Z",
+                },
+            }
+        ],
+    }
+
+
+async def test_a_poll_that_saw_nothing() -> None:
+    """Why no broker could be listed is told beside the brokers."""
+    sidecar = FakeSidecar()
+    failure = Failure(FailureKind.AUTHENTICATION, "the brokers refused the credentials")
+    sidecar.board.update(lambda memory: VolumeLimit.fail(memory, failure))
+    told = (await sidecar.get("/v1/brokers")).json()
+    assert (1, "authentication", []) == (
+        told["failed_polls"],
+        told["last_failure"]["kind"],
+        told["brokers"],
+    )
+
+
+async def test_decisions_newest_first() -> None:
+    """Each change when it began, with the violations then."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
+    sidecar.clock.now = 60.0
+    sidecar.see(whole(60.0, [reading(1, 60.0, {"/d": 5})]))
+    told = (await sidecar.get("/v1/decisions")).json()["decisions"]
+    assert [(3, 0.0), (2, 1.0), (1, 0.5)] == [(one["generation"], one["factor"]) for one in told]
+    newest = told[0]
+    assert ("2023-11-14T22:14:20.000Z", 1, "/d") == (
+        newest["changed_at"],
+        newest["violation_count"],
+        newest["violations"][0]["log_dir"],
+    )
+    assert ("fallback", None, None) == (
+        told[2]["source"],
+        told[2]["computed_at"],
+        told[2]["valid_until"],
+    )
+
+
+async def test_the_last_thousand_decisions() -> None:
+    """Of more changes the newest 1,000, and of each at most 100 violations."""
+    sidecar = FakeSidecar(factors=VolumeLimit(MinAvailableBytes(10), 1e9, 0.5))
+    for at in range(1100):
+        dirs = {f"/d{number}": 5 + 45 * (at % 2) for number in range(101)}
+        sidecar.see(whole(float(at), [reading(1, float(at), dirs)]))
+    told = (await sidecar.get("/v1/decisions")).json()["decisions"]
+    assert 1000 == len(told)
+    assert [1101, 102] == [told[0]["generation"], told[-1]["generation"]]
+    assert (101, 100) == (told[1]["violation_count"], len(told[1]["violations"]))
+
+
+async def test_a_long_listing_is_one_snapshot() -> None:
+    """News that come while a long answer is written change nothing of it, and others get turns."""
+    sidecar = FakeSidecar()
+    dirs = {f"/d{number:04}": 50 for number in range(10 * PIECE)}
+    sidecar.see(whole(0.0, [reading(1, 0.0, dirs)]))
+    pieces: list[bytes] = []
+    turns = 0
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        raise AssertionError("nothing is sent")
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        pieces.append(message.get("body", b""))
+        sidecar.see(whole(0.0, [reading(1, float(len(pieces)), {"/other": 50})]))
+
+    listing = asyncio.ensure_future(sidecar.app(http_scope("/v1/volumes"), receive, send))
+    while not listing.done():
+        turns += 1
+        await asyncio.sleep(0)
+    await listing
+    told = json.loads(b"".join(pieces))["volumes"]
+    assert list(dirs) == [volume["log_dir"] for volume in told]
+    assert turns > 10
+    assert max(map(len, pieces)) < sum(map(len, pieces)) / 9
+
+
+async def test_an_empty_board() -> None:
+    """Before the first observation there is nothing to list."""
+    sidecar = FakeSidecar(factors=FACTORS)
+    assert (await sidecar.get("/v1/volumes")).json() == {"generation": 1, "volumes": []}
+    assert (await sidecar.get("/v1/brokers")).json()["brokers"] == []
