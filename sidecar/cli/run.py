@@ -1,0 +1,46 @@
+"""``throttle-sidecar run``: the daemon.
+
+Everything else that the daemon needs is imported when it is called, so that its help is quick.
+"""
+
+import logging
+from pathlib import Path
+
+import click
+
+from sidecar.cli.options import load_settings, settings_options
+
+
+@click.command(
+    "run",
+    epilog="""\b
+Examples:
+  SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS=localhost:9092 \\
+  SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO=0.1 throttle-sidecar run
+  throttle-sidecar run --properties /opt/kafka/config/server.properties
+  throttle-sidecar run --config sidecar.toml
+  curl -s http://127.0.0.1:7070/v1/throttle-factor
+
+SIGTERM and SIGINT stop it within 2 s, a second one at once. SIGHUP reads TLS
+material, credentials and the token again.
+""",
+)
+@settings_options
+@click.pass_context
+def command(context: click.Context, config: Path | None, properties: Path | None) -> None:
+    """Watch the cluster and publish the throttle factor over HTTP.
+
+    Logs go to standard error. The exit code is 0 after a signal, and 2 when it can't start: a
+    setting is wrong, a file can't be read or an address is taken.
+    """
+    loaded = load_settings(config, properties)
+
+    from sidecar import logs  # noqa: PLC0415 - see the module's docstring
+
+    logs.set_up(loaded.settings.log_format, loaded.settings.log_level)
+    for notice in loaded.notices:
+        logging.getLogger(__name__).info("%s", notice)
+
+    from sidecar.app import run  # noqa: PLC0415 - see the module's docstring
+
+    context.exit(run(loaded.settings, lambda: load_settings(config, properties).settings))
