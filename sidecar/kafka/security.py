@@ -96,8 +96,10 @@ def _broker_context(admin: KafkaAdmin) -> ssl.SSLContext:
             # Without a password OpenSSL would ask the terminal for one.
             context.load_cert_chain(certificate or key or "", key, password=lambda: password)
         except OSError as error:
-            shown = _shown(admin.ssl_certificate_file or admin.ssl_key_file, "client certificate")
-            raise SettingsError((f"{shown} or its key can't be used: {_reason(error)}",)) from error
+            shown = _shown(admin.ssl_certificate_file, "client certificate")
+            its_key = f"its key file {admin.ssl_key_file}" if admin.ssl_key_file else "its key"
+            text = f"{shown} or {its_key} can't be used: {_reason(error)}"
+            raise SettingsError((text,)) from error
     return context
 
 

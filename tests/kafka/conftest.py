@@ -3,12 +3,11 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import trustme
 
-from tests.kafka.servers import Clock
+from tests.kafka.servers import Clock, open_sockets
 
 
 @pytest.fixture
@@ -35,14 +34,3 @@ async def nothing_left_open() -> AsyncIterator[None]:
     assert [asyncio.current_task()] == list(asyncio.all_tasks())
     gc.collect()
     assert sockets >= open_sockets()
-
-
-def open_sockets() -> set[str]:
-    """The sockets of this process."""
-    links: set[str] = set()
-    for descriptor in Path("/proc/self/fd").iterdir():
-        try:
-            links.add(str(descriptor.readlink()))
-        except FileNotFoundError:  # the descriptor of the listing itself
-            continue
-    return {link for link in links if link.startswith("socket:")}

@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import trustme
@@ -87,3 +88,14 @@ def server_context(ca: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
 def pem(ca: trustme.CA) -> str:
     """The CA's certificate as text."""
     return ca.cert_pem.bytes().decode()
+
+
+def open_sockets() -> set[str]:
+    """The sockets of this process."""
+    links: set[str] = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            links.add(str(descriptor.readlink()))
+        except FileNotFoundError:  # the descriptor of the listing itself
+            continue
+    return {link for link in links if link.startswith("socket:")}
