@@ -8,8 +8,9 @@ on each of broker 2's two volumes, where nothing else is.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Self
 
 from confluent_kafka import KafkaException
@@ -29,6 +30,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from sidecar.demo.waiting import POLL_S
 from sidecar.errors import ClusterError
 
 _SCRAM_ITERATIONS = 4096
@@ -77,6 +79,15 @@ class Admin:
         except KafkaException as error:
             raise ClusterError(f"the brokers can't be listed: {error}") from error
         return frozenset(seen.brokers)
+
+    async def wait_active(self, holds: Callable[[frozenset[int]], bool]) -> None:
+        """Until this holds of the active brokers' ids; the caller has the deadline."""
+        while True:
+            # An error is no answer: the broker doesn't listen yet, or no longer.
+            with suppress(ClusterError):
+                if holds(await self.active_brokers()):
+                    return
+            await asyncio.sleep(POLL_S)
 
     async def create_topic(
         self,

@@ -74,5 +74,10 @@ def listener_properties(listener: Listener) -> dict[str, str]:
     return properties
 
 
+def is_scram(listener: Listener) -> bool:
+    """Whether its users are SCRAM users, which live in the cluster's metadata."""
+    return listener.mechanism is not None and listener.mechanism.startswith("SCRAM")
+
+
 def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -7,6 +7,8 @@ take each other's ports, and a killed broker finds its own still free when it co
 """
 
 import socket
+from types import TracebackType
+from typing import Self
 
 
 class Ports:
@@ -29,6 +31,17 @@ class Ports:
         self._sockets.append(reserved)
         port: int = reserved.getsockname()[1]
         return port
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def close(self) -> None:
         """Give all of them back; more than once is harmless."""

@@ -127,16 +127,19 @@ def authorizer_properties(super_users: Sequence[str]) -> dict[str, str]:
     }
 
 
-def meta_properties(cluster_id: str, node_id: int, directory_id: str) -> str:
-    """The file that marks a formatted log dir, as the storage tool writes it."""
-    return render(
-        {
-            "version": "1",
-            "cluster.id": cluster_id,
-            "node.id": str(node_id),
-            "directory.id": directory_id,
-        }
-    )
+def meta_properties(cluster_id: str, node_id: int, directory_id: str | None) -> str:
+    """The file that marks a formatted log dir, as the storage tool writes it.
+
+    Args:
+        cluster_id: of the whole cluster.
+        node_id: the dir's node.
+        directory_id: of this dir alone; None before Kafka 3.7, which takes the dirs of one node for
+            those of several if the files differ.
+    """
+    properties = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id)}
+    if directory_id is not None:
+        properties["directory.id"] = directory_id
+    return render(properties)
 
 
 def render(properties: Mapping[str, str]) -> str:

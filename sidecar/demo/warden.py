@@ -17,7 +17,8 @@ from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from types import TracebackType
+from typing import IO, Any, Self
 
 from sidecar.demo.isolation import Isolation
 from sidecar.errors import ClusterError
@@ -56,6 +57,17 @@ class Warden:
             target=self._read, args=(self._process.stdout,), name="warden-reader", daemon=True
         )
         self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     async def ask(self, do: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
         """One request (see ``warden_process``) and its answer.

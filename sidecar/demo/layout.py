@@ -1,0 +1,118 @@
+"""Where everything of a cluster lies, made and formatted: folders, volumes, ports, properties.
+
+Example, in the cluster's folder: ``broker-0/volume-1`` is a mount, ``kafka-logs`` in it the log
+dir, ``broker-0/metadata`` the metadata log, off the volumes, and ``broker-0.log`` the log file.
+"""
+
+import base64
+import shutil
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sidecar.demo.listeners import Listener, listener_properties
+from sidecar.demo.nodes import Broker, VolumeDir
+from sidecar.demo.ports import Ports
+from sidecar.demo.properties import (
+    CONTROLLER_ID,
+    Endpoint,
+    broker_properties,
+    controller_properties,
+    meta_properties,
+    render,
+)
+from sidecar.demo.warden import Warden
+
+PLAIN = "PLAIN"
+"""The listener that every broker has, for the brokers themselves and the demo's helpers."""
+
+_DIRECTORY_IDS_SINCE = (3, 7)
+_META = "meta.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Makes the places of one cluster.
+
+    Attributes:
+        folder: the cluster's temporary folder.
+        warden: works inside the namespace, where the mounts are.
+        ports: gives free ones.
+        cluster_id: in Kafka's form.
+        version: Kafka's, as numbers.
+        has_mounts: whether volumes can be mounted; else they are folders.
+        listeners: the listeners besides the plain one.
+        controller_port: the controller's port.
+    """
+
+    folder: Path
+    warden: Warden
+    ports: Ports
+    cluster_id: str
+    version: tuple[int, ...]
+    has_mounts: bool
+    listeners: tuple[Listener, ...]
+    controller_port: int
+
+    def controller(self, formatted: Path, authorizer: Mapping[str, str]) -> Path:
+        """Lay out the controller on a copy of a formatted log dir; its properties file."""
+        log_dir = self.folder / "controller"
+        shutil.copytree(formatted, log_dir)
+        (log_dir / _META).write_text(self._meta(CONTROLLER_ID))
+        file = self.folder / "controller.properties"
+        properties = controller_properties(self.controller_port, str(log_dir), authorizer)
+        file.write_text(render(properties))
+        return file
+
+    async def broker(self, broker_id: int, volumes: int, volume_bytes: int) -> Broker:
+        """Lay out a broker: its volumes, mounted and formatted, and its addresses."""
+        home = self.folder / f"broker-{broker_id}"
+        home.mkdir()
+        found = []
+        for index in range(volumes):
+            mount = str(home / f"volume-{index}")
+            if self.has_mounts:
+                await self.warden.ask("mount", path=mount, bytes=volume_bytes)
+            found.append(VolumeDir(f"{mount}/kafka-logs", mount, volume_bytes))
+        for log_dir in (*(volume.path for volume in found), f"{home}/metadata"):
+            # What the storage tool does for a broker's log dir, without a second of Java.
+            await self.warden.ask("put", path=f"{log_dir}/{_META}", text=self._meta(broker_id))
+        names = (PLAIN, *(listener.name for listener in self.listeners))
+        addresses = {name: f"127.0.0.1:{self.ports.reserve()}" for name in names}
+        return Broker(
+            id=broker_id,
+            address=addresses[PLAIN],
+            volumes=tuple(found),
+            home=home,
+            log=self.folder / f"broker-{broker_id}.log",
+            pid=0,
+            addresses=addresses,
+        )
+
+    def properties(self, broker: Broker, brokers: int) -> dict[str, str]:
+        """The server.properties of a broker, one of ``brokers``."""
+        protocols = {PLAIN: "PLAINTEXT"} | {each.name: each.protocol for each in self.listeners}
+        properties = broker_properties(
+            broker.id,
+            endpoints=[
+                Endpoint(name, protocols[name], int(address.rpartition(":")[2]))
+                for name, address in broker.addresses.items()
+            ],
+            log_dirs=[volume.path for volume in broker.volumes],
+            metadata_log_dir=str(broker.home / "metadata"),
+            controller_port=self.controller_port,
+            brokers=brokers,
+        )
+        for listener in self.listeners:
+            properties |= listener_properties(listener)
+        return properties
+
+    def _meta(self, node_id: int) -> str:
+        directory_id = random_id() if self.version >= _DIRECTORY_IDS_SINCE else None
+        return meta_properties(self.cluster_id, node_id, directory_id)
+
+
+def random_id() -> str:
+    """A random id in Kafka's form: 16 bytes in URL-safe base64."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -1,0 +1,147 @@
+"""One broker of a running cluster: its files, its process, and what can be done to both."""
+
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from sidecar.demo.admin import Admin
+from sidecar.demo.nodes import Broker
+from sidecar.demo.processes import Processes
+from sidecar.demo.properties import render
+from sidecar.demo.waiting import deadline, until
+
+_ASK_S = 1.0
+
+
+class Member:
+    """One broker, running or not.
+
+    Attributes:
+        broker: its values; replaced at each start, with the new pid.
+        is_paused: whether SIGSTOP holds it.
+    """
+
+    def __init__(self, broker: Broker, properties: Mapping[str, str], processes: Processes) -> None:
+        """Nothing is started yet.
+
+        Args:
+            broker: its values, without a pid.
+            properties: its server.properties.
+            processes: start and end it.
+        """
+        self.broker = broker
+        self.is_paused = False
+        self._name = f"broker {broker.id}"
+        self._properties = dict(properties)
+        self._own: dict[str, str] = {}
+        self._started_with: dict[str, str] = {}
+        self._processes = processes
+        self._failed: set[int] = set()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives, paused or not."""
+        return self._processes.is_running(self._name)
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Set static properties, in force from the next start."""
+        self._own.update(properties)
+
+    async def spawn(self) -> None:
+        """Start the process; the caller waits for it."""
+        broker = self.broker
+        file = broker.home / "server.properties"
+        file.write_text(render(self._properties | self._own))
+        self._started_with = dict(self._own)
+        # What an earlier run logged must not pass for news.
+        if broker.log.exists():
+            broker.log.rename(broker.log.with_suffix(f".{broker.pid}.log"))
+        pid = await self._processes.start(self._name, [str(file)], broker.log)
+        self.broker = replace(broker, pid=pid)
+
+    async def wait_started(self) -> None:
+        """Until it says that it is up and unfenced.
+
+        Raises:
+            ClusterError: it ended instead; with the last lines of its log.
+        """
+        await self._processes.wait_started(self._name)
+
+    async def wait_sees(self, holds: Callable[[frozenset[int]], bool]) -> None:
+        """Until this holds of the brokers active in its eyes; the caller has the deadline."""
+        async with Admin(self.broker.address, timeout_s=_ASK_S) as admin:
+            await admin.wait_active(holds)
+
+    async def start(self, timeout_s: float) -> None:
+        """Start it; returns when it is up and unfenced."""
+        async with deadline(timeout_s, f"{self._name} was not ready"):
+            await self.spawn()
+            await self.wait_started()
+
+    async def end(self, signal: signal.Signals, timeout_s: float) -> None:
+        """Send a signal that ends the process, and wait for its end."""
+        await self._processes.signal(self._name, signal)
+        async with deadline(timeout_s, f"{self._name} did not end"):
+            await self._processes.wait_ended(self._name)
+        self.is_paused = False
+
+    async def pause(self) -> None:
+        """Hold the process (SIGSTOP)."""
+        await self._processes.signal(self._name, signal.SIGSTOP)
+        self.is_paused = True
+
+    async def resume(self) -> None:
+        """Let the process go on (SIGCONT)."""
+        await self._processes.signal(self._name, signal.SIGCONT)
+        self.is_paused = False
+
+    async def fail_log_dir(self, index: int, timeout_s: float) -> None:
+        """Put a file in the log dir's place; returns when the broker has taken it offline."""
+        path = self.broker.volumes[index].path
+        ask = self._processes.warden.ask
+        said = self._offline_count(path)
+        await ask("rename", path=path, to=f"{path}.failed")
+        self._failed.add(index)
+        await ask("put", path=path, text="A failed disk.\n")
+        async with deadline(timeout_s, f"{self._name} did not take {path} offline"):
+            await until(lambda: not self.is_running or self._offline_count(path) > said)
+
+    async def restore_log_dir(self, index: int, timeout_s: float) -> None:
+        """Put the log dir back and restart the broker."""
+        path = self.broker.volumes[index].path
+        ask = self._processes.warden.ask
+        if self.is_running:
+            await self.end(signal.SIGTERM, timeout_s)
+        await ask("remove", path=path)
+        await ask("rename", path=f"{path}.failed", to=path)
+        self._failed.discard(index)
+        await self.start(timeout_s)
+
+    async def occupy(self, index: int, size_bytes: int) -> None:
+        """Take so many bytes of a volume, in a file beside the log dir."""
+        ballast = f"{self.broker.volumes[index].mount}/ballast"
+        await self._processes.warden.ask("occupy", path=ballast, bytes=size_bytes)
+
+    async def usage(self, index: int) -> tuple[int, int]:
+        """Total and available bytes of a volume."""
+        mount = self.broker.volumes[index].mount
+        total, available = await self._processes.warden.ask("usage", path=mount)
+        return total, available
+
+    async def heal(self, timeout_s: float) -> None:
+        """Undo all of the above, with a restart only where that needs one."""
+        if self.is_paused:
+            await self.resume()
+        for index in range(len(self.broker.volumes)):
+            await self.occupy(index, 0)
+        self._own.clear()
+        if self._started_with and self.is_running:
+            await self.end(signal.SIGTERM, timeout_s)
+        for index in sorted(self._failed):
+            await self.restore_log_dir(index, timeout_s)
+        if not self.is_running:
+            await self.start(timeout_s)
+
+    def _offline_count(self, path: str) -> int:
+        # "Stopping serving replicas in dir": the same words in every version since 1.0.
+        return self.broker.log.read_bytes().count(f"serving replicas in dir {path}".encode())

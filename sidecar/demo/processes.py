@@ -1,0 +1,127 @@
+"""The JVMs of a cluster: their command line, their logs, their ends.
+
+Tuned to start soon and stay small, as scenarios last a minute: the first compiler tier alone, and
+an archive of the classes of an earlier start (``warmup.py``). Together they take a quarter of the
+CPU time of a default JVM's start, which is what counts when several start at once on few cores.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from sidecar.demo.waiting import POLL_S, until
+from sidecar.demo.warden import Warden
+from sidecar.errors import ClusterError
+
+STARTED = b"Kafka Server started"
+"""What a broker's and a controller's log says when it is up, a broker's when it is unfenced."""
+
+_LOG4J = Path(__file__).with_name("log4j2.properties")
+_TAIL_LINES = 15
+_TAIL_BYTES = 64 << 10
+
+
+class Processes:
+    """Starts JVMs through the warden, and knows which of them have ended.
+
+    Attributes:
+        warden: what holds them.
+        java: the command.
+        jars: the folder with Kafka's jars.
+        archive: the class archive to start with; None: without.
+    """
+
+    def __init__(self, warden: Warden, java: str, jars: Path, heap_mb: int) -> None:
+        self.warden = warden
+        self.java = java
+        self.jars = jars
+        self.archive: Path | None = None
+        self._heap_mb = heap_mb
+        self._logs: dict[str, Path] = {}
+
+    async def start(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        log: Path,
+        *,
+        main: str = "kafka.Kafka",
+        options: Sequence[str] = (),
+    ) -> int:
+        """Start a JVM under a name of our own; its pid."""
+        self._logs[name] = log
+        return await self.warden.spawn(name, self._command(main, arguments, options, log), log)
+
+    async def wait_started(self, name: str) -> None:
+        """Until a broker's or controller's log says that it is up.
+
+        Raises:
+            ClusterError: it ended instead; with the last lines of its log.
+        """
+        log = self._logs[name]
+        while not (log.exists() and STARTED in log.read_bytes()):
+            status = self.warden.exit_status(name)
+            if status is not None:
+                raise ClusterError(f"{name} ended with {status} at its start:\n{tail(log)}")
+            await asyncio.sleep(POLL_S)
+
+    async def wait_ended(self, name: str) -> int:
+        """Until it has ended; how (negative: by that signal)."""
+        await until(lambda: self.warden.exit_status(name) is not None)
+        return self.warden.exit_status(name) or 0
+
+    async def run(self, name: str, main: str, arguments: Sequence[str], log: Path) -> None:
+        """Start a tool and wait for its good end.
+
+        Raises:
+            ClusterError: it failed; with the last lines that it wrote.
+        """
+        await self.start(name, arguments, log, main=main)
+        status = await self.wait_ended(name)
+        if status != 0:
+            raise ClusterError(f"{name} ended with {status}:\n{tail(log)}")
+
+    async def signal(self, name: str, signal: int) -> None:
+        """Send a signal."""
+        await self.warden.ask("signal", name=name, signal=signal)
+
+    def is_running(self, name: str) -> bool:
+        """Whether it was started and has not ended."""
+        return name in self._logs and self.warden.exit_status(name) is None
+
+    def _command(
+        self, main: str, arguments: Sequence[str], options: Sequence[str], log: Path
+    ) -> list[str]:
+        archive = [] if self.archive is None else [f"-XX:SharedArchiveFile={self.archive}"]
+        return [
+            self.java,
+            f"-Xmx{self._heap_mb}m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            # Its file in the shared temporary folder is named by the process id, and two namespaces
+            # have the same ids.
+            "-XX:-UsePerfData",
+            "-XX:+ExitOnOutOfMemoryError",
+            "-Djava.awt.headless=true",
+            "-Dlog4j2.disableJmx=true",
+            f"-Dlog4j2.configurationFile={_LOG4J}",
+            f"-Dkafka.log.file={log}",
+            *archive,
+            *options,
+            "-cp",
+            # Sorted: the archive is good for the same class path only.
+            ":".join(str(jar) for jar in sorted(self.jars.glob("*.jar"))),
+            main,
+            *arguments,
+        ]
+
+
+def tail(log: Path) -> str:
+    """The last lines of a log, for an error; "" if there are none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(line[:300] for line in lines[-_TAIL_LINES:])
