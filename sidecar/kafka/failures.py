@@ -91,6 +91,11 @@ def _itself(error: BaseException, _doing: str) -> str:
     return str(error)
 
 
+def _tls(error: ssl.SSLError, _doing: str) -> str:
+    # Errors that OpenSSL did not make have no reason.
+    return f"TLS failed: {getattr(error, 'reason', None) or error}"
+
+
 def _system(error: OSError, doing: str) -> str:
     # The loop raises some without a word, such as a reset during the TLS handshake.
     return f"{str(error) or 'the connection was dropped'} while {doing}"
@@ -102,9 +107,11 @@ _RULES = (
     _Rule(
         ssl.SSLCertVerificationError,
         FailureKind.TLS,
-        lambda error, _: f"its certificate is not trusted: {error.verify_message}",
+        lambda error, _: (
+            f"its certificate is not trusted: {getattr(error, 'verify_message', error)}"
+        ),
     ),
-    _Rule(ssl.SSLError, FailureKind.TLS, lambda error, _: f"TLS failed: {error.reason or error}"),
+    _Rule(ssl.SSLError, FailureKind.TLS, _tls),
     _Rule(
         UnsupportedSaslMechanismError,
         FailureKind.AUTHENTICATION,

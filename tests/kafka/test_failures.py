@@ -52,7 +52,7 @@ def test_every_foreign_error_has_a_kind(error: Exception, kind: FailureKind, say
 
 
 def test_the_cause_of_a_broken_connection_counts() -> None:
-    """aiokafka fails calls in flight with an error of its own; why is told by its cause."""
+    """Calls in flight get an error of aiokafka's own; why they failed is its cause."""
     error = KafkaConnectionError("Connection at b1:9092 closed")
     error.__cause__ = ProtocolError("garbage")
     expected = Failure(FailureKind.PROTOCOL, "b1:9092: garbage")
