@@ -60,7 +60,7 @@ def test_starts_with_the_fallback_in_generation_1() -> None:
     board = Board(factors, FakeClock(7.0))
     snapshot = board.snapshot
     assert (0.5, Source.FALLBACK) == (snapshot.decision.factor, snapshot.decision.source)
-    assert (1, 7.0) == (snapshot.generation, snapshot.since)
+    assert (1, 7.0, 7.0) == (snapshot.generation, snapshot.since, board.now())
     assert 0 == board.tally.fallback_applied
     assert [1] == [change.generation for change in board.changes]
 

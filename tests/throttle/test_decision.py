@@ -494,6 +494,26 @@ def test_forgetting_one_of_two_leaves_the_other() -> None:
     assert (0.0, 10.0) == (decision.factor, decision.computed_at)
 
 
+def test_forgetting_one_of_two_needs_no_whole_sight() -> None:
+    """The other violation is enough by itself, also with a member that was never seen."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, FULL), reading(2, 0.0, FULL)]),
+        whole(10.0, [reading(1, 10.0, FULL)], silent=[3], fenced=[2]),
+    )
+    assert OBSERVED_FULL == in_force(factors.forget(memory, 2, 20.0), 20.0)
+
+
+def test_forgetting_ages_nothing() -> None:
+    """What was remembered when the factor was computed still counts for it."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL), reading(3, 0.0, ROOMY)]),
+        whole(119.0, [reading(1, 119.0, ROOMY)], silent=[3], fenced=[2]),
+    )
+    decision = factors.decide(factors.forget(memory, 2, 121.0), 121.0)
+    assert OBSERVED_ROOMY == (decision.factor, decision.source)
+    assert 119.0 == decision.computed_at
+
+
 def test_forgetting_a_live_violating_member_leaves_nothing_to_go_by() -> None:
     """Without its reading the member is neither seen nor remembered, so the fallback holds."""
     memory = factors.forget(after(whole(0.0, [reading(1, 0.0, FULL)])), 1, 1.0)

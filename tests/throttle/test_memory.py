@@ -127,6 +127,18 @@ def test_violating_volume_has_no_time_left(limit: Limit) -> None:
     assert (0.0, 0.0) == (state.seconds_to_limit, state.soonest_to_limit_s)
 
 
+def test_violating_volume_has_no_time_left_whatever_is_rounded() -> None:
+    """A ratio and the bytes that it stands for round differently on a volume of exabytes."""
+    total, free = 7_520_138_011_413_494_175, 2_857_652_444_337_127_725
+    limit = MinAvailableRatio(0.38)
+    state = only_volume(
+        after(whole(0.0, [reading(1, 0.0, {"/d0": free}, total=total)]), limit=limit)
+    )
+    assert free > limit.threshold_bytes(total)
+    assert state.violates
+    assert 0.0 == state.seconds_to_limit
+
+
 def test_huge_volume() -> None:
     """Sizes of Long.MAX are sizes like others."""
     answer = reading(1, 0.0, {"/d0": LONG_MAX}, total=LONG_MAX)

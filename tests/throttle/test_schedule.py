@@ -191,6 +191,23 @@ def test_nobody_is_never_asked_alone() -> None:
     assert NextPoll(2.0) == next_at_10_s(filling(dict.fromkeys(range(100))), second)
 
 
+def test_only_what_fills_is_asked_alone() -> None:
+    """At the end of an interval that is too short for all, the one that fills is asked."""
+    second = Timing(interval_s=1.0, minimum_s=1.0)
+    memory = filling({**dict.fromkeys(range(100)), 7: 100.0})
+    assert NextPoll(1.0, frozenset({7})) == next_at_10_s(memory, second)
+
+
+def test_offline_log_dir_is_not_asked_for_alone() -> None:
+    """What can't be read is no reason to ask its broker more often than all."""
+    second = Timing(interval_s=1.0, minimum_s=1.0)
+    memory = factors.fold(
+        filling({**dict.fromkeys(range(100)), 7: 100.0}),
+        partial(10.0, [reading(7, 10.0, offline=["/d0"])]),
+    )
+    assert NextPoll(2.0) == next_at_10_s(memory, second)
+
+
 def test_silent_broker_is_not_asked_alone() -> None:
     """Asking again at the minimum one that does not answer would hammer it."""
     memory = factors.fold(many({7: 8.0}), partial(10.0, silent=[7]))
