@@ -6,11 +6,11 @@ address that only Prometheus and probes may reach.
 
 from collections.abc import Awaitable, Callable
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 
 from sidecar import __version__
@@ -20,7 +20,7 @@ from sidecar.api.changes import (
     Changes,
     Forget,
 )
-from sidecar.api.changing import changing
+from sidecar.api.changing import add_changing
 from sidecar.api.docs import CONTENT_SECURITY_POLICY, docs_page
 from sidecar.api.documents import (
     StatusDocument,
@@ -29,7 +29,7 @@ from sidecar.api.edge import Edge
 from sidecar.api.factor import FactorReader
 from sidecar.api.health import Polling, why_not_ready
 from sidecar.api.problems import documented, problem
-from sidecar.api.reading import reading
+from sidecar.api.reading import add_reading
 from sidecar.api.scrape import scrape
 from sidecar.board import Board
 from sidecar.throttle.limits import Limit
@@ -61,12 +61,12 @@ def build_app(
         forget: how a broker is forgotten; None when disabled.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
-    app.include_router(reading(board, FactorReader(board, wall, validity_s, limit), wall, limit))
-    app.include_router(changing(Changes(board, wall, forget, persist), token))
-    app.include_router(_health(board, polling))
+    add_reading(app, board, FactorReader(board, wall, validity_s, limit), wall, limit)
+    add_changing(app, Changes(board, wall, forget, persist), token)
+    _add_health(app, board, polling)
     if registry is not None:
-        app.include_router(_metrics(registry))
-    app.include_router(_documentation(app))
+        _add_metrics(app, registry)
+    _add_documentation(app)
     return app
 
 
@@ -79,8 +79,8 @@ def build_metrics_app(
 ) -> FastAPI:
     """/metrics, /healthz and /readyz alone."""
     app = _app("The metrics and the health of a throttle sidecar.")
-    app.include_router(_health(board, polling))
-    app.include_router(_metrics(registry))
+    _add_health(app, board, polling)
+    _add_metrics(app, registry)
     return app
 
 
@@ -97,6 +97,7 @@ def _app(description: str) -> FastAPI:
         exception_handlers={
             HTTPException: problems.refused,
             RequestValidationError: problems.invalid,
+            ClientDisconnect: problems.gone,
             Exception: problems.failed,
         },
     )
@@ -104,11 +105,10 @@ def _app(description: str) -> FastAPI:
     return app
 
 
-def _health(board: Board, polling: Polling) -> APIRouter:
-    router = APIRouter(tags=["health"])
+def _add_health(app: FastAPI, board: Board, polling: Polling) -> None:
     why_not = why_not_ready(board, polling)
 
-    @router.get(
+    @app.get(
         "/healthz",
         summary="Whether the sidecar lives",
         response_model=None,
@@ -118,7 +118,7 @@ def _health(board: Board, polling: Polling) -> APIRouter:
         """200 as long as its loop turns."""
         return answer(StatusDocument("ok"))
 
-    @router.get(
+    @app.get(
         "/readyz",
         summary="Whether the factor comes from seeing the cluster",
         response_model=None,
@@ -133,13 +133,10 @@ def _health(board: Board, polling: Polling) -> APIRouter:
         reason = why_not()
         return problem(503, reason) if reason else answer(StatusDocument("ready"))
 
-    return router
 
+def _add_metrics(app: FastAPI, registry: CollectorRegistry) -> None:
 
-def _metrics(registry: CollectorRegistry) -> APIRouter:
-    router = APIRouter(tags=["health"])
-
-    @router.get(
+    @app.get(
         "/metrics",
         summary="The metrics, for Prometheus",
         response_model=None,
@@ -150,19 +147,14 @@ def _metrics(registry: CollectorRegistry) -> APIRouter:
         """Prometheus' text format, or OpenMetrics for who accepts it; costs no broker request."""
         return scrape(registry, request)
 
-    return router
 
+def _add_documentation(app: FastAPI) -> None:
 
-def _documentation(app: FastAPI) -> APIRouter:
-    router = APIRouter(include_in_schema=False)
-
-    @router.get("/openapi.json")
+    @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Response:
         return answer(app.openapi())
 
-    @router.get("/docs")
+    @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
         headers = {**NO_STORE, "Content-Security-Policy": CONTENT_SECURITY_POLICY}
         return HTMLResponse(docs_page(app.openapi()), headers=headers)
-
-    return router

@@ -7,9 +7,9 @@ import hmac
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path, params
+from fastapi import Depends, FastAPI, Path, params
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,17 +23,17 @@ _NODE_ID_MAX: Final = 2**31 - 1
 """Kafka's node ids are int32."""
 
 
-def changing(changes: Changes, token: Callable[[], str | None]) -> APIRouter:
-    """The routes that change, and the one that shows the override.
+def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]) -> None:
+    """Adds the routes that change, and the one that shows the override.
 
     Args:
+        app: gets the routes.
         changes: does it.
         token: read at each request, since it may change; None refuses every change.
     """
-    router = APIRouter(tags=["changing"])
     guarded: dict[str, Any] = {"dependencies": [_needs_token(token)], "response_model": None}
 
-    @router.get(
+    @app.get(
         "/v1/override",
         summary="The override in force",
         response_model=None,
@@ -43,7 +43,7 @@ def changing(changes: Changes, token: Callable[[], str | None]) -> APIRouter:
         """Null when there is none."""
         return answer(OverrideShown(changes.shown()))
 
-    @router.put(
+    @app.put(
         "/v1/override",
         summary="Set the factor by hand, for a time",
         responses={200: {"model": OverrideSet}, **documented(401, 403, 409, 413, 415, 422)},
@@ -54,7 +54,7 @@ def changing(changes: Changes, token: Callable[[], str | None]) -> APIRouter:
         """Replaces an override that is in force. 409 when the sidecar is disabled."""
         return answer(await changes.set_override(await override_request(request)))
 
-    @router.delete(
+    @app.delete(
         "/v1/override",
         summary="End the override",
         responses={200: {"model": OverrideCleared}, **documented(401, 403)},
@@ -64,7 +64,7 @@ def changing(changes: Changes, token: Callable[[], str | None]) -> APIRouter:
         """The computed factor, or the fallback, holds at once. Without an override too: 200."""
         return answer(await changes.clear_override())
 
-    @router.delete(
+    @app.delete(
         "/v1/brokers/{broker_id}",
         summary="Forget a dead broker's last reading",
         responses={200: {"model": BrokerForgotten}, **documented(401, 403, 404, 409, 422)},
@@ -73,8 +73,9 @@ def changing(changes: Changes, token: Callable[[], str | None]) -> APIRouter:
     async def forget_broker(
         broker_id: Annotated[
             int,
+            Field(ge=0, le=_NODE_ID_MAX),
             BeforeValidator(_digits),
-            Path(ge=0, le=_NODE_ID_MAX, description="The broker's node id."),
+            Path(description="The broker's node id."),
         ],
     ) -> Response:
         """For a broker that will not come back: its full volume no longer holds the throttle.
@@ -83,8 +84,6 @@ def changing(changes: Changes, token: Callable[[], str | None]) -> APIRouter:
         not suffice to compute a factor, the fallback holds until the next whole observation.
         """
         return answer(await changes.forget_broker(broker_id))
-
-    return router
 
 
 def _digits(text: str) -> str:

@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from sidecar.api.answers import NO_STORE
 
@@ -84,17 +85,18 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-async def refused(_request: Request, error: Exception) -> Response:
+async def refused(request: Request, error: Exception) -> Response:
     """The answer to an HTTPException, the router's own included."""
     if not isinstance(error, HTTPException):
         raise error
+    headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
     detail = {
         404: "There is nothing here: /docs lists what there is.",
         405: "This method does nothing here: /docs lists what does.",
     }.get(error.status_code)
     if detail is None or error.detail != HTTPStatus(error.status_code).phrase:
         detail = error.detail
-    return problem(error.status_code, detail, headers=error.headers)
+    return problem(error.status_code, detail, headers=headers)
 
 
 async def invalid(_request: Request, error: Exception) -> Response:
@@ -109,6 +111,22 @@ async def invalid(_request: Request, error: Exception) -> Response:
     )
 
 
+async def gone(_request: Request, _error: Exception) -> Response:
+    """What ends a request whose client went away in the middle of its body; nobody reads it."""
+    return problem(400, "The body ended early.")
+
+
 async def failed(_request: Request, _error: Exception) -> Response:
     """The answer when the sidecar itself is at fault; the log has the traceback."""
     return problem(500, "The sidecar failed; its log says how. Please report this.")
+
+
+def _allowed(request: Request) -> str:
+    # The router itself names only the methods of the first route with this path.
+    methods = {
+        method
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
+    return ", ".join(sorted(methods))

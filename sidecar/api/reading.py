@@ -5,7 +5,7 @@ Example: ``GET /v1/volumes`` lists every volume of the snapshot that is publishe
 
 from typing import Any, Final
 
-from fastapi import APIRouter
+from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,11 +23,12 @@ from sidecar.board import Board
 from sidecar.throttle.limits import Limit
 
 
-def reading(board: Board, reader: FactorReader, wall: Wall, limit: Limit | None) -> APIRouter:
-    """The routes that read."""
-    router = APIRouter(tags=["reading"])
+def add_reading(
+    app: FastAPI, board: Board, reader: FactorReader, wall: Wall, limit: Limit | None
+) -> None:
+    """Adds the routes that read."""
 
-    @router.get(
+    @app.get(
         "/v1/throttle-factor",
         summary="The throttle factor in force, and why",
         response_model=None,
@@ -42,7 +43,7 @@ def reading(board: Board, reader: FactorReader, wall: Wall, limit: Limit | None)
         """
         return await reader.read(request)
 
-    @router.get(
+    @app.get(
         "/v1/volumes",
         summary="Every volume, with its fill rate and the seconds to its limit",
         response_model=None,
@@ -54,7 +55,7 @@ def reading(board: Board, reader: FactorReader, wall: Wall, limit: Limit | None)
         view = View(snapshot, board.now(), wall)
         return answer_listing({"generation": snapshot.generation}, "volumes", view.volumes())
 
-    @router.get(
+    @app.get(
         "/v1/brokers",
         summary="Every broker: active or fenced, last seen, last failure",
         response_model=None,
@@ -73,7 +74,7 @@ def reading(board: Board, reader: FactorReader, wall: Wall, limit: Limit | None)
         view = View(board.snapshot, board.now(), wall)
         return answer_listing(before, "brokers", view.brokers())
 
-    @router.get(
+    @app.get(
         "/v1/decisions",
         summary="The last 1,000 changes of the decision",
         response_model=None,
@@ -84,8 +85,6 @@ def reading(board: Board, reader: FactorReader, wall: Wall, limit: Limit | None)
         newest_first = list(reversed(board.changes))
         documents = (change_document(change, limit, wall) for change in newest_first)
         return answer_listing({}, "decisions", documents)
-
-    return router
 
 
 _FACTOR_HEADERS: Final[list[dict[str, object]]] = [

@@ -21,7 +21,7 @@ from sidecar.api.protocol import SidecarProtocol
 from sidecar.errors import ListenError
 from sidecar.settings import HostPort
 
-_GRACE_S: Final = 0.5
+_GRACE_S: Final = 0.4
 """For answers under way; waiting readers were woken before."""
 
 _LOOKS: Final = 50
@@ -76,6 +76,8 @@ class HttpServer:
     def stop(self) -> None:
         """Ends ``serve`` soon; before it ran, closes the sockets."""
         self._server.should_exit = True
+        # At once: a reader that is woken now must not come back on the same connection.
+        self._server.close_when_answered()
         if not self._server.started:
             self._close()
 
@@ -98,11 +100,15 @@ class _Server(uvicorn.Server):
             server.close()
         for listening in sockets or ():
             listening.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
+        self.close_when_answered()
         await self._wait_until_gone()
         self.cut()
         await self._wait_until_gone()
+
+    def close_when_answered(self) -> None:
+        """Closes what is idle now, and the rest after its answer."""
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
 
     def cut(self) -> None:
         """Closes every connection without waiting for the other end."""

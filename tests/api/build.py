@@ -122,3 +122,12 @@ def http_scope(path: str, *headers: tuple[bytes, bytes], method: str = "GET") ->
         "server": ("sidecar", 80),
         "state": {},
     }
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Lets real time pass until something is so; 10 s at most."""
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen within 10 s")

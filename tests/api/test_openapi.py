@@ -1,0 +1,54 @@
+"""The API against its own OpenAPI document: schemathesis tries what the document allows and not."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from sidecar.metrics import build_registry
+from tests.api.build import BEARER, FACTORS, FakeSidecar
+from tests.throttle.build import reading, whole
+
+# What the format "duration" means here, with the rule that a schema can't tell: 0 < it <= P30D.
+schemathesis.openapi.format(
+    "duration",
+    st.one_of(
+        st.integers(1, 30).map(lambda days: f"P{days}D"),
+        st.integers(1, 720).map(lambda hours: f"PT{hours}H"),
+        st.builds("PT{}M{}.5S".format, st.integers(0, 600), st.integers(0, 59)),
+    ),
+)
+
+
+def _sidecar() -> FakeSidecar:
+    """A short validity, since it bounds how long a reader may wait."""
+    first = FakeSidecar()
+    registry = build_registry(first.board, first.wall)
+    sidecar = FakeSidecar(
+        factors=replace(FACTORS, validity_s=0.05), registry=registry, validity_s=0.05
+    )
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50}, offline=["/d3"])]))
+    sidecar.see(whole(0.01, [reading(1, 0.01, {"/d1": 5, "/d2": 49})], silent=[2], fenced=[3]))
+    return sidecar
+
+
+schema = schemathesis.openapi.from_asgi("/openapi.json", _sidecar().app)
+
+
+@pytest.mark.timeout(60)
+@schema.parametrize()
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_with_the_token(case: schemathesis.Case[Any]) -> None:
+    """Statuses, headers, media types and documents are as documented; bad input is refused."""
+    case.call_and_validate(headers=BEARER)
+
+
+@pytest.mark.timeout(60)
+@schema.parametrize()
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+def test_without_the_token(case: schemathesis.Case[Any]) -> None:
+    """Likewise for who has none: changes are refused as documented."""
+    case.call_and_validate()

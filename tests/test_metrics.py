@@ -1,0 +1,229 @@
+"""Every metric by its name, from the start on, and only what is on the board."""
+
+import math
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sidecar.board import Board
+from sidecar.metrics import SidecarRegistry, build_registry, poll_duration
+from sidecar.throttle.decision import Disabled, VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import Override
+from sidecar.volumes import FailureKind, Observation
+from tests.throttle.build import FakeClock, reading, whole
+
+FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
+
+PROMTOOL = shutil.which("promtool")
+"""promtool is part of Debian's prometheus: apt-get install -y prometheus"""
+
+
+DOCUMENTATION = Path(__file__).parents[1] / "docs" / "metrics.md"
+
+
+class Scene:
+    """A board, its registry, and the series that a scrape gives."""
+
+    def __init__(self, *, disabled: bool = False) -> None:
+        self.clock = FakeClock()
+        self.board = Board(Disabled() if disabled else FACTORS, self.clock)
+        self.registry: SidecarRegistry = build_registry(
+            self.board, lambda steady_s: steady_s + 1000
+        )
+
+    def see(self, observation: Observation) -> None:
+        self.clock.now = observation.observed_at
+        self.board.update(lambda memory: FACTORS.fold(memory, observation))
+
+    def scrape(self) -> str:
+        return generate_latest(self.registry).decode()
+
+    def series(self, name: str) -> dict[tuple[str, ...], float]:
+        """The values of a metric by its label values, in the order of the labels' names."""
+        return {
+            tuple(value for _, value in sorted(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(self.scrape())
+            for sample in family.samples
+            if sample.name == name
+        }
+
+
+def test_from_the_start_on() -> None:
+    """Before any poll every metric is there; counters at zero, no volume."""
+    scene = Scene()
+    assert scene.series("kafka_throttle_factor") == {(): 0.5}
+    assert scene.series("kafka_throttle_source") == {
+        ("observation",): 0.0,
+        ("fallback",): 1.0,
+        ("override",): 0.0,
+        ("disabled",): 0.0,
+    }
+    zero = [
+        "fallback_applied_total",
+        "limit_violated_total",
+        "active_brokers",
+        "active_log_dirs",
+        "last_success_timestamp_seconds",
+        "poll_duration_seconds_count",
+        "poll_duration_seconds_sum",
+    ]
+    assert {name: {(): 0.0} for name in zero} == {
+        name: scene.series(f"kafka_throttle_{name}") for name in zero
+    }
+    assert scene.series("kafka_throttle_poll_failures_total") == {
+        (kind.value,): 0.0 for kind in FailureKind
+    }
+    assert scene.series("kafka_throttle_generation") == {(): 1.0}
+    assert scene.series("kafka_throttle_valid_until_timestamp_seconds") == {(): math.inf}
+    for name in ("total_bytes", "available_bytes", "limit_violated", "online"):
+        assert f"# TYPE kafka_throttle_volume_{name} gauge" in scene.scrape()
+        assert {} == scene.series(f"kafka_throttle_volume_{name}")
+
+
+def test_volumes() -> None:
+    """One series a volume, by broker and log dir, in bytes."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60, "/b": 60}), reading(2, 0.0, {"/a": 60})]))
+    scene.see(whole(10.0, [reading(1, 10.0, {"/a": 10, "/b": 60}), reading(2, 10.0, {"/a": 70})]))
+    keys = [("1", "/a"), ("1", "/b"), ("2", "/a")]
+    expected = {
+        "total_bytes": [100.0, 100.0, 100.0],
+        "available_bytes": [10.0, 60.0, 70.0],
+        "limit_violated": [1.0, 0.0, 0.0],
+        "online": [1.0, 1.0, 1.0],
+        "fill_bytes_per_second": [5.0, 0.0, -1.0],
+    }
+    for name, values in expected.items():
+        assert dict(zip(keys, values, strict=True)) == scene.series(f"kafka_throttle_volume_{name}")
+    assert scene.series("kafka_throttle_active_brokers") == {(): 2.0}
+    assert scene.series("kafka_throttle_active_log_dirs") == {(): 3.0}
+    assert scene.series("kafka_throttle_factor") == {(): 0.0}
+    assert scene.series("kafka_throttle_valid_until_timestamp_seconds") == {(): 1310.0}
+
+
+def test_a_rate_that_is_not_known_has_no_series() -> None:
+    """0 would say that it does not fill."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
+    assert {} == scene.series("kafka_throttle_volume_fill_bytes_per_second")
+
+
+def test_offline_log_dirs() -> None:
+    """Offline is 0, also for one that was never read, which has no sizes; both are log dirs."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
+    scene.see(whole(1.0, [reading(1, 1.0, offline=["/a", "/never"])]))
+    assert scene.series("kafka_throttle_volume_online") == {("1", "/a"): 0.0, ("1", "/never"): 0.0}
+    assert scene.series("kafka_throttle_volume_available_bytes") == {("1", "/a"): 60.0}
+    assert {} == scene.series("kafka_throttle_volume_fill_bytes_per_second")
+    assert scene.series("kafka_throttle_active_log_dirs") == {(): 2.0}
+
+
+def test_series_of_what_is_gone_disappear() -> None:
+    """A log dir that is no longer reported, and a broker that left."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60, "/b": 60}), reading(2, 0.0, {"/a": 60})]))
+    scene.see(whole(1.0, [reading(1, 1.0, {"/a": 60})]))
+    for name in ("total_bytes", "available_bytes", "limit_violated", "online"):
+        assert {("1", "/a")} == set(scene.series(f"kafka_throttle_volume_{name}"))
+
+
+def test_a_fenced_broker_counts_by_its_violation_alone() -> None:
+    """Its violating volume is shown, but it is neither active nor are its log dirs."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 5, "/b": 60}), reading(2, 0.0, {"/a": 60})]))
+    scene.see(whole(1.0, [reading(2, 1.0, {"/a": 60})], fenced=[1]))
+    assert scene.series("kafka_throttle_volume_limit_violated") == {
+        ("1", "/a"): 1.0,
+        ("2", "/a"): 0.0,
+    }
+    assert scene.series("kafka_throttle_active_brokers") == {(): 1.0}
+    assert scene.series("kafka_throttle_active_log_dirs") == {(): 1.0}
+
+
+def test_the_tally() -> None:
+    """Counters and the last success are the board's, the time by the wall."""
+    scene = Scene()
+    tally = scene.board.tally
+    tally.fallback_applied, tally.limit_violated, tally.succeeded_at = 2, 60, 70.0
+    tally.failures[FailureKind.TLS] = 3
+    assert scene.series("kafka_throttle_fallback_applied_total") == {(): 2.0}
+    assert scene.series("kafka_throttle_limit_violated_total") == {(): 60.0}
+    assert scene.series("kafka_throttle_last_success_timestamp_seconds") == {(): 1070.0}
+    assert 3.0 == scene.series("kafka_throttle_poll_failures_total")["tls",]
+
+
+@pytest.mark.parametrize("disabled", [True, False])
+def test_the_source_in_force(disabled: bool) -> None:
+    """1 for it, 0 for the others."""
+    scene = Scene(disabled=disabled)
+    override = Override(0.25, "because", 0.0, 10.0)
+    scene.board.update(lambda memory: replace(memory, override=override))
+    series = scene.series("kafka_throttle_source")
+    assert [("disabled",) if disabled else ("override",)] == [key for key in series if series[key]]
+    assert {(): 1.0 if disabled else 0.25} == scene.series("kafka_throttle_factor")
+
+
+def test_poll_durations() -> None:
+    """Observed by the poller, in seconds, with the deadline as the last bucket."""
+    scene = Scene()
+    poll_duration(scene.registry).observe(0.3)
+    buckets = scene.series("kafka_throttle_poll_duration_seconds_bucket")
+    assert (0.0, 1.0, 1.0) == (buckets["0.25",], buckets["0.5",], buckets["10.0",])
+
+
+def test_a_log_dir_with_any_name() -> None:
+    """Quotes, backslashes and line ends in a path are escaped."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {'/a"b\\c\nd': 60})]))
+    assert {("1", '/a"b\\c\nd')} == set(scene.series("kafka_throttle_volume_online"))
+
+
+def test_two_sidecars_in_a_process() -> None:
+    """Registries are injected: nothing is global."""
+    first, second = Scene(), Scene()
+    poll_duration(first.registry).observe(1.0)
+    assert {(): 0.0} == second.series("kafka_throttle_poll_duration_seconds_count")
+
+
+def test_promtool_finds_nothing() -> None:
+    """Names, units, types and help as Prometheus wants them, with and without volumes."""
+    assert PROMTOOL, "promtool is missing: apt-get install -y prometheus"
+    scene = Scene()
+    for _ in range(2):
+        done = subprocess.run(
+            [PROMTOOL, "check", "metrics"],
+            input=scene.scrape(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+        assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
+        scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
+        scene.see(whole(1.0, [reading(1, 1.0, {"/a": 50})]))
+
+
+def test_the_documentation_lists_every_metric() -> None:
+    """One row of docs/metrics.md for each metric, with its type and its labels, and no other."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
+    scene.see(whole(1.0, [reading(1, 1.0, {"/a": 50})]))
+    rows = {}
+    for line in DOCUMENTATION.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `kafka_throttle_"):
+            name, kind, labels = [cell.strip().strip("`") for cell in line.split("|")[1:4]]
+            rows[name] = (kind, set(labels.replace("`", "").replace(",", " ").split()))
+    served = {}
+    for family in scene.registry.collect():
+        if family.name.startswith("kafka_throttle_"):
+            suffix = "_total" if family.type == "counter" else ""
+            labels_of = {key for sample in family.samples for key in sample.labels} - {"le"}
+            served[family.name + suffix] = (family.type, labels_of)
+    assert served == rows
