@@ -111,7 +111,8 @@ class GuardedConnection(AIOKafkaConnection):
         return closed
 
     async def _read(self, _self_ref: "ref[GuardedConnection]") -> None:
-        # As aiokafka's, which holds itself weakly for owners that forget to close, with two checks.
+        # As aiokafka's, with a check of the length. (Theirs refers to itself weakly, for owners
+        # that forget to close; a link never does.)
         reader = self._reader
         while True:
             length = int.from_bytes(await reader.readexactly(4), "big", signed=True)
@@ -121,14 +122,13 @@ class GuardedConnection(AIOKafkaConnection):
                     "another protocol, or a TLS listener spoken to without TLS?"
                 )
             frame = await reader.readexactly(length)
-            if not self._requests:
-                raise ProtocolError("sent an answer that nothing asked for")
             self._handle_frame(frame)
 
     def _handle_frame(self, frame: bytes) -> None:
         try:
             super()._handle_frame(frame)
         except _NONSENSE as error:
+            # An answer that nothing asked for is a LookupError.
             raise ProtocolError("sent an answer that can't be decoded") from error
 
     @classmethod

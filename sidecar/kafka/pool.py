@@ -4,8 +4,8 @@ Which brokers there are is asked of a broker that is connected, then of the conf
 then of any known broker; so a cluster whose brokers were all replaced behind a stable address is
 found again. Links of brokers that are gone or have moved are closed when the new list is known.
 
-Example: three brokers, one hung. The list comes from another one a quarter of a second late, once:
-the one that answered is asked first from then on.
+Example: three brokers, the first one hung. The list comes from the second a quarter of a second
+late, once: the hung one then has no connection any more, and connected ones are asked first.
 """
 
 import asyncio
@@ -62,7 +62,6 @@ class Pool:
         self._clock = clock
         self._brokers: dict[int, Link] = {}
         self._bootstrap_links: dict[HostPort, Link] = {}
-        self._last_asked: Link | None = None
 
     def __repr__(self) -> str:
         return f"Pool({len(self._brokers)} brokers)"
@@ -101,10 +100,7 @@ class Pool:
             answer = await link.call(request, deadline)
             if isinstance(answer, Failure):
                 return answer
-            result = read(answer, link.endpoint)
-            if not isinstance(result, Failure):
-                self._last_asked = link
-            return result
+            return read(answer, link.endpoint)
 
         left_s = deadline - asyncio.get_running_loop().time()
         attempts = (partial(ask, link) for link in self._to_ask())
@@ -150,9 +146,6 @@ class Pool:
 
     def _to_ask(self) -> Iterator[Link]:
         known = list(self._brokers.values())
-        if (last := self._last_asked) in known and last is not None:
-            known.remove(last)
-            known.insert(0, last)
         connected = [link for link in known if link.usable][:CONNECTED_ASKED_FIRST]
         yield from connected
         own = {link.endpoint: link for link in known}
