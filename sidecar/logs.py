@@ -18,7 +18,7 @@ def _timestamp(record: logging.LogRecord) -> str:
     return f"{seconds}.{int(record.msecs):03d}Z"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """A text on one line: what a broker or an operator said begins no other and drives no terminal.
 
     Example: a line feed comes out as a backslash and an n, an escape as a backslash and x1b.
@@ -35,7 +35,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        line = f"{_timestamp(record)} {record.levelname:<7} {_printable(record.getMessage())}"
+        line = f"{_timestamp(record)} {record.levelname:<7} {printable(record.getMessage())}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

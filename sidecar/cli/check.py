@@ -1,0 +1,58 @@
+"""``throttle-sidecar check``: one look at the cluster: are its volumes within the limit?
+
+What it needs is imported when it is called, so that its help is quick.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+import click
+
+from sidecar.cli.options import load_settings, settings_options
+
+_EXIT_CODES: Final = {"within limit": 0, "limit violated": 1, "unknown": 2}
+
+
+@click.command(
+    "check",
+    epilog="""\b
+Examples:
+  throttle-sidecar check --config sidecar.toml
+  throttle-sidecar check --properties /opt/kafka/config/server.properties
+  throttle-sidecar check --json | jq '.volumes[] | select(.limit_violated)'
+  throttle-sidecar check >/dev/null || echo "full, or out of sight"
+""",
+)
+@settings_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.pass_context
+def command(
+    context: click.Context, config: Path | None, properties: Path | None, as_json: bool
+) -> None:
+    """Look at the cluster once and tell whether its volumes are within the limit.
+
+    The exit code is 0 within the limit, 1 when a volume violates it, and 2 when it could not tell:
+    the brokers can't be listed, no violation was seen and a broker did not answer, or a setting is
+    wrong. Standard error then says why.
+    """
+    settings = load_settings(config, properties).settings
+
+    from sidecar import logs  # noqa: PLC0415 - see the module's docstring
+    from sidecar.cli.look import look  # noqa: PLC0415
+
+    # What fails is told below, once.
+    logs.set_up("text", "error")
+    seen = asyncio.run(look(settings))
+    reason = logs.printable(seen.reason)
+    if as_json:
+        click.echo(seen.as_json())
+    else:
+        from sidecar.cli.tables import print_look  # noqa: PLC0415
+
+        print_look(seen)
+        if seen.verdict != "unknown":
+            click.echo(f"{seen.verdict.capitalize()}: {reason}")
+    if seen.verdict == "unknown":
+        click.echo(f"Could not tell: {reason}", err=True)
+    context.exit(_EXIT_CODES[seen.verdict])

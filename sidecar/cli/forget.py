@@ -1,0 +1,57 @@
+"""``throttle-sidecar forget``: a broker that is gone for good no longer holds the throttle.
+
+The last reading of a fenced broker that violated the limit counts until it answers, is unregistered
+or is forgotten; by every sidecar of the cluster, since each decides for itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from sidecar.cli.asking import (
+    Told,
+    change,
+    exit_code,
+    kept,
+    sidecars_options,
+    tell,
+    token_option,
+)
+from sidecar.cli.sidecars import Address, Question
+
+
+@click.command(
+    "forget",
+    epilog="""\b
+Examples:
+  throttle-sidecar forget 3
+  throttle-sidecar forget 3 --sidecars b1:7070,b2:7070 --token-file token
+""",
+)
+@click.argument("broker_id", type=click.IntRange(0, 2**31 - 1))
+@sidecars_options
+@token_option
+@click.pass_context
+def command(
+    context: click.Context,
+    broker_id: int,
+    sidecars: tuple[Address, ...],
+    token_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Forget the last reading of a broker that is gone for good.
+
+    Every sidecar's answer is told. The exit code is 0 only if all forgot it; one that remembers
+    nothing of it says so.
+    """
+    answers = change(Question("DELETE", f"/v1/brokers/{broker_id}"), sidecars, token_file)
+    tell(answers, Told(["Answer"], _told), as_json)
+    context.exit(exit_code(answers))
+
+
+def _told(document: Mapping[str, object]) -> Sequence[str]:
+    log_dirs = document.get("log_dirs")
+    count = len(log_dirs) if isinstance(log_dirs, list) else 0
+    volumes = f"{count} volume{'' if count == 1 else 's'}"
+    return [f"forgot {volumes}; the factor is {document.get('factor')}; {kept(document)}"]

@@ -1,0 +1,196 @@
+"""``throttle-sidecar override``: a factor set by hand, on one sidecar or on all of a cluster.
+
+A cluster has a sidecar per broker, and each decides for itself: so one command asks a list of them
+at once, and tells each one's answer.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from sidecar.cli.asking import (
+    Told,
+    change,
+    exit_code,
+    kept,
+    merged,
+    sidecars_options,
+    tell,
+    token_option,
+)
+from sidecar.cli.sidecars import Address, Answer, Question, ask
+
+
+def _factor(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+    # By click's comparison NaN is in every range.
+    if math.isnan(value):
+        raise click.BadParameter("nan is not in the range 0<=x<=1")
+    return value
+
+
+def _reason(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    if not value.strip() or not value.isprintable():
+        raise click.BadParameter("it must be words on one line: others will want to know why")
+    return value
+
+
+def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """The text, which the sidecar reads itself, once it is sure to be a duration."""
+    from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
+
+    try:
+        seconds = parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    if seconds == 0:
+        raise click.BadParameter('it must be more than nothing; to end one: "override clear"')
+    return value
+
+
+@click.group(
+    "override",
+    epilog="""\b
+Examples:
+  throttle-sidecar override set 1.0 --reason "disk is being replaced" --for PT8H
+  throttle-sidecar override set 0.5 --reason "migration" --for PT30M \\
+      --sidecars https://b1:7070,https://b2:7070 --token-file token
+  throttle-sidecar override show --sidecars b1:7070,b2:7070,b3:7070
+  throttle-sidecar override clear
+""",
+)
+def command() -> None:
+    """Set, clear or show a factor set by hand, on one sidecar or many.
+
+    Every sidecar's answer is told. The exit code is 0 only if all did what they were asked.
+    """
+
+
+@command.command(
+    "set",
+    epilog="""\b
+Examples:
+  throttle-sidecar override set 1.0 --reason "disk is being replaced" --for PT8H
+  throttle-sidecar override set 0 --reason "stop all producers" --for PT10M \\
+      --sidecars b1:7070,b2:7070,b3:7070
+""",
+)
+@click.argument("factor", type=click.FloatRange(0, 1), callback=_factor)
+@click.option(
+    "--reason",
+    callback=_reason,
+    required=True,
+    metavar="TEXT",
+    help="Why: it is shown with the factor.",
+)
+@click.option(
+    "--for",
+    "duration",
+    callback=_duration,
+    required=True,
+    metavar="DURATION",
+    help="For how long, such as PT30M, PT8H or P1D, at most P30D: it ends by itself.",
+)
+@sidecars_options
+@token_option
+@click.pass_context
+def set_override(
+    context: click.Context,
+    *,
+    factor: float,
+    reason: str,
+    duration: str,
+    sidecars: tuple[Address, ...],
+    token_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Set the throttle factor by hand, from 0 (stop producers) to 1 (let them go)."""
+    body = {"factor": factor, "reason": reason, "duration": duration}
+    answers = change(Question("PUT", "/v1/override", body), sidecars, token_file)
+    tell(answers, Told(["Answer"], _told_set), as_json)
+    context.exit(exit_code(answers))
+
+
+@command.command(
+    "clear",
+    epilog="""\b
+Examples:
+  throttle-sidecar override clear
+  throttle-sidecar override clear --sidecars b1:7070,b2:7070,b3:7070 --token-file token
+""",
+)
+@sidecars_options
+@token_option
+@click.pass_context
+def clear_override(
+    context: click.Context, sidecars: tuple[Address, ...], token_file: Path | None, as_json: bool
+) -> None:
+    """End the override before its time."""
+    answers = change(Question("DELETE", "/v1/override"), sidecars, token_file)
+    tell(answers, Told(["Answer"], _told_clear), as_json)
+    context.exit(exit_code(answers))
+
+
+@command.command(
+    "show",
+    epilog="""\b
+Examples:
+  throttle-sidecar override show
+  throttle-sidecar override show --sidecars b1:7070,b2:7070,b3:7070 --json
+""",
+)
+@sidecars_options
+@click.pass_context
+def show_override(context: click.Context, sidecars: tuple[Address, ...], as_json: bool) -> None:
+    """Show each sidecar's factor, its source and its override, and whether they agree."""
+    questions = [Question("GET", "/v1/throttle-factor"), Question("GET", "/v1/override")]
+    answers = ask(sidecars, questions)
+    agree = len({_position(merged(each)) for each in answers if each.problem is None}) <= 1
+    tell(answers, Told(["Factor", "Source", "Override"], _told_show), as_json, agree=agree)
+    if not agree:
+        click.echo("The sidecars disagree: " + _disagreement(answers), err=True)
+    context.exit(exit_code(answers))
+
+
+def _told_set(document: Mapping[str, object]) -> Sequence[str]:
+    return [f"{_described(document.get('override'))}; {kept(document)}"]
+
+
+def _told_clear(document: Mapping[str, object]) -> Sequence[str]:
+    what = "cleared" if document.get("cleared") else "there was none"
+    return [f"{what}; the factor is {document.get('factor')}"]
+
+
+def _told_show(document: Mapping[str, object]) -> Sequence[str]:
+    factor, source = document.get("factor"), document.get("source")
+    return [str(factor), str(source), _described(document.get("override"), told_factor=False)]
+
+
+def _described(override: object, *, told_factor: bool = True) -> str:
+    if not isinstance(override, dict):
+        return "none"
+    factor = f"factor {override.get('factor')} " if told_factor else ""
+    return f"{factor}until {override.get('until')}: {override.get('reason')}"
+
+
+def _position(document: Mapping[str, object]) -> tuple[str, ...]:
+    """What sidecars are to agree on: not on the millisecond at which an override ends."""
+    override = document.get("override")
+    by_hand = "none"
+    if isinstance(override, dict):
+        by_hand = f"{override.get('factor')} {override.get('reason')}"
+    return str(document.get("factor")), str(document.get("source")), by_hand
+
+
+def _disagreement(answers: Sequence[Answer]) -> str:
+    counts: dict[tuple[str, ...], int] = {}
+    for answer in answers:
+        if answer.problem is None:
+            position = _position(merged(answer))[:2]
+            counts[position] = counts.get(position, 0) + 1
+    if len(counts) == 1:
+        return "on the override"
+    return ", ".join(
+        f"{count} say {factor} ({source})" for (factor, source), count in counts.items()
+    )

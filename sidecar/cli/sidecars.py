@@ -1,0 +1,238 @@
+"""Asks many sidecars at once: a small HTTP client, since a cluster has a sidecar per broker.
+
+Each sidecar is asked in a thread of its own, all with one deadline. Nothing is followed, an answer
+is read up to 1 MiB, and the token is sent where it is needed and told nowhere.
+
+Example: of three sidecars one hangs; after 5 s there are two answers and one "no answer within
+5 s".
+"""
+
+import http.client
+import json
+import queue
+import ssl
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from sidecar.errors import SettingsError
+
+DEADLINE_S: Final = 5.0
+"""A sidecar answers within milliseconds; an operator waits no longer for one that hangs."""
+
+DEFAULT_PORT: Final = 7070
+
+_LONGEST_ANSWER: Final = 1 << 20
+_LOOPBACK: Final = ("localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a sidecar listens.
+
+    Attributes:
+        scheme: "http" or "https".
+        host: name or IP address, an IPv6 one without its brackets.
+        port: 1 to 65535.
+        path: what comes before /v1, behind a proxy; else "".
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
+
+    @property
+    def exposes(self) -> bool:
+        """Whether what is sent can be read on the way."""
+        local = self.host in _LOOPBACK or self.host.startswith("127.")
+        return self.scheme == "http" and not local
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request.
+
+    Attributes:
+        method: as in "GET".
+        path: from /v1 on.
+        body: JSON; None sends none.
+    """
+
+    method: str
+    path: str
+    body: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a sidecar said.
+
+    Attributes:
+        address: who said it.
+        documents: one for each question, as far as they were answered.
+        problem: why not all were answered as asked, one line; None when they were.
+    """
+
+    address: Address
+    documents: tuple[Mapping[str, object], ...] = ()
+    problem: str | None = None
+
+
+def parse_address(text: str) -> Address:
+    """``host``, ``host:port`` or a URL as an address.
+
+    Raises:
+        ValueError: with a sentence for a person, which repeats no user and password.
+    """
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"not host:port or a URL: {error}") from None
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("a URL with a user or a password; the token comes from --token-file")
+    if parts.scheme not in {"http", "https"} or not host or parts.query or parts.fragment:
+        raise ValueError(f"{text!r} is not host:port or an http(s) URL")
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError(f"{text!r} has characters that a URL can't have")
+    if port is None:
+        port = DEFAULT_PORT if "://" not in text else {"http": 80, "https": 443}[parts.scheme]
+    if port == 0:
+        raise ValueError(f"{text!r} has port 0, on which nobody listens")
+    return Address(parts.scheme, host, port, parts.path.rstrip("/"))
+
+
+def read_token(path: Path) -> str:
+    """The token in a file.
+
+    Raises:
+        SettingsError: it can't be read, or holds no token.
+    """
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise SettingsError((f"the token file {path} can't be read: {error.strerror}",)) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError((f"the token file {path} is not text",)) from error
+    # Not told in the error, not even in part: it may be a token with a line too much.
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise SettingsError((f"the token file {path} does not hold one line with a token",))
+    return token
+
+
+def ask(
+    addresses: Sequence[Address],
+    questions: Sequence[Question],
+    token: str | None = None,
+    deadline_s: float = DEADLINE_S,
+) -> list[Answer]:
+    """Asks all sidecars at once.
+
+    Args:
+        addresses: whom to ask.
+        questions: what to ask each, in this order, until one is refused.
+        token: sent with every question; None sends none.
+        deadline_s: one deadline for all, seconds.
+
+    Returns:
+        One answer for each address, in their order.
+    """
+    ends_at = time.monotonic() + deadline_s
+    answered: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
+
+    def ask_one(number: int) -> None:
+        answered.put((number, _ask(addresses[number], questions, token, ends_at)))
+
+    for number in range(len(addresses)):
+        # Daemons: one that hangs in a name server or a slow answer does not hold up the end.
+        threading.Thread(target=ask_one, args=(number,), daemon=True).start()
+    answers = {
+        number: Answer(address, problem=f"no answer within {deadline_s:g} s")
+        for number, address in enumerate(addresses)
+    }
+    for _ in addresses:
+        try:
+            number, answer = answered.get(timeout=max(0.0, ends_at - time.monotonic()))
+        except queue.Empty:
+            break
+        answers[number] = answer
+    return [answers[number] for number in range(len(addresses))]
+
+
+def _ask(
+    address: Address, questions: Sequence[Question], token: str | None, ends_at: float
+) -> Answer:
+    documents: list[Mapping[str, object]] = []
+    try:
+        for question in questions:
+            document, problem = _one(address, question, token, ends_at)
+            if problem is not None:
+                return Answer(address, tuple(documents), problem)
+            documents.append(document)
+    except TimeoutError:
+        return Answer(address, tuple(documents), "no answer in time")
+    except ssl.SSLError as error:
+        return Answer(address, tuple(documents), f"TLS failed: {error.reason or error}")
+    except OSError as error:
+        return Answer(address, tuple(documents), error.strerror or str(error))
+    except (http.client.HTTPException, ValueError):
+        return Answer(address, tuple(documents), "what answers there is no sidecar")
+    return Answer(address, tuple(documents))
+
+
+def _one(
+    address: Address, question: Question, token: str | None, ends_at: float
+) -> tuple[Mapping[str, object], str | None]:
+    """One question's answer, and what is wrong with it."""
+    left = max(0.001, ends_at - time.monotonic())
+    connection = (
+        http.client.HTTPSConnection(address.host, address.port, timeout=left)
+        if address.scheme == "https"
+        else http.client.HTTPConnection(address.host, address.port, timeout=left)
+    )
+    headers = {"Accept": "application/json", "Connection": "close"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    body = None
+    if question.body is not None:
+        body = json.dumps(question.body).encode()
+        headers["Content-Type"] = "application/json"
+    try:
+        connection.request(question.method, address.path + question.path, body, headers)
+        response = connection.getresponse()
+        raw = response.read(_LONGEST_ANSWER + 1)
+    finally:
+        connection.close()
+    if 300 <= response.status < 400:
+        return {}, f"it answered {response.status} {response.reason}, which is not followed"
+    if len(raw) > _LONGEST_ANSWER:
+        return {}, "its answer is longer than 1 MiB"
+    document = json.loads(raw)
+    if not isinstance(document, dict):
+        raise ValueError("not an object")  # noqa: TRY004 - told like any other foreign answer
+    if not 200 <= response.status < 300:
+        return {}, _problem(response.status, document)
+    return document, None
+
+
+def _problem(status: int, document: Mapping[str, object]) -> str:
+    """What an application/problem+json says, with the fields that were refused."""
+    detail = document.get("detail")
+    if not isinstance(detail, str):
+        return f"it answered {status}"
+    errors = document.get("errors")
+    fields = [
+        f"{each.get('field')}: {each.get('problem')}"
+        for each in (errors if isinstance(errors, list) else [])
+        if isinstance(each, dict)
+    ]
+    return " ".join([detail, "; ".join(fields)]).strip()

@@ -1,0 +1,100 @@
+"""Tables of the commands that a person runs: readable at 80 columns and in a pipe.
+
+What brokers and sidecars say is shown as text: it is no markup, and drives no terminal.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sidecar.api.documents import BrokerDocument, VolumeDocument
+from sidecar.cli.look import Look
+from sidecar.logs import printable
+from sidecar.throttle.limits import Limit, MinAvailableBytes
+from sidecar.throttle.reason import size
+
+_STYLES: Final = {"ok": "green", "VIOLATED": "bold red", "offline": "yellow"}
+
+
+def print_look(seen: Look) -> None:
+    """Every volume with its verdict, then what there is to say of brokers."""
+    volumes = list(seen.view.volumes())
+    if volumes:
+        Console(highlight=False).print(_volume_table(volumes, seen.limit))
+    for line in (*_offline_lines(volumes), *_broker_lines(seen.view.brokers())):
+        click.echo(printable(line))
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]], bad: Iterable[int]) -> None:
+    """A table of text.
+
+    Args:
+        columns: the headings.
+        rows: as many cells each.
+        bad: the numbers of the rows to be shown in red.
+    """
+    table = _table()
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    red = set(bad)
+    for number, row in enumerate(rows):
+        style = "red" if number in red else ""
+        table.add_row(*(Text(printable(cell), style) for cell in row))
+    Console(highlight=False).print(table)
+
+
+def _table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+
+
+def _volume_table(volumes: Sequence[VolumeDocument], limit: Limit) -> Table:
+    table = _table()
+    table.add_column("Broker", justify="right")
+    table.add_column("Log dir", overflow="fold")
+    for heading in ("Total", "Available", "Ratio", "Limit"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("Verdict", no_wrap=True)
+    threshold = (
+        size(limit.available_bytes)
+        if isinstance(limit, MinAvailableBytes)
+        else f"{limit.available_ratio:.1%}"
+    )
+    for volume in volumes:
+        ratio = volume.available_ratio
+        verdict = "offline" if not volume.online else "ok"
+        if volume.limit_violated:
+            verdict = "VIOLATED"
+        table.add_row(
+            str(volume.broker_id),
+            Text(printable(volume.log_dir)),
+            _size(volume.total_bytes),
+            _size(volume.available_bytes),
+            "-" if ratio is None else f"{ratio:.1%}",
+            threshold,
+            Text(verdict, _STYLES[verdict]),
+        )
+    return table
+
+
+def _offline_lines(volumes: Iterable[VolumeDocument]) -> Iterable[str]:
+    for volume in volumes:
+        if not volume.online:
+            yield f"Broker {volume.broker_id} {volume.log_dir}: {volume.offline_reason}"
+
+
+def _broker_lines(brokers: Iterable[BrokerDocument]) -> Iterable[str]:
+    for broker in brokers:
+        if broker.state == "fenced":
+            yield f"Broker {broker.broker_id} ({broker.address}) is fenced."
+        if broker.last_failure is not None:
+            failure = broker.last_failure
+            yield f"Broker {broker.broker_id} ({broker.address}): {failure.kind}: {failure.message}"
+
+
+def _size(count: int | None) -> str:
+    return "-" if count is None else size(count)

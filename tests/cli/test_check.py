@@ -1,0 +1,220 @@
+"""``check``: one look at a simulated cluster, its table, its verdict and its exit code."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sidecar.cli import group
+from tests.support.background import bootstrap, running
+from tests.support.fake_broker import FakeCluster, FakeLogDir
+
+MB = 1_000_000
+
+HEALTHY = FakeLogDir("/var/lib/kafka/data-0", 64 * MB, 50 * MB)
+FULL = FakeLogDir("/var/lib/kafka/data-1", 64 * MB, 40 * MB)
+DARK = FakeLogDir("/var/lib/kafka/data-2", -1, -1, error_code=56)
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    """Three brokers with a healthy volume each."""
+    cluster = FakeCluster().add(3)
+    for broker in cluster.brokers.values():
+        broker.log_dirs = (HEALTHY,)
+    with running(cluster):
+        yield cluster
+
+
+def check(cluster: FakeCluster, *args: str, **settings: str) -> Result:
+    environment: dict[str, str] = {
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(40 * MB),
+        "SIDECAR_STORAGE_CHECK_INTERVAL": "PT1S",
+        "COLUMNS": "80",
+    }
+    return CliRunner().invoke(group, ["check", *args], env=environment | settings)
+
+
+def rows(result: Result) -> list[list[str]]:
+    """The cells of the table's rows."""
+    lines = result.stdout.splitlines()
+    return [line.split() for line in lines if line.strip()[:1].isdigit()]
+
+
+class TestVerdicts:
+    def test_within_the_limit_is_exit_code_0(self, cluster: FakeCluster) -> None:
+        """A row for each volume, and the verdict in the last line."""
+        result = check(cluster)
+        assert 0 == result.exit_code
+        size = ["64.0", "MB", "50.0", "MB", "78.1%", "40.0", "MB"]
+        expected = [[str(n), "/var/lib/kafka/data-0", *size, "ok"] for n in range(3)]
+        assert expected == rows(result)
+        assert (
+            "Within limit: all 3 volumes of 3 brokers are within the limit of 40.0 MB available"
+            == result.stdout.splitlines()[-1]
+        )
+        assert "" == result.stderr
+
+    def test_a_violated_limit_is_exit_code_1(self, cluster: FakeCluster) -> None:
+        """At the limit is a violation."""
+        cluster.brokers[1].log_dirs = (HEALTHY, FULL)
+        result = check(cluster)
+        assert 1 == result.exit_code
+        assert ["ok", "ok", "VIOLATED", "ok"] == [row[-1] for row in rows(result)]
+        assert result.stdout.splitlines()[-1].startswith(
+            "Limit violated: broker 1 /var/lib/kafka/data-1 has 40.0 MB of 64.0 MB available"
+        )
+
+    def test_a_violation_is_told_whatever_else_failed(self, cluster: FakeCluster) -> None:
+        """Partial sight: exit code 1, and the broker that failed with why."""
+        cluster.brokers[1].log_dirs = (FULL,)
+        cluster.brokers[2].log_dirs_error = 31
+        result = check(cluster)
+        assert 1 == result.exit_code
+        assert "VIOLATED" in result.stdout
+        assert "Broker 2 (127.0.0.1:" in result.stdout
+        assert "authorization" in result.stdout
+
+    def test_no_violation_and_a_broker_that_did_not_answer_is_exit_code_2(
+        self, cluster: FakeCluster
+    ) -> None:
+        """It may be the full one. One line on standard error says why."""
+        cluster.brokers[2].log_dirs_error = 31
+        result = check(cluster)
+        assert 2 == result.exit_code
+        assert 2 == len(rows(result))
+        assert result.stderr.startswith("Could not tell: neither seen nor remembered: broker 2 (")
+        assert 1 == len(result.stderr.splitlines())
+
+    def test_a_hung_broker_is_given_up_at_the_deadline(self, cluster: FakeCluster) -> None:
+        """The same deadline as the daemon's, 2 s at an interval of 1 s."""
+        cluster.brokers[2].twist = lambda *_: None
+        result = check(cluster)
+        assert 2 == result.exit_code
+        assert "Broker 2 (127.0.0.1:" in result.stdout
+        assert "timeout" in result.stdout
+
+    def test_no_cluster_at_all_is_exit_code_2(self, cluster: FakeCluster) -> None:
+        """One line, no table, no traceback."""
+        result = check(cluster, SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="127.0.0.1:1")
+        assert 2 == result.exit_code
+        assert "" == result.stdout
+        assert result.stderr.startswith("Could not tell: ")
+        assert 1 == len(result.stderr.splitlines())
+
+    def test_a_wrong_setting_is_exit_code_2(self, cluster: FakeCluster) -> None:
+        """Nobody is connected to."""
+        both = {"SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.1"}
+        assert 2 == check(cluster, **both).exit_code
+        assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
+
+    def test_a_disabled_sidecar_is_checked_all_the_same_if_it_can_be(
+        self, cluster: FakeCluster
+    ) -> None:
+        """PT0S polls nothing by itself; who calls check wants to know."""
+        assert 0 == check(cluster, SIDECAR_STORAGE_CHECK_INTERVAL="PT0S").exit_code
+
+    def test_a_disabled_sidecar_without_brokers_can_not_be_checked(self) -> None:
+        """Exit code 2, and what is missing."""
+        environment = {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
+        result = CliRunner().invoke(group, ["check"], env=environment)
+        assert 2 == result.exit_code
+        assert "nothing to check" in result.stderr
+
+    def test_a_short_validity_does_not_hide_what_was_just_seen(self, cluster: FakeCluster) -> None:
+        """The verdict is of the moment of the look, not of some milliseconds later."""
+        result = check(cluster, SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION="PT0.000001S")
+        assert 0 == result.exit_code
+
+
+class TestTable:
+    def test_an_offline_log_dir_is_shown_with_why_and_without_sizes(
+        self, cluster: FakeCluster
+    ) -> None:
+        """-1 is never shown as a size."""
+        cluster.brokers[0].log_dirs = (HEALTHY, DARK)
+        result = check(cluster)
+        assert ["0", "/var/lib/kafka/data-2", "-", "-", "-", "40.0", "MB", "offline"] in rows(
+            result
+        )
+        assert "Broker 0 /var/lib/kafka/data-2: " in result.stdout
+        assert "-1" not in result.stdout
+
+    def test_a_fenced_broker_is_named(self, cluster: FakeCluster) -> None:
+        """It is asked nothing, and makes nothing incomplete."""
+        cluster.brokers[2].fenced = True
+        result = check(cluster)
+        assert 0 == result.exit_code
+        assert f"Broker 2 (127.0.0.1:{cluster.brokers[2].port}) is fenced." in result.stdout
+
+    def test_a_ratio_limit_is_shown_as_one(self, cluster: FakeCluster) -> None:
+        """In the same column."""
+        result = CliRunner().invoke(
+            group,
+            ["check"],
+            env={
+                "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
+                "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.8",
+                "COLUMNS": "80",
+            },
+        )
+        assert ["78.1%", "80.0%", "VIOLATED"] == rows(result)[0][-3:]
+
+    def test_it_fits_into_80_columns_with_long_names_and_huge_sizes(
+        self, cluster: FakeCluster
+    ) -> None:
+        """A long log dir is folded, not cut."""
+        name = "/mnt/disks/" + "very-long-name-of-a-volume/" * 3 + "kafka"
+        cluster.brokers[0].log_dirs = (FakeLogDir(name, 2**63 - 1, 2**63 - 1),)
+        result = check(cluster)
+        table = result.stdout.splitlines()[:-1]
+        assert 5 < len(table)
+        assert max(map(len, table)) <= 80
+        folded = [line[len("Broker ") :].split("  ")[0].strip() for line in table[2:]]
+        assert name in "".join(folded), table
+
+    def test_a_log_dir_s_name_drives_no_terminal(self, cluster: FakeCluster) -> None:
+        """Neither escapes nor the table's own markup."""
+        cluster.brokers[0].log_dirs = (FakeLogDir("/d/[red]\x1b[2J", 64 * MB, 50 * MB),)
+        stdout = check(cluster).stdout
+        assert "\x1b" not in stdout
+        assert "/d/[red]\\x1b[2J" in stdout
+
+
+class TestJson:
+    def test_it_has_what_the_api_has_and_the_verdict(self, cluster: FakeCluster) -> None:
+        """The same names as in /v1/volumes and /v1/brokers."""
+        cluster.brokers[1].log_dirs = (FULL, DARK)
+        result = check(cluster, "--json")
+        assert 1 == result.exit_code
+        document = json.loads(result.stdout)
+        assert "limit violated" == document["verdict"]
+        assert "fake-cluster" == document["cluster_id"]
+        assert {"type": "min_available_bytes", "value": 40 * MB} == document["limit"]
+        assert [0, 1, 2] == [broker["broker_id"] for broker in document["brokers"]]
+        volumes = {(v["broker_id"], v["log_dir"]): v for v in document["volumes"]}
+        full = volumes[1, FULL.log_dir]
+        assert (True, 40 * MB, 0.625) == (
+            full["limit_violated"],
+            full["available_bytes"],
+            full["available_ratio"],
+        )
+        dark = volumes[1, DARK.log_dir]
+        assert (False, None) == (dark["online"], dark["total_bytes"])
+
+    def test_it_is_whole_when_it_could_not_tell(self, cluster: FakeCluster) -> None:
+        """A script finds the reason where it finds the verdict."""
+        cluster.brokers[2].log_dirs_error = 31
+        result = check(cluster, "--json")
+        assert 2 == result.exit_code
+        document = json.loads(result.stdout)
+        assert "unknown" == document["verdict"]
+        assert f"Could not tell: {document['reason']}\n" == result.stderr
+        assert "authorization" == document["brokers"][2]["last_failure"]["kind"]
+
+
+def test_help_has_examples() -> None:
+    """Lines to copy."""
+    assert "Examples:" in CliRunner().invoke(group, ["check", "--help"]).output

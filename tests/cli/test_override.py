@@ -1,0 +1,256 @@
+"""``override``: what it asks of each sidecar, and how their answers are told."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sidecar.cli import group
+from tests.support.background import Canned, serving
+
+TOKEN = "s3cr3t-t0k3n"
+JSON = {"Content-Type": "application/json"}
+UNTIL = "2026-11-21T04:00:00.000Z"
+
+Reply = tuple[int, dict[str, str], bytes]
+
+
+def reply(document: object, status: int = 200) -> Reply:
+    return status, JSON, json.dumps(document).encode()
+
+
+def state(
+    factor: float = 1.0, source: str = "observation", override: object = None
+) -> dict[str, Reply]:
+    """What a sidecar in this state shows."""
+    return {
+        "GET /v1/throttle-factor": reply({"factor": factor, "source": source}),
+        "GET /v1/override": reply({"override": override}),
+    }
+
+
+def by_hand(factor: float, reason: str, until: str = UNTIL) -> dict[str, object]:
+    return {"factor": factor, "reason": reason, "set_at": UNTIL, "until": until}
+
+
+@pytest.fixture
+def one() -> Iterator[Canned]:
+    with serving(Canned()) as server:
+        yield server
+
+
+@pytest.fixture
+def other() -> Iterator[Canned]:
+    with serving(Canned()) as server:
+        yield server
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n")
+    return path
+
+
+def run(*args: object, env: dict[str, str] | None = None) -> Result:
+    nothing = {"SIDECAR_TOKEN_FILE": None, "SIDECAR_HTTP_LISTEN": None, "COLUMNS": "80"}
+    result = CliRunner().invoke(
+        group, ["override", *map(str, args)], env=nothing | (env or {}), prog_name="sidecar"
+    )
+    assert TOKEN not in result.output
+    return result
+
+
+SET = ("set", "0.5", "--reason", "a migration", "--for", "PT30M")
+
+
+class TestSet:
+    def test_every_sidecar_is_asked_and_its_answer_told(
+        self, one: Canned, other: Canned, token_file: Path
+    ) -> None:
+        """Factor, reason and duration as they were given, and the token."""
+        for server, kept in ((one, True), (other, False)):
+            answer = {"override": by_hand(0.5, "a migration"), "kept_over_restart": kept}
+            server.answers["PUT /v1/override"] = reply(answer)
+        urls = f"{one.address},{other.address}"
+        result = run(*SET, "--sidecars", urls, "--token-file", token_file)
+        assert 0 == result.exit_code
+        told = " ".join(result.output.split())
+        assert f"{one.url} factor 0.5 until {UNTIL}: a migration; kept over a restart" in told
+        assert f"{other.url} factor 0.5 until {UNTIL}: a migration; a restart forgets it" in told
+        for server in (one, other):
+            (asked,) = server.asked
+            body = {"factor": 0.5, "reason": "a migration", "duration": "PT30M"}
+            assert body == json.loads(asked.body)
+            assert f"Bearer {TOKEN}" == asked.headers["Authorization"]
+
+    def test_one_that_refuses_is_exit_code_1(
+        self, one: Canned, other: Canned, token_file: Path
+    ) -> None:
+        """The others have done it all the same, and each is told."""
+        answer = {"override": by_hand(0.5, "a migration"), "kept_over_restart": True}
+        one.answers["PUT /v1/override"] = reply(answer)
+        refusal = {"detail": "A change needs the token: Authorization: Bearer TOKEN."}
+        other.answers["PUT /v1/override"] = reply(refusal, 401)
+        urls = f"{one.address},{other.address}"
+        result = run(*SET, "--sidecars", urls, "--token-file", token_file)
+        assert 1 == result.exit_code
+        assert "kept over a restart" in " ".join(result.output.split())
+        assert "A change needs the token" in result.output
+
+    def test_the_token_file_of_the_environment_is_used(self, one: Canned, token_file: Path) -> None:
+        """The one that the sidecar itself has."""
+        run(*SET, "--sidecars", one.address, env={"SIDECAR_TOKEN_FILE": str(token_file)})
+        assert f"Bearer {TOKEN}" == one.asked[0].headers["Authorization"]
+
+    def test_the_sidecar_of_the_environment_is_the_default(self, one: Canned) -> None:
+        """0.0.0.0 is where it listens, not where it is asked."""
+        port = one.address.rpartition(":")[2]
+        run(*SET, env={"SIDECAR_HTTP_LISTEN": f"0.0.0.0:{port}"})
+        assert 1 == len(one.asked)
+
+    @pytest.mark.parametrize(
+        ("args", "told"),
+        [
+            (("set", "1.1", "--reason", "x", "--for", "PT1M"), "range"),
+            (("set", "nan", "--reason", "x", "--for", "PT1M"), "range"),
+            (("set", "half", "--reason", "x", "--for", "PT1M"), "not a valid float"),
+            (("set", "1", "--reason", " ", "--for", "PT1M"), "words on one line"),
+            (("set", "1", "--reason", "a\nb", "--for", "PT1M"), "words on one line"),
+            (("set", "1", "--reason", "x", "--for", "P5M"), "was PT5M meant?"),
+            (("set", "1", "--reason", "x", "--for", "PT0S"), "more than nothing"),
+            (("set", "1", "--reason", "x"), "Missing option '--for'"),
+            (("set", "1", "--for", "PT1M"), "Missing option '--reason'"),
+            ((*SET, "--sidecars", ","), "no sidecar is named"),
+            ((*SET, "--sidecars", "ftp://b1"), "not host:port"),
+        ],
+    )
+    def test_wrong_use_asks_nobody(self, one: Canned, args: tuple[str, ...], told: str) -> None:
+        """Exit code 2, before any sidecar has changed anything."""
+        sidecars = () if "--sidecars" in args else ("--sidecars", one.address)
+        result = run(*args, *sidecars)
+        assert 2 == result.exit_code
+        assert told in " ".join(result.output.split())
+        assert [] == one.asked
+
+    def test_a_token_file_that_is_not_there_asks_nobody(self, one: Canned, tmp_path: Path) -> None:
+        """Exit code 2 and one line."""
+        result = run(*SET, "--sidecars", one.address, "--token-file", tmp_path / "none")
+        assert 2 == result.exit_code
+        assert f"the token file {tmp_path / 'none'} can't be read" in result.output
+        assert [] == one.asked
+
+    def test_a_token_over_plain_http_to_another_machine_is_warned_of(
+        self, token_file: Path
+    ) -> None:
+        """On standard error; loopback and https are not."""
+        urls = "http://sidecar.invalid:1,https://sidecar.invalid:1,http://127.0.0.1:1"
+        result = run(*SET, "--sidecars", urls, "--token-file", token_file)
+        warnings = [line for line in result.stderr.splitlines() if "unencrypted" in line]
+        assert 1 == len(warnings)
+        assert warnings[0].startswith("Warning: the token goes to http://sidecar.invalid:1 ")
+
+    def test_json(self, one: Canned) -> None:
+        """For a script: who, whether, and the sidecar's own answer."""
+        answer = {"override": by_hand(0.5, "a migration"), "kept_over_restart": True}
+        one.answers["PUT /v1/override"] = reply(answer)
+        result = run(*SET, "--sidecars", f"{one.address},127.0.0.1:1", "--json")
+        assert 1 == result.exit_code
+        expected = {
+            "sidecars": [
+                {"sidecar": one.url, "ok": True, "problem": None, "answer": answer},
+                {
+                    "sidecar": "http://127.0.0.1:1",
+                    "ok": False,
+                    "problem": "Connection refused",
+                    "answer": None,
+                },
+            ]
+        }
+        assert expected == json.loads(result.stdout)
+
+
+class TestClear:
+    def test_it_says_whether_there_was_one_and_what_holds_now(
+        self, one: Canned, other: Canned
+    ) -> None:
+        """None to clear is done, too."""
+        for server, cleared in ((one, True), (other, False)):
+            answer = {"cleared": cleared, "kept_over_restart": True, "factor": 0.0}
+            server.answers["DELETE /v1/override"] = reply(answer)
+        result = run("clear", "--sidecars", f"{one.address},{other.address}")
+        assert 0 == result.exit_code
+        assert f"{one.url}  cleared; the factor is 0.0" in result.output
+        assert f"{other.url}  there was none; the factor is 0.0" in result.output
+
+
+class TestShow:
+    def test_each_one_s_factor_source_and_override(self, one: Canned, token_file: Path) -> None:
+        """No token is needed, so none is sent."""
+        one.answers |= state(0.5, "override", by_hand(0.5, "a migration"))
+        environment = {"SIDECAR_TOKEN_FILE": str(token_file)}
+        result = run("show", "--sidecars", one.address, env=environment)
+        assert 0 == result.exit_code
+        told = " ".join(result.output.split())
+        assert f"{one.url} 0.5 override until {UNTIL}: a migration" in told
+        assert {False} == {"Authorization" in asked.headers for asked in one.asked}
+
+    def test_that_they_disagree_is_said(self, one: Canned, other: Canned) -> None:
+        """An override was set on one of them only."""
+        one.answers |= state(0.5, "override", by_hand(0.5, "a migration"))
+        other.answers |= state(1.0, "observation")
+        result = run("show", "--sidecars", f"{one.address},{other.address}")
+        assert 0 == result.exit_code
+        expected = "The sidecars disagree: 1 say 0.5 (override), 1 say 1.0 (observation)\n"
+        assert expected == result.stderr
+
+    def test_that_they_disagree_on_the_reason_only_is_said_too(
+        self, one: Canned, other: Canned
+    ) -> None:
+        """Two operators, perhaps."""
+        one.answers |= state(0.5, "override", by_hand(0.5, "a migration"))
+        other.answers |= state(0.5, "override", by_hand(0.5, "a repair"))
+        result = run("show", "--sidecars", f"{one.address},{other.address}")
+        assert "The sidecars disagree: on the override\n" == result.stderr
+
+    def test_ends_some_milliseconds_apart_are_no_disagreement(
+        self, one: Canned, other: Canned
+    ) -> None:
+        """One command set them on both, each by its own clock."""
+        one.answers |= state(0.5, "override", by_hand(0.5, "x", "2026-11-21T04:00:00.000Z"))
+        other.answers |= state(0.5, "override", by_hand(0.5, "x", "2026-11-21T04:00:00.007Z"))
+        result = run("show", "--sidecars", f"{one.address},{other.address}", "--json")
+        assert "" == result.stderr
+        assert json.loads(result.stdout)["agree"] is True
+
+    def test_one_that_does_not_answer_is_exit_code_1(self, one: Canned) -> None:
+        """Who answered is shown."""
+        one.answers |= state()
+        result = run("show", "--sidecars", f"{one.address},127.0.0.1:1")
+        assert 1 == result.exit_code
+        assert "Connection refused" in result.output
+        assert "observation" in result.output
+        assert "disagree" not in result.output
+
+    def test_what_a_sidecar_says_drives_no_terminal(self, one: Canned) -> None:
+        """Neither escapes nor the table's own markup."""
+        one.answers |= state(0.5, "override", by_hand(0.5, "[red]a\x1b[2Jb"))
+        output = run("show", "--sidecars", one.address).output
+        assert "\x1b" not in output
+        assert "[red]a\\x1b[2Jb" in "".join(output.split())
+
+    def test_it_is_readable_at_80_columns(self, one: Canned) -> None:
+        """No line is longer, in a pipe too."""
+        one.answers |= state(0.5, "override", by_hand(0.5, "a migration of everything " * 5))
+        output = run("show", "--sidecars", one.address).output
+        assert max(map(len, output.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("args", [(), ("set",), ("clear",), ("show",)])
+def test_help_has_examples(args: tuple[str, ...]) -> None:
+    """Lines to copy, and no wide ones."""
+    result = run(*args, "--help")
+    assert 0 == result.exit_code
+    assert "Examples:" in result.output
