@@ -10,11 +10,12 @@ thread that started it ends.
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import threading
 from collections import deque
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +24,7 @@ from typing import IO, Any, Self
 from sidecar.demo.isolation import Isolation
 from sidecar.errors import ClusterError
 
+_GONE = "the process that holds the brokers has ended"
 _REQUEST_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 5.0
 
@@ -92,7 +94,8 @@ class Warden:
 
     def exit_status(self, name: str) -> int | None:
         """How a process ended (negative: by that signal); None while it runs."""
-        return self._ended.get(name)
+        # What still ran when the warden ended was killed.
+        return self._ended.get(name, -signal.SIGKILL if self._gone else None)
 
     def close(self) -> None:
         """End everything inside; returns when it is gone. More than once is harmless."""
@@ -114,13 +117,13 @@ class Warden:
         line = json.dumps({"do": do, **arguments}).encode() + b"\n"
         with self._lock:
             if self._gone or self._process.stdin is None or self._process.stdin.closed:
-                raise ClusterError("the process that holds the brokers has ended")
+                raise ClusterError(_GONE)
             self._waiting.append(future)
             try:
                 self._process.stdin.write(line)
                 self._process.stdin.flush()
             except OSError as error:
-                raise ClusterError("the process that holds the brokers has ended") from error
+                raise ClusterError(_GONE) from error
         return future
 
     def _read(self, answers: IO[bytes]) -> None:
@@ -131,13 +134,14 @@ class Warden:
                 continue
             with self._lock:
                 future = self._waiting.popleft()
-            if future.cancelled():
-                continue
-            if "error" in message:
-                future.set_exception(ClusterError(message["error"]))
-            else:
-                future.set_result(message["ok"])
+            # The one who asked may have stopped waiting.
+            with suppress(InvalidStateError):
+                if "error" in message:
+                    future.set_exception(ClusterError(message["error"]))
+                else:
+                    future.set_result(message["ok"])
         with self._lock:
             self._gone = True
-            for future in self._waiting:
-                future.cancel()
+        for future in self._waiting:
+            with suppress(InvalidStateError):
+                future.set_exception(ClusterError(_GONE))

@@ -132,6 +132,7 @@ async def test_nothing_outlives_a_killed_warden(warden: Warden, tmp_path: Path) 
         await until(lambda: not _exists(pid))
     with pytest.raises(ClusterError, match="has ended"):
         await warden.ask("usage", path=str(tmp_path))
+    assert -signal.SIGKILL == await _ended(warden, "p")
 
 
 async def test_volumes_are_mounted_where_nobody_else_sees_them(tmp_path: Path) -> None:
