@@ -1,0 +1,135 @@
+"""The real daemon as a process of its own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+PATIENCE_S = 10.0
+"""How long a test waits for something before it is red."""
+
+DECIDED = re.compile(r"throttle factor \S+ \(observation\)")
+
+
+@dataclass
+class Daemon:
+    """A running ``python -m sidecar run``."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def output(self) -> str:
+        """All that it wrote, to standard output and error."""
+        return self.log.read_text()
+
+    def wait_for(self, pattern: str | re.Pattern[str], count: int = 1) -> re.Match[str]:
+        """Waits until something was logged so often; gives the last of it."""
+        found: list[re.Match[str]] = []
+
+        def there() -> bool:
+            found[:] = re.finditer(pattern, self.output)
+            return len(found) >= count
+
+        until(there, lambda: f"no {pattern!r} in:\n{self.output}", self.is_running)
+        return found[count - 1]
+
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def urls(self) -> list[str]:
+        """Where it listens, by its log."""
+        line = self.wait_for(r"listens on (http://\S+?)(?: and (http://[^\s\"]+))?[\s\"]")
+        return [url.rstrip('",') for url in line.groups() if url is not None]
+
+    @property
+    def url(self) -> str:
+        return self.urls[0]
+
+    @property
+    def address(self) -> str:
+        """host:port."""
+        return self.url.removeprefix("http://")
+
+    def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        return get(self.url + path, headers)
+
+    def factor(self) -> dict[str, Any]:
+        """What /v1/throttle-factor says."""
+        document: dict[str, Any] = self.get("/v1/throttle-factor").json()
+        return document
+
+    def override(self, token: str, factor: float = 0.5) -> httpx.Response:
+        """Sets an override of an hour."""
+        body = {"factor": factor, "reason": "a migration", "duration": "PT1H"}
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.put(f"{self.url}/v1/override", json=body, headers=headers, timeout=PATIENCE_S)
+
+    def send(self, *signals: signal.Signals) -> None:
+        for number in signals:
+            self.process.send_signal(number)
+
+    def ended(self) -> tuple[int, float]:
+        """Waits for its end: the exit code, and how long it took, seconds."""
+        began = time.monotonic()
+        code = self.process.wait(PATIENCE_S)
+        return code, time.monotonic() - began
+
+    def records(self) -> list[dict[str, Any]]:
+        """Its lines, when it logs JSON."""
+        return [json.loads(line) for line in self.output.splitlines()]
+
+
+def get(url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+    """One request, on a connection of its own."""
+    return httpx.get(url, headers=headers, timeout=PATIENCE_S)
+
+
+@contextmanager
+def started(folder: Path, settings: Mapping[str, str], *args: str) -> Iterator[Daemon]:
+    """Starts a daemon with nothing of ours in its environment, and kills it at the end."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SIDECAR_")}
+    log = folder / f"daemon-{time.monotonic_ns()}.log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sidecar", "run", *args],
+            env=inherited | {"SIDECAR_HTTP_LISTEN": "127.0.0.1:0"} | dict(settings),
+            stdout=stream,
+            stderr=stream,
+        )
+    try:
+        yield Daemon(process, log)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(
+    done: Callable[[], bool],
+    why_not: Callable[[], str] = lambda: "",
+    may_come: Callable[[], bool] = lambda: True,
+) -> None:
+    """Waits until something is so.
+
+    Args:
+        done: whether it is.
+        why_not: what to say when it does not become so.
+        may_come: whether it still can.
+    """
+    ends_at = time.monotonic() + PATIENCE_S
+    while not done():
+        if time.monotonic() > ends_at or not may_come():
+            assert done(), why_not()
+            return
+        time.sleep(0.01)

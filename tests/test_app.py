@@ -1,0 +1,473 @@
+"""The real daemon as a process: its start, its signals, its restart, and what it never tells."""
+
+import json
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sidecar.cli import group
+from tests.support.background import bootstrap, running
+from tests.support.daemon import DECIDED, get, started, until
+from tests.support.fake_broker import FakeBroker, FakeCluster, FakeLogDir
+
+MB = 1_000_000
+HEALTHY = FakeLogDir("/var/lib/kafka/data-0", 64 * MB, 50 * MB)
+FULL = FakeLogDir("/var/lib/kafka/data-0", 64 * MB, 40 * MB)
+
+TOKEN = "s3cr3t-t0k3n"
+PASSWORD = "p4ssw0rd-0f-4lice"
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    """Three brokers with a healthy volume each."""
+    cluster = FakeCluster().add(3)
+    for broker in cluster.brokers.values():
+        broker.log_dirs = (HEALTHY,)
+    with running(cluster):
+        yield cluster
+
+
+@pytest.fixture
+def settings(cluster: FakeCluster) -> dict[str, str]:
+    """What a daemon needs to watch the cluster."""
+    return {
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(40 * MB),
+        "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": "PT0.1S",
+        "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0.2S",
+    }
+
+
+@pytest.fixture
+def token_file(tmp_path: Path, settings: dict[str, str]) -> Path:
+    """A token, and the setting that names it."""
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n")
+    settings["SIDECAR_TOKEN_FILE"] = str(path)
+    return path
+
+
+@pytest.fixture
+def state_file(tmp_path: Path, settings: dict[str, str]) -> Path:
+    """A state file that is not there yet, and the setting that names it."""
+    path = tmp_path / "state.json"
+    settings["SIDECAR_STATE_FILE"] = str(path)
+    return path
+
+
+def becomes(broker: FakeBroker, *log_dirs: FakeLogDir) -> None:
+    """From its next answer on a broker has these log dirs."""
+    broker.log_dirs = log_dirs
+    broker.answers.clear()
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            free.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def port_of(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
+class TestStart:
+    def test_it_tells_its_address_decides_and_follows_the_cluster(
+        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
+    ) -> None:
+        """Healthy, full, freed again: over HTTP, with a line in the log for each."""
+        with started(tmp_path, settings) as daemon:
+            daemon.wait_for(DECIDED)
+            assert (1.0, "observation") == (daemon.factor()["factor"], daemon.factor()["source"])
+            assert 200 == daemon.get("/readyz").status_code
+            becomes(cluster.brokers[1], FULL)
+            daemon.wait_for(r"throttle factor 0\.0 \(observation\): broker 1 ")
+            assert 0.0 == daemon.factor()["factor"]
+            becomes(cluster.brokers[1], HEALTHY)
+            daemon.wait_for(r"throttle factor 1\.0 \(observation\)", 2)
+            # Some 10 polls later nothing more was logged above DEBUG.
+            assert 3 == len(re.findall(DECIDED, daemon.output))
+            assert "no SIDECAR_STATE_FILE: a restart forgets" in daemon.output
+
+    def test_a_waiting_reader_hears_of_a_change_at_once(
+        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
+    ) -> None:
+        """The whole way from a broker's answer to a long poll."""
+        with started(tmp_path, settings) as daemon:
+            daemon.wait_for(DECIDED)
+            etag = daemon.get("/v1/throttle-factor").headers["ETag"]
+            becomes(cluster.brokers[1], FULL)
+            waited = {"If-None-Match": etag, "Prefer": "wait=8"}
+            assert 0.0 == daemon.get("/v1/throttle-factor", waited).json()["factor"]
+
+    def test_metrics_can_listen_apart(self, tmp_path: Path, settings: dict[str, str]) -> None:
+        """Two addresses in the log; the second has metrics and health alone."""
+        with started(tmp_path, settings | {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}) as daemon:
+            daemon.wait_for(DECIDED)
+            api, metrics = daemon.urls
+            assert 404 == daemon.get("/metrics").status_code
+            assert api != metrics
+            assert "\nkafka_throttle_factor 1.0\n" in get(f"{metrics}/metrics").text
+            assert 200 == get(f"{metrics}/readyz").status_code
+            assert 404 == get(f"{metrics}/v1/throttle-factor").status_code
+
+    def test_a_port_in_use_is_exit_code_2_and_one_line(
+        self, tmp_path: Path, settings: dict[str, str]
+    ) -> None:
+        """Told before anything else is started."""
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            with started(tmp_path, settings | {"SIDECAR_HTTP_LISTEN": address}) as daemon:
+                assert 2 == daemon.ended()[0]
+        told = [line for line in daemon.output.splitlines() if "SIDECAR_STATE_FILE" not in line]
+        assert 1 == len(told)
+        assert address in told[0]
+        assert "in use" in told[0]
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("SIDECAR_STATE_FILE", "gone/state.json"),
+            ("SIDECAR_TOKEN_FILE", "gone/token"),
+            ("SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION", "gone/ca.pem"),
+        ],
+    )
+    def test_a_file_that_can_not_be_used_is_exit_code_2(
+        self, tmp_path: Path, settings: dict[str, str], name: str, value: str
+    ) -> None:
+        """The setting is named; there is no traceback."""
+        more = {name: str(tmp_path / value)}
+        if "SSL" in name:
+            more["SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL"] = "SSL"
+            more["SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_TYPE"] = "PEM"
+        with started(tmp_path, settings | more) as daemon:
+            assert 2 == daemon.ended()[0]
+        assert str(tmp_path / "gone") in daemon.output
+        assert "Traceback" not in daemon.output
+
+
+class TestDisabled:
+    def test_it_publishes_1_0_is_ready_and_connects_to_nobody(
+        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
+    ) -> None:
+        """PT0S, with brokers and a limit set all the same."""
+        disabled = settings | {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
+        del disabled["SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"]
+        with started(tmp_path, disabled) as daemon:
+            factor = daemon.factor()
+            assert (1.0, "disabled") == (factor["factor"], factor["source"])
+            assert 200 == daemon.get("/readyz").status_code
+            assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
+            daemon.send(signal.SIGTERM)
+            assert 0 == daemon.ended()[0]
+
+
+class TestStop:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_a_signal_ends_it_within_2_s_although_50_readers_wait(
+        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, number: signal.Signals
+    ) -> None:
+        """Exit code 0, every reader answered, its port free and no broker connected."""
+        with started(tmp_path, settings) as daemon, ExitStack() as stack:
+            daemon.wait_for(DECIDED)
+            port = port_of(daemon.url)
+            etag = daemon.get("/v1/throttle-factor").headers["ETag"]
+            readers = [
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), 5))
+                for _ in range(50)
+            ]
+            for reader in readers:
+                reader.sendall(
+                    b"GET /v1/throttle-factor HTTP/1.1\r\nHost: x\r\nPrefer: wait=60\r\n"
+                    b"If-None-Match: " + etag.encode() + b"\r\n\r\n"
+                )
+            # An answer after theirs means that theirs are being waited for.
+            daemon.get("/healthz")
+            daemon.send(number)
+            code, took_s = daemon.ended()
+            assert 0 == code
+            assert took_s < 2
+            answers = [reader.recv(4096) for reader in readers]
+            assert {b"HTTP/1.1 304"} == {answer[:12] for answer in answers}
+            assert is_free(port)
+        assert f"stopping on {number.name}" in daemon.output
+        assert daemon.output.endswith(" INFO    stopped\n")
+        assert "Traceback" not in daemon.output
+        until(lambda: not any(broker.connections for broker in cluster.brokers.values()))
+
+    def test_a_poll_that_hangs_does_not_hold_it_up(
+        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
+    ) -> None:
+        """A broker takes the request and says nothing."""
+        cluster.brokers[1].twist = lambda *_: None
+        with started(tmp_path, settings) as daemon:
+            until(lambda: len(cluster.brokers[1].requests) > 0)
+            daemon.wait_for("listens on")
+            daemon.send(signal.SIGTERM)
+            code, took_s = daemon.ended()
+        assert 0 == code
+        assert took_s < 2
+        assert "Traceback" not in daemon.output
+
+    def test_a_signal_before_the_first_poll_ended_stops_it_too(
+        self, tmp_path: Path, settings: dict[str, str]
+    ) -> None:
+        """As soon as it says where it listens it can be stopped."""
+        nobody = {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+        with started(tmp_path, settings | nobody) as daemon:
+            daemon.wait_for("polling: connect")
+            daemon.send(signal.SIGTERM)
+            assert 0 == daemon.ended()[0]
+
+    def test_a_second_signal_ends_it_at_once(
+        self, tmp_path: Path, settings: dict[str, str]
+    ) -> None:
+        """Both arrive while it stands still, so that the first can't be done before the second."""
+        with started(tmp_path, settings) as daemon:
+            daemon.wait_for(DECIDED)
+            daemon.send(signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT)
+            code, took_s = daemon.ended()
+        assert code in {128 + signal.SIGTERM, 128 + signal.SIGINT}
+        assert took_s < 1
+
+
+class TestReload:
+    def test_sighup_reads_the_token_again(
+        self, tmp_path: Path, settings: dict[str, str], token_file: Path
+    ) -> None:
+        """The old one is refused from then on, the new one accepted."""
+        with started(tmp_path, settings) as daemon:
+            daemon.wait_for(DECIDED)
+            assert 200 == daemon.override(TOKEN).status_code
+            token_file.write_text("another-token")
+            assert 200 == daemon.override(TOKEN).status_code
+            daemon.send(signal.SIGHUP)
+            daemon.wait_for("SIGHUP: read ")
+            assert 401 == daemon.override(TOKEN).status_code
+            assert 200 == daemon.override("another-token").status_code
+
+    def test_a_token_file_that_is_broken_keeps_the_old_token(
+        self, tmp_path: Path, settings: dict[str, str], token_file: Path
+    ) -> None:
+        """One line says so, and the daemon goes on."""
+        with started(tmp_path, settings) as daemon:
+            daemon.wait_for(DECIDED)
+            token_file.write_text("")
+            daemon.send(signal.SIGHUP)
+            daemon.wait_for(r"SIGHUP: nothing was changed: .*token.* is empty")
+            assert 200 == daemon.override(TOKEN).status_code
+            assert daemon.is_running()
+
+    def test_sighup_reads_credentials_again_and_keeps_the_old_when_they_are_broken(
+        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
+    ) -> None:
+        """The password changes at the brokers and in the file, and no poll is lost for good."""
+        properties = tmp_path / "sidecar.properties"
+
+        def write(password: str, end: str = ";") -> None:
+            properties.write_text(
+                "client.quota.callback.static.kafka.admin.security.protocol=SASL_PLAINTEXT\n"
+                "client.quota.callback.static.kafka.admin.sasl.mechanism=PLAIN\n"
+                "client.quota.callback.static.kafka.admin.sasl.jaas.config="
+                "org.apache.kafka.common.security.plain.PlainLoginModule required "
+                f'username="alice" password="{password}"{end}\n'
+            )
+
+        cluster.users = {"alice": PASSWORD}
+        write(PASSWORD)
+        with started(tmp_path, settings, "--properties", str(properties)) as daemon:
+            daemon.wait_for(DECIDED)
+            write("new-" + PASSWORD, end="")
+            daemon.send(signal.SIGHUP)
+            daemon.wait_for("SIGHUP: nothing was changed: ")
+            write("new-" + PASSWORD)
+            cluster.users = {"alice": "new-" + PASSWORD}
+            daemon.send(signal.SIGHUP)
+            daemon.wait_for("SIGHUP: read ")
+            before = [broker.connected for broker in cluster.brokers.values()]
+            becomes(cluster.brokers[1], FULL)
+            daemon.wait_for(r"throttle factor 0\.0 \(observation\)")
+            after = [broker.connected for broker in cluster.brokers.values()]
+            assert sum(after) > sum(before)
+            assert PASSWORD not in daemon.output
+
+
+class TestRestart:
+    def test_killed_it_comes_back_with_decision_and_override(
+        self,
+        tmp_path: Path,
+        settings: dict[str, str],
+        cluster: FakeCluster,
+        token_file: Path,
+        state_file: Path,
+    ) -> None:
+        """Kill -9, and the cluster can't be seen any more: all that is known is on disk."""
+        becomes(cluster.brokers[1], FULL)
+        with started(tmp_path, settings) as daemon:
+            daemon.wait_for(r"throttle factor 0\.0 \(observation\)")
+            answer = daemon.override(TOKEN, 0.25)
+            assert answer.json()["kept_over_restart"] is True
+            before = daemon.factor()
+            etag = daemon.get("/v1/throttle-factor").headers["ETag"]
+            daemon.process.kill()
+            daemon.process.wait()
+        blind = settings | {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+        with started(tmp_path, blind) as daemon:
+            after = daemon.factor()
+            assert (0.25, "override") == (after["factor"], after["source"])
+            assert before["since"] == after["since"]
+            assert [1] == [volume["broker_id"] for volume in after["violations"]]
+            assert etag != daemon.get("/v1/throttle-factor").headers["ETag"]
+            shown = daemon.get("/v1/override").json()["override"]
+            assert answer.json()["override"] == shown
+            headers = ["--sidecars", daemon.address, "--token-file", str(token_file)]
+            assert 0 == CliRunner().invoke(group, ["override", "clear", *headers]).exit_code
+            after = daemon.factor()
+            assert (0.0, "observation") == (after["factor"], after["source"])
+
+    def test_a_change_just_before_a_stop_is_on_disk(
+        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, state_file: Path
+    ) -> None:
+        """The last write comes with the stop."""
+        with started(tmp_path, settings) as daemon:
+            daemon.wait_for(DECIDED)
+            becomes(cluster.brokers[1], FULL)
+            daemon.wait_for(r"throttle factor 0\.0 \(observation\)")
+            daemon.send(signal.SIGTERM)
+            assert 0 == daemon.ended()[0]
+        assert 0.0 == json.loads(state_file.read_bytes())["state"]["factor"]
+        beside = [path.name for path in tmp_path.iterdir() if path.name.startswith(".state")]
+        assert [] == beside
+
+    def test_a_damaged_state_file_is_set_aside_and_the_start_goes_on(
+        self, tmp_path: Path, settings: dict[str, str], state_file: Path
+    ) -> None:
+        """Told at ERROR, once."""
+        state_file.write_bytes(b'{"version": 1, "sha256": "')
+        with started(tmp_path, settings) as daemon:
+            daemon.wait_for(DECIDED)
+            until(state_file.exists)
+        told = [line for line in daemon.output.splitlines() if " ERROR " in line]
+        assert 1 == len(told)
+        assert "set aside" in told[0]
+        aside = state_file.with_name("state.json.damaged")
+        assert b'{"version": 1, "sha256": "' == aside.read_bytes()
+
+
+class TestCommands:
+    def test_override_show_clear_and_forget_on_two_real_sidecars(
+        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, token_file: Path
+    ) -> None:
+        """One command, two sidecars, and each one's answer."""
+        becomes(cluster.brokers[2], FULL)
+        with started(tmp_path, settings) as one, started(tmp_path, settings) as other:
+            for daemon in (one, other):
+                daemon.wait_for(r"throttle factor 0\.0 \(observation\): broker 2 ")
+            cluster.brokers[2].fenced = True
+            cluster.forget_answers()
+            until(lambda: all("fenced" in each.get("/v1/brokers").text for each in (one, other)))
+            sidecars = f"{one.address},{other.address}"
+
+            def run(*args: str) -> tuple[int, str]:
+                done = CliRunner().invoke(
+                    group,
+                    [*args, "--sidecars", sidecars],
+                    env={"SIDECAR_TOKEN_FILE": str(token_file), "COLUMNS": "200"},
+                )
+                assert TOKEN not in done.output
+                return done.exit_code, done.output
+
+            code, output = run("forget", "2")
+            assert (0, 2) == (code, output.count("forgot 1 volume; the factor is 1.0"))
+            code, output = run("override", "set", "0.5", "--reason", "why", "--for", "PT5M")
+            assert (0, 2) == (code, output.count("factor 0.5 until "))
+            code, _ = run("forget", "2")
+            assert 1 == code
+            one.override(TOKEN, 0.75)
+            code, output = run("override", "show")
+            assert (0, True) == (code, "The sidecars disagree" in output)
+            code, output = run("override", "clear")
+            assert (0, 2) == (code, output.count("cleared; the factor is 1.0"))
+
+    def test_without_a_token_file_changes_are_refused_with_how_to_enable_them(
+        self, tmp_path: Path, settings: dict[str, str]
+    ) -> None:
+        """403, by its detail."""
+        with started(tmp_path, settings) as daemon:
+            args = ["override", "clear", "--sidecars", daemon.address]
+            environment = {"SIDECAR_TOKEN_FILE": None, "COLUMNS": "200"}
+            done = CliRunner().invoke(group, args, env=environment)
+        assert 1 == done.exit_code
+        assert "name it in SIDECAR_TOKEN_FILE" in done.output
+
+
+class TestSecrets:
+    """Never in a log, an error or a response: at debug, when all is well and when nothing is."""
+
+    PATHS = (
+        "/v1/throttle-factor",
+        "/v1/volumes",
+        "/v1/brokers",
+        "/v1/decisions",
+        "/v1/override",
+        "/metrics",
+        "/healthz",
+        "/readyz",
+        "/docs",
+        "/openapi.json",
+        "/nothing",
+    )
+
+    @pytest.mark.parametrize(
+        ("form", "password_at_the_brokers"),
+        [("text", PASSWORD), ("json", PASSWORD), ("text", "another")],
+    )
+    @pytest.mark.usefixtures("token_file")
+    def test_neither_password_nor_token_is_told(
+        self,
+        *,
+        tmp_path: Path,
+        settings: dict[str, str],
+        cluster: FakeCluster,
+        form: str,
+        password_at_the_brokers: str,
+    ) -> None:
+        """All output and all answers are searched, with a refused login and wrong requests."""
+        cluster.users = {"alice": password_at_the_brokers}
+        secret = {
+            "SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+            "SIDECAR_KAFKA_ADMIN_SASL_MECHANISM": "PLAIN",
+            "SIDECAR_KAFKA_ADMIN_SASL_JAAS_CONFIG": (
+                "org.apache.kafka.common.security.plain.PlainLoginModule required "
+                f'username="alice" password="{PASSWORD}";'
+            ),
+            "SIDECAR_LOG_LEVEL": "debug",
+            "SIDECAR_LOG_FORMAT": form,
+        }
+        with started(tmp_path, settings | secret) as daemon:
+            works = password_at_the_brokers == PASSWORD
+            daemon.wait_for(DECIDED if works else "authentication")
+            answers = [daemon.get(path) for path in self.PATHS]
+            answers += [daemon.override(TOKEN), daemon.override(f"x{TOKEN}"[:-1])]
+            answers += [daemon.get(f"/v1/brokers/{TOKEN}", {"Authorization": f"Bearer {TOKEN}"})]
+            daemon.send(signal.SIGHUP)
+            daemon.wait_for("SIGHUP: read ")
+            daemon.send(signal.SIGTERM)
+            assert 0 == daemon.ended()[0]
+            if form == "json":
+                assert {"debug", "info"} <= {record["level"] for record in daemon.records()}
+        told = daemon.output + "".join(f"{answer.headers}{answer.text}" for answer in answers)
+        assert "alice" not in daemon.output or not works
+        for each in (PASSWORD, TOKEN):
+            assert each not in told
