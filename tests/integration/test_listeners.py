@@ -1,0 +1,68 @@
+"""The secure listeners are real: they let in whom they should, and nobody else."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tests.integration.conftest import SecureKafka
+
+_TIMEOUT_S = 10.0
+_SHORT_S = 2.0
+
+
+def _sees(config: dict[str, Any], timeout_s: float = _TIMEOUT_S) -> set[int]:
+    """The brokers that a client with this configuration sees; librdkafka, not our own client."""
+    with AdminClient({"log_level": 0, **config}) as client:
+        return set(client.list_topics(timeout=timeout_s).brokers)
+
+
+def _configuration(kafka: SecureKafka, listener: str) -> dict[str, Any]:
+    sasl = {"sasl.username": "alice", "sasl.password": kafka.password}
+    tls = {"ssl.ca.location": str(kafka.ca_file)}
+    return {
+        "bootstrap.servers": kafka.cluster.bootstrap_of(listener),
+        **{
+            "SCRAM": {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "SCRAM-SHA-512",
+                **sasl,
+                **tls,
+            },
+            "BASIC": {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", **sasl},
+            "TLS": {"security.protocol": "SSL", **tls},
+            "MTLS": {
+                "security.protocol": "SSL",
+                "ssl.certificate.location": str(kafka.client_certificate_file),
+                "ssl.key.location": str(kafka.client_key_file),
+                **tls,
+            },
+        }[listener],
+    }
+
+
+@pytest.mark.parametrize("listener", ["SCRAM", "BASIC", "TLS", "MTLS"])
+def test_a_listener_lets_in_whom_it_should(secure_kafka: SecureKafka, listener: str) -> None:
+    """With the right certificate and password, quotes and a backslash in it."""
+    assert {0} == _sees(_configuration(secure_kafka, listener))
+
+
+@pytest.mark.parametrize(
+    ("listener", "wrong"),
+    [
+        ("SCRAM", {"sasl.password": "wrong"}),
+        ("BASIC", {"sasl.password": "wrong"}),
+        ("SCRAM", {"ssl.ca.location": None}),
+        ("TLS", {"security.protocol": "PLAINTEXT"}),
+        ("MTLS", {"ssl.certificate.location": None, "ssl.key.location": None}),
+    ],
+)
+def test_a_listener_lets_in_nobody_else(
+    secure_kafka: SecureKafka, listener: str, wrong: dict[str, str | None]
+) -> None:
+    """Not with a wrong password, an unknown authority, no TLS, or no client certificate."""
+    changed = _configuration(secure_kafka, listener) | wrong
+    config = {key: value for key, value in changed.items() if value is not None}
+    with pytest.raises(KafkaException):
+        _sees(config, _SHORT_S)
