@@ -14,7 +14,8 @@ demo: tools-demo $(INSTALLED)
 
 test: tools-test lint
 	$(BIN)/coverage erase
-	$(BIN)/pytest --cov --cov-report=
+	$(BIN)/pytest -m 'not integration' -n auto --cov --cov-report=
+	$(BIN)/pytest -m integration --cov --cov-append --cov-report=
 	$(BIN)/coverage report --fail-under=85
 	$(BIN)/coverage report --fail-under=95 \
 	    --include='sidecar/throttle/*,sidecar/volumes.py,sidecar/settings/*'
@@ -28,7 +29,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 unit: $(INSTALLED)
-	$(BIN)/pytest -m 'not integration'
+	$(BIN)/pytest -m 'not integration' -n auto
 
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks

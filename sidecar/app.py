@@ -8,6 +8,7 @@ TLS material, credentials and the token again.
 import asyncio
 import logging
 import os
+import resource
 import signal
 import threading
 from collections.abc import Callable, Coroutine
@@ -54,6 +55,9 @@ def run(settings: Settings, reload: Callable[[], Settings]) -> int:
     Raises:
         SidecarError: it can't start: an address is taken, a file can't be read.
     """
+    # One connection for each broker: the usual soft limit of 1,024 files is soon reached.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     asyncio.run(_Daemon(settings, reload).run())
     _log.info("stopped")
     return 0

@@ -311,6 +311,7 @@ async def test_a_refused_login_shows_no_secret(
 ) -> None:
     """A wrong password is told as such; it is in no message, log or text, even at DEBUG."""
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "aiokafka")
     async with (
         FakeCluster(users={"eve": "apple"}).add(1) as cluster,
         source_of(cluster, clock, **SASL, sasl_password="Tr0ub4dor") as source,

@@ -1,0 +1,1 @@
+"""The state file's tests."""
