@@ -67,6 +67,7 @@ class _BoardCollector(Collector):
     def __init__(self, board: Board, wall: Callable[[float], float]) -> None:
         self._board = board
         self._wall = wall
+        self._labels: dict[tuple[int, str], dict[str, str]] = {}
 
     def collect(self) -> Iterable[Metric]:
         """Reads the board once."""
@@ -145,26 +146,30 @@ class _BoardCollector(Collector):
 
     def _volumes(self) -> Iterator[Metric]:
         memory = self._board.snapshot.memory
-        known = [
-            ({"broker": str(state.volume.broker_id), "log_dir": state.volume.log_dir}, state)
-            for state in memory.volumes()
-        ]
+        states = list(memory.volumes())
+        keys = [(state.volume.broker_id, state.volume.log_dir) for state in states]
+        # Kept from scrape to scrape: 12,000 new dicts each time would cost a full collection.
+        before = self._labels
+        labels = self._labels = {key: before.get(key) or _labels(*key) for key in keys}
         for name, (text, value) in _OF_A_VOLUME.items():
             family = GaugeMetricFamily(f"kafka_throttle_volume_{name}", text)
-            samples = ((labels, value(state)) for labels, state in known)
             family.samples = [
-                Sample(family.name, labels, number)
-                for labels, number in samples
-                if number is not None
+                Sample(family.name, labels[key], number)
+                for key, state in zip(keys, states, strict=True)
+                if (number := value(state)) is not None
             ]
             if name == "online":
                 family.samples += [
-                    Sample(family.name, {"broker": str(broker_id), "log_dir": dark.log_dir}, 0.0)
+                    Sample(family.name, _labels(broker_id, dark.log_dir), 0.0)
                     for broker_id, broker in memory.brokers.items()
                     for dark in broker.offline
-                    if dark.log_dir not in {state.volume.log_dir for state in broker.volumes}
+                    if (broker_id, dark.log_dir) not in labels
                 ]
             yield family
+
+
+def _labels(broker_id: int, log_dir: str) -> dict[str, str]:
+    return {"broker": str(broker_id), "log_dir": log_dir}
 
 
 _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None]]]] = {

@@ -117,8 +117,9 @@ def test_a_rate_that_is_not_known_has_no_series() -> None:
 def test_offline_log_dirs() -> None:
     """Offline is 0, also for one that was never read, which has no sizes; both are log dirs."""
     scene = Scene()
-    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
-    scene.see(whole(1.0, [reading(1, 1.0, offline=["/a", "/never"])]))
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 61})]))
+    scene.see(whole(1.0, [reading(1, 1.0, {"/a": 60})]))
+    scene.see(whole(2.0, [reading(1, 2.0, offline=["/a", "/never"])]))
     assert scene.series("kafka_throttle_volume_online") == {("1", "/a"): 0.0, ("1", "/never"): 0.0}
     assert scene.series("kafka_throttle_volume_available_bytes") == {("1", "/a"): 60.0}
     assert {} == scene.series("kafka_throttle_volume_fill_bytes_per_second")
@@ -132,6 +133,16 @@ def test_series_of_what_is_gone_disappear() -> None:
     scene.see(whole(1.0, [reading(1, 1.0, {"/a": 60})]))
     for name in ("total_bytes", "available_bytes", "limit_violated", "online"):
         assert {("1", "/a")} == set(scene.series(f"kafka_throttle_volume_{name}"))
+
+
+def test_a_log_dir_that_was_gone_and_is_offline() -> None:
+    """A scrape before does not hide that it is reported again."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60, "/b": 60})]))
+    assert 2 == len(scene.series("kafka_throttle_volume_online"))
+    scene.see(whole(1.0, [reading(1, 1.0, {"/a": 60})]))
+    scene.see(whole(2.0, [reading(1, 2.0, {"/a": 60}, offline=["/b"])]))
+    assert scene.series("kafka_throttle_volume_online") == {("1", "/a"): 1.0, ("1", "/b"): 0.0}
 
 
 def test_a_fenced_broker_counts_by_its_violation_alone() -> None:

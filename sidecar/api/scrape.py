@@ -4,7 +4,7 @@
 given a family at a time, and of a large one a part; the comments that they put before every part
 are kept before the first only.
 
-Example: a family of 1,200 samples is encoded as 500, 500 and 200, under one HELP and TYPE.
+Example: a family of 250 samples is encoded as 100, 100 and 50, under one HELP and TYPE.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 
 from sidecar.api.answers import NO_STORE
 
-_PIECE: Final = 250
+_PIECE: Final = 100
 _END: Final = b"# EOF\n"
 
 

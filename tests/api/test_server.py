@@ -242,15 +242,17 @@ async def test_readers_that_go_away_leave_nothing() -> None:
 
 
 async def test_signals_are_not_the_servers() -> None:
-    """Handlers that the daemon installed stay while it serves."""
+    """The daemon's handlers stay while it serves, and a signal alone does not stop it."""
     caught: list[int] = []
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, caught.append, signal.SIGTERM)
     try:
-        async with serving(FakeSidecar()):
-            await asyncio.sleep(0.05)
+        async with serving(FakeSidecar()) as server, httpx.AsyncClient() as client:
+            url = f"http://{server.address}/healthz"
+            assert (await client.get(url)).status_code == 200
             os.kill(os.getpid(), signal.SIGTERM)
-            await asyncio.sleep(0.05)
-            assert [signal.SIGTERM] == caught
+            await asyncio.sleep(0.3)
+            assert (await client.get(url)).status_code == 200
+        assert [signal.SIGTERM] == caught
     finally:
         loop.remove_signal_handler(signal.SIGTERM)

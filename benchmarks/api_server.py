@@ -1,0 +1,110 @@
+"""The process that ``benchmarks.api`` measures: the API over a board of a given size.
+
+``python -m benchmarks.api_server --brokers 3 --volumes 2`` prints its address, then for each line
+on standard input either changes the decision ("change") and prints when, by the system-wide
+monotonic clock, or prints what it has used ("usage"); at the end of the input it ends.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+
+from sidecar.api import Polling, build_app
+from sidecar.api.server import HttpServer
+from sidecar.board import Board
+from sidecar.clock import SteadyClock
+from sidecar.metrics import build_registry
+from sidecar.settings import HostPort
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.volumes import Membership, Observation, Reading, Volume
+
+_GB = 10**9
+_FACTORS = VolumeLimit(MinAvailableBytes(10 * _GB), 300.0, 1.0)
+
+
+class _Cluster:
+    """A board that sees a cluster, every second one of its looks with a full volume."""
+
+    def __init__(self, brokers: int, volumes: int) -> None:
+        self.clock = SteadyClock()
+        self.board = Board(_FACTORS, self.clock.now)
+        self._brokers = brokers
+        self._volumes = volumes
+        self._looks = 0
+
+    def look(self) -> float:
+        """Publishes an observation that changes the decision; when, monotonic seconds."""
+        self._looks += 1
+        now = self.clock.now()
+        readings = {key: self._reading(key, now) for key in range(self._brokers)}
+        active = {key: f"broker-{key}.example:9092" for key in range(self._brokers)}
+        observation = Observation(now, "poll", Membership("cluster", active, {}), dict(readings))
+        at = time.monotonic()
+        self.board.update(lambda memory: _FACTORS.fold(memory, observation))
+        return at
+
+    def _reading(self, broker_id: int, now: float) -> Reading:
+        full = broker_id == 0 and self._looks % 2 == 0
+        sizes = [_GB if full and number == 0 else 500 * _GB for number in range(self._volumes)]
+        volumes = (
+            Volume(broker_id, f"/var/lib/kafka/data-{number}", 1000 * _GB, size - self._looks)
+            for number, size in enumerate(sizes)
+        )
+        return Reading(broker_id, now, tuple(volumes))
+
+
+def _usage() -> dict[str, float]:
+    with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123 - as short as it gets
+        resident = next(line for line in status if line.startswith("VmRSS:"))
+    return {"cpu_s": time.process_time(), "resident_mb": int(resident.split()[1]) * 1024 / 1e6}
+
+
+async def _serve(brokers: int, volumes: int) -> None:
+    cluster = _Cluster(brokers, volumes)
+    board, wall = cluster.board, cluster.clock.wall
+
+    async def persist() -> bool:
+        return False
+
+    app = build_app(
+        board,
+        wall=wall,
+        validity_s=300.0,
+        limit=_FACTORS.limit,
+        polling=Polling(enabled=True, stuck_after_s=300.0),
+        registry=build_registry(board, wall),
+        token=lambda: None,
+        persist=persist,
+        forget=_FACTORS.forget,
+    )
+    cluster.look()
+    server = HttpServer(app, HostPort("127.0.0.1", 0))
+    serving = asyncio.create_task(server.serve())
+    keeping = asyncio.create_task(board.keep_time())
+    print(server.address.port, flush=True)
+    lines = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(lines), sys.stdin
+    )
+    while command := (await lines.readline()).decode().strip():
+        print(json.dumps(cluster.look() if command == "change" else _usage()), flush=True)
+    board.close()
+    keeping.cancel()
+    server.stop()
+    await serving
+
+
+def main() -> None:
+    """Serves until its input ends."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--brokers", type=int, default=3)
+    parser.add_argument("--volumes", type=int, default=2)
+    given = parser.parse_args()
+    asyncio.run(_serve(given.brokers, given.volumes))
+
+
+if __name__ == "__main__":
+    main()
