@@ -197,9 +197,10 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
         return daemon
 
     yield start_one
-    # None: the test has ended it by itself.
     ends = await asyncio.gather(*(daemon.end() for daemon in daemons))
-    assert {0, None} >= set(ends), "a daemon did not end with 0 within 2 s of SIGTERM"
+    for daemon, ended in zip(daemons, ends, strict=True):
+        # None: the test has ended it by itself.
+        assert ended in {0, None}, f"a daemon ended with {ended}:\n{daemon.said()}"
 
 
 def _broker_certificate(ca: trustme.CA, folder: Path) -> Tls:
