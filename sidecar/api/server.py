@@ -21,10 +21,10 @@ from sidecar.api.protocol import SidecarProtocol
 from sidecar.errors import ListenError
 from sidecar.settings import HostPort
 
-_GRACE_S: Final = 0.4
+_GRACE_S: Final = 0.3
 """For answers under way; waiting readers were woken before."""
 
-_LOOKS: Final = 50
+_LOOKS: Final = 30
 """So often in that time is looked whether all is done: uvicorn's sets tell nobody."""
 
 _KEEP_ALIVE_S: Final = 75
