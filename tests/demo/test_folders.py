@@ -78,6 +78,25 @@ def test_a_folder_that_a_sweep_took_before_its_lock_is_made_anew(
         assert () == sweep(tmp_path)
 
 
+def test_a_folder_that_goes_while_it_is_locked_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock on what no longer has the name is worth nothing."""
+    real = fcntl.flock
+    locked: list[int] = []
+
+    def gone_at_first(fd: int, operation: int) -> None:
+        locked.append(fd)
+        if len(locked) == 1:
+            next(tmp_path.iterdir()).rmdir()
+        real(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", gone_at_first)
+    with OwnedFolder(tmp_path) as folder:
+        assert 2 == len(locked)
+        assert folder.path.is_dir()
+
+
 def test_a_folder_that_a_sweep_holds_is_left_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

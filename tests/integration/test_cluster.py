@@ -95,7 +95,6 @@ async def _child(tmp_path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
         _CHILD,
         env=os.environ | {"TMPDIR": str(tmp_path)},
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
     )
     try:
         yield process
