@@ -6,6 +6,7 @@ be 5 ms at most.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +18,14 @@ class Row:
         value: the figure.
         unit: what it is counted in.
         target: what it is to be at most, in the same unit; None when it is only told.
+        spread: the lowest and the highest of what the figure is the median of.
     """
 
     name: str
     value: float
     unit: str
     target: float | None = None
+    spread: tuple[float, float] | None = None
 
     @property
     def met(self) -> bool:
@@ -30,13 +33,20 @@ class Row:
         return self.target is None or self.value <= self.target
 
 
+def median_row(name: str, samples: Sequence[float], unit: str, target: float | None = None) -> Row:
+    """The median of several measurements, and their spread."""
+    spread = (min(samples), max(samples))
+    return Row(f"{name}, median of {len(samples)}", median(samples), unit, target, spread)
+
+
 def as_table(rows: Iterable[Row]) -> str:
     """The rows as a Markdown table, which reads well as it is."""
-    cells = [("figure", "measured", "target", "")]
+    cells = [("figure", "measured", "lowest to highest", "target", "")]
     cells += [
         (
             row.name,
             f"{_number(row.value)} {row.unit}",
+            "" if row.spread is None else " to ".join(map(_number, row.spread)),
             "" if row.target is None else f"≤ {_number(row.target)} {row.unit}",
             "" if row.target is None else ("met" if row.met else "MISSED"),
         )

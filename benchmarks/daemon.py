@@ -1,0 +1,82 @@
+"""What a daemon costs that has little to do: memory, CPU at rest, and the time of its start.
+
+The whole process as it is deployed, beside simulated and real brokers, with default settings: so
+CPU at rest has a poll a minute in it, and is told without readers and with one that waits.
+"""
+
+import asyncio
+import os
+import time
+from contextlib import ExitStack
+from typing import Final
+
+from benchmarks.reader import Reader
+from benchmarks.rows import Row, median_row
+from benchmarks.sidecar_process import LIMIT, SidecarProcess
+from benchmarks.simulated import simulated_cluster
+from sidecar.demo.cluster import Cluster
+
+_BROKERS: Final = 3
+_VOLUMES: Final = 2
+_STARTS: Final = 7
+_SETTINGS: Final = {LIMIT: "1000000"}
+_SETTLE_S: Final = 3.0
+"""While no fill rate is known the daemon polls again after a second: that is not rest."""
+_REST_S: Final = 30.0
+
+
+def run() -> list[Row]:
+    """Measures beside simulated brokers, then beside real ones."""
+    with simulated_cluster(_BROKERS, _VOLUMES) as address:
+        rows = _starts(str(address), f"{_BROKERS} simulated brokers")
+        rows += _at_rest(str(address))
+    return rows + asyncio.run(_beside_real_brokers())
+
+
+async def _beside_real_brokers() -> list[Row]:
+    async with Cluster(environ=os.environ, brokers=_BROKERS, volumes=_VOLUMES) as cluster:
+        # The cluster needs this loop no more than the daemon does: nothing is asked of it.
+        return _starts(cluster.bootstrap, f"{_BROKERS} real brokers")
+
+
+def _starts(bootstrap: str, brokers: str) -> list[Row]:
+    started, resident = [], []
+    # One more than are counted: the first reads the disk.
+    for count in range(1 + _STARTS):
+        with SidecarProcess(bootstrap, _SETTINGS) as sidecar:
+            heard = sidecar.wait_observed()
+            # What the first answer itself needed is there by now.
+            time.sleep(0.2)
+            if count > 0:
+                started.append(heard.at - sidecar.spawned_at)
+                resident.append(sidecar.resident_bytes() / 1e6)
+    return [
+        median_row(f"start to the first decision by observation, {brokers}", started, "s", 1.0),
+        median_row(f"resident memory after start and a poll of {brokers}", resident, "MB", 60.0),
+    ]
+
+
+def _at_rest(bootstrap: str) -> list[Row]:
+    """Two daemons at the same time, so that it takes half a minute once."""
+    with ExitStack() as stack:
+        alone, with_reader = (
+            stack.enter_context(SidecarProcess(bootstrap, _SETTINGS)) for _ in range(2)
+        )
+        alone.wait_observed()
+        with_reader.wait_observed()
+        stack.enter_context(Reader(with_reader.address, wait_s=300.0))
+        time.sleep(_SETTLE_S)
+        before = alone.cpu_s(), with_reader.cpu_s()
+        began = time.monotonic()
+        time.sleep(_REST_S)
+        took = time.monotonic() - began
+        shares = (
+            100 * (sidecar.cpu_s() - cpu_s) / took
+            for sidecar, cpu_s in zip((alone, with_reader), before, strict=True)
+        )
+        nobody, one = shares
+        return [
+            Row(f"CPU at rest over {_REST_S:.0f} s, no reader", nobody, "% of a core", 0.5),
+            Row("the same with one reader that waits", one, "% of a core", 0.5),
+            Row("threads at rest", alone.threads(), "threads"),
+        ]
