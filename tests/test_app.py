@@ -6,6 +6,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -336,17 +337,19 @@ class TestRestart:
             after = daemon.factor()
             assert (0.0, "observation") == (after["factor"], after["source"])
 
-    def test_a_change_just_before_a_stop_is_on_disk(
+    def test_what_was_seen_just_before_a_stop_is_on_disk(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, state_file: Path
     ) -> None:
-        """The last write comes with the stop."""
+        """Sizes that change no decision are written seconds later, and at the latest by the stop."""
         with started(tmp_path, settings) as daemon:
             daemon.wait_for(DECIDED)
-            becomes(cluster.brokers[1], FULL)
-            daemon.wait_for(r"throttle factor 0\.0 \(observation\)")
+            becomes(cluster.brokers[1], replace(HEALTHY, available_bytes=45 * MB))
+            until(lambda: str(45 * MB) in daemon.get("/v1/volumes").text)
             daemon.send(signal.SIGTERM)
             assert 0 == daemon.ended()[0]
-        assert 0.0 == json.loads(state_file.read_bytes())["state"]["factor"]
+        brokers = json.loads(state_file.read_bytes())["state"]["brokers"]
+        available = [broker["volumes"][0]["available_bytes"] for broker in brokers]
+        assert [50 * MB, 45 * MB, 50 * MB] == available
         beside = [path.name for path in tmp_path.iterdir() if path.name.startswith(".state")]
         assert [] == beside
 
