@@ -170,9 +170,10 @@ async def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
     )
     async with cluster:
         async with Admin(cluster.bootstrap) as admin:
-            # The principal of a certificate is its whole subject, as RFC 4514 writes it.
+            # The principal of a certificate is its whole subject as Java writes it: by RFC 2253,
+            # with each # escaped, not only a leading one.
             subject = load_pem_x509_certificate(client.cert_chain_pems[0].bytes()).subject
-            for user in ("alice", subject.rfc4514_string()):
+            for user in ("alice", subject.rfc4514_string().replace("#", r"\#")):
                 await admin.allow(user, "DESCRIBE", "BROKER", "kafka-cluster")
         yield SecureKafka(
             cluster=cluster,

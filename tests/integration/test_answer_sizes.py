@@ -1,0 +1,53 @@
+"""What a poll costs on the wire does not grow with partitions."""
+
+import asyncio
+import operator
+from functools import partial
+
+from sidecar.demo.admin import Admin
+from sidecar.demo.cluster import Cluster
+from tests.integration.waiting import seen
+
+# DescribeLogDirs v5 with the header of KIP-482: key 35, correlation id 7, no client id, no tags.
+_HEADER = bytes.fromhex("0023 0005 00000007 ffff 00")
+VOLUMES_ONLY = _HEADER + bytes.fromhex("01 00")
+"""An empty array of topics, as the sidecar asks (tests/kafka/test_messages.py)."""
+ALL_PARTITIONS = _HEADER + bytes.fromhex("00 00")
+"""Null."""
+
+BYTES_OF_A_PARTITION = 22
+"""Index, size, lag, whether it is a future one, tags."""
+
+
+async def answer_bytes(address: str, request: bytes) -> int:
+    """How long a broker's answer is."""
+    host, _, port = address.rpartition(":")
+    async with asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        try:
+            writer.write(len(request).to_bytes(4, "big") + request)
+            length = int.from_bytes(await reader.readexactly(4), "big")
+            answer = await reader.readexactly(length)
+        finally:
+            writer.close()
+            await writer.wait_closed()
+    assert bytes.fromhex("00000007") == answer[:4]
+    return length
+
+
+async def test_the_answer_to_a_poll_is_as_long_with_300_partitions_as_with_10(
+    kafka: Cluster,
+) -> None:
+    """Asked for no topic; asked for all of them it grows."""
+    address = kafka.brokers[0].address
+    volumes_only = await answer_bytes(address, VOLUMES_ONLY)
+    async with Admin(kafka.bootstrap) as admin:
+        for partitions in (10, 300):
+            await admin.create_topic(f"with-{partitions}", assignment=[[0]] * partitions)
+            least = volumes_only + partitions * BYTES_OF_A_PARTITION
+            await seen(
+                f"{partitions} partitions on the broker",
+                lambda: answer_bytes(address, ALL_PARTITIONS),
+                partial(operator.lt, least),
+            )
+            assert volumes_only == await answer_bytes(address, VOLUMES_ONLY)

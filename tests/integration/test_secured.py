@@ -1,0 +1,216 @@
+"""Listeners with TLS, SASL and an authorizer: what works, and what is said when it does not."""
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import trustme
+
+from sidecar.demo.admin import Admin
+from tests.integration.conftest import SecureKafka, Start
+from tests.integration.daemon import Done, Metrics, command, settings
+from tests.integration.waiting import seen
+
+SCRAM = "SCRAM-SHA-512"
+
+
+def tls(secure: SecureKafka, listener: str, **more: str) -> dict[str, str]:
+    """Settings for a listener with TLS; ``more`` without SIDECAR_KAFKA_ADMIN_."""
+    given = {
+        "SECURITY_PROTOCOL": "SSL",
+        "SSL_TRUSTSTORE_LOCATION": str(secure.ca_file),
+        **more,
+    }
+    admin = {f"KAFKA_ADMIN_{name}": value for name, value in given.items()}
+    return settings(secure.cluster.bootstrap_of(listener), **admin)
+
+
+def scram(secure: SecureKafka, **more: str) -> dict[str, str]:
+    """Settings for SCRAM over TLS, as alice."""
+    given = {
+        "SECURITY_PROTOCOL": "SASL_SSL",
+        "SASL_MECHANISM": SCRAM,
+        "SASL_USERNAME": "alice",
+        "SASL_PASSWORD": secure.password,
+        **more,
+    }
+    return tls(secure, "SCRAM", **given)
+
+
+def basic(secure: SecureKafka) -> dict[str, str]:
+    """Settings for PLAIN without TLS."""
+    environ = scram(secure, SECURITY_PROTOCOL="SASL_PLAINTEXT", SASL_MECHANISM="PLAIN")
+    return environ | settings(secure.cluster.bootstrap_of("BASIC"))
+
+
+def mutual(secure: SecureKafka) -> dict[str, str]:
+    """Settings with a certificate of the sidecar's own."""
+    return tls(
+        secure,
+        "MTLS",
+        SSL_KEYSTORE_LOCATION=str(secure.client_certificate_file),
+        SSL_KEYSTORE_KEY_LOCATION=str(secure.client_key_file),
+    )
+
+
+def other_ca(folder: Path) -> str:
+    """A file with certificates that signed nothing here."""
+    file = folder / "other-ca.pem"
+    trustme.CA().cert_pem.write_to_path(str(file))
+    return str(file)
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """Settings that can't work.
+
+    Attributes:
+        environ: made of the cluster and a folder for files.
+        kind: of the failure.
+        said: a part of its message.
+    """
+
+    environ: Callable[[SecureKafka, Path], dict[str, str]]
+    kind: str
+    said: str
+
+
+MISTAKES = {
+    "wrong password": Mistake(
+        lambda secure, _: scram(secure, SASL_PASSWORD="wrong, with a backslash"),
+        "authentication",
+        "the login was refused",
+    ),
+    "wrong mechanism": Mistake(
+        lambda secure, _: scram(secure, SASL_MECHANISM="PLAIN"),
+        "authentication",
+        "the listener does not have this SASL mechanism",
+    ),
+    "wrong certificates to trust": Mistake(
+        lambda secure, folder: tls(secure, "TLS", SSL_TRUSTSTORE_LOCATION=other_ca(folder)),
+        "tls",
+        "its certificate is not trusted",
+    ),
+    "no certificate of our own": Mistake(
+        lambda secure, _: tls(secure, "MTLS"), "tls", "TLS failed"
+    ),
+    "TLS where there is none": Mistake(
+        lambda secure, _: tls(secure, "PLAIN"), "connect", "dropped while connecting"
+    ),
+    "no TLS where there is": Mistake(
+        lambda secure, _: settings(secure.cluster.bootstrap_of("TLS")),
+        "protocol",
+        "a TLS listener spoken to without TLS?",
+    ),
+}
+
+
+def assert_no_secret(secure: SecureKafka, said: str) -> None:
+    for part in (secure.password, "with a backslash", "PRIVATE KEY"):
+        assert part not in said
+
+
+def refusal(done: Done) -> str:
+    """The one line on standard error that ``check`` says when it could not tell."""
+    assert 2 == done.code, done.said
+    (line,) = done.err.splitlines()
+    return line.removeprefix("Could not tell: ")
+
+
+@pytest.mark.parametrize("kind", ["scram", "basic", "tls", "mutual"])
+async def test_every_kind_of_listener_can_be_read(secure_kafka: SecureKafka, kind: str) -> None:
+    """SCRAM over TLS, PLAIN in the clear, TLS alone, and mutual TLS."""
+    environ = {
+        "scram": scram(secure_kafka),
+        "basic": basic(secure_kafka),
+        "tls": tls(secure_kafka, "TLS"),
+        "mutual": mutual(secure_kafka),
+    }[kind]
+    done = await command("check", "--json", environ=environ)
+    assert (0, "") == (done.code, done.err)
+    (volume,) = done.document()["volumes"]
+    assert secure_kafka.cluster.brokers[0].volumes[0].path == volume["log_dir"]
+    assert_no_secret(secure_kafka, done.said)
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+async def test_what_is_wrong_is_said_in_a_line(
+    secure_kafka: SecureKafka, start: Start, tmp_path: Path, what: str
+) -> None:
+    """By check with exit code 2, and by the daemon under its kind of failure; never a secret."""
+    mistake = MISTAKES[what]
+    environ = mistake.environ(secure_kafka, tmp_path)
+    done = await command("check", environ=environ)
+    assert mistake.said in refusal(done)
+    assert_no_secret(secure_kafka, done.said)
+    daemon = await start(secure_kafka.cluster, environ)
+    metrics = await seen("a failed poll", daemon.metrics, lambda metrics: bool(failures(metrics)))
+    assert {mistake.kind} == failures(metrics)
+    assert [f"polling: {mistake.kind}"] == [
+        ": ".join(line.split(": ")[:2]).split("WARNING ")[1]
+        for line in daemon.said().splitlines()
+        if "WARNING" in line
+    ]
+    assert_no_secret(secure_kafka, daemon.said())
+
+
+def failures(metrics: Metrics) -> set[str]:
+    """The kinds of failure that were counted."""
+    return {
+        dict(labels)["kind"]
+        for (name, labels), count in metrics.samples.items()
+        if name == "kafka_throttle_poll_failures_total" and count
+    }
+
+
+async def test_a_rotated_password_is_read_on_sighup(
+    secure_kafka: SecureKafka, start: Start, tmp_path: Path
+) -> None:
+    """The connections are made anew with it: refused until the broker has it, then read again."""
+    user, old, new = "rotated", "the old one", "the new one"
+    file = tmp_path / "password"
+    file.write_text(old)
+    environ = scram(secure_kafka, SASL_USERNAME=user, SASL_PASSWORD_FILE=str(file))
+    del environ["SIDECAR_KAFKA_ADMIN_SASL_PASSWORD"]
+    async with Admin(secure_kafka.cluster.bootstrap) as admin:
+        await admin.create_scram_user(user, old, SCRAM)
+        await admin.allow(user, "DESCRIBE", "BROKER", "kafka-cluster")
+        daemon = await start(secure_kafka.cluster, environ)
+        await daemon.decides(1.0)
+        file.write_text(new)
+        daemon.send(signal.SIGHUP)
+        refused = await seen(
+            "polls refused", lambda: daemon.get("/v1/brokers"), lambda d: d["failed_polls"] > 0
+        )
+        assert "authentication" == refused["last_failure"]["kind"]
+        await admin.create_scram_user(user, new, SCRAM)
+        await seen(
+            "polls answered", lambda: daemon.get("/v1/brokers"), lambda d: d["failed_polls"] == 0
+        )
+    await daemon.decides(1.0)
+    assert old not in daemon.said()
+    assert new not in daemon.said()
+
+
+async def test_a_missing_acl_is_named_and_can_be_given_later(
+    secure_kafka: SecureKafka, start: Start
+) -> None:
+    """With the line that gives it; the running daemon sees the cluster as soon as it has it."""
+    user = "stranger"
+    environ = scram(secure_kafka, SASL_USERNAME=user)
+    async with Admin(secure_kafka.cluster.bootstrap) as admin:
+        await admin.create_scram_user(user, secure_kafka.password, SCRAM)
+        done = await command("check", environ=environ)
+        line = refusal(done)
+        assert "needs DESCRIBE on the Kafka cluster resource" in line
+        assert "kafka-acls --bootstrap-server" in line
+        assert f"--add --allow-principal User:{user} --operation Describe --cluster" in line
+        daemon = await start(secure_kafka.cluster, environ)
+        broker = await daemon.shows_broker(0, "refuses", lambda broker: broker["last_failure"])
+        assert "authorization" == broker["last_failure"]["kind"]
+        assert "fallback" == (await daemon.factor())["source"]
+        await admin.allow(user, "DESCRIBE", "BROKER", "kafka-cluster")
+        await daemon.decides(1.0)
+    assert "broker 0: works again (authorization is over)" in daemon.said()
