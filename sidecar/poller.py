@@ -47,21 +47,32 @@ class Poller:
     async def run(self) -> None:
         """Polls until cancelled."""
         brokers: frozenset[int] | None = None
+        deadline_s = self.timing.deadline_s
         whole_started = self.board.now()
         while True:
             started = self.board.now()
             if brokers is None:
                 whole_started = started
-            snapshot = await self.poll(brokers)
+            snapshot = await self.poll(brokers, deadline_s)
             now = self.board.now()
             self.polled(now - started)
             plan = next_poll(snapshot.memory, self.timing, now, now - whole_started)
             brokers = plan.brokers
+            # A poll that failed may have needed longer: a deadline that stayed short would never
+            # see a cluster that is slow to tell its brokers.
+            failed = snapshot.memory.failed_polls > 0
+            timing = self.timing
+            deadline_s = timing.deadline_s if failed else timing.deadline_after(plan.delay_s)
             await asyncio.sleep(plan.delay_s)
 
-    async def poll(self, brokers: frozenset[int] | None = None) -> Snapshot:
-        """Looks once, at the whole cluster or at some brokers, and publishes what follows."""
-        result = await self._observe(brokers)
+    async def poll(self, brokers: frozenset[int] | None, deadline_s: float) -> Snapshot:
+        """Looks once and publishes what follows.
+
+        Args:
+            brokers: who to ask alone; None for the whole cluster.
+            deadline_s: of the poll, seconds, > 0.
+        """
+        result = await self._observe(brokers, deadline_s)
         tally = self.board.tally
         tally.polled_at = self.board.now()
         if isinstance(result, Failure):
@@ -79,8 +90,9 @@ class Poller:
                 tally.failures[failure.kind] += 1
         return snapshot
 
-    async def _observe(self, brokers: frozenset[int] | None) -> Observation | Failure:
-        deadline_s = self.timing.deadline_s
+    async def _observe(
+        self, brokers: frozenset[int] | None, deadline_s: float
+    ) -> Observation | Failure:
         try:
             async with asyncio.timeout(deadline_s + _GRACE_S):
                 result = await self.source.observe(brokers, deadline_s)

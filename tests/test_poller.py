@@ -120,6 +120,19 @@ class TestWhenItLooks:
         assert Failure(FailureKind.TIMEOUT, "the poll did not end within 10 s") == failure
         assert 1 == it.board.tally.failures[FailureKind.TIMEOUT]
 
+    async def test_a_poll_that_comes_soon_has_a_short_deadline_unless_the_last_failed(self) -> None:
+        """A hung broker does not hold up the others' news, nor is a slow cluster never seen."""
+
+        async def second_fails(call: Call) -> Observation:
+            if call.at == 1:
+                raise TimeoutError
+            return whole(call.at, reading(call.at, 1, 500))
+
+        it = rig(second_fails, Timing(MINUTE_S, 1.0))
+        await run_for(3.5, it.poller.run())
+        seen = [(call.at, call.timeout_s) for call in it.source.calls]
+        assert [(0, 10.0), (1, 1.0), (2, 10.0)] == seen[:3]
+
     async def test_a_timeout_of_the_source_itself_is_a_failed_poll(self) -> None:
         """A TimeoutError that comes early is no bug and ends nothing."""
 
@@ -220,7 +233,7 @@ class TestWhatItCounts:
 
         it = rig(play, Timing(MINUTE_S, 1.0))
         for _ in range(3):
-            await it.poller.poll()
+            await it.poller.poll(None, 10.0)
         counted = {kind: n for kind, n in it.board.tally.failures.items() if n}
         # The last one is incomplete besides: brokers 2 and 3 were never seen.
         expected = {
@@ -250,7 +263,7 @@ class TestWhatItCounts:
         it = rig(play, Timing(MINUTE_S, 1.0))
         counts = []
         for brokers in (None, None, None, frozenset({1})):
-            await it.poller.poll(brokers)
+            await it.poller.poll(brokers, 10.0)
             counts.append(it.board.tally.limit_violated)
         assert [2, 4, 4, 6] == counts
 
@@ -266,7 +279,7 @@ class TestWhatItCounts:
         it = rig(play, Timing(MINUTE_S, 1.0))
         told = []
         for brokers in (None, None, frozenset({1}), frozenset({1})):
-            await it.poller.poll(brokers)
+            await it.poller.poll(brokers, 10.0)
             told.append((it.board.tally.polled_at, it.board.tally.succeeded_at))
             await asyncio.sleep(1)
         assert [(0, 0), (1, 0), (2, 0), (3, 0)] == told

@@ -4,8 +4,13 @@ DescribeCluster says who is there, then DescribeLogDirs is asked of every active
 naming no topic, so that answers do not grow with partitions. One deadline holds for all of it: a
 broker that misses it has that as its answer, and the others' answers are kept.
 
-Example: of three brokers one hangs; the observation comes at the deadline with two readings and one
-failure of kind timeout.
+What a slow broker was asked stays asked: a later poll takes its answer when it is there, and does
+not wait for it again. So a broker that hangs holds up one poll and not the next ones, and one that
+is always slow is seen all the same.
+
+Example: of three brokers one takes 3 s to answer, and polls with a deadline of 1 s come every
+second. The first ends after 1 s with two readings and one failure of kind timeout, the second and
+the third at once with the same, the fourth with three readings.
 """
 
 import asyncio
@@ -23,6 +28,10 @@ from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 
 ORIGIN = "poll"
+
+ANSWER_TIMEOUT_S = 10.0
+"""How long a broker may take to answer, whatever the polls' deadlines are; then its connection is
+closed. The Java admin client gives 60 s, but what is that old is of no use here."""
 
 _DESCRIBE_CLUSTER = DescribeCluster()
 _DESCRIBE_LOG_DIRS = DescribeLogDirs()
@@ -46,6 +55,7 @@ class KafkaVolumeSource:
         self._principal = _principal(admin)
         self._pool = Pool(admin.bootstrap_servers, _dialler(admin, clock), clock)
         self._listed = False
+        self._asked: dict[int, asyncio.Task[Reading | Failure]] = {}
 
     def __repr__(self) -> str:
         return f"KafkaVolumeSource({self._pool})"
@@ -64,10 +74,7 @@ class KafkaVolumeSource:
     async def observe(
         self, brokers: Collection[int] | None, timeout_s: float
     ) -> Observation | Failure:
-        """Look at the cluster once; see ``sidecar.volumes.VolumeSource``.
-
-        Cancelling it closes the connections whose answers are still owed; the others stay.
-        """
+        """Look at the cluster once; see ``sidecar.volumes.VolumeSource``."""
         deadline = asyncio.get_running_loop().time() + timeout_s
         if brokers is not None:
             if not self._listed:
@@ -78,6 +85,8 @@ class KafkaVolumeSource:
             return cluster
         self._pool.set_brokers(cluster.endpoints)
         self._listed = True
+        for broker_id in self._asked.keys() - cluster.endpoints.keys():
+            self._asked.pop(broker_id).cancel()
         return await self._ask(cluster.membership.active, cluster, deadline)
 
     def reload(self, admin: KafkaAdmin) -> None:
@@ -90,25 +99,39 @@ class KafkaVolumeSource:
         self._principal = _principal(admin)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; what is still owed is not waited for."""
+        owed = list(self._asked.values())
+        for task in owed:
+            task.cancel()
+        await asyncio.gather(*owed, return_exceptions=True)
+        self._asked = {}
         await self._pool.close()
 
     async def _ask(
         self, brokers: Collection[int], cluster: ClusterList | None, deadline: float
     ) -> Observation:
-        async with asyncio.TaskGroup() as group:
-            tasks = {
-                broker_id: group.create_task(
-                    self._read(broker_id, deadline), name=f"log dirs of broker {broker_id}"
-                )
-                for broker_id in brokers
-            }
+        now = asyncio.get_running_loop().time
+        new = [broker_id for broker_id in brokers if broker_id not in self._asked]
+        for broker_id in new:
+            self._asked[broker_id] = asyncio.create_task(
+                self._read(broker_id, max(deadline, now() + ANSWER_TIMEOUT_S)),
+                name=f"log dirs of broker {broker_id}",
+            )
+        if new:
+            await asyncio.wait(
+                [self._asked[broker_id] for broker_id in new], timeout=max(0.0, deadline - now())
+            )
         return Observation(
             observed_at=self._clock(),
             origin=ORIGIN,
             membership=cluster.membership if cluster is not None else None,
-            answers={broker_id: task.result() for broker_id, task in tasks.items()},
+            answers={broker_id: self._answer(broker_id) for broker_id in brokers},
         )
+
+    def _answer(self, broker_id: int) -> Reading | Failure:
+        if not self._asked[broker_id].done():
+            return Failure(FailureKind.TIMEOUT, f"broker {broker_id}: no answer in time yet")
+        return self._asked.pop(broker_id).result()
 
     async def _read(self, broker_id: int, deadline: float) -> Reading | Failure:
         answer = await self._pool.call(broker_id, _DESCRIBE_LOG_DIRS, deadline)

@@ -38,12 +38,20 @@ class Timing:
 
     @property
     def deadline_s(self) -> float:
-        """The deadline of one poll: the interval, but long enough for a slow broker to answer.
+        """The longest deadline of a poll: the interval, within 2 to 10 s.
 
         A deadline that shrinks with the interval ends at none: the Strimzi plugin with an interval
         of 1 s has a time-out of 0 s, fails every poll and never throttles.
         """
         return min(10.0, max(2.0, self.interval_s))
+
+    def deadline_after(self, delay_s: float) -> float:
+        """The deadline of a poll that comes after a wait: that long, within 1 s and the longest.
+
+        While a volume is close to its limit its broker is not left alone for another's silence. A
+        slow broker is seen all the same: its answer may come after the poll that asked for it.
+        """
+        return min(self.deadline_s, max(1.0, delay_s))
 
 
 @dataclass(frozen=True, slots=True)

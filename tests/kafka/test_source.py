@@ -38,6 +38,8 @@ from tests.support.fake_broker import (
     GIB,
     FakeBroker,
     FakeCluster,
+    FakeConnection,
+    FakeRequest,
 )
 
 pytestmark = pytest.mark.usefixtures("nothing_left_open")
@@ -153,6 +155,43 @@ async def test_a_hung_broker_costs_only_its_own_answer(clock: Clock) -> None:
         took_s = asyncio.get_running_loop().time() - started
     assert {0: None, 1: None, 2: FailureKind.TIMEOUT} == kinds(observation)
     assert 0.45 < took_s < 1.5
+
+
+async def test_a_slow_broker_holds_up_one_poll_and_is_seen_all_the_same(clock: Clock) -> None:
+    """What it was asked stays asked: later polls neither wait for it nor lose its answer."""
+    owed: list[tuple[FakeConnection, bytes]] = []
+
+    def keep_back(connection: FakeConnection, request: FakeRequest, frame: bytes) -> bytes | None:
+        if request.api_key != DESCRIBE_LOG_DIRS:
+            return frame
+        owed.append((connection, frame))
+        return None
+
+    async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
+        cluster.brokers[1].twist = keep_back
+        assert {0: None, 1: FailureKind.TIMEOUT} == kinds(await seen(source, timeout_s=0.3))
+        started = asyncio.get_running_loop().time()
+        assert {0: None, 1: FailureKind.TIMEOUT} == kinds(await seen(source, timeout_s=5.0))
+        assert asyncio.get_running_loop().time() - started < 1.0
+        ((connection, frame),) = owed
+        connection.transport.write(frame)
+        await asyncio.sleep(0.1)
+        assert {0: None, 1: None} == kinds(await seen(source, timeout_s=5.0))
+        assert 1 == cluster.brokers[1].connected
+
+
+async def test_a_broker_that_left_while_it_was_asked_is_not_waited_for(clock: Clock) -> None:
+    """Its late answer is nobody's, and closing leaves nothing of it."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        cluster.brokers[2].twist = silent
+        await seen(source, timeout_s=0.3)
+        cluster.brokers[2].fenced = True
+        cluster.forget_answers()
+        assert {0: None, 1: None} == kinds(await seen(source))
+        cluster.brokers[2].fenced = False
+        cluster.brokers[2].twist = None
+        cluster.forget_answers()
+        assert {0: None, 1: None, 2: None} == kinds(await seen(source))
 
 
 async def test_a_hung_broker_does_not_delay_the_list(clock: Clock) -> None:

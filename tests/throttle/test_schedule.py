@@ -223,9 +223,22 @@ def test_failed_whole_poll_is_followed_by_a_whole_one() -> None:
 @pytest.mark.parametrize(
     ("interval_s", "expected"), [(0.1, 2.0), (1.0, 2.0), (5.0, 5.0), (10.0, 10.0), (3600.0, 10.0)]
 )
-def test_deadline(interval_s: float, expected: float) -> None:
+def test_longest_deadline(interval_s: float, expected: float) -> None:
     """A short interval shortens the deadline, but never to nothing."""
     assert expected == Timing(interval_s, interval_s).deadline_s
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "expected"), [(0.1, 1.0), (1.0, 1.0), (4.0, 4.0), (10.0, 10.0), (60.0, 10.0)]
+)
+def test_deadline_after_a_wait(delay_s: float, expected: float) -> None:
+    """A poll that comes soon does not wait long for a broker that hangs."""
+    assert expected == MINUTE.deadline_after(delay_s)
+
+
+def test_deadline_after_a_long_wait_is_within_the_interval() -> None:
+    """It is never longer than the longest deadline."""
+    assert 5.0 == Timing(5.0, 1.0).deadline_after(20.0)
 
 
 # Any memory.
