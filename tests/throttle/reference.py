@@ -144,6 +144,10 @@ class Reference:
         """
         yield from self.past(len(self.events)).expiries(before)
 
+    def failed_polls(self) -> int:
+        """How many polls in a row have failed, the partial ones left out."""
+        return self.past(len(self.events)).failed_polls()
+
     def since_start(self) -> list[InForce]:
         """All that was in force since the sidecar last started, up to the last event."""
         restarts = [n for n, event in enumerate(self.events) if isinstance(event, Restarted)]
@@ -218,6 +222,20 @@ class _Past:
         if not words or isinstance(words[-1], Cleared) or now > words[-1].until:
             return None
         return words[-1]
+
+    def failed_polls(self) -> int:
+        failed = 0
+        for number in range(self.end - 1, self.begin - 1, -1):
+            event = self.events[number]
+            failed += isinstance(event, Failed)
+            if isinstance(event, Seen) and event.observation.membership is not None:
+                past = self.reference.past(number + 1)
+                if past.computed_from(event) is not None:
+                    break
+                failed += 1
+                if past.is_another_cluster():
+                    break
+        return failed
 
     # What the volumes say.
 
