@@ -340,7 +340,7 @@ class TestRestart:
     def test_what_was_seen_just_before_a_stop_is_on_disk(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, state_file: Path
     ) -> None:
-        """Sizes that change no decision are written seconds later, and at the latest by the stop."""
+        """Sizes that change no decision are written seconds later, or by the stop at the latest."""
         with started(tmp_path, settings) as daemon:
             daemon.wait_for(DECIDED)
             becomes(cluster.brokers[1], replace(HEALTHY, available_bytes=45 * MB))
