@@ -14,7 +14,6 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Final
 
 from sidecar import __version__
@@ -32,6 +31,7 @@ from sidecar.settings import Settings
 from sidecar.state import Damaged, Kept, StateFile
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.schedule import Timing
+from sidecar.token import read_token
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class _Daemon:
     def __init__(self, settings: Settings, reload: Callable[[], Settings]) -> None:
         self._settings = settings
         self._reload_settings = reload
-        self._token = _read_token(settings.token_file)
+        self._token = _token(settings)
         self._stop = asyncio.Event()
         self._clock = SteadyClock()
         self._timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
@@ -102,6 +102,7 @@ class _Daemon:
 
     async def run(self) -> None:
         """Runs until a signal, or until a part ends that should not."""
+        self._handle_signals(asyncio.get_running_loop())
         servers = self._bind()
         log_publication(None, self._board.snapshot)
         async with AsyncExitStack() as stack:
@@ -114,7 +115,6 @@ class _Daemon:
             ]
             for server in servers:
                 group.create_task(self._endless(server.serve()), name=f"http {server.address}")
-            self._handle_signals(asyncio.get_running_loop())
             await self._stop.wait()
             for task in endless:
                 task.cancel()
@@ -187,7 +187,7 @@ class _Daemon:
     def _on_reload(self) -> None:
         try:
             settings = self._reload_settings()
-            token = _read_token(settings.token_file)
+            token = _token(settings)
             if self._source is not None and settings.kafka_admin is not None:
                 self._source.reload(settings.kafka_admin)
         except SidecarError as error:
@@ -233,16 +233,5 @@ def _load(state: StateFile | None, now: float) -> Kept | None:
     return loaded
 
 
-def _read_token(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise SettingsError((f"SIDECAR_TOKEN_FILE: {path} can't be read: {why}",)) from error
-    if not token:
-        raise SettingsError(
-            (f"SIDECAR_TOKEN_FILE: {path} is empty: put a token in, or unset the setting",)
-        )
-    return token
+def _token(settings: Settings) -> str | None:
+    return read_token(settings.token_file) if settings.token_file is not None else None

@@ -21,6 +21,8 @@ from sidecar.volumes import Failure, FailureKind, Observation, Reading, VolumeSo
 
 _log = logging.getLogger(__name__)
 
+_BUG: Final = Failure(FailureKind.UNEXPECTED, "the poll failed unexpectedly: see the log")
+
 _GRACE_S: Final = 1.0
 """What a source may take beyond its own deadline, to close what did not answer."""
 
@@ -72,22 +74,19 @@ class Poller:
             brokers: who to ask alone; None for the whole cluster.
             deadline_s: of the poll, seconds, > 0.
         """
-        result = await self._observe(brokers, deadline_s)
-        tally = self.board.tally
-        tally.polled_at = self.board.now()
-        if isinstance(result, Failure):
-            tally.failures[result.kind] += 1
-            if brokers is not None:
-                return self.board.snapshot
-            return self.board.update(lambda memory: self.factors.fail(memory, result))
-        snapshot = self.board.update(lambda memory: self.factors.fold(memory, result))
-        _count(tally, result, self.factors)
-        if brokers is None:
-            failure = snapshot.memory.failure
-            if failure is None:
-                tally.succeeded_at = result.observed_at
+        try:
+            result = await self._observe(brokers, deadline_s)
+            if isinstance(result, Failure):
+                snapshot = self._fail(brokers, result)
             else:
-                tally.failures[failure.kind] += 1
+                snapshot = self._fold(brokers, result)
+        except Exception as error:  # noqa: BLE001 - the one place where a bug becomes a failed poll
+            # One traceback for each new bug, not one for each poll.
+            if type(error) is not self._bug:
+                _log.exception("a poll failed in a way that it should not; please report this")
+            self._bug = type(error)
+            return self._fail(brokers, _BUG)
+        self._bug = None
         return snapshot
 
     async def _observe(
@@ -95,17 +94,30 @@ class Poller:
     ) -> Observation | Failure:
         try:
             async with asyncio.timeout(deadline_s + _GRACE_S):
-                result = await self.source.observe(brokers, deadline_s)
+                return await self.source.observe(brokers, deadline_s)
         except TimeoutError:
-            result = Failure(FailureKind.TIMEOUT, f"the poll did not end within {deadline_s:g} s")
-        except Exception as error:  # noqa: BLE001 - the one place where a bug becomes a failed poll
-            # One traceback for each new bug, not one for each poll.
-            if type(error) is not self._bug:
-                _log.exception("a poll failed in a way that it should not; please report this")
-            self._bug = type(error)
-            return Failure(FailureKind.UNEXPECTED, "the poll failed unexpectedly: see the log")
-        self._bug = None
-        return result
+            return Failure(FailureKind.TIMEOUT, f"the poll did not end within {deadline_s:g} s")
+
+    def _fail(self, brokers: frozenset[int] | None, failure: Failure) -> Snapshot:
+        tally = self.board.tally
+        tally.polled_at = self.board.now()
+        tally.failures[failure.kind] += 1
+        if brokers is not None:
+            return self.board.snapshot
+        return self.board.update(lambda memory: self.factors.fail(memory, failure))
+
+    def _fold(self, brokers: frozenset[int] | None, observation: Observation) -> Snapshot:
+        snapshot = self.board.update(lambda memory: self.factors.fold(memory, observation))
+        tally = self.board.tally
+        tally.polled_at = self.board.now()
+        _count(tally, observation, self.factors)
+        if brokers is None:
+            failure = snapshot.memory.failure
+            if failure is None:
+                tally.succeeded_at = observation.observed_at
+            else:
+                tally.failures[failure.kind] += 1
+        return snapshot
 
 
 def _count(tally: Tally, observation: Observation, factors: VolumeLimit) -> None:

@@ -17,8 +17,8 @@ from tests.throttle.build import FakeClock, reading, whole
 FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
 
 HEALTHY = (
-    "throttle factor 1.0 (observation): all 1 volume of 1 broker are within the limit of "
-    "10 B available"
+    "throttle factor 1.0 (observation): every volume has more than 10 B available "
+    "(1 volume, 1 broker)"
 )
 """The decision's own reason."""
 
@@ -75,7 +75,7 @@ class TestDecisions:
             see(board, whole(at, [reading(1, at, {"/d": available})]))
         full = (
             "throttle factor 0.0 (observation): broker 1 /d has 10 B of 100 B available (10.0%),"
-            " at or below the limit of 10 B available"
+            " at or below the limit of 10 B"
         )
         assert [(logging.INFO, HEALTHY), (logging.INFO, full), (logging.INFO, HEALTHY)] == lines()
 

@@ -11,6 +11,7 @@ import pytest
 from sidecar.board import Board, Snapshot
 from sidecar.poller import Poller
 from sidecar.throttle.decision import Source, VolumeLimit
+from sidecar.throttle.memory import Memory
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation
 from tests.support.scripted import (
@@ -206,6 +207,20 @@ class TestABug:
         it = rig(breaks_later, Timing(10.0, 10.0), validity_s=30)
         await run_for(29, it.poller.run())
         assert (0.0, Source.OBSERVATION) == effect(it.board)
+
+    async def test_a_bug_in_what_is_made_of_an_observation_is_one_too(self) -> None:
+        """Not only the source may have one; polling goes on."""
+
+        class Broken(VolumeLimit):
+            def fold(self, memory: Memory, observation: Observation) -> Memory:
+                raise ZeroDivisionError
+
+        it = rig(idle, Timing(10.0, 1.0))
+        it.poller.factors = Broken(LIMIT, 300.0, 1.0)
+        await run_for(4, it.poller.run())
+        assert [0, 1, 3] == [call.at for call in it.source.calls]
+        assert 3 == it.board.tally.failures[FailureKind.UNEXPECTED]
+        assert 3 == it.board.snapshot.memory.failed_polls
 
 
 def effect(board: Board) -> tuple[float, Source]:

@@ -13,7 +13,7 @@ from typing import Final, ParamSpec, TypeVar
 import click
 
 from sidecar.cli.sidecars import DEFAULT_PORT, Address, Answer, Question, ask, parse_address
-from sidecar.cli.sidecars import read_token as token_in
+from sidecar.token import read_token as token_in
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -15,11 +15,8 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
-
-from sidecar.errors import SettingsError
 
 DEADLINE_S: Final = 5.0
 """A sidecar answers within milliseconds; an operator waits no longer for one that hangs."""
@@ -109,24 +106,6 @@ def parse_address(text: str) -> Address:
     if port == 0:
         raise ValueError(f"{text!r} has port 0, on which nobody listens")
     return Address(parts.scheme, host, port, parts.path.rstrip("/"))
-
-
-def read_token(path: Path) -> str:
-    """The token in a file.
-
-    Raises:
-        SettingsError: it can't be read, or holds no token.
-    """
-    try:
-        token = path.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise SettingsError((f"the token file {path} can't be read: {error.strerror}",)) from error
-    except UnicodeDecodeError as error:
-        raise SettingsError((f"the token file {path} is not text",)) from error
-    # Not told in the error, not even in part: it may be a token with a line too much.
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise SettingsError((f"the token file {path} does not hold one line with a token",))
-    return token
 
 
 def ask(

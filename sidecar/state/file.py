@@ -10,7 +10,6 @@ Example: ``{"version": 1, "sha256": "9f86...", "state": {"limit": {"available_by
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,15 +110,17 @@ def _checksum(state: object) -> str:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    # Always the same name: what a crash leaves there is overwritten by the next write.
+    beside = path.with_name(f".{path.name}.new")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(beside).replace(path)
+        beside.replace(path)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
     # The rename itself is on disk only once the folder is.
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)

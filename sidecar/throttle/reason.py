@@ -21,8 +21,8 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
         volumes = sum(len(broker.volumes) for broker in memory.brokers.values())
         brokers = len(memory.membership.active) if memory.membership else 0
         return (
-            f"all {_count(volumes, 'volume')} of {_count(brokers, 'broker')} are within the limit "
-            f"of {describe(limit)}"
+            f"every volume has more than {describe(limit)} available "
+            f"({_count(volumes, 'volume')}, {_count(brokers, 'broker')})"
         )
     worst = min(violations, key=lambda state: state.volume.available_ratio)
     volume = worst.volume
@@ -37,8 +37,9 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
 
 def overridden(override: Override, violations: Sequence[VolumeState]) -> str:
     """Why an override is in force, and what it hides."""
+    are = "is" if len(violations) == 1 else "are"
     count = _count(len(violations), "volume")
-    hides = f" (while {count} at or below the limit)" if violations else ""
+    hides = f" (while {count} {are} at or below the limit)" if violations else ""
     return f"set by hand: {override.reason}{hides}"
 
 
@@ -64,10 +65,10 @@ def unseen(memory: Memory, broker_ids: Collection[int]) -> str:
 
 
 def describe(limit: Limit) -> str:
-    """The limit in words."""
+    """The limit's value: 40.0 MB, or 10.0%."""
     if isinstance(limit, MinAvailableBytes):
-        return f"{size(limit.available_bytes)} available"
-    return f"{limit.available_ratio:.1%} available"
+        return size(limit.available_bytes)
+    return f"{limit.available_ratio:.1%}"
 
 
 def size(count: float) -> str:

@@ -52,7 +52,7 @@ class TestVerdicts:
         expected = [[str(n), "/var/lib/kafka/data-0", *size, "ok"] for n in range(3)]
         assert expected == rows(result)
         assert (
-            "Within limit: all 3 volumes of 3 brokers are within the limit of 40.0 MB available"
+            "Within limit: every volume has more than 40.0 MB available (3 volumes, 3 brokers)"
             == result.stdout.splitlines()[-1]
         )
         assert "" == result.stderr

@@ -6,12 +6,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from sidecar.cli.sidecars import Address, Question, ask, parse_address, read_token
-from sidecar.errors import SettingsError
+from sidecar.cli.sidecars import Address, Question, ask, parse_address
 from tests.support.background import Canned, serving
 
 SHOW = Question("GET", "/v1/override")
@@ -102,34 +100,6 @@ class TestAddresses:
     def test_whether_others_could_read_along(self, text: str, expected: bool) -> None:
         """Without TLS and off the machine they could."""
         assert expected == parse_address(text).exposes
-
-
-class TestTokens:
-    def test_a_token_is_a_line(self, tmp_path: Path) -> None:
-        """The line feed at its end is not of it."""
-        path = tmp_path / "token"
-        path.write_text(f"{TOKEN}\n")
-        assert TOKEN == read_token(path)
-
-    @pytest.mark.parametrize(
-        "content", [b"", b"\n", b"hunter2 x", b"hunter2\nx", b"\xff", "ü".encode()]
-    )
-    def test_what_can_be_no_token_is_refused_and_not_repeated(
-        self, tmp_path: Path, content: bytes
-    ) -> None:
-        """It could not be sent in a header, and the error of that would tell it."""
-        path = tmp_path / "token"
-        path.write_bytes(content)
-        with pytest.raises(SettingsError, match=str(path)) as refusal:
-            read_token(path)
-        told = str(refusal.value).replace(str(path), "")
-        assert "hunter2" not in told
-        assert "ü" not in told
-
-    def test_a_file_that_is_not_there_is_told(self, tmp_path: Path) -> None:
-        """With its name."""
-        with pytest.raises(SettingsError, match="No such file"):
-            read_token(tmp_path / "token")
 
 
 class TestAsking:

@@ -143,10 +143,12 @@ class TestSaving:
         assert [file.path] == list(file.path.parent.iterdir())
 
     def test_what_a_crash_left_beside_it_is_not_read(self, file: StateFile) -> None:
-        """A kill -9 between write and rename: the old file is the state."""
+        """A kill -9 between write and rename: the old file is the state, and the rest goes."""
         file.save(something(), unmoved)
-        file.path.with_name(".state.json.abc123").write_bytes(b"half of a st")
+        file.path.with_name(".state.json.new").write_bytes(b"half of a st")
         assert isinstance(file.load(NOW), Kept)
+        file.save(something(), unmoved)
+        assert [file.path] == list(file.path.parent.iterdir())
 
     def test_a_folder_that_is_gone_is_the_callers_error(self, tmp_path: Path) -> None:
         """An OSError, which the keeper tells."""

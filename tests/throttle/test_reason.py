@@ -38,13 +38,13 @@ def test_within_the_limit() -> None:
             [reading(*mb(1, 0.0, 50, 60), total=64 * MB), reading(*mb(2, 0.0, 50), total=64 * MB)],
         )
     )
-    assert "all 3 volumes of 2 brokers are within the limit of 40.0 MB available" == why(memory)
+    assert "every volume has more than 40.0 MB available (3 volumes, 2 brokers)" == why(memory)
 
 
 def test_one_volume_of_one_broker() -> None:
     """One is not many."""
     memory = after(whole(0.0, [reading(*mb(1, 0.0, 50), total=64 * MB)]))
-    assert "all 1 volume of 1 broker are within the limit of 40.0 MB available" == why(memory)
+    assert "every volume has more than 40.0 MB available (1 volume, 1 broker)" == why(memory)
 
 
 def test_one_violation() -> None:
@@ -52,7 +52,7 @@ def test_one_violation() -> None:
     memory = after(whole(0.0, [reading(*mb(2, 0.0, 50, 38.2), total=64 * MB)]))
     expected = (
         "broker 2 /data/d1 has 38.2 MB of 64.0 MB available (59.7%), at or below the limit of "
-        "40.0 MB available"
+        "40.0 MB"
     )
     assert expected == why(memory)
 
@@ -62,7 +62,7 @@ def test_several_violations_name_the_worst() -> None:
     memory = after(whole(0.0, [reading(*mb(1, 0.0, 30, 10, 20), total=64 * MB)]))
     expected = (
         "broker 1 /data/d1 has 10.0 MB of 64.0 MB available (15.6%), at or below the limit of "
-        "40.0 MB available; 3 volumes violate it"
+        "40.0 MB; 3 volumes violate it"
     )
     assert expected == why(memory)
 
@@ -85,7 +85,7 @@ def test_held_violation_says_why_it_is_not_of_now(then: Observation, held: str) 
     seen = whole(0.0, [reading(1, 0.0), reading(*mb(2, 0.0, 10), total=64 * MB)])
     expected = (
         "broker 2 /data/d0 has 10.0 MB of 64.0 MB available (15.6%), at or below the limit of "
-        f"40.0 MB available when last read, and {held}"
+        f"40.0 MB when last read, and {held}"
     )
     assert expected == why(after(seen, then), 10.0)
 
@@ -110,7 +110,7 @@ def test_override() -> None:
     override = Override(1.0, "moving partitions", 0.0, 60.0)
     seen = after(whole(0.0, [reading(*mb(1, 0.0, 10, 10), total=64 * MB)]))
     assert "set by hand: moving partitions" == why(Memory(override=override))
-    expected = "set by hand: moving partitions (while 2 volumes at or below the limit)"
+    expected = "set by hand: moving partitions (while 2 volumes are at or below the limit)"
     assert expected == why(replace(seen, override=override))
 
 
@@ -142,10 +142,10 @@ def test_unseen_without_an_answer() -> None:
 @pytest.mark.parametrize(
     ("limit", "expected"),
     [
-        (MinAvailableBytes(1), "1 B available"),
-        (MinAvailableBytes(5_000_000_000), "5.0 GB available"),
-        (MinAvailableRatio(0.1), "10.0% available"),
-        (MinAvailableRatio(0.125), "12.5% available"),
+        (MinAvailableBytes(1), "1 B"),
+        (MinAvailableBytes(5_000_000_000), "5.0 GB"),
+        (MinAvailableRatio(0.1), "10.0%"),
+        (MinAvailableRatio(0.125), "12.5%"),
     ],
 )
 def test_limit_in_words(limit: Limit, expected: str) -> None:
