@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.processes import tail
+from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
 
 _START_TIMEOUT_S: Final = 15.0
@@ -109,7 +110,11 @@ async def start_sidecars(cluster: Cluster, settings: dict[str, str]) -> tuple[Si
     Raises:
         ClusterError: one did not start; the message has the end of its log.
     """
-    async with asyncio.TaskGroup() as group:
+    async with (
+        # Each has a deadline of its own; this one tells the first error of the group.
+        deadline(2 * _START_TIMEOUT_S, "the sidecars did not start"),
+        asyncio.TaskGroup() as group,
+    ):
         tasks = [
             group.create_task(_start(cluster, broker_id, settings)) for broker_id in cluster.brokers
         ]
@@ -133,11 +138,11 @@ async def _start(cluster: Cluster, broker_id: int, settings: dict[str, str]) -> 
     name = f"sidecar {broker_id}"
     argv = ["env", "-i", *words, sys.executable, "-m", "sidecar", "run"]
     await cluster.run_beside(name, argv, log)
-    deadline = asyncio.get_running_loop().time() + _START_TIMEOUT_S
+    give_up_at = asyncio.get_running_loop().time() + _START_TIMEOUT_S
     while True:
         text = log.read_text(errors="replace") if log.exists() else ""
         if (found := _LISTENS.search(text)) is not None:
             return Sidecar(broker_id, found[1], int(found[2]), log)
-        if cluster.ended(name) is not None or asyncio.get_running_loop().time() > deadline:
+        if cluster.ended(name) is not None or asyncio.get_running_loop().time() > give_up_at:
             raise ClusterError(f"the {name} did not start:\n{tail(log)}")
         await asyncio.sleep(0.02)

@@ -26,6 +26,8 @@ MINIMUM_INTERVAL: Final = "PT0.1S"
 INTERVAL: Final = "PT1S"
 TOPIC: Final = "throttle-demo"
 _STEP_TIMEOUT_S: Final = 30.0
+_STORY_TIMEOUT_S: Final = 600.0
+"""More than all steps may take: they have deadlines of their own."""
 _SAMPLE_S: Final = 0.02
 _WAIT_S: Final = 1.0
 """How long a reader's request waits for a change: also what leaving the demo may cost."""
@@ -151,7 +153,7 @@ async def tell(story: Story, cluster: Cluster) -> None:
         )
         for sidecar in story.sidecars:
             await _until_told(sidecar, "/v1/throttle-factor", _observes_no_violation)
-    async with asyncio.TaskGroup() as group:
+    async with deadline(_STORY_TIMEOUT_S, "the story was not over"), asyncio.TaskGroup() as group:
         watching = [
             group.create_task(_watch_volumes(story, cluster, broker_id), name="volumes"),
             *(

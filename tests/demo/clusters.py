@@ -1,0 +1,68 @@
+"""A cluster for tests of what is built on one: nothing runs, its answers are given."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from sidecar.demo.cluster import Cluster
+from sidecar.demo.nodes import Broker, VolumeDir
+
+Run = Callable[[str, Sequence[str], Path], None]
+"""What running a process comes to, by its name, its command line and its log."""
+
+
+def broker(broker_id: int, volumes: int = 2, size_bytes: int = 1000) -> Broker:
+    """A broker that is nowhere."""
+    return Broker(
+        id=broker_id,
+        address=f"127.0.0.1:{9092 + broker_id}",
+        volumes=tuple(
+            VolumeDir(f"/d{index}/kafka-logs", f"/d{index}", size_bytes) for index in range(volumes)
+        ),
+        home=Path("/nowhere"),
+        log=Path("/nowhere/log"),
+        pid=0,
+        addresses={},
+    )
+
+
+class FakeCluster(Cluster):
+    """A cluster of which nothing runs.
+
+    Attributes:
+        free: (broker id, volume index) -> available bytes.
+        ends: name of a process -> how it has ended.
+    """
+
+    def __init__(
+        self, folder: Path | None, *, brokers: int = 3, real: bool = True, run: Run | None = None
+    ) -> None:
+        super().__init__(environ={})
+        self.folder = folder
+        self.free: dict[tuple[int, int], int] = {}
+        self.ends: dict[str, int] = {}
+        self._fakes = {broker_id: broker(broker_id) for broker_id in range(brokers)}
+        self._real = real
+        self._run = run
+
+    @property
+    def brokers(self) -> Mapping[int, Broker]:
+        return self._fakes
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(each.address for each in self._fakes.values())
+
+    @property
+    def volumes_are_real(self) -> bool:
+        return self._real
+
+    async def usage(self, broker_id: int, index: int) -> tuple[int, int]:
+        return 1000, self.free[broker_id, index]
+
+    async def run_beside(self, name: str, argv: Sequence[str], log: Path) -> int:
+        if self._run is not None:
+            self._run(name, argv, log)
+        return 1
+
+    def ended(self, name: str) -> int | None:
+        return self.ends.get(name)

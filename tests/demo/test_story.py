@@ -1,0 +1,225 @@
+"""The demo's story: steps that are seen or fail, and the limit that is chosen."""
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+import sidecar.demo.story as story_module
+from sidecar.demo.sidecars import Answer, Sidecar
+from sidecar.demo.story import Step, Story, tell
+from sidecar.errors import ClusterError
+from tests.demo.clusters import FakeCluster
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_a_step_is_seen_when_its_block_ends() -> None:
+    """With the seconds that it took."""
+    story = Story()
+    async with story.step("brokers ready"):
+        assert [Step("brokers ready", "its start")] == story.steps
+        await asyncio.sleep(3.5)
+    assert [Step("brokers ready", "its start", 3.5)] == story.steps
+    assert story.complete
+
+
+async def test_a_step_s_seconds_may_be_counted_from_elsewhere() -> None:
+    """What the block says is kept."""
+    story = Story()
+    async with story.step("factor 0.0", "the limit being crossed") as step:
+        await asyncio.sleep(3.5)
+        step.seconds = 0.1
+    assert ("the limit being crossed", 0.1) == (step.measured_from, step.seconds)
+
+
+async def test_a_step_that_is_not_seen_in_time_fails_the_story() -> None:
+    """The error says which; it is not seen later either."""
+    story = Story()
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(ClusterError, match=r"not seen: factor 0\.0 within 30 s"):
+        async with story.step("factor 0.0"):
+            await asyncio.sleep(1000)
+    assert 30.0 == asyncio.get_running_loop().time() - began
+    assert (None, True) == (story.steps[0].seconds, story.steps[0].failed)
+    assert not story.complete
+
+
+async def test_a_step_that_breaks_fails_the_story() -> None:
+    """Also by several errors at once, which are told as the first of them."""
+    story = Story()
+    with pytest.raises(ClusterError, match="broker 1 ended"):
+        async with story.step("brokers ready"), asyncio.TaskGroup():
+            raise ClusterError("broker 1 ended")
+    assert story.steps[0].failed
+    assert not story.complete
+
+
+async def test_a_story_is_complete_only_with_every_step_seen() -> None:
+    """One without steps is not, nor one that goes on."""
+    story = Story()
+    assert not story.complete
+    story.steps = [Step("brokers ready", "its start", 3.5), Step("sidecars up", "its start")]
+    assert not story.complete
+    story.steps[1].seconds = 1.0
+    assert story.complete
+
+
+async def test_the_limit_is_half_of_the_fuller_volume() -> None:
+    """Of the broker that is filled, the last one; where volumes are file systems of their own."""
+    story, cluster = Story(), FakeCluster(None)
+    cluster.free = {(0, 0): 10, (2, 0): 800, (2, 1): 600}
+    with pytest.raises(ClusterError, match="not up"):
+        await tell(story, cluster)
+    assert 300 == story.limit_bytes
+    assert [] == story.notes
+
+
+async def test_on_a_shared_disk_the_limit_is_a_volume_s_size_below_what_is_free() -> None:
+    """Whatever the disk's size is; and it is said."""
+    story, cluster = Story(), FakeCluster(None, real=False)
+    cluster.free = {(2, 0): 500_000, (2, 1): 500_000}
+    with pytest.raises(ClusterError, match="not up"):
+        await tell(story, cluster)
+    assert 499_000 == story.limit_bytes
+    (note,) = story.notes
+    assert "share this machine's disk" in note
+
+
+@dataclass(frozen=True, slots=True)
+class FakeSidecar(Sidecar):
+    """A sidecar that sees what is free at once, or always says the same.
+
+    Attributes:
+        cluster: where it looks.
+        always: what it says instead.
+    """
+
+    cluster: FakeCluster
+    always: float | None = None
+
+    async def get(
+        self, path: str, headers: dict[str, str] | None = None, wait_s: float = 0.0
+    ) -> Answer:
+        await asyncio.sleep(REACTION_S if wait_s else 0.0)
+        free = min(free for (broker_id, _), free in self.cluster.free.items() if broker_id == 2)
+        factor = float(free > LIMIT_BYTES) if self.always is None else self.always
+        etag = f'"{factor}"'
+        if path == "/metrics":
+            return Answer(200, None, f"# HELP\nkafka_throttle_factor {factor}\n".encode())
+        if headers and headers.get("If-None-Match") == etag:
+            return Answer(304, etag, b"")
+        body = json.dumps({"factor": factor, "source": "observation"}).encode()
+        return Answer(200, etag, body)
+
+
+class FakeAdmin:
+    """Deletes what fills the volumes."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def create_topic(self, name: str, *, assignment: list[list[int]]) -> None:
+        assert [[2], [2]] == assignment, "a partition for each volume of the last broker"
+
+    async def delete_topic(self, name: str) -> None:
+        self._cluster.free |= {(2, 0): 1000, (2, 1): 1000}
+
+
+class FakeTraffic:
+    """Fills a volume at once."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
+
+    async def __aenter__(self) -> Self:
+        self._cluster.free[2, 1] = LIMIT_BYTES
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+
+REACTION_S = 0.1
+LIMIT_BYTES = 500
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    """A cluster with volumes of 1,000 bytes, which traffic fills and deletion frees."""
+    cluster = FakeCluster(None)
+    cluster.free = {(2, 0): 1000, (2, 1): 1000}
+    monkeypatch.setattr(story_module, "Admin", lambda *_: FakeAdmin(cluster))
+    monkeypatch.setattr(story_module, "Traffic", lambda *_, **__: FakeTraffic(cluster))
+    return cluster
+
+
+def sidecars(
+    monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, **always: float
+) -> list[dict[str, str]]:
+    """Let these be the cluster's sidecars; the settings that they are started with."""
+    started = []
+
+    async def start(_cluster: FakeCluster, settings: dict[str, str]) -> tuple[Sidecar, ...]:
+        started.append(settings)
+        return tuple(
+            FakeSidecar(number, "", 0, Path("log"), cluster, always.get(f"of_{number}"))
+            for number in cluster.brokers
+        )
+
+    monkeypatch.setattr(story_module, "start_sidecars", start)
+    return started
+
+
+async def test_the_whole_story_is_measured_from_what_the_file_systems_say(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eleven steps; the factor's are as late as a sidecar reacts and a volume is looked at."""
+    started = sidecars(monkeypatch, cluster)
+    story = Story()
+    await tell(story, cluster)
+    assert story.complete
+    assert 11 == len(story.steps)
+    assert [str(LIMIT_BYTES)] == [
+        value for settings in started for key, value in settings.items() if "BYTES" in key
+    ]
+    measured = [step for step in story.steps if step.title.startswith("factor")]
+    assert ["the limit being crossed"] * 3 + ["the space being free"] * 3 == [
+        step.measured_from for step in measured
+    ]
+    for step in measured:
+        assert step.seconds is not None
+        assert 0.0 <= step.seconds <= 2 * REACTION_S
+
+
+@pytest.mark.parametrize(
+    ("always", "unseen"),
+    [
+        ({"of_1": 1.0}, "factor 0.0 at the sidecar of broker 1"),
+        ({"of_2": 0.0}, "3 sidecars up, factor 1.0 by observation"),
+    ],
+)
+async def test_a_sidecar_that_does_not_see_it_fails_the_story(
+    cluster: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    always: dict[str, float],
+    unseen: str,
+) -> None:
+    """By name; nothing of the rest is told."""
+    sidecars(monkeypatch, cluster, **always)
+    story = Story()
+    with pytest.raises(ClusterError, match=re.escape(f"not seen: {unseen} within 30 s")):
+        await tell(story, cluster)
+    assert not story.complete
+    assert [unseen] == [step.title for step in story.steps if step.failed]
+    assert unseen == story.steps[-1].title

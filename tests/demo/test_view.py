@@ -1,0 +1,98 @@
+"""The demo's story as it is drawn, in the words of a terminal of 80 columns."""
+
+import io
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+
+from sidecar.demo.sidecars import Sidecar
+from sidecar.demo.story import Heard, Step, Story, VolumeNow
+from sidecar.demo.view import addresses, draw, summary
+
+FREE = VolumeNow("broker 2 volume 0", 100_000_000, 75_000_000)
+FULL = VolumeNow("broker 2 volume 1", 100_000_000, 25_000_000)
+
+
+def text(drawn: RenderableType) -> list[str]:
+    """What stands in a terminal, without colours."""
+    console = Console(file=io.StringIO(), width=80, color_system=None, force_terminal=False)
+    console.print(drawn)
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_steps_are_drawn_as_seen_failed_or_waited_for() -> None:
+    """A tick and the seconds, a cross, or a spinner."""
+    story = Story(
+        steps=[
+            Step("brokers ready", "its start", 3.456),
+            Step("volumes full", "its start", failed=True),
+            Step("factor 0.0", "its start"),
+        ]
+    )
+    seen, failed, waited_for = text(draw(story))
+    assert "✓ brokers ready 3.46 s" == seen
+    assert "✗ volumes full" == failed
+    assert waited_for.endswith(" factor 0.0")
+    assert waited_for[0] not in "✓✗ "
+
+
+def test_a_volume_s_bar_shows_what_is_used_and_where_the_limit_is() -> None:
+    """Of 32 cells 8 are used, the limit is after 16; then 24 are used, beyond it."""
+    story = Story(limit_bytes=50_000_000, volumes=[FREE, FULL])
+    _, free, full = text(draw(story))
+    assert f"  broker 2 volume 0 {'█' * 8}{'░' * 8}│{'░' * 16} 75.0 MB left" == free
+    assert f"  broker 2 volume 1 {'█' * 16}│{'█' * 8}{'░' * 8} 25.0 MB left" == full
+
+
+def test_a_volume_at_the_limit_is_red() -> None:
+    """At it, not only below: the limit is violated there."""
+    for limit_bytes, expected in ((FULL.available_bytes, 1), (FULL.available_bytes - 1, 0)):
+        console = Console(file=io.StringIO(), force_terminal=True, color_system="standard")
+        console.print(draw(Story(limit_bytes=limit_bytes, volumes=[FULL])))
+        assert isinstance(console.file, io.StringIO)
+        assert expected == console.file.getvalue().count("\x1b[31m25.0 MB left")
+
+
+def test_what_each_sidecar_says_is_drawn() -> None:
+    """In the order of their brokers."""
+    story = Story(volumes=[FREE], heard={2: Heard(1.0, 0.0), 0: Heard(0.0, 0.0)})
+    _, _, *heard = text(draw(story))
+    assert ["  sidecar 0         factor 0.0", "  sidecar 2         factor 1.0"] == heard
+
+
+def test_the_summary_has_every_step_and_says_what_was_not_seen() -> None:
+    """One row each: the seconds, and what they are counted from."""
+    story = Story(
+        steps=[
+            Step("brokers ready", "its start", 3.456),
+            Step("factor 0.0", "the limit being crossed", 0.1),
+            Step("factor 1.0", "the space being free", failed=True),
+        ]
+    )
+    rows = [
+        [cell.strip() for cell in line.strip("│").split("│")]
+        for line in text(summary(story))
+        if line.startswith("│")
+    ]
+    assert [
+        ["brokers ready", "3.46", "its start"],
+        ["factor 0.0", "0.10", "the limit being crossed"],
+        ["factor 1.0", "not seen", "the space being free"],
+    ] == rows
+
+
+def test_the_addresses_to_try_are_those_of_the_sidecars() -> None:
+    """The first one's API and metrics, all of them for the command that asks all."""
+    story = Story(
+        sidecars=tuple(Sidecar(n, "127.0.0.1", 7000 + n, Path(f"{n}.log")) for n in range(2))
+    )
+    said = addresses(story, "127.0.0.1:9092")
+    for expected in (
+        "Brokers: 127.0.0.1:9092",
+        "curl -s http://127.0.0.1:7000/v1/throttle-factor",
+        "curl -s http://127.0.0.1:7000/metrics | grep ^kafka_throttle",
+        "override show --sidecars http://127.0.0.1:7000,http://127.0.0.1:7001",
+        "Log of sidecar 1: 1.log",
+    ):
+        assert expected in said
