@@ -1,7 +1,8 @@
 """What a daemon costs that has little to do: memory, CPU at rest, and the time of its start.
 
-The whole process as it is deployed, beside simulated and real brokers, with default settings: so
-CPU at rest has a poll a minute in it, and is told without readers and with one that waits.
+The whole process as it is deployed, with default settings, beside simulated and real brokers. Rest
+is half a minute with nobody asking, or with one reader that waits; the poll of each minute, which
+takes some milliseconds, may fall into it or not.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from sidecar.demo.cluster import Cluster
 
 _BROKERS: Final = 3
 _VOLUMES: Final = 2
+_MANY: Final = (1000, 12)
 _STARTS: Final = 7
 _SETTINGS: Final = {LIMIT: "1000000"}
 _SETTLE_S: Final = 3.0
@@ -30,6 +32,8 @@ def run() -> list[Row]:
     with simulated_cluster(_BROKERS, _VOLUMES) as address:
         rows = _starts(str(address), f"{_BROKERS} simulated brokers")
         rows += _at_rest(str(address))
+    with simulated_cluster(*_MANY) as address:
+        rows += [_large(str(address))]
     return rows + asyncio.run(_beside_real_brokers())
 
 
@@ -40,20 +44,35 @@ async def _beside_real_brokers() -> list[Row]:
 
 
 def _starts(bootstrap: str, brokers: str) -> list[Row]:
-    started, resident = [], []
+    started, cpu, resident = [], [], []
     # One more than are counted: the first reads the disk.
     for count in range(1 + _STARTS):
         with SidecarProcess(bootstrap, _SETTINGS) as sidecar:
             heard = sidecar.wait_observed()
-            # What the first answer itself needed is there by now.
+            cpu_s = sidecar.cpu_s()
+            # What the first answer itself needed is there by then.
             time.sleep(0.2)
             if count > 0:
                 started.append(heard.at - sidecar.spawned_at)
+                cpu.append(cpu_s)
                 resident.append(sidecar.resident_bytes() / 1e6)
     return [
         median_row(f"start to the first decision by observation, {brokers}", started, "s", 1.0),
+        median_row("the same, CPU", cpu, "s"),
         median_row(f"resident memory after start and a poll of {brokers}", resident, "MB", 60.0),
     ]
+
+
+def _large(bootstrap: str) -> Row:
+    with SidecarProcess(bootstrap, _SETTINGS) as sidecar:
+        sidecar.wait_observed()
+        time.sleep(0.2)
+        resident = sidecar.resident_bytes() / 1e6
+    return Row(
+        "resident memory after start and a poll of {:,} brokers x {} volumes".format(*_MANY),
+        resident,
+        "MB",
+    )
 
 
 def _at_rest(bootstrap: str) -> list[Row]:
@@ -78,5 +97,6 @@ def _at_rest(bootstrap: str) -> list[Row]:
         return [
             Row(f"CPU at rest over {_REST_S:.0f} s, no reader", nobody, "% of a core", 0.5),
             Row("the same with one reader that waits", one, "% of a core", 0.5),
-            Row("threads at rest", alone.threads(), "threads"),
+            Row("threads then", alone.threads(), ""),
+            Row("resident memory then", with_reader.resident_bytes() / 1e6, "MB", 60.0),
         ]

@@ -65,7 +65,7 @@ async def _measure() -> list[Row]:
 
 
 def _rows(what: str, times: list[float]) -> list[Row]:
-    name = f"{what}: to the factor at the last of {_BROKERS} waiting readers"
+    name = f"{what}: the factor at the last of {_BROKERS} waiting readers"
     return [
         median_row(name, times, "s", _TARGET_S),
         Row(f"{what}: the slowest of {len(times)}", max(times), "s", _TARGET_S),

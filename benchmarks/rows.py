@@ -41,14 +41,14 @@ def median_row(name: str, samples: Sequence[float], unit: str, target: float | N
 
 def as_table(rows: Iterable[Row]) -> str:
     """The rows as a Markdown table, which reads well as it is."""
-    cells = [("figure", "measured", "lowest to highest", "target", "")]
+    cells = [("figure", "measured", "lowest to highest", "target", "met?")]
     cells += [
         (
             row.name,
-            f"{_number(row.value)} {row.unit}",
+            f"{_number(row.value)} {row.unit}".rstrip(),
             "" if row.spread is None else " to ".join(map(_number, row.spread)),
             "" if row.target is None else f"≤ {_number(row.target)} {row.unit}",
-            "" if row.target is None else ("met" if row.met else "MISSED"),
+            "" if row.target is None else ("yes" if row.met else "MISSED"),
         )
         for row in rows
     ]

@@ -1,0 +1,1 @@
+"""Tests of what prints the figures, not of the figures."""
