@@ -13,10 +13,11 @@ a volume reaches the limit: generation 5 says 0.0, and whoever waited for a chan
 """
 
 import asyncio
+import contextlib
 import secrets
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sidecar.throttle.decision import Decision, FactorSource, Source
@@ -27,6 +28,13 @@ from sidecar.volumes import FailureKind
 CHANGES_KEPT: Final = 1000
 """A volume that flaps at the default minimum of 1 s fills this in a quarter of an hour; one that
 changes twice a day, in more than a year."""
+
+_LOOK_S: Final = 5.0
+"""How late an expiry may be published after the machine was suspended."""
+
+VIOLATIONS_KEPT: Final = 20
+"""Of each change: a limit set too high violates everywhere, and a thousand such changes of a large
+cluster would be gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +61,14 @@ class Change:
     Attributes:
         changed_at: when, steady seconds.
         generation: the generation that began.
-        decision: what was decided then.
+        decision: what was decided then, with its first ``VIOLATIONS_KEPT`` violations.
+        violation_count: how many there were.
     """
 
     changed_at: float
     generation: int
     decision: Decision
+    violation_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +106,8 @@ class Tally:
 
 
 Listener = Callable[[Snapshot | None, Snapshot], None]
-"""Called after each publication with the snapshot before (None for the first) and the new one."""
+"""Called after each update with the snapshot before and the new one. Whoever tells of the very
+first snapshot has none before."""
 
 
 class Board:
@@ -200,13 +211,13 @@ class Board:
             if until is not None and not is_valid(until, 0.0, self._clock()):
                 self.update(_unchanged)
                 continue
-            try:
-                # A hair past the boundary: at the boundary itself the decision is still valid.
-                timeout = None if until is None else max(0.0, until - self._clock()) + 0.001
-                async with asyncio.timeout(timeout):
+            # A hair past the boundary: at the boundary itself the decision is still valid.
+            wait_s = None if until is None else max(0.0, until - self._clock()) + 0.001
+            with contextlib.suppress(TimeoutError):
+                # The loop's clock stands still while the machine is suspended and the board's does
+                # not, so the boundary may come sooner than the loop's timer says.
+                async with asyncio.timeout(None if wait_s is None else min(wait_s, _LOOK_S)):
                     await news.wait()
-            except TimeoutError:
-                self.update(_unchanged)
 
     def close(self) -> None:
         """Wakes everyone who waits, for good."""
@@ -214,10 +225,11 @@ class Board:
         self._changed.set()
 
     def _began(self, before: Snapshot | None, now: float) -> None:
-        snapshot = self._snapshot
-        self.changes.append(Change(now, snapshot.generation, snapshot.decision))
+        decision = self._snapshot.decision
+        kept = replace(decision, violations=decision.violations[:VIOLATIONS_KEPT])
+        self.changes.append(Change(now, self._snapshot.generation, kept, len(decision.violations)))
         if before is not None and before.decision.source is not Source.FALLBACK:
-            self.tally.fallback_applied += snapshot.decision.source is Source.FALLBACK
+            self.tally.fallback_applied += decision.source is Source.FALLBACK
         if not self._closed:
             self._changed.set()
             self._changed = asyncio.Event()

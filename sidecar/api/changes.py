@@ -32,7 +32,7 @@ from sidecar.throttle.memory import Memory, Override
 LONGEST_OVERRIDE_S: Final = timedelta(days=30).total_seconds()
 """Longer than any repair; an override that is forgotten must not rule for years."""
 
-Forget = Callable[[Memory, int, float], Memory]
+Forget = Callable[[Memory, int], Memory]
 """Memory, broker id and steady seconds -> memory without what was read of that broker."""
 
 _FIELDS: Final = "is not one of factor, reason and duration"
@@ -133,8 +133,7 @@ class Changes:
             raise HTTPException(
                 409, "This broker is active and answers: the next poll would read it again."
             )
-        now = self.board.now()
-        self.board.update(lambda memory: forget(memory, broker_id, now))
+        self.board.update(lambda memory: forget(memory, broker_id))
         kept = await self.persist()
         return BrokerForgotten(
             broker_id,

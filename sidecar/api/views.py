@@ -7,8 +7,6 @@ Example: a volume read 4 s ago with 20 s to its limit then has 16 s left now.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Final
 
 from sidecar.api.answers import Wall, rounded, timestamp
 from sidecar.api.documents import (
@@ -25,9 +23,6 @@ from sidecar.board import Change, Snapshot
 from sidecar.throttle.limits import Limit, MinAvailableBytes
 from sidecar.throttle.memory import BrokerState, Memory, Override, VolumeState
 from sidecar.volumes import OfflineLogDir
-
-_VIOLATIONS_OF_A_CHANGE: Final = 100
-"""A limit set too high violates everywhere: 1,000 such changes would be gigabytes of text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +156,8 @@ def change_document(change: Change, limit: Limit | None, wall: Wall) -> ChangeDo
         factor=decision.factor,
         source=decision.source.value,
         reason=decision.reason,
-        violation_count=len(decision.violations),
-        violations=list(
-            violations(tuple(islice(decision.violations, _VIOLATIONS_OF_A_CHANGE)), limit)
-        ),
+        violation_count=change.violation_count,
+        violations=list(violations(decision.violations, limit)),
         computed_at=timestamp(wall, decision.computed_at),
         valid_until=timestamp(wall, decision.valid_until),
     )

@@ -14,9 +14,6 @@ import click
 
 from sidecar.errors import ClusterError
 
-_ONE_LOG_DIR: Final = ("3.3.", "3.4.", "3.5.", "3.6.")
-"""Versions that have one log dir a broker in KRaft mode (KIP-858 came with 3.7)."""
-
 _START_TIMEOUT_S: Final = 900.0
 """The first start downloads 44 MB of jars."""
 
@@ -65,7 +62,7 @@ async def _run(kafka_version: str, *, keep: bool) -> int:
         environ=os.environ,
         version=kafka_version,
         brokers=3,
-        volumes=1 if kafka_version.startswith(_ONE_LOG_DIR) else 2,
+        volumes=2,
         volume_bytes=128 << 20,
     )
     async with AsyncExitStack() as stack:
@@ -78,6 +75,9 @@ async def _run(kafka_version: str, *, keep: bool) -> int:
                 await tell(story, cluster)
             except ClusterError as error:
                 story.notes.append(str(error))
+        if not console.is_terminal:
+            # What is drawn last is without its line feed there.
+            console.print()
         console.print(summary(story))
         for note in story.notes:
             console.print(f"Note: {note}")

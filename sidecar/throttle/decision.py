@@ -146,12 +146,7 @@ class VolumeLimit:
         )
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
-    def forget(
-        self,
-        memory: Memory,
-        broker_id: int,
-        now: float,  # noqa: ARG002 - all news has a time, but nothing ages by an operator's word
-    ) -> Memory:
+    def forget(self, memory: Memory, broker_id: int) -> Memory:
         """Memory after an operator said that a broker's last reading no longer counts.
 
         A computed factor that it made 0.0 is computed anew at once, without renewing its validity.

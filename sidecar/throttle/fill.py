@@ -1,10 +1,10 @@
 """How fast a volume fills, and how long it takes until its limit.
 
-The published rate is the slope of the used bytes over the last ``WINDOW_S`` seconds, or since the
-previous reading when that is longer ago: polls every 100 ms would otherwise publish noise, and a
-longer memory would still tell of filling when producers are already held. The schedule looks at the
-faster of that and the slope of the last two readings, so that one quiet interval does not make it
-blind, nor a burst find it asleep.
+The published rate is the slope of the used bytes over the last ``WINDOW_S`` to twice that, or since
+the previous reading when that is longer ago: polls every 100 ms would otherwise publish noise, and
+a longer memory would still tell of filling when producers are already held. The schedule looks at
+the faster of that and the slope of the last two readings, so that one quiet interval does not make
+it blind, nor a burst find it asleep.
 
 Example: 100 bytes used at 0 s, 300 at 10 s: 20 bytes/s. With 400 bytes available and a limit of 200
 the limit is (400 - 200) / 20 = 10 s away.

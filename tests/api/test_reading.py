@@ -178,15 +178,15 @@ async def test_decisions_newest_first() -> None:
 
 
 async def test_the_last_thousand_decisions() -> None:
-    """Of more changes the newest 1,000, and of each at most 100 violations."""
+    """Of more changes the newest 1,000, and of each at most 20 violations."""
     sidecar = FakeSidecar(factors=VolumeLimit(MinAvailableBytes(10), 1e9, 0.5))
     for at in range(1100):
-        dirs = {f"/d{number}": 5 + 45 * (at % 2) for number in range(101)}
+        dirs = {f"/d{number}": 5 + 45 * (at % 2) for number in range(21)}
         sidecar.see(whole(float(at), [reading(1, float(at), dirs)]))
     told = (await sidecar.get("/v1/decisions")).json()["decisions"]
     assert 1000 == len(told)
     assert [1101, 102] == [told[0]["generation"], told[-1]["generation"]]
-    assert (101, 100) == (told[1]["violation_count"], len(told[1]["violations"]))
+    assert (21, 20) == (told[1]["violation_count"], len(told[1]["violations"]))
 
 
 async def test_a_long_listing_is_one_snapshot() -> None:

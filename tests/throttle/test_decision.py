@@ -479,7 +479,7 @@ def test_partial_observation_can_not_outlive_the_list_of_brokers() -> None:
 
 def test_forgetting_a_held_broker_releases_at_once() -> None:
     """An operator's word is enough; the validity still runs from the last observation."""
-    memory = factors.forget(held(), 2, 610.0)
+    memory = factors.forget(held(), 2)
     decision = factors.decide(memory, 610.0)
     assert OBSERVED_ROOMY == (decision.factor, decision.source)
     assert 600.0 == decision.computed_at
@@ -489,7 +489,7 @@ def test_forgetting_one_of_two_leaves_the_other() -> None:
     """The other violation still counts, without being renewed."""
     answers = [reading(1, 0.0, FULL), reading(2, 0.0, FULL), reading(3, 0.0, ROOMY)]
     memory = after(whole(0.0, answers), whole(10.0, [reading(3, 10.0, ROOMY)], fenced=[1, 2]))
-    decision = factors.decide(factors.forget(memory, 2, 20.0), 20.0)
+    decision = factors.decide(factors.forget(memory, 2), 20.0)
     assert [(1, "/d0")] == violating(decision)
     assert (0.0, 10.0) == (decision.factor, decision.computed_at)
 
@@ -500,7 +500,7 @@ def test_forgetting_one_of_two_needs_no_whole_sight() -> None:
         whole(0.0, [reading(1, 0.0, FULL), reading(2, 0.0, FULL)]),
         whole(10.0, [reading(1, 10.0, FULL)], silent=[3], fenced=[2]),
     )
-    assert OBSERVED_FULL == in_force(factors.forget(memory, 2, 20.0), 20.0)
+    assert OBSERVED_FULL == in_force(factors.forget(memory, 2), 20.0)
 
 
 def test_forgetting_ages_nothing() -> None:
@@ -509,14 +509,14 @@ def test_forgetting_ages_nothing() -> None:
         whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL), reading(3, 0.0, ROOMY)]),
         whole(119.0, [reading(1, 119.0, ROOMY)], silent=[3], fenced=[2]),
     )
-    decision = factors.decide(factors.forget(memory, 2, 121.0), 121.0)
+    decision = factors.decide(factors.forget(memory, 2), 121.0)
     assert OBSERVED_ROOMY == (decision.factor, decision.source)
     assert 119.0 == decision.computed_at
 
 
 def test_forgetting_a_live_violating_member_leaves_nothing_to_go_by() -> None:
     """Without its reading the member is neither seen nor remembered, so the fallback holds."""
-    memory = factors.forget(after(whole(0.0, [reading(1, 0.0, FULL)])), 1, 1.0)
+    memory = factors.forget(after(whole(0.0, [reading(1, 0.0, FULL)])), 1)
     assert FALLBACK == in_force(memory, 1.0)
 
 
@@ -527,12 +527,12 @@ def test_forgetting_is_no_failed_poll() -> None:
         whole(119.0, [reading(1, 119.0, ROOMY)], silent=[2]),
     )
     for broker_id in (1, 2, 3):
-        assert OBSERVED_ROOMY == in_force(factors.forget(memory, broker_id, 121.0), 121.0)
+        assert OBSERVED_ROOMY == in_force(factors.forget(memory, broker_id), 121.0)
 
 
 def test_forgetting_before_the_first_observation_changes_nothing() -> None:
     """There is nothing to forget."""
-    assert Memory() == factors.forget(Memory(), 1, 0.0)
+    assert Memory() == factors.forget(Memory(), 1)
 
 
 def test_failed_polls_are_counted_in_a_row() -> None:

@@ -158,7 +158,7 @@ class Life(RuleBasedStateMachine):
         now = self.after(when)
         self.happens(
             Forgotten(now, broker_id),
-            lambda memory: self.factors.forget(memory, broker_id, now),
+            lambda memory: self.factors.forget(memory, broker_id),
         )
 
     @rule(when=times, kept=st.booleans())
