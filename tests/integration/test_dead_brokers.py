@@ -10,7 +10,7 @@ from tests.integration.conftest import Start
 from tests.integration.daemon import FULL_BYTES, Daemon, Document, seconds, settings
 from tests.integration.waiting import seen
 
-TOKEN = "a token"
+TOKEN = "a-token"
 
 
 def with_changes(tmp_path: Path) -> dict[str, str]:
