@@ -6,16 +6,21 @@ import re
 import signal
 import sys
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Self
 
 import pytest
+from click.testing import CliRunner, Result
 
+from sidecar.cli import group
+from sidecar.demo.cluster import Cluster
 from sidecar.demo.folders import PREFIX
+from sidecar.demo.story import Story
 from sidecar.demo.waiting import deadline, until
-
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+from sidecar.errors import ClusterError
+from tests.demo.clusters import FakeCluster
 
 STORY_S = 120.0
 """A story takes 15 s; a busy machine may take longer."""
@@ -93,6 +98,11 @@ def processes(mark: Path) -> set[int]:
     return set(_where(mark, "cmdline")) | set(_where(mark, "environ"))
 
 
+def alive(folder: Path) -> list[Path]:
+    """The folders of demos that have processes."""
+    return [path for path in owned(folder) if processes(path)]
+
+
 def mounts(mark: Path) -> set[int]:
     """The processes that see a mount in a folder."""
     return set(_where(mark, "mountinfo"))
@@ -125,6 +135,8 @@ async def filling(it: Demo) -> None:
     assert mounts(it.folder)
 
 
+@pytest.mark.integration
+@pytest.mark.timeout(240)
 async def test_the_whole_story_is_seen(folder: Path) -> None:
     """Exit code 0, every step in the table with its seconds, and nothing stays."""
     async with demo(folder) as it:
@@ -143,6 +155,8 @@ async def test_the_whole_story_is_seen(folder: Path) -> None:
     assert (set(), set()) == (processes(folder), mounts(folder))
 
 
+@pytest.mark.integration
+@pytest.mark.timeout(240)
 async def test_nothing_outlives_a_killed_demo_and_the_next_one_cleans_up(folder: Path) -> None:
     """By kill -9 in the middle: no process, no mount; the next start removes the folder; Ctrl-C."""
     async with demo(folder) as first:
@@ -160,6 +174,8 @@ async def test_nothing_outlives_a_killed_demo_and_the_next_one_cleans_up(folder:
     assert [] == entries(folder)
 
 
+@pytest.mark.integration
+@pytest.mark.timeout(240)
 async def test_two_that_are_kept_go_on_until_they_are_ended(folder: Path) -> None:
     """Side by side: each says what to try; one is killed, the other lives until Ctrl-C."""
     async with AsyncExitStack() as stack:
@@ -175,10 +191,81 @@ async def test_two_that_are_kept_go_on_until_they_are_ended(folder: Path) -> Non
         (url,) = urls[1]
         with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: ASYNC210 - on loopback
             assert 200 == answer.status
-        (kept,) = [path for path in owned(folder) if processes(path)]
+        async with deadline(5.0, "what was killed stayed"):
+            await until(lambda: len(alive(folder)) == 1)
+        (kept,) = alive(folder)
         assert 130 == await other.end(signal.SIGINT)
         assert "Traceback" not in other.said()
     await no_process_nor_mount(folder)
     # What was killed is left for the next start to remove.
     assert kept not in owned(folder)
     assert 1 == len(owned(folder))
+
+
+class ClusterInWords(FakeCluster):
+    """A cluster that is up at once."""
+
+    def __init__(self, *, version: str, volumes: int, **_: object) -> None:
+        super().__init__(None)
+        self.asked = (version, volumes)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+
+Tell = Callable[[Story, Cluster], Awaitable[None]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Tell], Result]:
+    """Runs the command with a story of a test's own."""
+
+    def run_with(tell: Tell) -> Result:
+        monkeypatch.setattr("sidecar.demo.cluster.Cluster", ClusterInWords)
+        monkeypatch.setattr("sidecar.demo.story.tell", tell)
+        return CliRunner().invoke(group, ["demo", "--kafka-version", "3.9.1"])
+
+    return run_with
+
+
+def test_a_step_that_was_not_seen_is_exit_code_1(run: Callable[[Tell], Result]) -> None:
+    """With the table all the same, in which it is not seen, and the error under it."""
+
+    async def tell(story: Story, cluster: Cluster) -> None:
+        assert isinstance(cluster, ClusterInWords)
+        assert "3.9.1" == cluster.asked[0]
+        async with story.step("factor 0.0 everywhere"):
+            raise ClusterError("the sidecar was not there")
+
+    result = run(tell)
+    assert (1, True) == (result.exit_code, isinstance(result.exception, SystemExit))
+    (row,) = [line for line in result.output.splitlines() if line.startswith("│ factor 0.0")]
+    assert "not seen" in row
+    assert "Note: the sidecar was not there" in result.output
+
+
+def test_a_story_that_was_seen_is_exit_code_0(run: Callable[[Tell], Result]) -> None:
+    """And its notes stand under the table."""
+
+    async def tell(story: Story, cluster: Cluster) -> None:
+        story.notes.append("a note")
+        async with story.step("factor 0.0 everywhere"):
+            pass
+
+    result = run(tell)
+    assert 0 == result.exit_code
+    assert "Kafka 3.9.1: three brokers ready" in result.output
+    assert "Note: a note" in result.output
+
+
+def test_without_its_package_the_demo_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The extra that has it, and no traceback."""
+    monkeypatch.setattr("sidecar.cli.demo.find_spec", lambda _: None)
+    result = CliRunner().invoke(group, ["demo"])
+    assert 1 == result.exit_code
+    assert "pip install 'throttle-sidecar[demo]'" in result.stderr

@@ -6,14 +6,15 @@ from functools import partial
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
+from sidecar.kafka.messages import DescribeLogDirs, DescribeLogDirsRequestV5
 from tests.integration.waiting import seen
 
-# DescribeLogDirs v5 with the header of KIP-482: key 35, correlation id 7, no client id, no tags.
+# Key 35, v5, correlation id 7, no client id, no tags (KIP-482).
 _HEADER = bytes.fromhex("0023 0005 00000007 ffff 00")
-VOLUMES_ONLY = _HEADER + bytes.fromhex("01 00")
-"""An empty array of topics, as the sidecar asks (tests/kafka/test_messages.py)."""
+VOLUMES_ONLY = _HEADER + DescribeLogDirs().build(DescribeLogDirsRequestV5).encode()
+"""What the sidecar asks."""
 ALL_PARTITIONS = _HEADER + bytes.fromhex("00 00")
-"""Null."""
+"""A null array of topics, no tags."""
 
 BYTES_OF_A_PARTITION = 22
 """Index, size, lag, whether it is a future one, tags."""
