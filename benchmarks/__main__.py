@@ -36,6 +36,8 @@ def main() -> int:
         print(f"{name} ...", end="", flush=True, file=sys.stderr)
         try:
             rows += measure_apart(name)
+        except KeyboardInterrupt:
+            return 130
         except Exception:  # noqa: BLE001 - the others are worth measuring all the same
             failed += 1
             print(" failed", file=sys.stderr)
