@@ -41,10 +41,10 @@ async def test_a_step_that_is_not_seen_in_time_fails_the_story() -> None:
     """The error says which; it is not seen later either."""
     story = Story()
     began = asyncio.get_running_loop().time()
-    with pytest.raises(ClusterError, match=r"not seen: factor 0\.0 within 30 s"):
+    with pytest.raises(ClusterError, match=r"not seen: factor 0\.0 within 60 s"):
         async with story.step("factor 0.0"):
             await asyncio.sleep(1000)
-    assert 30.0 == asyncio.get_running_loop().time() - began
+    assert 60.0 == asyncio.get_running_loop().time() - began
     assert (None, True) == (story.steps[0].seconds, story.steps[0].failed)
     assert not story.complete
 
@@ -218,7 +218,7 @@ async def test_a_sidecar_that_does_not_see_it_fails_the_story(
     """By name; nothing of the rest is told."""
     sidecars(monkeypatch, cluster, **always)
     story = Story()
-    with pytest.raises(ClusterError, match=re.escape(f"not seen: {unseen} within 30 s")):
+    with pytest.raises(ClusterError, match=re.escape(f"not seen: {unseen} within 60 s")):
         await tell(story, cluster)
     assert not story.complete
     assert [unseen] == [step.title for step in story.steps if step.failed]
