@@ -7,6 +7,7 @@ Example: ``{"factor": 1.0, "reason": "disk is being replaced", "duration": "PT8H
 hours, whatever the volumes say, and then ends by itself.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -33,11 +34,10 @@ LONGEST_OVERRIDE_S: Final = timedelta(days=30).total_seconds()
 """Longer than any repair; an override that is forgotten must not rule for years."""
 
 Forget = Callable[[Memory, int], Memory]
-"""Memory, broker id and steady seconds -> memory without what was read of that broker."""
+"""Memory and broker id -> memory without what was read of that broker."""
 
 _FIELDS: Final = "is not one of factor, reason and duration"
-_CONTROLS: Final = "\\x00-\\x1f\\x7f-\\x9f\u2028\u2029"
-_REASON: Final = rf"^[^{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*$"
+_CONTROLS: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]")
 
 
 class OverrideRequest(BaseModel):
@@ -49,10 +49,19 @@ class OverrideRequest(BaseModel):
 
     factor: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
     """Produce quotas are multiplied by it; 0 stops producers, 1 lets them go."""
-    reason: Annotated[str, Field(min_length=1, max_length=500, pattern=_REASON)]
-    """Why, for the people who will see the factor; no control characters."""
+    reason: Annotated[
+        str, Field(min_length=1, max_length=500, json_schema_extra={"format": "line"})
+    ]
+    """Why, for the people who will see the factor: one line, not blank, no control characters."""
     duration: Annotated[str, Field(json_schema_extra={"format": "duration"})]
     """For how long: ISO 8601, more than 0 and at most P30D."""
+
+    @field_validator("reason")
+    @classmethod
+    def _is_line(cls, text: str) -> str:
+        if not text.strip() or _CONTROLS.search(text):
+            raise ValueError("must be one line that is not blank, without control characters")
+        return text
 
     @field_validator("duration")
     @classmethod
