@@ -153,9 +153,7 @@ class _Daemon:
         )
         servers = [HttpServer(app, settings.http_listen)]
         if settings.metrics_listen is not None:
-            metrics = build_metrics_app(
-                self._board, registry=self._registry, wall=wall, polling=polling
-            )
+            metrics = build_metrics_app(self._board, registry=self._registry, polling=polling)
             servers.append(HttpServer(metrics, settings.metrics_listen))
         addresses = " and ".join(f"http://{server.address}" for server in servers)
         _log.info("throttle-sidecar %s listens on %s", __version__, addresses)

@@ -74,7 +74,6 @@ def build_metrics_app(
     board: Board,
     *,
     registry: CollectorRegistry,
-    wall: Wall,  # noqa: ARG001 - the same collaborators as build_app; nothing here shows a time yet
     polling: Polling,
 ) -> FastAPI:
     """/metrics, /healthz and /readyz alone."""

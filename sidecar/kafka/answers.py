@@ -1,8 +1,8 @@
 """What the brokers' answers mean: decoded messages to memberships and readings.
 
-The rules of design section 4: a log dir that is offline, or whose sizes are -1, is never read as
-empty or as full; a broker that answers without one log dir has not been seen; an active broker is
-an unfenced one, and brokers that can't list fenced ones (before Kafka 4.0) say nothing of them.
+The rules (README, How it decides): a log dir that is offline, or whose sizes are -1, is never read
+as empty or as full; a broker that answers without one log dir has not been seen; an active broker
+is an unfenced one, and brokers that can't list fenced ones (before Kafka 4.0) say nothing of them.
 
 Example: sizes of 100 and 25 are a volume of 100 bytes with 25 available; -1 and -1 an offline dir.
 """

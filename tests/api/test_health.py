@@ -59,9 +59,7 @@ async def test_the_metrics_address_serves_nothing_else() -> None:
     sidecar = FakeSidecar()
     registry = build_registry(sidecar.board, sidecar.wall)
     assert (await sidecar.get("/metrics")).status_code == 404
-    sidecar.app = build_metrics_app(
-        sidecar.board, registry=registry, wall=sidecar.wall, polling=Polling(True, 100.0)
-    )
+    sidecar.app = build_metrics_app(sidecar.board, registry=registry, polling=Polling(True, 100.0))
     served = {}
     for path in ("/metrics", "/healthz", "/readyz", "/v1/throttle-factor", "/v1/override", "/docs"):
         served[path] = (await sidecar.get(path)).status_code

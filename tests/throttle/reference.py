@@ -1,8 +1,8 @@
-"""A slow reference of the throttle factor's whole life, written from design section 4.
+"""A slow reference of the throttle factor's whole life, written from the rules alone.
 
 It keeps every event that ever happened and answers each question by looking through all of them
 again; it folds nothing and remembers nothing. It was written before the code that it is compared
-with was read. Where the design leaves room, the readings taken are:
+with was read. Where the rules leave room, the readings taken are:
 
 - An offline log dir keeps its last state while its broker answers and is gone when no longer
   reported; a healthy or a never seen one blocks nothing.

@@ -1,4 +1,4 @@
-"""The throttle factor, rule by rule (design: the throttle factor, partial sight)."""
+"""The throttle factor, rule by rule (README, How it decides)."""
 
 import math
 from dataclasses import replace
