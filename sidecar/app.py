@@ -94,7 +94,9 @@ class _Daemon:
             began=Began(kept.factor, kept.source, kept.since) if kept else None,
             listeners=(log_publication,),
         )
-        self._keeper = Keeper(self._board, state, self._clock.wall) if state else None
+        self._keeper: Keeper | None = None
+        if state is not None:
+            self._keeper = Keeper(self._board, state, self._clock.wall, settings.validity_s)
         self._registry = build_registry(self._board, self._clock.wall)
         self._source: KafkaVolumeSource | None = None
         if self._factors is not None and settings.kafka_admin is not None:

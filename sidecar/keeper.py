@@ -18,13 +18,19 @@ from sidecar.state import Kept, StateFile
 _log = logging.getLogger(__name__)
 
 _SPACING_S: Final = 10.0
-"""Sizes that are 10 s older after a restart change no decision: the validity is minutes."""
+"""Sizes that are 10 s older after a restart change no decision while the validity is minutes."""
+
+_VALIDITY_SHARE: Final = 0.25
+"""Of a short validity: what a kill -9 leaves on disk is still valid after it."""
 
 
 class Keeper:
     """Writes what a board publishes to a state file."""
 
-    def __init__(self, board: Board, file: StateFile, wall: Callable[[float], float]) -> None:
+    def __init__(
+        self, board: Board, file: StateFile, wall: Callable[[float], float], validity_s: float
+    ) -> None:
+        self._spacing_s = min(_SPACING_S, _VALIDITY_SHARE * validity_s)
         self._board = board
         self._file = file
         self._wall = wall
@@ -37,7 +43,7 @@ class Keeper:
         while not self._board.closed:
             generation = self._board.snapshot.generation
             await self.keep()
-            await self._board.wait_for_change(generation, _SPACING_S)
+            await self._board.wait_for_change(generation, self._spacing_s)
 
     async def keep(self) -> bool:
         """Writes what is published now, unless it is written already.

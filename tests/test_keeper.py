@@ -53,8 +53,8 @@ def new_board() -> Board:
     return Board(FACTORS, asyncio.get_running_loop().time)
 
 
-def new_keeper(board: Board, path: Path) -> Keeper:
-    return Keeper(board, StateFile(path, LIMIT), lambda steady_s: steady_s)
+def new_keeper(board: Board, path: Path, validity_s: float = 300.0) -> Keeper:
+    return Keeper(board, StateFile(path, LIMIT), lambda steady_s: steady_s, validity_s)
 
 
 @pytest.fixture
@@ -128,6 +128,21 @@ class TestWhen:
 
         await run_for(59.5, new_keeper(board, path).run(), move())
         assert [0, 10, 20, 30, 40, 50] == pytest.approx(writes)
+
+    async def test_with_a_short_validity_they_are_written_more_often(
+        self, path: Path, writes: list[float]
+    ) -> None:
+        """What a kill -9 leaves on disk is still valid then."""
+        board = new_board()
+        see(board, 499)
+
+        async def move() -> None:
+            for n in range(100):
+                see(board, 500 + n)
+                await asyncio.sleep(0.1)
+
+        await run_for(3.5, new_keeper(board, path, validity_s=4.0).run(), move())
+        assert [0, 1, 2, 3] == pytest.approx(writes)
         assert 1000 == available_in(path)
 
     async def test_nothing_new_is_not_written_again(self, path: Path, writes: list[float]) -> None:

@@ -29,7 +29,7 @@ def begin(path: Path, clock: FakeClock, limit: Limit = LIMIT) -> tuple[Board, Ke
         memory=kept.memory if kept else None,
         began=Began(kept.factor, kept.source, kept.since) if kept else None,
     )
-    return board, Keeper(board, file, lambda steady_s: steady_s)
+    return board, Keeper(board, file, lambda steady_s: steady_s, 300.0)
 
 
 def see(board: Board, observation: Observation) -> None:
