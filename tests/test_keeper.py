@@ -128,6 +128,7 @@ class TestWhen:
 
         await run_for(59.5, new_keeper(board, path).run(), move())
         assert [0, 10, 20, 30, 40, 50] == pytest.approx(writes)
+        assert 1000 == available_in(path)
 
     async def test_with_a_short_validity_they_are_written_more_often(
         self, path: Path, writes: list[float]
@@ -143,7 +144,6 @@ class TestWhen:
 
         await run_for(3.5, new_keeper(board, path, validity_s=4.0).run(), move())
         assert [0, 1, 2, 3] == pytest.approx(writes)
-        assert 1000 == available_in(path)
 
     async def test_nothing_new_is_not_written_again(self, path: Path, writes: list[float]) -> None:
         """An idle disabled minute costs no write."""
