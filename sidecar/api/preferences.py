@@ -15,7 +15,9 @@ _ENTITY_TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
 _ELEMENT: Final = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+')
 """One element of a comma-separated list; commas in quotes do not separate."""
 
-_WAIT: Final = re.compile(r'\s*wait\s*=\s*("?)([0-9]{1,9})\1\s*(?:;.*)?', re.IGNORECASE | re.DOTALL)
+_WAIT: Final = re.compile(
+    r'\s*wait\s*=\s*("?)([0-9]{1,99})\1\s*(?:;.*)?', re.IGNORECASE | re.DOTALL
+)
 _NAMES_WAIT: Final = re.compile(r"\s*wait\s*(?:[=;]|$)", re.IGNORECASE)
 
 _LONGEST: Final = 1000

@@ -21,7 +21,6 @@ class SidecarProtocol(HttpToolsProtocol):
     """One client's connection."""
 
     _pending = 0
-    _asked = False
 
     def data_received(self, data: bytes) -> None:
         """Parses what arrived, and counts it until it was good for something."""
@@ -33,7 +32,6 @@ class SidecarProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Starts the request."""
         self._pending = 0
-        self._asked = True
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -46,7 +44,9 @@ class SidecarProtocol(HttpToolsProtocol):
         self._refuse(400, "This is not an HTTP request.")
 
     def _refuse(self, status: int, detail: str) -> None:
-        if self._asked and not self.cycle.response_complete:
+        # None, against its declared type, until the first request has a head that is one.
+        cycle = getattr(self, "cycle", None)
+        if cycle is not None and not cycle.response_complete:
             # Another answer is under way on this connection: a second would be taken for its part.
             self.transport.abort()
             return

@@ -8,9 +8,9 @@ What a slow broker was asked stays asked: a later poll takes its answer when it 
 not wait for it again. So a broker that hangs holds up one poll and not the next ones, and one that
 is always slow is seen all the same.
 
-Example: of three brokers one takes 3 s to answer, and polls with a deadline of 1 s come every
-second. The first ends after 1 s with two readings and one failure of kind timeout, the second and
-the third at once with the same, the fourth with three readings.
+Example: of three brokers one takes 2.5 s to answer, and polls with a deadline of 1 s come every
+second. The first ends after 1 s with two readings and one failure of kind timeout, the second at
+once with the same, the third with three readings.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ from sidecar.volumes import Failure, FailureKind, Observation, Reading
 
 ORIGIN = "poll"
 
-ANSWER_TIMEOUT_S = 10.0
-"""How long a broker may take to answer, whatever the polls' deadlines are; then its connection is
-closed. The Java admin client gives 60 s, but what is that old is of no use here."""
+ANSWER_TIMEOUT_S = 3.0
+"""How long a broker may take to answer when polls have a shorter deadline; then its connection is
+closed and it is asked anew. Long for a broker that is slow, short for an answer that was lost."""
 
 _DESCRIBE_CLUSTER = DescribeCluster()
 _DESCRIBE_LOG_DIRS = DescribeLogDirs()

@@ -48,6 +48,22 @@ async def test_bytes_that_are_not_http(garbage: str) -> None:
         writer.close()
 
 
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [("CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n", 400), ("GET /" + "a" * 100_000, 431)],
+    ids=["connect", "long"],
+)
+async def test_a_head_that_is_refused_before_its_end(
+    request_text: str, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A problem document and no traceback: nothing that a stranger sends is a bug of ours."""
+    async with serving(FakeSidecar()) as server:
+        reader, writer = await ask(server.address, request_text)
+        assert status == (await problem_from(reader))["status"]
+        writer.close()
+    assert [] == [record.getMessage() for record in caplog.records if record.exc_info]
+
+
 @pytest.mark.parametrize("piece", ["X-A: b\r\n", "X", "X-A: "])
 async def test_a_head_that_does_not_end(piece: str) -> None:
     """431 after some hundred KiB, whether as many headers or as one."""
