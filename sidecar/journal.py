@@ -27,10 +27,21 @@ def log_publication(before: Snapshot | None, after: Snapshot) -> None:
     old, new = before.memory.brokers, after.memory.brokers
     if old is new:
         return
-    for broker_id, state in new.items():
+    membership = after.memory.membership
+    active = membership.active if membership is not None else {}
+    for broker_id in sorted({*old, *new}):
         failed_before = old.get(broker_id, _UNKNOWN).failure
-        if state.failure is not failed_before:
-            _log_failure(f"broker {broker_id}", failed_before, state.failure)
+        failed_now = new.get(broker_id, _UNKNOWN).failure
+        if broker_id in active and broker_id in new:
+            if failed_now is not failed_before:
+                _log_failure(f"broker {broker_id}", failed_before, failed_now)
+        elif failed_before is not None:
+            # Nobody asks it any more, which does not mean that it works.
+            _log.info(
+                "broker %d: is fenced, gone or forgotten (%s is over)",
+                broker_id,
+                failed_before.kind.value,
+            )
 
 
 def _log_decision(before: Snapshot | None, after: Snapshot) -> None:

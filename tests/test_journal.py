@@ -184,14 +184,33 @@ class TestFailuresOfABroker:
             "broker 2: connect: nothing listens on b1:9092",
         ] == [text for text in told if text.startswith("broker")]
 
-    def test_a_broker_that_is_fenced_or_forgotten_while_it_fails_is_told_nothing(
+    def test_a_broker_that_is_fenced_while_it_fails_ends_it(
         self, board: Board, lines: Callable[[], list[Line]]
     ) -> None:
-        """It did not come back, it went: that it works again would be false."""
+        """Once; it did not come back, it went: that it works again would be false."""
         self.silent(board, 1, SLOW)
         lines()
-        see(board, whole(2, [reading(2, 2, {"/d": 50})], fenced=[1]))
-        assert "works again" not in str(lines())
+        for at in (2, 3):
+            see(board, whole(at, [reading(2, at, {"/d": 50})], fenced=[1]))
+        assert "works again" not in str(told := lines())
+        assert 1 == told.count(
+            (logging.INFO, "broker 1: is fenced, gone or forgotten (timeout is over)")
+        )
+        assert 1 == str(told).count("broker 1:")
+
+    def test_a_violating_broker_that_is_fenced_while_it_fails_ends_it_too(
+        self, board: Board, lines: Callable[[], list[Line]]
+    ) -> None:
+        """What it holds is remembered, but it is not asked, so neither does it work again."""
+        see(board, whole(1, [reading(1, 1, {"/d": 5})]))
+        self.silent(board, 2, SLOW)
+        lines()
+        see(board, whole(3, [reading(2, 3, {"/d": 50})], fenced=[1]))
+        assert (
+            logging.INFO,
+            "broker 1: is fenced, gone or forgotten (timeout is over)",
+        ) in (told := lines())
+        assert "works again" not in str(told)
 
 
 class TestFailuresOfPolling:
