@@ -58,7 +58,8 @@ class View:
         membership = memory.membership
         listed = {**(membership.fenced or {}), **membership.active} if membership else {}
         for broker_id in sorted({*listed, *memory.brokers}):
-            broker = memory.brokers.get(broker_id, BrokerState())
+            broker = memory.fenced_seen.get(broker_id) or memory.brokers.get(broker_id)
+            broker = broker or BrokerState()
             failure = broker.failure
             yield BrokerDocument(
                 broker_id=broker_id,

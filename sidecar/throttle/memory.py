@@ -115,6 +115,8 @@ class Memory:
         membership: who is in the cluster, by the last whole observation.
         membership_at: when that was, steady seconds.
         brokers: node id -> what is remembered of it.
+        fenced_seen: node id -> when a fenced broker last answered and why it then did not: for
+            people only, no decision looks at it.
         computed: the newest computed factor; None before the first.
         override: the operator's factor, which may have ended.
         failed_polls: how many polls in a row have failed.
@@ -124,6 +126,7 @@ class Memory:
     membership: Membership | None = None
     membership_at: float | None = None
     brokers: Mapping[int, BrokerState] = field(default_factory=dict)
+    fenced_seen: Mapping[int, BrokerState] = field(default_factory=dict)
     computed: Computed | None = None
     override: Override | None = None
     failed_polls: int = 0
@@ -179,7 +182,19 @@ def _with_membership(
         elif state.violating and _holds(state, broker_id, membership, now, validity_s):
             held = state.held or membership.fenced is not None
             brokers[broker_id] = BrokerState(state.read_at, state.violating, held=held)
-    return replace(memory, membership=membership, membership_at=now, brokers=brokers)
+    fenced = membership.fenced or {}
+    fenced_seen = {
+        broker_id: replace(state, volumes=(), offline=())
+        for broker_id, state in {**memory.brokers, **memory.fenced_seen}.items()
+        if broker_id in fenced
+    }
+    return replace(
+        memory,
+        membership=membership,
+        membership_at=now,
+        brokers=brokers,
+        fenced_seen=fenced_seen,
+    )
 
 
 def _differ(one: str | None, other: str | None) -> bool:

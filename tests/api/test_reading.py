@@ -143,6 +143,28 @@ async def test_a_broker_that_does_not_answer() -> None:
     }
 
 
+async def test_a_fenced_broker_was_last_seen_and_failed_then() -> None:
+    """What a person asks first of a dead broker, healthy or full, as long as it stays fenced."""
+    for available in (50, 5):
+        sidecar = FakeSidecar()
+        sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50}), reading(2, 0.0, {"/d": available})]))
+        sidecar.see(whole(60.0, [reading(1, 60.0, {"/d": 50})], silent=[2]))
+        for at in (120.0, 180.0):
+            sidecar.see(whole(at, [reading(1, at, {"/d": 50})], fenced=[2]))
+        broker = (await sidecar.get("/v1/brokers")).json()["brokers"][1]
+        assert ("fenced", "2023-11-14T22:13:20.000Z", "2023-11-14T22:14:20.000Z") == (
+            broker["state"],
+            broker["last_seen"],
+            broker["last_failure"]["since"],
+        )
+        sidecar.see(whole(240.0, [reading(1, 240.0, {"/d": 50})], silent=[2]))
+        broker = (await sidecar.get("/v1/brokers")).json()["brokers"][1]
+        assert ("active", "2023-11-14T22:17:20.000Z") == (
+            broker["state"],
+            broker["last_failure"]["since"],
+        )
+
+
 async def test_a_poll_that_saw_nothing() -> None:
     """Why no broker could be listed is told beside the brokers."""
     sidecar = FakeSidecar()
