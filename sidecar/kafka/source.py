@@ -6,7 +6,8 @@ broker that misses it has that as its answer, and the others' answers are kept.
 
 What a slow broker was asked stays asked: a later poll takes its answer when it is there, and does
 not wait for it again. So a broker that hangs holds up one poll and not the next ones, and one that
-is always slow is seen all the same.
+is always slow is seen all the same, if it answers within the poll's deadline or
+``ANSWER_TIMEOUT_S``, whichever is longer.
 
 Example: of three brokers one takes 2.5 s to answer, and polls with a deadline of 1 s come every
 second. The first ends after 1 s with two readings and one failure of kind timeout, the second at
