@@ -1,0 +1,24 @@
+package throttlesidecar;
+
+/** The two clocks, injected so that tests move them. */
+interface Moments {
+
+    /** The machine's clock as Kafka's sensors see it, milliseconds since the epoch. */
+    long nowMs();
+
+    /** A clock that never goes back, nanoseconds from an unknown start. */
+    long nanos();
+
+    /** The machine's own. */
+    Moments SYSTEM = new Moments() {
+        @Override
+        public long nowMs() {
+            return System.currentTimeMillis();
+        }
+
+        @Override
+        public long nanos() {
+            return System.nanoTime();
+        }
+    };
+}
