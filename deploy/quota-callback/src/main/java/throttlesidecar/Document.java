@@ -1,0 +1,58 @@
+package throttlesidecar;
+
+import java.util.Map;
+
+/** What an answer to {@code GET /v1/quota-factors} said; {@link DocumentReader} has the rules. */
+final class Document {
+    private final double factor;
+    private final Map<String, Double> users;
+    private final double secondsToFull;
+    private final long generation;
+    private final long validForMs;
+    private final String reason;
+
+    Document(
+            double factor,
+            Map<String, Double> users,
+            double secondsToFull,
+            long generation,
+            long validForMs,
+            String reason) {
+        this.factor = factor;
+        this.users = Map.copyOf(users);
+        this.secondsToFull = secondsToFull;
+        this.generation = generation;
+        this.validForMs = validForMs;
+        this.reason = reason;
+    }
+
+    /** By which every produce quota is multiplied, within [0, 1]. */
+    double factor() {
+        return factor;
+    }
+
+    /** Users with a factor of their own, by the principal's name as it is, not sanitised. */
+    Map<String, Double> users() {
+        return users;
+    }
+
+    /** When the first volume would have no byte left at its present fill rate; NaN: none fills. */
+    double secondsToFull() {
+        return secondsToFull;
+    }
+
+    /** Grows by one with each change of what the sidecar says. */
+    long generation() {
+        return generation;
+    }
+
+    /** For how long it may be used, from the moment it was answered. */
+    long validForMs() {
+        return validForMs;
+    }
+
+    /** Why the factor is what it is, in the sidecar's words, fit for a log line; may be empty. */
+    String reason() {
+        return reason;
+    }
+}

@@ -1,0 +1,215 @@
+package throttlesidecar;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * Reads the document of factors, and believes nothing of it that could not be so.
+ *
+ * <p>{@code factor} and {@code valid_for_ms} have to be there; {@code users},
+ * {@code seconds_to_full}, {@code generation} and {@code reason} may be missing; other members are
+ * passed over. One wrong member makes the whole answer wrong: a document that is half understood is
+ * none.
+ *
+ * <p>It is read as a stream, since a tree of 4 MiB of brackets takes some hundred MiB of a broker's
+ * heap, and a number of 4 million digits a minute of its time.
+ *
+ * <p>Example: {@code {"factor":0.0,"users":{"etl":0.5},"valid_for_ms":299000}} holds all, and would
+ * leave the user etl half its quota if the factor for all were not the stricter.
+ */
+final class DocumentReader {
+    /** A user with a factor of its own costs a set of metrics; more of them is a mistake. */
+    static final int MOST_USERS = 10_000;
+
+    /** A validity beyond is taken for this one: a year, in ms; it keeps sums within a long. */
+    static final long LONGEST_VALIDITY_MS = 365L * 24 * 3600 * 1000;
+
+    private static final int LONGEST_NUMBER = 64;
+    private static final int LONGEST_NAME = 1024;
+    private static final int LONGEST_REASON = 500;
+    private static final int DEEPEST = 16;
+
+    /** User names are data: as interned or canonical names they would stay in memory for ever. */
+    private static final JsonFactory JSON =
+            JsonFactory.builder()
+                    .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
+                    .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
+                    .build();
+
+    private final JsonParser parser;
+    private final Map<String, Double> users = new HashMap<>();
+    private double factor = Double.NaN;
+    private double secondsToFull = Double.NaN;
+    private long generation;
+    private long validForMs = -1;
+    private String reason = "";
+
+    private DocumentReader(JsonParser parser) {
+        this.parser = parser;
+    }
+
+    /**
+     * The document that an answer's body is.
+     *
+     * @param body the answer's body, as it came.
+     * @throws WrongAnswer saying what is wrong.
+     */
+    static Document read(byte[] body) throws WrongAnswer {
+        try (JsonParser parser = JSON.createParser(text(body))) {
+            parser.enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION);
+            return new DocumentReader(parser).document();
+        } catch (CharacterCodingException error) {
+            throw new WrongAnswer("it is not JSON: it is not UTF-8", error);
+        } catch (JsonProcessingException error) {
+            String problem = printable(error.getOriginalMessage());
+            throw new WrongAnswer("it is not JSON: " + problem, error);
+        } catch (IOException error) {
+            throw new WrongAnswer("it is not JSON: " + printable(error.getMessage()), error);
+        }
+    }
+
+    /** Left to Jackson, with names that are not canonical, bytes that are no text are replaced. */
+    private static String text(byte[] body) throws CharacterCodingException {
+        return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString();
+    }
+
+    private Document document() throws IOException, WrongAnswer {
+        if (parser.nextToken() != JsonToken.START_OBJECT) {
+            throw new WrongAnswer("it is no JSON object");
+        }
+        while (parser.nextToken() != JsonToken.END_OBJECT) {
+            member(parser.getCurrentName());
+        }
+        if (parser.nextToken() != null) {
+            throw new WrongAnswer("there is something after the JSON object");
+        }
+        if (Double.isNaN(factor)) {
+            throw new WrongAnswer("factor is missing");
+        }
+        if (validForMs < 0) {
+            throw new WrongAnswer("valid_for_ms is missing");
+        }
+        return new Document(factor, users, secondsToFull, generation, validForMs, reason);
+    }
+
+    private void member(String name) throws IOException, WrongAnswer {
+        JsonToken value = parser.nextToken();
+        switch (name) {
+            case "factor":
+                factor = factor("factor", value);
+                break;
+            case "users":
+                readUsers(value);
+                break;
+            case "seconds_to_full":
+                secondsToFull = value == JsonToken.VALUE_NULL ? Double.NaN : positive(name, value);
+                break;
+            case "generation":
+                generation = whole(name, value, Long.MAX_VALUE);
+                break;
+            case "valid_for_ms":
+                validForMs = whole(name, value, LONGEST_VALIDITY_MS);
+                break;
+            case "reason":
+                reason = value == JsonToken.VALUE_STRING ? printable(parser.getText()) : "";
+                break;
+            default:
+                skip(value);
+        }
+    }
+
+    private void readUsers(JsonToken value) throws IOException, WrongAnswer {
+        if (value != JsonToken.START_OBJECT) {
+            throw new WrongAnswer("users is no object");
+        }
+        while (parser.nextToken() != JsonToken.END_OBJECT) {
+            String user = parser.getCurrentName();
+            if (user.isEmpty() || user.length() > LONGEST_NAME) {
+                throw new WrongAnswer("users has a name of " + user.length() + " characters");
+            }
+            users.put(user, factor("the factor of a user", parser.nextToken()));
+            if (users.size() > MOST_USERS) {
+                throw new WrongAnswer("users has more than " + MOST_USERS + " members");
+            }
+        }
+    }
+
+    private double factor(String name, JsonToken value) throws IOException, WrongAnswer {
+        double number = positive(name, value);
+        if (number > 1.0) {
+            throw new WrongAnswer(name + " is " + number + ", which is not within [0, 1]");
+        }
+        return number;
+    }
+
+    /** A finite number of at least 0. */
+    private double positive(String name, JsonToken value) throws IOException, WrongAnswer {
+        if (!value.isNumeric() || parser.getTextLength() > LONGEST_NUMBER) {
+            throw new WrongAnswer(name + " is not a number that could be meant");
+        }
+        double number = parser.getDoubleValue();
+        if (!(number >= 0.0) || Double.isInfinite(number)) {
+            throw new WrongAnswer(name + " is " + number);
+        }
+        // Makes -0.0 the 0.0 that it equals.
+        return number + 0.0;
+    }
+
+    private long whole(String name, JsonToken value, long most) throws IOException, WrongAnswer {
+        if (value != JsonToken.VALUE_NUMBER_INT) {
+            throw new WrongAnswer(name + " is not a whole number");
+        }
+        // The cast is saturating, beyond 2^53 inexact, and nothing that is compared lies there.
+        return Math.min((long) positive(name, value), most);
+    }
+
+    private void skip(JsonToken first) throws IOException, WrongAnswer {
+        int depth = first.isStructStart() ? 1 : 0;
+        while (depth > 0) {
+            JsonToken token = parser.nextToken();
+            if (token == null) {
+                throw new WrongAnswer("it is not JSON: it ends too early");
+            }
+            if (token.isStructStart()) {
+                depth++;
+            } else if (token.isStructEnd()) {
+                depth--;
+            }
+            if (depth > DEEPEST) {
+                throw new WrongAnswer("it is nested more than " + DEEPEST + " deep");
+            }
+        }
+    }
+
+    /** One line for a log, whatever it was: what others wrote must not look like our lines. */
+    static String printable(String text) {
+        int end = Math.min(text.length(), LONGEST_REASON);
+        StringBuilder line = new StringBuilder(end);
+        text.codePoints()
+                .limit(end)
+                .map(c -> Character.isISOControl(c) || isInvisible(c) ? ' ' : c)
+                .forEach(line::appendCodePoint);
+        return line.toString();
+    }
+
+    private static boolean isInvisible(int codePoint) {
+        switch (Character.getType(codePoint)) {
+            case Character.FORMAT:
+            case Character.LINE_SEPARATOR:
+            case Character.PARAGRAPH_SEPARATOR:
+            case Character.SURROGATE:
+            case Character.UNASSIGNED:
+                return true;
+            default:
+                return false;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What is read of a document of factors, and what is refused. */
+class DocumentReaderTest {
+
+    /** Every member that matters arrives as it was written. */
+    @Test
+    void readsAll() throws WrongAnswer {
+        Document document =
+                read(
+                        "{\"factor\":0.25,\"source\":\"observation\","
+                                + "\"reason\":\"a volume is full\","
+                                + "\"users\":{\"etl\":0.5,\"Jörg/1\":0},"
+                                + "\"seconds_to_full\":12.5,\"generation\":12,"
+                                + "\"valid_for_ms\":299000,\"cluster_id\":\"c\"}");
+
+        assertEquals(0.25, document.factor());
+        assertEquals(Map.of("etl", 0.5, "Jörg/1", 0.0), document.users());
+        assertEquals(12.5, document.secondsToFull());
+        assertEquals(12, document.generation());
+        assertEquals(299_000, document.validForMs());
+        assertEquals("a volume is full", document.reason());
+    }
+
+    /** Two members are enough; what the others are then is stated. */
+    @Test
+    void needsOnlyFactorAndValidity() throws WrongAnswer {
+        Document document = read("{\"valid_for_ms\":0,\"factor\":1}");
+
+        assertEquals(1.0, document.factor());
+        assertEquals(Map.of(), document.users());
+        assertTrue(Double.isNaN(document.secondsToFull()));
+        assertEquals(0, document.generation());
+        assertEquals("", document.reason());
+    }
+
+    /** A sidecar of a later version may say more than is known here, nested too. */
+    @Test
+    void passesOverWhatItDoesNotKnow() throws WrongAnswer {
+        String further = "\"dirs\":[{\"id\":1,\"x\":[\"a\",null]}],\"x\":{\"factor\":9},\"y\":7";
+        Document document = read("{" + further + ",\"factor\":0.5,\"valid_for_ms\":1}");
+
+        assertEquals(0.5, document.factor());
+    }
+
+    /** Each is refused whole, with the word that tells an operator where to look. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            quoteCharacter = '`',
+            value = {
+                "{\"factor\":7,\"valid_for_ms\":1} | factor is 7.0",
+                "{\"factor\":1.0000001,\"valid_for_ms\":1} | factor is 1.0000001",
+                "{\"factor\":-0.1,\"valid_for_ms\":1} | factor is -0.1",
+                "{\"factor\":1e999,\"valid_for_ms\":1} | factor is Infinity",
+                "{\"factor\":NaN,\"valid_for_ms\":1} | not JSON",
+                "{\"factor\":\"1.0\",\"valid_for_ms\":1} | factor is not a number",
+                "{\"factor\":null,\"valid_for_ms\":1} | factor is not a number",
+                "{\"factor\":true,\"valid_for_ms\":1} | factor is not a number",
+                "{\"factor\":[1],\"valid_for_ms\":1} | factor is not a number",
+                "{\"valid_for_ms\":1} | factor is missing",
+                "{\"factor\":1} | valid_for_ms is missing",
+                "{\"factor\":1,\"valid_for_ms\":-1} | valid_for_ms is -1",
+                "{\"factor\":1,\"valid_for_ms\":1.5} | valid_for_ms is not a whole number",
+                "{\"factor\":1,\"valid_for_ms\":null} | valid_for_ms is not a whole number",
+                "{\"factor\":1,\"valid_for_ms\":1,\"users\":[]} | users is no object",
+                "{\"factor\":1,\"valid_for_ms\":1,\"users\":null} | users is no object",
+                "{\"factor\":1,\"valid_for_ms\":1,\"users\":{\"a\":2}} | of a user is 2.0",
+                "{\"factor\":1,\"valid_for_ms\":1,\"users\":{\"a\":null}} | of a user is not",
+                "{\"factor\":1,\"valid_for_ms\":1,\"users\":{\"\":1}} | name of 0 characters",
+                "{\"factor\":1,\"valid_for_ms\":1,\"seconds_to_full\":-3} | to_full is -3.0",
+                "{\"factor\":1,\"valid_for_ms\":1,\"seconds_to_full\":\"1\"} | to_full is not",
+                "{\"factor\":1,\"valid_for_ms\":1,\"generation\":-1} | generation is -1",
+                "{\"factor\":1,\"factor\":0,\"valid_for_ms\":1} | Duplicate field",
+                "{\"factor\":1,\"valid_for_ms\":1} {} | something after",
+                "{\"factor\":1,\"valid_for_ms\":1 | not JSON",
+                "[{\"factor\":1,\"valid_for_ms\":1}] | no JSON object",
+                "<html> | not JSON",
+                "`` | no JSON object",
+                "1.0 | no JSON object",
+            })
+    void refuses(String body, String said) {
+        WrongAnswer wrong = assertThrows(WrongAnswer.class, () -> read(body));
+
+        assertTrue(wrong.getMessage().contains(said), wrong.getMessage());
+    }
+
+    /** No body, however made, costs a broker more than a moment. */
+    @ParameterizedTest
+    @ValueSource(strings = {"[", "{\"a\":", "9", "\"a", "\u0000", "{\"factor\":1,\"a\":["})
+    void refusesTheHugeAtOnce(String part) {
+        String parts = part.repeat(4_000_000 / part.length());
+        String deep = "{\"factor\":1,\"valid_for_ms\":1,\"x\":" + parts;
+        String number = "{\"valid_for_ms\":1,\"factor\":" + "9".repeat(4_000_000) + "}";
+
+        assertTimeoutPreemptively(
+                Duration.ofSeconds(2),
+                () -> {
+                    assertThrows(WrongAnswer.class, () -> read(deep));
+                    assertThrows(WrongAnswer.class, () -> read(number));
+                });
+    }
+
+    /** More users than a broker should keep metrics for are refused, as many are taken. */
+    @Test
+    void boundsTheUsers() throws WrongAnswer {
+        int most = DocumentReader.MOST_USERS;
+
+        assertEquals(most, read(withUsers(most)).users().size());
+        assertThrows(WrongAnswer.class, () -> read(withUsers(most + 1)));
+    }
+
+    /** A validity of ages is a year, so that nothing that is added to it overflows. */
+    @Test
+    void boundsTheValidity() throws WrongAnswer {
+        assertEquals(
+                DocumentReader.LONGEST_VALIDITY_MS,
+                read("{\"factor\":1,\"valid_for_ms\":99999999999999999999999}").validForMs());
+    }
+
+    /** Bytes that are no UTF-8 are no JSON either. */
+    @Test
+    void refusesWhatIsNoText() {
+        String text = "{\"factor\":1,\"valid_for_ms\":1,\"reason\":\"?\"}";
+        byte[] body = text.getBytes(StandardCharsets.UTF_8);
+        body[body.length - 3] = (byte) 0xFF;
+
+        assertThrows(WrongAnswer.class, () -> DocumentReader.read(body));
+    }
+
+    /** What the sidecar wrote can't pretend to be a line of the broker's log. */
+    @Test
+    void makesOneLineOfTheReason() throws WrongAnswer {
+        String reason = "full\\n[2026-01-01] ERROR \\u001b[31m\\u2028x\\u202e";
+
+        Document document =
+                read("{\"factor\":0,\"valid_for_ms\":1,\"reason\":\"" + reason + "\"}");
+
+        assertEquals("full [2026-01-01] ERROR  [31m x ", document.reason());
+    }
+
+    private static String withUsers(int count) {
+        return IntStream.range(0, count)
+                .mapToObj(i -> "\"user" + i + "\":0.5")
+                .collect(
+                        Collectors.joining(
+                                ",", "{\"factor\":1,\"valid_for_ms\":1,\"users\":{", "}}"));
+    }
+
+    private static Document read(String body) throws WrongAnswer {
+        return DocumentReader.read(body.getBytes(StandardCharsets.UTF_8));
+    }
+}
