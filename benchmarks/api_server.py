@@ -12,6 +12,7 @@ import sys
 import time
 
 from sidecar.api import Polling, build_app
+from sidecar.api.connections import Connections
 from sidecar.api.server import HttpServer
 from sidecar.board import Board
 from sidecar.clock import SteadyClock
@@ -81,7 +82,7 @@ async def _serve(brokers: int, volumes: int) -> None:
         forget=_FACTORS.forget,
     )
     cluster.look()
-    server = HttpServer(app, HostPort("127.0.0.1", 0))
+    server = HttpServer(app, HostPort("127.0.0.1", 0), Connections(2048))
     serving = asyncio.create_task(server.serve())
     keeping = asyncio.create_task(board.keep_time())
     print(server.address.port, flush=True)

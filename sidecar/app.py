@@ -18,6 +18,7 @@ from typing import Final
 
 from sidecar import __version__
 from sidecar.api import Polling, build_app, build_metrics_app
+from sidecar.api.connections import AcceptErrors, Connections, most_connections
 from sidecar.api.server import HttpServer
 from sidecar.board import Began, Board
 from sidecar.clock import SteadyClock
@@ -61,10 +62,10 @@ def run(settings: Settings, reload: Callable[[], Settings]) -> int:
         SidecarError: it can't start: an address is taken, a file can't be read.
     """
     # One connection for each broker: the usual soft limit of 1,024 files is soon reached.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     collect_garbage_rarely()
-    asyncio.run(_Daemon(settings, reload).run())
+    asyncio.run(_Daemon(settings, reload, Connections(most_connections(files))).run())
     _log.info("stopped")
     return 0
 
@@ -77,8 +78,11 @@ def collect_garbage_rarely() -> None:
 class _Daemon:
     """Every part of a running daemon."""
 
-    def __init__(self, settings: Settings, reload: Callable[[], Settings]) -> None:
+    def __init__(
+        self, settings: Settings, reload: Callable[[], Settings], connections: Connections
+    ) -> None:
         self._settings = settings
+        self._connections = connections
         self._reload_settings = reload
         self._token = _token(settings)
         self._stop = asyncio.Event()
@@ -104,7 +108,9 @@ class _Daemon:
 
     async def run(self) -> None:
         """Runs until a signal, or until a part ends that should not."""
-        self._handle_signals(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(AcceptErrors())
+        self._handle_signals(loop)
         servers = self._bind()
         log_publication(None, self._board.snapshot)
         async with AsyncExitStack() as stack:
@@ -153,10 +159,10 @@ class _Daemon:
             persist=self._keep,
             forget=self._factors.forget if self._factors is not None else None,
         )
-        servers = [HttpServer(app, settings.http_listen)]
+        servers = [HttpServer(app, settings.http_listen, self._connections)]
         if settings.metrics_listen is not None:
             metrics = build_metrics_app(self._board, registry=self._registry, polling=polling)
-            servers.append(HttpServer(metrics, settings.metrics_listen))
+            servers.append(HttpServer(metrics, settings.metrics_listen, self._connections))
         addresses = " and ".join(f"http://{server.address}" for server in servers)
         _log.info("throttle-sidecar %s listens on %s", __version__, addresses)
         return servers

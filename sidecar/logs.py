@@ -4,6 +4,7 @@ Example: ``2026-11-21T03:12:30.123Z INFO  throttle factor 1.0 (observation): all
 ``{"time": "2026-11-21T03:12:30.123Z", "level": "info", "logger": "sidecar.journal", ...}``.
 """
 
+import codecs
 import json
 import logging
 import sys
@@ -11,6 +12,10 @@ import time
 from typing import Final, Literal, TextIO
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+# Looked up now: a codec's module is read from a file, and what is to be told may be that there are
+# no files left.
+_ESCAPE: Final = codecs.lookup("unicode_escape").encode
 
 
 def _timestamp(record: logging.LogRecord) -> str:
@@ -25,9 +30,7 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
-    )
+    return "".join(each if each.isprintable() else _ESCAPE(each)[0].decode() for each in text)
 
 
 class TextFormatter(logging.Formatter):

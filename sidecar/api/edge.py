@@ -16,7 +16,7 @@ from sidecar.api.problems import problem
 LARGEST_BODY: Final = 64 * 1024
 """Bytes; the only body there is needs a hundred."""
 
-_TOO_LARGE: Final = "The body is too large: at most 64 KiB are read."
+TOO_LARGE: Final = "The body is too large: at most 64 KiB are read."
 
 
 class Edge:
@@ -31,7 +31,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         if _stated_length(scope) > LARGEST_BODY:
-            await problem(413, _TOO_LARGE)(scope, receive, send)
+            await problem(413, TOO_LARGE)(scope, receive, send)
             return
         if scope["method"] == "HEAD":
             # A copy: the server looks at its own to know that no body is to be sent.
@@ -52,7 +52,7 @@ class _Limited:
         message = await self._receive()
         self._received += len(message.get("body", b""))
         if self._received > LARGEST_BODY:
-            raise HTTPException(413, _TOO_LARGE)
+            raise HTTPException(413, TOO_LARGE)
         return message
 
 

@@ -1,58 +1,182 @@
-"""uvicorn's HTTP protocol with two things it lacks: problem+json, and an end to what is no request.
+"""uvicorn's HTTP protocol with what it lacks: problem+json, and an end to all that has none.
 
-uvicorn answers bytes that are not HTTP with plain text, and reads the head of a request for as
-long as the client sends one. Here what arrives without completing a head or a piece of a body is
-bounded.
+uvicorn answers bytes that are not HTTP with plain text, reads the head of a request for as long as
+the client sends one, waits for a first byte and for a body without a deadline, and tells only the
+last of pipelined requests that its client is gone. Here what arrives is bounded in bytes and time,
+and the number of connections too (``connections.py``).
 
-Example: 320 KiB of headers are answered with 431 and the connection is closed.
+Example: 320 KiB of headers are answered with 431 and the connection is closed; a head that is not
+there after 10 s with 408.
 """
 
-from typing import Final
+import asyncio
+from typing import Any, ClassVar, Final
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
+from sidecar.api.connections import Connections
+from sidecar.api.edge import LARGEST_BODY, TOO_LARGE
 from sidecar.api.problems import problem
 
 _MOST_PENDING: Final = 64 * 1024
 """Bytes; the loop hands over at most 256 KiB more at once."""
 
+_PATIENCE_S: Final = 10.0
+"""For a head from the connection or its first byte on, and for a body from its head on."""
+
 
 class SidecarProtocol(HttpToolsProtocol):
-    """One client's connection."""
+    """One client's connection.
+
+    Attributes:
+        all_connections: this and the others, which have a common bound.
+    """
+
+    all_connections: ClassVar[Connections]
 
     _pending = 0
+    _body_bytes = 0
+    _answering: RequestResponseCycle | None = None
+    _in_head = False
+    _in_body = False
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
+        """Counts the connection, and waits for a head."""
+        super().connection_made(transport)
+        if self.all_connections.enter(self):
+            self._expect()
+        else:
+            self._refuse(503, "Too many connections are open; try again.")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Ends what is under way: uvicorn tells the last request only, not the one in front."""
+        self._expect_nothing()
+        self.all_connections.leave(self)
+        answering = self._answering
+        if answering is not None and not answering.response_complete:
+            answering.disconnected = True
+            answering.message_event.set()
+        super().connection_lost(exc)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        return not self._in_head and not self._in_body and not self._is_answering
+
+    def drop(self) -> None:
+        """Closes an idle connection."""
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Parses what arrived, and counts it until it was good for something."""
+        self.all_connections.used(self)
         self._pending += len(data)
         super().data_received(data)
-        if self._pending > _MOST_PENDING and not self.transport.is_closing():
+        if self._pending > _MOST_PENDING:
             self._refuse(431, "The head of the request is too large.")
 
+    def on_message_begin(self) -> None:
+        """Waits for the head."""
+        self._in_head = True
+        self._body_bytes = 0
+        self._expect()
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
-        """Starts the request."""
+        """Starts the request, if its head is one."""
         self._pending = 0
+        self._in_head = False
+        if self.parser.get_http_version() == "1.1" and _hosts(self.headers) != 1:
+            self._refuse(400, "A request needs one Host header (RFC 9112, section 3.2).")
+            return
+        self._in_body = True
+        self._expect()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Takes a piece of the body."""
+        """Takes a piece of the body, whether or not the request has a use for one."""
         self._pending = 0
-        super().on_body(body)
+        self._body_bytes += len(body)
+        if self._body_bytes > LARGEST_BODY:
+            self._refuse(413, TOO_LARGE)
+        elif not self.transport.is_closing():
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Waits for nothing but the answer."""
+        self._in_body = False
+        self._expect_nothing()
+        if not self.transport.is_closing():
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Counts as a use: what is idle is so from here on."""
+        self.all_connections.used(self)
+        super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - ours says more
         """Answers bytes that are not HTTP."""
         self._refuse(400, "This is not an HTTP request.")
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401 - uvicorn's own type of an app
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    @property
+    def _is_answering(self) -> bool:
+        return self._answering is not None and not self._answering.response_complete
+
+    def _expect(self) -> None:
+        self._expect_nothing()
+        self._timer = self.loop.call_later(_PATIENCE_S, self._nothing_came)
+
+    def _expect_nothing(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _nothing_came(self) -> None:
+        if not self._in_head and not self._in_body:
+            self.transport.close()
+        elif self._is_answering and (self._in_head or self._answering is not self.cycle):
+            # What follows a request whose answer takes its time is not even read.
+            self._expect()
+        else:
+            self._refuse(408, "The request did not come to its end in 10 s.")
+
     def _refuse(self, status: int, detail: str) -> None:
-        # None, against its declared type, until the first request has a head that is one.
-        cycle = getattr(self, "cycle", None)
-        if cycle is not None and not cycle.response_complete:
-            # Another answer is under way on this connection: a second would be taken for its part.
-            self.transport.abort()
+        if self.transport.is_closing():
             return
+        answering = self._answering
+        if answering is not None and (self._is_answering or self._in_body):
+            if answering.response_started or answering is not self.cycle or self._in_head:
+                # A second answer would be taken for a part of the first, or for the next one.
+                self.transport.abort()
+                return
+            # What the app makes of its request now goes nowhere.
+            answering.disconnected = True
+            answering.message_event.set()
         response = problem(status, detail, headers={"Connection": "close"})
         headers = [*self.server_state.default_headers, *response.raw_headers]
         lines = [b"%b: %b\r\n" % header for header in headers]
         head = STATUS_LINE[status]
         self.transport.write(b"".join((head, *lines, b"\r\n", bytes(response.body))))
         self.transport.close()
+
+
+def _hosts(headers: list[tuple[bytes, bytes]]) -> int:
+    return sum(name == b"host" for name, _ in headers)
+
+
+def protocol_of(connections: Connections) -> type[SidecarProtocol]:
+    """The protocol whose connections count among these."""
+
+    class _Counted(SidecarProtocol):
+        all_connections = connections
+
+    return _Counted

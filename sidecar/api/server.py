@@ -17,7 +17,8 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from sidecar.api.protocol import SidecarProtocol
+from sidecar.api.connections import Connections
+from sidecar.api.protocol import protocol_of
 from sidecar.errors import ListenError
 from sidecar.settings import HostPort
 
@@ -32,6 +33,10 @@ _KEEP_ALIVE_S: Final = 75
 
 _BACKLOG: Final = 1024
 
+_ACCEPTED_AT_ONCE: Final = 16
+"""Before any of them is counted: a burst of more could take all files. asyncio takes this number
+for the backlog too, which is set anew."""
+
 
 class HttpServer:
     """Serves an app at an address.
@@ -40,8 +45,13 @@ class HttpServer:
         address: where it listens: the port that was taken when 0 was asked for.
     """
 
-    def __init__(self, app: ASGIApp, listen: HostPort) -> None:
+    def __init__(self, app: ASGIApp, listen: HostPort, connections: Connections) -> None:
         """Starts to listen.
+
+        Args:
+            app: what answers.
+            listen: where; port 0 takes a free one.
+            connections: the process's, which bound those of this server.
 
         Raises:
             ListenError: the address can't be listened on.
@@ -51,7 +61,7 @@ class HttpServer:
         config = uvicorn.Config(
             app,
             loop="none",
-            http=SidecarProtocol,
+            http=protocol_of(connections),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -60,7 +70,7 @@ class HttpServer:
             proxy_headers=False,
             server_header=False,
             headers=[("X-Content-Type-Options", "nosniff")],
-            backlog=_BACKLOG,
+            backlog=_ACCEPTED_AT_ONCE,
             timeout_keep_alive=_KEEP_ALIVE_S,
         )
         self._server = _Server(config)
@@ -93,6 +103,12 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Captures none: they are the daemon's."""
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts to accept."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(_BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Closes what is idle, gives answers under way their time, and cuts the rest."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from sidecar.api.connections import Connections
 from sidecar.api.server import HttpServer
 from sidecar.errors import ListenError
 from sidecar.settings import HostPort
@@ -23,9 +24,13 @@ LOOPBACK = HostPort("127.0.0.1", 0)
 
 
 @contextlib.asynccontextmanager
-async def serving(sidecar: FakeSidecar) -> AsyncIterator[HttpServer]:
+async def serving(
+    sidecar: FakeSidecar, connections: Connections | None = None
+) -> AsyncIterator[HttpServer]:
     """A running server of the sidecar's app, stopped at the end."""
-    server = HttpServer(sidecar.app, LOOPBACK)
+    if connections is None:
+        connections = Connections(2048)
+    server = HttpServer(sidecar.app, LOOPBACK, connections)
     task = asyncio.create_task(server.serve())
     try:
         yield server
@@ -63,7 +68,7 @@ async def until_tasks(count: int) -> None:
 async def test_it_listens_from_its_construction_on() -> None:
     """Port 0 takes a free one; who connects before it serves is answered when it does."""
     sidecar = FakeSidecar()
-    server = HttpServer(sidecar.app, LOOPBACK)
+    server = HttpServer(sidecar.app, LOOPBACK, Connections(2048))
     assert server.address.port > 0
     async with httpx.AsyncClient(base_url=f"http://{server.address}") as client:
         early = asyncio.create_task(client.get("/healthz"))
@@ -77,10 +82,10 @@ async def test_it_listens_from_its_construction_on() -> None:
 def test_an_address_in_use() -> None:
     """Refused at once, in a line that names the address and the reason; nothing stays open."""
     sidecar = FakeSidecar()
-    first = HttpServer(sidecar.app, LOOPBACK)
+    first = HttpServer(sidecar.app, LOOPBACK, Connections(2048))
     before = open_sockets()
     with pytest.raises(ListenError) as raised:
-        HttpServer(sidecar.app, first.address)
+        HttpServer(sidecar.app, first.address, Connections(2048))
     assert f"can't listen on {first.address}: address already in use" == str(raised.value)
     assert before == open_sockets()
     first.stop()
@@ -90,13 +95,13 @@ def test_an_address_in_use() -> None:
 def test_an_address_that_is_not_ours(listen: HostPort) -> None:
     """A name without an address, and an address of another machine."""
     with pytest.raises(ListenError, match=f"can't listen on {listen}: "):
-        HttpServer(FakeSidecar().app, listen)
+        HttpServer(FakeSidecar().app, listen, Connections(2048))
 
 
 def test_a_server_that_never_served() -> None:
     """Stopped before it ran, it leaves no socket."""
     before = open_sockets()
-    server = HttpServer(FakeSidecar().app, LOOPBACK)
+    server = HttpServer(FakeSidecar().app, LOOPBACK, Connections(2048))
     assert before != open_sockets()
     server.stop()
     assert before == open_sockets()
@@ -105,7 +110,7 @@ def test_a_server_that_never_served() -> None:
 async def test_every_address_of_a_name() -> None:
     """Localhost is served on both of its addresses, on one port."""
     sidecar = FakeSidecar()
-    server = HttpServer(sidecar.app, HostPort("localhost", 0))
+    server = HttpServer(sidecar.app, HostPort("localhost", 0), Connections(2048))
     task = asyncio.create_task(server.serve())
     found = {info[4][0] for info in socket.getaddrinfo("localhost", 0, type=socket.SOCK_STREAM)}
     async with httpx.AsyncClient() as client:
@@ -157,7 +162,7 @@ async def test_it_stops_with_a_hundred_waiting_readers() -> None:
     """All are answered, all is closed within a second, and no socket or task is left."""
     sidecar = FakeSidecar()
     tasks, before = asyncio.all_tasks(), open_sockets()
-    server = HttpServer(sidecar.app, LOOPBACK)
+    server = HttpServer(sidecar.app, LOOPBACK, Connections(2048))
     task = asyncio.create_task(server.serve())
     connections = [await ask(server.address, waiting_request()) for _ in range(100)]
     await until_tasks(len(tasks) + 301)
@@ -184,7 +189,7 @@ async def test_it_stops_whatever_the_other_end_does(caplog: pytest.LogCaptureFix
     dirs = {f"/data/d{number}": 50 for number in range(20_000)}
     sidecar.see(whole(0.0, [reading(1, 0.0, dirs)]))
     tasks, before = asyncio.all_tasks(), open_sockets()
-    server = HttpServer(sidecar.app, LOOPBACK)
+    server = HttpServer(sidecar.app, LOOPBACK, Connections(2048))
     task = asyncio.create_task(server.serve())
     stubborn = [
         "",
@@ -215,7 +220,7 @@ async def test_a_cancelled_server_leaves_nothing() -> None:
     """When the daemon fails, its server ends with it."""
     sidecar = FakeSidecar()
     tasks, before = asyncio.all_tasks(), open_sockets()
-    server = HttpServer(sidecar.app, LOOPBACK)
+    server = HttpServer(sidecar.app, LOOPBACK, Connections(2048))
     task = asyncio.create_task(server.serve())
     _, writer = await ask(server.address, waiting_request())
     await until_tasks(len(tasks) + 4)
