@@ -6,8 +6,8 @@ broker that misses it has that as its answer, and the others' answers are kept.
 
 What a slow broker was asked stays asked: a later poll takes its answer when it is there, and does
 not wait for it again. So a broker that hangs holds up one poll and not the next ones, and one that
-is always slow is seen all the same, if it answers within the poll's deadline or
-``ANSWER_TIMEOUT_S``, whichever is longer.
+is always slow is seen all the same. It has ``ANSWER_TIMEOUT_S``, or the poll's deadline if that is
+longer; one that did not answer in that time has ``SLOW_ANSWER_TIMEOUT_S``, until it is quick again.
 
 Example: of three brokers one takes 2.5 s to answer, and polls with a deadline of 1 s come every
 second. The first ends after 1 s with two readings and one failure of kind timeout, the second at
@@ -32,7 +32,11 @@ ORIGIN = "poll"
 
 ANSWER_TIMEOUT_S = 3.0
 """How long a broker may take to answer when polls have a shorter deadline; then its connection is
-closed and it is asked anew. Long for a broker that is slow, short for an answer that was lost."""
+closed and it is asked anew. Short, for an answer that was lost."""
+
+SLOW_ANSWER_TIMEOUT_S = 10.0
+"""The same for a broker that did not answer in that time: two lost answers are rarer than a slow
+broker."""
 
 _DESCRIBE_CLUSTER = DescribeCluster()
 _DESCRIBE_LOG_DIRS = DescribeLogDirs()
@@ -57,6 +61,7 @@ class KafkaVolumeSource:
         self._pool = Pool(admin.bootstrap_servers, _dialler(admin, clock), clock)
         self._listed = False
         self._asked: dict[int, asyncio.Task[Reading | Failure]] = {}
+        self._slow: set[int] = set()
 
     def __repr__(self) -> str:
         return f"KafkaVolumeSource({self._pool})"
@@ -88,6 +93,7 @@ class KafkaVolumeSource:
         self._listed = True
         for broker_id in self._asked.keys() - cluster.endpoints.keys():
             self._asked.pop(broker_id).cancel()
+        self._slow &= cluster.endpoints.keys()
         return await self._ask(cluster.membership.active, cluster, deadline)
 
     def reload(self, admin: KafkaAdmin) -> None:
@@ -114,8 +120,9 @@ class KafkaVolumeSource:
         now = asyncio.get_running_loop().time
         new = [broker_id for broker_id in brokers if broker_id not in self._asked]
         for broker_id in new:
+            patience_s = SLOW_ANSWER_TIMEOUT_S if broker_id in self._slow else ANSWER_TIMEOUT_S
             self._asked[broker_id] = asyncio.create_task(
-                self._read(broker_id, max(deadline, now() + ANSWER_TIMEOUT_S)),
+                self._read(broker_id, max(deadline, now() + patience_s)),
                 name=f"log dirs of broker {broker_id}",
             )
         if new:
@@ -135,9 +142,15 @@ class KafkaVolumeSource:
         return self._asked.pop(broker_id).result()
 
     async def _read(self, broker_id: int, deadline: float) -> Reading | Failure:
+        now = asyncio.get_running_loop().time
+        asked_at = now()
         answer = await self._pool.call(broker_id, _DESCRIBE_LOG_DIRS, deadline)
         if isinstance(answer, Failure):
+            if answer.kind is FailureKind.TIMEOUT:
+                self._slow.add(broker_id)
             return answer
+        if now() < asked_at + ANSWER_TIMEOUT_S:
+            self._slow.discard(broker_id)
         return read_log_dirs(answer, broker_id, self._clock(), self._principal)
 
 

@@ -29,6 +29,10 @@ from sidecar.settings.toml import read_toml
 from sidecar.settings.values import HostPort, Settings
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 
+SAFE_VALIDITY_S = 5.0
+"""The shortest validity that outlasts an answer which is lost: 3 s until its broker is asked anew
+(sidecar/kafka/source.py), a pause and a dial."""
+
 _INTERVAL = "storage_check_interval"
 _MINIMUM = "storage_check_interval_minimum"
 _BYTES = "storage_per_volume_limit_min_available_bytes"
@@ -164,10 +168,13 @@ def _own_address(given: Given) -> HostPort | None:
 
 
 def _short_validity(settings: Settings, problems: Problems) -> tuple[str, ...]:
-    if settings.validity_s >= settings.check_interval_s:
+    longest = max(settings.check_interval_s, SAFE_VALIDITY_S)
+    if settings.check_interval_s == 0.0 or settings.validity_s >= longest:
         return ()
     name = problems.name("throttle_factor_validity_duration")
-    return (
-        f"{name}: {format_duration(settings.validity_s)} is shorter than the check interval"
-        f" {format_duration(settings.check_interval_s)}: the fallback may apply between two polls",
+    told = (
+        f"the check interval {format_duration(longest)}: the fallback may apply between two polls"
+        if longest > SAFE_VALIDITY_S
+        else f"{format_duration(longest)}: a lost answer of one broker may bring the fallback"
     )
+    return (f"{name}: {format_duration(settings.validity_s)} is shorter than {told}",)

@@ -180,6 +180,59 @@ async def test_a_slow_broker_holds_up_one_poll_and_is_seen_all_the_same(clock: C
         assert 1 == cluster.brokers[1].connected
 
 
+async def until_seen(source: VolumeSource, broker_id: int, clock: Clock, timeout_s: float) -> float:
+    """Polls with a short deadline, as near a limit, until a broker is seen; how long it took."""
+    now = asyncio.get_running_loop().time
+    started = now()
+    while kinds(await seen(source, timeout_s=timeout_s))[broker_id] is not None:
+        assert now() - started < 5.0, "it was not seen for 5 s"
+        await asyncio.sleep(0.02)
+        clock.now += 0.02
+    return now() - started
+
+
+async def test_a_broker_whose_answer_was_lost_is_seen_soon(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the time an answer may be owed it is asked anew, over a connection that works."""
+    monkeypatch.setattr("sidecar.kafka.source.ANSWER_TIMEOUT_S", 0.4)
+    async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        cluster.brokers[1].twist = silent
+        await seen(source, timeout_s=0.1)
+        cluster.brokers[1].twist = None
+        assert 0.1 < await until_seen(source, 1, clock, timeout_s=0.1) < 1.5
+        assert 2 == cluster.brokers[1].connected
+
+
+async def test_a_broker_that_is_always_slow_is_seen_in_spite_of_short_deadlines(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer counts as lost; from then on it has the time that it needs."""
+    monkeypatch.setattr("sidecar.kafka.source.ANSWER_TIMEOUT_S", 0.2)
+    loop = asyncio.get_running_loop()
+
+    def slow(connection: FakeConnection, request: FakeRequest, frame: bytes) -> bytes | None:
+        if request.api_key != DESCRIBE_LOG_DIRS:
+            return frame
+        loop.call_later(0.4, connection.transport.write, frame)
+        return None
+
+    async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
+        cluster.brokers[1].twist = slow
+        for _ in range(2):
+            await until_seen(source, 1, clock, timeout_s=0.05)
+        asked = times_asked(cluster.brokers[1], DESCRIBE_LOG_DIRS)
+        assert 3 == asked
+        # Quick again, it has the short time again: a lost answer does not hide it for long.
+        cluster.brokers[1].twist = None
+        await until_seen(source, 1, clock, timeout_s=0.05)
+        cluster.brokers[1].twist = silent
+        await seen(source, timeout_s=0.05)
+        cluster.brokers[1].twist = None
+        assert await until_seen(source, 1, clock, timeout_s=0.05) < 1.0
+
+
 async def test_a_broker_that_left_while_it_was_asked_is_not_waited_for(clock: Clock) -> None:
     """Its late answer is nobody's, and closing leaves nothing of it."""
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:

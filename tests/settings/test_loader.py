@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.errors import SettingsError
+from sidecar.kafka.source import ANSWER_TIMEOUT_S
 from sidecar.settings import HostPort, Settings, keys, load
+from sidecar.settings.loader import SAFE_VALIDITY_S
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from tests.settings.support import ADMIN, BYTES, GOOD, RATIO, STATIC, loaded, problem, problems
 
@@ -312,6 +314,29 @@ def test_a_validity_shorter_than_the_interval_is_noted(validity: str, *, noted: 
     """It would let the fallback apply between two good polls; the setting is legal, though."""
     found = loaded({"SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION": validity})
     assert noted is any("shorter than the check interval" in line for line in found.notices)
+
+
+@pytest.mark.parametrize(
+    ("interval", "validity", "noted"),
+    [("PT1S", "PT4.9S", True), ("PT1S", "PT5S", False), ("PT0S", "PT1S", False)],
+)
+def test_a_validity_that_a_lost_answer_outlasts_is_noted(
+    interval: str, validity: str, *, noted: bool
+) -> None:
+    """A broker is asked anew 3 s after an answer of it was lost; disabled, none is asked."""
+    found = loaded(
+        {
+            "SIDECAR_STORAGE_CHECK_INTERVAL": interval,
+            "SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION": validity,
+        }
+    )
+    told = "is shorter than PT5S: a lost answer of one broker may bring the fallback"
+    assert noted is any(told in line for line in found.notices)
+
+
+def test_the_safe_validity_outlasts_a_lost_answer() -> None:
+    """With a second for the pause and the dial."""
+    assert SAFE_VALIDITY_S >= ANSWER_TIMEOUT_S + 1.0
 
 
 @pytest.mark.parametrize("field", SECRETS)
