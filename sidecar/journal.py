@@ -1,7 +1,8 @@
 """What the log says of each publication: changes of the decision, and failures that begin or end.
 
-One line per change of decision with its reason; a WARNING for a new kind of failure of a broker or
-of the poll, a line when it ends; a publication that changes nothing is said at DEBUG only.
+One line per change of decision with its reason, a WARNING where the factor falls by itself or the
+fallback begins; a WARNING for a new kind of failure of a broker or of the poll, a line when it
+ends; a publication that changes nothing is said at DEBUG only.
 
 Example: ``throttle factor 0.0 (observation): broker 2 /data/d1 has 38.2 MB of 64.0 MB available
 (59.7%), at or below the limit of 40.0 MB``.
@@ -10,6 +11,7 @@ Example: ``throttle factor 0.0 (observation): broker 2 /data/d1 has 38.2 MB of 6
 import logging
 
 from sidecar.board import Snapshot
+from sidecar.throttle.decision import Source
 from sidecar.throttle.memory import BrokerState
 from sidecar.volumes import Failure
 
@@ -46,9 +48,8 @@ def log_publication(before: Snapshot | None, after: Snapshot) -> None:
 
 def _log_decision(before: Snapshot | None, after: Snapshot) -> None:
     decision = after.decision
-    changed = before is None or before.generation != after.generation
     _log.log(
-        logging.INFO if changed else logging.DEBUG,
+        _level(before, after),
         "throttle factor %s (%s): %s",
         decision.factor,
         decision.source.value,
@@ -59,6 +60,20 @@ def _log_decision(before: Snapshot | None, after: Snapshot) -> None:
             "generation": after.generation,
         },
     )
+
+
+def _level(before: Snapshot | None, after: Snapshot) -> int:
+    new = after.decision
+    if before is None:
+        # No observation yet is no fault; a throttle that a restart finds is worth a look.
+        holds = new.source is Source.OBSERVATION and new.factor < 1.0
+        return logging.WARNING if holds else logging.INFO
+    if before.generation == after.generation:
+        return logging.DEBUG
+    old = before.decision
+    fell = new.factor < old.factor and new.source is not Source.OVERRIDE
+    fell_back = new.source is Source.FALLBACK and old.source is not Source.FALLBACK
+    return logging.WARNING if fell or fell_back else logging.INFO
 
 
 def _log_failure(subject: str, before: Failure | None, after: Failure | None) -> None:

@@ -22,6 +22,9 @@ from sidecar.board import Board
 from sidecar.throttle.decision import Source
 from sidecar.throttle.memory import VolumeState
 
+_UNITS: Final = ("bytes_per_second", "bytes", "seconds")
+"""What a name may end in, for OpenMetrics' UNIT."""
+
 _DURATIONS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """From three brokers nearby (some ms) to the longest deadline of a poll (10 s)."""
 
@@ -38,9 +41,17 @@ class SidecarRegistry(CollectorRegistry):
         self.poll_duration = Histogram(
             "kafka_throttle_poll_duration_seconds",
             "How long polls took, in seconds, failed ones too.",
+            unit="seconds",
             buckets=_DURATIONS_S,
             registry=self,
         )
+
+    def collect(self) -> Iterable[Metric]:
+        """Every metric, without the library's own ``_created`` series, which nobody asks for."""
+        for metric in super().collect():
+            if metric.type == "histogram":
+                metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
+            yield metric
 
 
 def build_registry(board: Board, wall: Callable[[float], float]) -> SidecarRegistry:
@@ -152,7 +163,7 @@ class _BoardCollector(Collector):
         before = self._labels
         labels = self._labels = {key: before.get(key) or _labels(*key) for key in keys}
         for name, (text, value) in _OF_A_VOLUME.items():
-            family = GaugeMetricFamily(f"kafka_throttle_volume_{name}", text)
+            family = _gauge(f"volume_{name}", text)
             family.samples = [
                 Sample(family.name, labels[key], number)
                 for key, state in zip(keys, states, strict=True)
@@ -196,5 +207,6 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
 }
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"kafka_throttle_{name}", text, value)
+def _gauge(name: str, text: str, value: float | None = None) -> Metric:
+    unit = next((unit for unit in _UNITS if name.endswith(f"_{unit}")), "")
+    return GaugeMetricFamily(f"kafka_throttle_{name}", text, value, unit=unit)

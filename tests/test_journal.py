@@ -43,9 +43,15 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[Line]]:
 
 
 @pytest.fixture
-def board() -> Board:
+def clock() -> FakeClock:
+    """The board's."""
+    return FakeClock()
+
+
+@pytest.fixture
+def board(clock: FakeClock) -> Board:
     """A board that has seen nothing."""
-    return Board(FACTORS, FakeClock(), listeners=(log_publication,))
+    return Board(FACTORS, clock, listeners=(log_publication,))
 
 
 def see(board: Board, observation: Observation) -> None:
@@ -77,7 +83,8 @@ class TestDecisions:
             "throttle factor 0.0 (observation): broker 1 /d has 10 B of 100 B available (10.0%),"
             " at or below the limit of 10 B"
         )
-        assert [(logging.INFO, HEALTHY), (logging.INFO, full), (logging.INFO, HEALTHY)] == lines()
+        told = [(logging.INFO, HEALTHY), (logging.WARNING, full), (logging.INFO, HEALTHY)]
+        assert told == lines()
 
     def test_another_violating_volume_is_a_change(
         self, board: Board, lines: Callable[[], list[Line]]
@@ -100,8 +107,29 @@ class TestDecisions:
         board.update(lambda memory: replace(memory, override=None))
         assert [
             (logging.INFO, "throttle factor 0.25 (override): set by hand: moving partitions"),
-            (logging.INFO, "throttle factor 0.5 (fallback): no observation yet"),
+            (logging.WARNING, "throttle factor 0.5 (fallback): no observation yet"),
         ] == lines()
+
+    def test_the_fallback_is_a_warning_whatever_its_factor(
+        self, board: Board, clock: FakeClock, lines: Callable[[], list[Line]]
+    ) -> None:
+        """Here it raises the factor, and says that nobody sees the cluster."""
+        see(board, whole(0, [reading(1, 0, {"/d": 5})]))
+        lines()
+        clock.now = 301.0
+        board.update(lambda memory: memory)
+        ((level, text),) = lines()
+        assert logging.WARNING == level
+        assert text.startswith("throttle factor 0.5 (fallback)")
+
+    def test_a_throttle_that_a_restart_finds_is_a_warning(
+        self, board: Board, lines: Callable[[], list[Line]]
+    ) -> None:
+        """The other first decisions are not."""
+        see(board, whole(0, [reading(1, 0, {"/d": 5})]))
+        lines()
+        log_publication(None, board.snapshot)
+        assert [logging.WARNING] == [level for level, _ in lines()]
 
     def test_a_poll_that_changes_nothing_is_said_at_debug_only(
         self, board: Board, lines: Callable[[], list[Line]]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import generate_latest
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar.board import Board
@@ -187,6 +188,25 @@ def test_poll_durations() -> None:
     poll_duration(scene.registry).observe(0.3)
     buckets = scene.series("kafka_throttle_poll_duration_seconds_bucket")
     assert (0.0, 1.0, 1.0) == (buckets["0.25",], buckets["0.5",], buckets["10.0",])
+
+
+def test_openmetrics_tells_the_units() -> None:
+    """Of each metric that has one; and there is no series that docs/metrics.md does not name."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
+    encode, _ = choose_encoder("application/openmetrics-text; version=1.0.0")
+    lines = encode(scene.registry).decode().splitlines()
+    units = {line.split()[2]: line.split()[3] for line in lines if line.startswith("# UNIT ")}
+    assert {
+        "kafka_throttle_poll_duration_seconds": "seconds",
+        "kafka_throttle_valid_until_timestamp_seconds": "seconds",
+        "kafka_throttle_last_success_timestamp_seconds": "seconds",
+        "kafka_throttle_volume_total_bytes": "bytes",
+        "kafka_throttle_volume_available_bytes": "bytes",
+        "kafka_throttle_volume_fill_bytes_per_second": "bytes_per_second",
+    } == {name: unit for name, unit in units.items() if name.startswith("kafka_")}
+    assert [] == [line for line in lines if "_created" in line]
+    assert [] == [line for line in scene.scrape().splitlines() if "_created" in line]
 
 
 def test_a_log_dir_with_any_name() -> None:
