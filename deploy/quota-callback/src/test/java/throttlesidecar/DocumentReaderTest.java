@@ -116,6 +116,25 @@ class DocumentReaderTest {
                 });
     }
 
+    /** It is the depth that is refused, before the end of the document is missed. */
+    @Test
+    void refusesTheDeepForItsDepth() {
+        String deep = "{\"factor\":1,\"valid_for_ms\":1,\"x\":" + "[".repeat(100);
+
+        WrongAnswer wrong = assertThrows(WrongAnswer.class, () -> read(deep));
+
+        assertTrue(wrong.getMessage().contains("nested"), wrong.getMessage());
+    }
+
+    /** A factor of 100 digits is nothing that a sidecar writes, whatever it comes to. */
+    @Test
+    void refusesNumbersOfManyDigits() {
+        String zeros = "0".repeat(100);
+        String body = "{\"factor\":1." + zeros + ",\"valid_for_ms\":1}";
+
+        assertThrows(WrongAnswer.class, () -> read(body));
+    }
+
     /** More users than a broker should keep metrics for are refused, as many are taken. */
     @Test
     void boundsTheUsers() throws WrongAnswer {

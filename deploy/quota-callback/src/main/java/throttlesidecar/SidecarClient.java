@@ -1,0 +1,227 @@
+package throttlesidecar;
+
+import java.io.BufferedInputStream;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLParameters;
+import javax.net.ssl.SSLSocket;
+import javax.net.ssl.SSLSocketFactory;
+
+/**
+ * Asks one sidecar for its document of factors, by a connection a question.
+ *
+ * <p>A question ends with an {@link Answer} by its deadline, whatever the other end does, and leaves
+ * nothing open. So this is a socket and not the JDK's HttpClient: that one does not bound a head
+ * before its updates of October 2024, and after them (tried on 17.0.15) keeps the connection of a
+ * head that was too large open for ever, a file descriptor of the broker's each. Redirects are not
+ * followed and proxies not used: the answer is to come from the address that was configured, and
+ * the token to go nowhere else.
+ *
+ * <p>Example: with {@code "a-7"} known and a wait of 10 s the sidecar answers at once when it is at
+ * {@code "a-8"}, else with 304 after 10 s; after 12 s the question is given up.
+ */
+final class SidecarClient {
+    static final String PATH = "/v1/quota-factors";
+
+    /** What an answer may take besides the wait that was asked for, ms. */
+    static final long PATIENCE_MS = 2_000;
+
+    private static final int CONNECT_MS = 1_000;
+    private static final int LONGEST_TOKEN = 16 << 10;
+    private static final Pattern TOKEN = Pattern.compile("[\\x21-\\x7e]+");
+    private static final Pattern ETAG = Pattern.compile("(?:W/)?\"[\\x21\\x23-\\x7e]{0,200}\"");
+    private static final Pattern MS = Pattern.compile("[0-9]{1,18}");
+    private static final Pattern SECONDS = Pattern.compile("[0-9]{1,15}(?:\\.[0-9]{1,15})?");
+
+    private final String host;
+    private final int port;
+    private final String authority;
+    private final String path;
+    private final SSLSocketFactory tls;
+    private final Path tokenFile;
+    private final Moments moments;
+    private final long patienceMs;
+    private volatile Socket open;
+    private volatile boolean closed;
+
+    /**
+     * @param url the sidecar's, without {@link #PATH}; http or https.
+     * @param tls for https; of no use for http.
+     * @param tokenFile what is sent as bearer token, read anew for each question; null: none.
+     * @param patienceMs as {@link #PATIENCE_MS}.
+     */
+    SidecarClient(
+            URI url, SSLSocketFactory tls, Path tokenFile, Moments moments, long patienceMs) {
+        boolean https = url.getScheme().equalsIgnoreCase("https");
+        this.host = url.getHost();
+        this.port = url.getPort() >= 0 ? url.getPort() : https ? 443 : 80;
+        this.authority = url.getPort() >= 0 ? host + ":" + port : host;
+        String folder = url.getRawPath() == null ? "" : url.getRawPath();
+        this.path = folder.replaceFirst("/+$", "") + PATH;
+        this.tls = https ? tls : null;
+        this.tokenFile = tokenFile;
+        this.moments = moments;
+        this.patienceMs = patienceMs;
+    }
+
+    /**
+     * Asks once, on the caller's thread.
+     *
+     * @param etag of the document that is known; null: none is.
+     * @param waitS for how long the sidecar may keep the answer back while there are no news, s.
+     * @return the answer; a failure when {@link #close()} was called meanwhile.
+     */
+    Answer ask(String etag, int waitS) {
+        long deadlineMs = TimeUnit.SECONDS.toMillis(waitS) + patienceMs;
+        CompletableFuture<Boolean> late = new CompletableFuture<>();
+        try (Socket socket = new Socket()) {
+            open = socket;
+            if (closed) {
+                return Answer.failed("closed");
+            }
+            late.completeOnTimeout(true, deadlineMs, TimeUnit.MILLISECONDS)
+                    .thenRun(() -> close(socket));
+            return exchange(socket, etag, waitS);
+        } catch (WrongAnswer wrong) {
+            return Answer.failed("the answer is wrong: " + wrong.getMessage());
+        } catch (IOException error) {
+            return Answer.failed(
+                    late.isDone()
+                            ? "no whole answer within " + deadlineMs + " ms"
+                            : DocumentReader.printable(error.toString()));
+        } finally {
+            late.cancel(false);
+            open = null;
+        }
+    }
+
+    /** Ends the question under way, from another thread, and all later ones. */
+    void close() {
+        closed = true;
+        Socket socket = open;
+        if (socket != null) {
+            close(socket);
+        }
+    }
+
+    private static void close(Socket socket) {
+        try {
+            socket.close();
+        } catch (IOException ignored) {
+            // It is not open any more, which is all that is wanted.
+        }
+    }
+
+    private Answer exchange(Socket socket, String etag, int waitS)
+            throws IOException, WrongAnswer {
+        byte[] question = question(etag, waitS).getBytes(StandardCharsets.US_ASCII);
+        socket.connect(new InetSocketAddress(InetAddress.getByName(host), port), CONNECT_MS);
+        socket.setTcpNoDelay(true);
+        Socket stream = tls == null ? socket : secured(socket);
+        stream.getOutputStream().write(question);
+        BufferedInputStream in = new BufferedInputStream(stream.getInputStream());
+        in.mark(1);
+        in.read();
+        // From here: a body that comes slowly does not become younger by it.
+        long atNanos = moments.nanos();
+        in.reset();
+        return answer(HttpAnswer.read(in), etag, atNanos);
+    }
+
+    private Socket secured(Socket socket) throws IOException {
+        SSLSocket secured = (SSLSocket) tls.createSocket(socket, host, port, true);
+        SSLParameters parameters = secured.getSSLParameters();
+        parameters.setEndpointIdentificationAlgorithm("HTTPS");
+        secured.setSSLParameters(parameters);
+        secured.startHandshake();
+        return secured;
+    }
+
+    private String question(String etag, int waitS) throws IOException, WrongAnswer {
+        StringBuilder head = new StringBuilder();
+        head.append("GET ").append(path).append(" HTTP/1.1\r\n");
+        head.append("Host: ").append(authority).append("\r\n");
+        head.append("User-Agent: throttle-sidecar-quota-callback\r\n");
+        head.append("Accept: application/json\r\n");
+        head.append("Connection: close\r\n");
+        if (etag != null) {
+            head.append("If-None-Match: ").append(etag).append("\r\n");
+            head.append("Prefer: wait=").append(waitS).append("\r\n");
+        }
+        if (tokenFile != null) {
+            head.append("Authorization: Bearer ").append(token()).append("\r\n");
+        }
+        return head.append("\r\n").toString();
+    }
+
+    private String token() throws IOException {
+        String text;
+        try {
+            if (Files.size(tokenFile) > LONGEST_TOKEN) {
+                throw new IOException("it is larger than a token is");
+            }
+            text = new String(Files.readAllBytes(tokenFile), StandardCharsets.ISO_8859_1).strip();
+        } catch (IOException error) {
+            throw new IOException("the token file can't be read: " + error, error);
+        }
+        if (!TOKEN.matcher(text).matches()) {
+            throw new IOException("the token file " + tokenFile + " holds no bearer token");
+        }
+        return text;
+    }
+
+    private static Answer answer(HttpAnswer http, String etag, long atNanos) throws WrongAnswer {
+        if (http.status() == 200) {
+            return Answer.news(DocumentReader.read(http.body()), etag(http), atNanos);
+        }
+        if (http.status() == 304 && etag != null) {
+            return Answer.unchanged(validForMs(http), secondsToFull(http), atNanos);
+        }
+        throw new WrongAnswer(status(http.status()));
+    }
+
+    private static String status(int status) {
+        String hint = "";
+        if (status / 100 == 3) {
+            hint = ", and redirects are not followed";
+        } else if (status == 401 || status == 403) {
+            hint = ", see client.quota.callback.sidecar.token.file";
+        } else if (status == 404) {
+            hint = ", is it a throttle-sidecar that has " + PATH + "?";
+        }
+        return "HTTP status " + status + hint;
+    }
+
+    private static String etag(HttpAnswer http) {
+        String tag = http.header("etag");
+        return tag != null && ETAG.matcher(tag).matches() ? tag : null;
+    }
+
+    private static long validForMs(HttpAnswer http) throws WrongAnswer {
+        String text = http.header("throttle-valid-for-ms");
+        if (text == null || !MS.matcher(text).matches()) {
+            throw new WrongAnswer("Throttle-Valid-For-Ms is missing or no number");
+        }
+        return Math.min(Long.parseLong(text), DocumentReader.LONGEST_VALIDITY_MS);
+    }
+
+    private static double secondsToFull(HttpAnswer http) throws WrongAnswer {
+        String text = http.header("throttle-seconds-to-full");
+        if (text == null) {
+            return Double.NaN;
+        }
+        if (!SECONDS.matcher(text).matches()) {
+            throw new WrongAnswer("Throttle-Seconds-To-Full is no number");
+        }
+        return Double.parseDouble(text);
+    }
+}

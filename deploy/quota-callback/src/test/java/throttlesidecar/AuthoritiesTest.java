@@ -1,0 +1,135 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.net.httpserver.HttpsConfigurator;
+import com.sun.net.httpserver.HttpsServer;
+import java.io.InputStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.KeyStore;
+import java.util.ArrayList;
+import java.util.List;
+import javax.net.ssl.KeyManagerFactory;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLSocketFactory;
+import org.apache.kafka.common.config.ConfigException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Which sidecar is believed to be itself over https. */
+class AuthoritiesTest {
+    private static final char[] PASSWORD = "changeit".toCharArray();
+    private static final String GOOD = "{\"factor\":0.5,\"valid_for_ms\":299000}";
+
+    @TempDir Path folder;
+
+    /** With its authority named, and the name that the certificate bears, it is heard. */
+    @Test
+    void hearsTheSidecar() throws Exception {
+        HttpsServer server = server("sidecar", "dns:localhost");
+        try {
+            SSLSocketFactory trusted = Authorities.of(pem("sidecar")).getSocketFactory();
+
+            assertNull(ask(server, "localhost", trusted).failure());
+        } finally {
+            server.stop(0);
+        }
+    }
+
+    /** An authority that is not named, or a certificate of another host, is not believed. */
+    @Test
+    void refusesOthers() throws Exception {
+        HttpsServer server = server("sidecar", "dns:localhost");
+        keytool("other", "dns:localhost");
+        try {
+            SSLSocketFactory others = Authorities.of(pem("other")).getSocketFactory();
+            SSLSocketFactory trusted = Authorities.of(pem("sidecar")).getSocketFactory();
+            SSLSocketFactory jdks = SSLContext.getDefault().getSocketFactory();
+
+            for (SSLSocketFactory untrusting : new SSLSocketFactory[] {others, jdks}) {
+                String failure = ask(server, "localhost", untrusting).failure();
+                assertTrue(failure.contains("PKIX"), failure);
+            }
+            String failure = ask(server, "127.0.0.1", trusted).failure();
+            assertTrue(failure.contains("127.0.0.1"), failure);
+        } finally {
+            server.stop(0);
+        }
+    }
+
+    /** A file that can't be read, or holds something else, is said by the setting's name. */
+    @Test
+    void saysWhatIsWrongWithTheFile() throws Exception {
+        Path empty = Files.createFile(folder.resolve("empty.pem"));
+        Path text = Files.writeString(folder.resolve("text.pem"), "no certificate\n");
+        for (Path file : new Path[] {folder.resolve("none.pem"), empty, text}) {
+            ConfigException error =
+                    assertThrows(ConfigException.class, () -> Authorities.of(file));
+
+            assertTrue(error.getMessage().contains("sidecar.ssl.ca.file: " + file), "" + error);
+        }
+    }
+
+    private static Answer ask(HttpsServer server, String host, SSLSocketFactory tls) {
+        URI url = URI.create("https://" + host + ":" + server.getAddress().getPort());
+        return new SidecarClient(url, tls, null, Moments.SYSTEM, 5_000).ask(null, 0);
+    }
+
+    private HttpsServer server(String name, String names) throws Exception {
+        keytool(name, names);
+        KeyStore keys = KeyStore.getInstance("PKCS12");
+        try (InputStream in = Files.newInputStream(folder.resolve(name))) {
+            keys.load(in, PASSWORD);
+        }
+        KeyManagerFactory managers =
+                KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+        managers.init(keys, PASSWORD);
+        SSLContext context = SSLContext.getInstance("TLS");
+        context.init(managers.getKeyManagers(), null, null);
+        HttpsServer server =
+                HttpsServer.create(
+                        new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        server.setHttpsConfigurator(new HttpsConfigurator(context));
+        server.createContext(
+                "/",
+                exchange -> {
+                    byte[] body = GOOD.getBytes(StandardCharsets.UTF_8);
+                    exchange.sendResponseHeaders(200, body.length);
+                    exchange.getResponseBody().write(body);
+                    exchange.close();
+                });
+        server.start();
+        return server;
+    }
+
+    private Path pem(String name) {
+        return folder.resolve(name + ".pem");
+    }
+
+    private void keytool(String name, String names) throws Exception {
+        Path keystore = folder.resolve(name);
+        run("-genkeypair", "-keyalg", "EC", "-dname", "CN=" + name, "-ext", "san=" + names,
+                "-keystore", keystore.toString(), "-storetype", "PKCS12", "-alias", "a");
+        run("-exportcert", "-rfc", "-keystore", keystore.toString(), "-alias", "a",
+                "-file", pem(name).toString());
+    }
+
+    private static void run(String... arguments) throws Exception {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "keytool").toString());
+        command.addAll(List.of(arguments));
+        command.addAll(List.of("-storepass", new String(PASSWORD)));
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+
+        assertEquals(0, process.waitFor(), said);
+    }
+}

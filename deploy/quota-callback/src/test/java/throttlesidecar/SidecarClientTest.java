@@ -1,0 +1,298 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What a sidecar can answer, and that nothing it answers does a broker harm. */
+class SidecarClientTest {
+    private static final long PATIENCE_MS = 400;
+    private static final String GOOD = "{\"factor\":0.5,\"generation\":3,\"valid_for_ms\":299000}";
+
+    /** A document comes with its entity tag; the first question asks for no wait. */
+    @Test
+    void hearsADocument() throws Exception {
+        byte[] bytes = RawServer.http("200 OK", "ETag: \"a-3\"\r\n", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            Answer answer = ask(server.url(), null, 0);
+
+            assertNull(answer.failure());
+            assertEquals(0.5, answer.document().factor());
+            assertEquals("\"a-3\"", answer.etag());
+            assertEquals("GET /v1/quota-factors HTTP/1.1", server.heads.get(0).get(0));
+            assertFalse(hasHeader(server, "prefer:"));
+            assertFalse(hasHeader(server, "upgrade:"));
+        }
+    }
+
+    /** Who knows a document says so, and how long it would wait; 304 renews. */
+    @Test
+    void hearsThatThereAreNoNews() throws Exception {
+        byte[] bytes =
+                RawServer.http(
+                        "304 Not Modified",
+                        "Throttle-Valid-For-Ms: 298000\r\nThrottle-Seconds-To-Full: 12.345\r\n",
+                        "");
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            Answer answer = ask(server.url(), "\"a-3\"", 7);
+
+            assertNull(answer.failure());
+            assertNull(answer.document());
+            assertEquals(298_000, answer.validForMs());
+            assertEquals(12.345, answer.secondsToFull());
+            assertTrue(hasHeader(server, "if-none-match: \"a-3\""));
+            assertTrue(hasHeader(server, "prefer: wait=7"));
+        }
+    }
+
+    /** Answers that are HTTP and of no use, each told apart. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            quoteCharacter = '`',
+            value = {
+                "200 OK | `` | {\"factor\":7,\"valid_for_ms\":1} | factor is 7.0",
+                "200 OK | `` | <html> | not JSON",
+                "304 Not Modified | `` | `` | Throttle-Valid-For-Ms is missing",
+                "304 Not Modified | Throttle-Valid-For-Ms: -1 | `` | Throttle-Valid-For-Ms",
+                "304 Not Modified | Throttle-Valid-For-Ms: 1e9 | `` | Throttle-Valid-For-Ms",
+                "302 Found | Location: /v1/other | `` | redirects are not followed",
+                "401 Unauthorized | `` | {} | token.file",
+                "404 Not Found | `` | {} | /v1/quota-factors",
+                "503 Service Unavailable | `` | {\"factor\":1} | HTTP status 503",
+                "206 Partial Content | `` | {\"factor\":1,\"valid_for_ms\":1} | HTTP status 206",
+            })
+    void refuses(String status, String header, String body, String said) throws Exception {
+        byte[] bytes = RawServer.http(status, header.isEmpty() ? "" : header + "\r\n", body);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            Answer answer = ask(server.url(), "\"a\"", 0);
+
+            assertTrue(answer.isFailure());
+            assertTrue(answer.failure().contains(said), answer.failure());
+            assertEquals(1, server.heads.size());
+        }
+    }
+
+    /** Seconds to full of a kind that can't be meant make the answer wrong. */
+    @ParameterizedTest
+    @ValueSource(strings = {"-1", "NaN", "Infinity", "1e400", "0x1p3", "soon"})
+    void refusesSecondsToFull(String seconds) throws Exception {
+        String headers =
+                "Throttle-Valid-For-Ms: 1000\r\nThrottle-Seconds-To-Full: " + seconds + "\r\n";
+        byte[] bytes = RawServer.http("304 Not Modified", headers, "");
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            assertTrue(ask(server.url(), "\"a\"", 0).failure().contains("To-Full is no number"));
+        }
+    }
+
+    /** 304 to a question that named no document renews nothing. */
+    @Test
+    void refusesAnUnaskedFor304() throws Exception {
+        byte[] bytes = RawServer.http("304 Not Modified", "Throttle-Valid-For-Ms: 9\r\n", "");
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            assertTrue(ask(server.url(), null, 0).failure().contains("HTTP status 304"));
+        }
+    }
+
+    /** An entity tag that could not be sent back is as none. */
+    @ParameterizedTest
+    @ValueSource(strings = {"a-3", "\"a", "\"a b\"", ""})
+    void passesOverStrangeEntityTags(String tag) throws Exception {
+        byte[] bytes = RawServer.http("200 OK", "ETag: " + tag + "\r\n", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            Answer answer = ask(server.url(), null, 0);
+
+            assertNull(answer.failure());
+            assertNull(answer.etag());
+        }
+    }
+
+    /** A body without an end is left at 4 MiB, and the connection closed. */
+    @Test
+    void leavesAHugeBody() throws Exception {
+        byte[] block = " ".repeat(1 << 16).getBytes(StandardCharsets.US_ASCII);
+        AtomicInteger blocks = new AtomicInteger();
+        try (RawServer server =
+                new RawServer(
+                        (head, out) -> {
+                            out.write(head("Content-Length: 99999999999"));
+                            while (true) {
+                                out.write(block);
+                                blocks.incrementAndGet();
+                            }
+                        })) {
+            Answer answer = ask(server.url(), null, 5);
+
+            assertTrue(answer.failure().contains("more than 4194304 bytes"), answer.failure());
+            await(server.broken);
+            assertTrue(blocks.get() < 1000, blocks + " blocks");
+        }
+    }
+
+    /** Heads without an end are left as well. */
+    @Test
+    void leavesAHugeHead() throws Exception {
+        byte[] block = ("X: " + "x".repeat(60_000) + "\r\n").getBytes(StandardCharsets.US_ASCII);
+        try (RawServer server =
+                new RawServer(
+                        (head, out) -> {
+                            out.write("HTTP/1.1 200 OK\r\n".getBytes(StandardCharsets.US_ASCII));
+                            while (true) {
+                                out.write(block);
+                            }
+                        })) {
+            assertTrue(ask(server.url(), null, 0).isFailure());
+            await(server.broken);
+        }
+    }
+
+    /** An answer that comes a byte at a time is given up by its deadline, wherever it drips. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void leavesASlowDrip(boolean head) throws Exception {
+        try (RawServer server = new RawServer((asked, out) -> drip(head, out))) {
+            long start = System.nanoTime();
+            Answer answer = ask(server.url(), null, 0);
+            long tookMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
+
+            assertTrue(answer.failure().contains("within 400 ms"), answer.failure());
+            assertTrue(tookMs >= 350 && tookMs < 2000, tookMs + " ms");
+            await(server.broken);
+        }
+    }
+
+    private static void drip(boolean inHead, OutputStream out)
+            throws IOException, InterruptedException {
+        out.write(inHead ? "HTTP/1.1 200 OK\r\nX: ".getBytes() : head("Content-Length: 9999"));
+        while (true) {
+            out.write('x');
+            out.flush();
+            Thread.sleep(20);
+        }
+    }
+
+    /** What is no HTTP, too little of it, or nothing at all. */
+    @ParameterizedTest
+    @ValueSource(strings = {"", "SSH-2.0-x\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"})
+    void refusesWhatIsCutOff(String said) throws Exception {
+        byte[] bytes = said.getBytes(StandardCharsets.US_ASCII);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            assertTrue(ask(server.url(), null, 0).isFailure());
+        }
+    }
+
+    /** Nobody there: said at once. */
+    @Test
+    void saysThatNobodyIsThere() throws Exception {
+        URI gone;
+        try (RawServer server = new RawServer((head, out) -> {})) {
+            gone = server.url();
+        }
+        Answer answer = ask(gone, null, 5);
+
+        assertTrue(answer.failure().contains("refused"), answer.failure());
+    }
+
+    /** Closing ends the question under way, and its connection. */
+    @Test
+    void canBeClosed() throws Exception {
+        CountDownLatch asked = new CountDownLatch(1);
+        try (RawServer server =
+                new RawServer(
+                        (head, out) -> {
+                            asked.countDown();
+                            while (true) {
+                                Thread.sleep(20);
+                                out.write("HTTP/1.1 100 Continue\r\n\r\n".getBytes());
+                            }
+                        })) {
+            SidecarClient client = client(server.url(), null);
+            CompletableFuture<Answer> answer =
+                    CompletableFuture.supplyAsync(() -> client.ask("\"a\"", 30));
+            assertTrue(asked.await(5, TimeUnit.SECONDS));
+            client.close();
+
+            assertTrue(answer.get(1, TimeUnit.SECONDS).isFailure());
+            await(server.broken);
+            assertTrue(client.ask(null, 0).isFailure());
+            assertEquals(1, server.heads.size());
+        }
+    }
+
+    /** The token is read for each question, and what is wrong with it said without it. */
+    @Test
+    void sendsTheToken(@TempDir Path folder) throws Exception {
+        Path file = folder.resolve("token");
+        byte[] bytes = RawServer.http("200 OK", "", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
+            SidecarClient client = client(server.url(), file);
+            assertTrue(client.ask(null, 0).failure().contains("can't be read"));
+            Files.writeString(file, "first\n");
+            assertNull(client.ask(null, 0).failure());
+            Files.writeString(file, "second");
+            assertNull(client.ask(null, 0).failure());
+            Files.writeString(file, "hidden\nhidden");
+            String failure = client.ask(null, 0).failure();
+
+            assertEquals(
+                    List.of("Bearer first", "Bearer second"),
+                    List.of(token(server, 0), token(server, 1)));
+            assertEquals(2, server.heads.size());
+            assertTrue(failure.contains("holds no bearer token"), failure);
+            assertFalse(failure.contains("hidden"), failure);
+        }
+    }
+
+    private static String token(RawServer server, int request) {
+        return server.heads.get(request).stream()
+                .filter(line -> line.startsWith("Authorization: "))
+                .map(line -> line.substring("Authorization: ".length()))
+                .findFirst()
+                .orElse("none");
+    }
+
+    private static boolean hasHeader(RawServer server, String start) {
+        return server.heads.get(0).stream()
+                .anyMatch(line -> line.toLowerCase(Locale.ROOT).startsWith(start));
+    }
+
+    private static byte[] head(String header) {
+        return ("HTTP/1.1 200 OK\r\n" + header + "\r\n\r\n").getBytes(StandardCharsets.US_ASCII);
+    }
+
+    private static SidecarClient client(URI url, Path tokenFile) {
+        return new SidecarClient(url, null, tokenFile, Moments.SYSTEM, PATIENCE_MS);
+    }
+
+    private static Answer ask(URI url, String etag, int waitS) {
+        return client(url, null).ask(etag, waitS);
+    }
+
+    /** Until the other end's connection was seen broken. */
+    private static void await(AtomicInteger broken) throws InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+        while (broken.get() == 0 && System.nanoTime() < deadline) {
+            Thread.sleep(5);
+        }
+        assertTrue(broken.get() > 0, "the connection is still open");
+    }
+}
