@@ -70,7 +70,10 @@ class OverrideRequest(BaseModel):
         try:
             seconds = parse_duration(text)
         except ValueError:
-            raise ValueError("not an ISO 8601 duration such as PT30M, PT8H or P1D") from None
+            raise ValueError(
+                "not an ISO 8601 duration such as PT30M, PT8H or P1D;"
+                " minutes come after a T: P5M is five months, PT5M five minutes"
+            ) from None
         if not 0 < seconds <= LONGEST_OVERRIDE_S:
             raise ValueError("must be more than 0 and at most P30D")
         return text

@@ -25,12 +25,21 @@ Examples:
 """
 
 
+_TRIED: Final = ("3.3.2", "3.9.1", "4.3.1", "4.4.0")
+
+
+def _tried(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    """What the shell offers; any other version may be given all the same."""
+    return [version for version in _TRIED if version.startswith(begun)]
+
+
 @click.command("demo", epilog=_EXAMPLES)
 @click.option(
     "--kafka-version",
     default="4.3.1",
     show_default=True,
-    help="The brokers' version; tried: 3.3.2, 3.9.1, 4.3.1, 4.4.0.",
+    shell_complete=_tried,
+    help=f"The brokers' version; tried: {', '.join(_TRIED)}.",
 )
 @click.option("--keep", is_flag=True, help="Leave it running afterwards, until Ctrl-C.")
 def command(kafka_version: str, keep: bool) -> None:

@@ -21,7 +21,7 @@ DEFAULT_VERSION = "4.3.1"
 
 _INSTALL = "apt-get install -y maven openjdk-17-jdk-headless"
 _POM = Path(__file__).with_name("pom.xml")
-_FIRST_LINES = 5
+_REASON_CHARACTERS = 300
 
 
 async def jars(version: str, cache: Path, timeout_s: float = 600.0) -> Path:
@@ -82,9 +82,17 @@ async def _resolve(maven: str, version: str, folder: Path) -> None:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        said = output.decode(errors="replace").strip().splitlines()
-        reason = "\n".join(line[:300] for line in said[:_FIRST_LINES])
-        raise ClusterError(f"Maven found no jars of Kafka {version}:\n{reason}")
+        raise ClusterError(
+            f"there are no jars of Kafka {version}, or Maven can't have them: "
+            + _reason(output.decode(errors="replace"))
+        )
+
+
+def _reason(said: str) -> str:
+    """The first line of Maven's that says what is wrong; the others are advice about Maven."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = (line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]"))
+    return next(errors, lines[0] if lines else "it said nothing")[:_REASON_CHARACTERS]
 
 
 def _tool(name: str) -> str:

@@ -46,8 +46,15 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest text in seconds alone: 0.5 is ``PT0.5S``."""
-    return f"PT{seconds:.6f}".rstrip("0").rstrip(".") + "S"
+    """As a person writes it, without days: 5,400.5 is ``PT1H30M0.5S``, 0 is ``PT0S``."""
+    minutes, rest = divmod(round(seconds * 1e6), 60 * 10**6)
+    parts = zip((*divmod(minutes, 60), rest), "HMS", strict=True)
+    text = "".join(f"{_decimal(n) if unit == 'S' else n}{unit}" for n, unit in parts if n)
+    return f"PT{text or '0S'}"
+
+
+def _decimal(micros: int) -> str:
+    return f"{micros / 1e6:.6f}".rstrip("0").rstrip(".")
 
 
 def _why_not(text: str) -> str:

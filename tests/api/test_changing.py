@@ -115,6 +115,14 @@ async def test_factors_at_the_edges(factor: str, expected: float) -> None:
     assert str(expected) == str(sidecar.board.snapshot.decision.factor)
 
 
+async def test_months_are_asked_about(sidecar: FakeSidecar) -> None:
+    """Whoever writes P5M means minutes."""
+    response, _ = await send(
+        sidecar, "PUT", URL, json={**GOOD, "duration": "P5M"}, headers={**BEARER}
+    )
+    assert "P5M is five months, PT5M five minutes" in response.text
+
+
 SECRET_INPUT = "hunter2"
 
 

@@ -137,6 +137,7 @@ def test_an_unknown_shell_is_a_usage_error() -> None:
 @pytest.mark.parametrize(
     ("words", "position", "completed"),
     [
+        ("throttle-sidecar demo --kafka-version 4", "3", ["4.3.1", "4.4.0"]),
         ("throttle-sidecar se", "1", ["settings"]),
         ("throttle-sidecar --ver", "1", ["--version"]),
         ("throttle-sidecar settings --js", "2", ["--json"]),

@@ -94,9 +94,18 @@ def test_a_long_text_is_cut_in_the_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("PT0S", 0.0), ("PT0.5S", 0.5), ("PT60S", 60.0), ("PT0.000001S", 1e-6)]
+    ("text", "seconds"),
+    [
+        ("PT0S", 0.0),
+        ("PT0.5S", 0.5),
+        ("PT1M", 60.0),
+        ("PT2M30S", 150.0),
+        ("PT1H0.25S", 3600.25),
+        ("PT24H", 86_400.0),
+        ("PT0.000001S", 1e-6),
+    ],
 )
-def test_seconds_are_written_without_needless_digits(text: str, seconds: float) -> None:
+def test_a_duration_is_written_as_a_person_would(text: str, seconds: float) -> None:
     """What is shown of a duration is short and can be put back into a file."""
     assert text == format_duration(seconds)
 
