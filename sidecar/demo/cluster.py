@@ -80,6 +80,8 @@ class Cluster:
         volumes: int = 2,
         volume_bytes: int = 256 << 20,
         properties: Mapping[str, str] | None = None,
+        properties_of: Callable[[Broker], Mapping[str, str]] | None = None,
+        broker_jars: Sequence[Path] = (),
         listeners: Sequence[Listener] = (),
         super_users: Sequence[str] | None = None,
         heap_mb: int = 384,
@@ -94,6 +96,9 @@ class Cluster:
             volumes: how many each broker has.
             volume_bytes: the size of each.
             properties: extra broker properties, over those of ``properties.py``.
+            properties_of: those that differ from broker to broker, over all others: a quota
+                callback's, say, that is to ask the sidecar at ``Broker.sidecar_url``.
+            broker_jars: on the brokers' class path behind Kafka's, not on the controller's.
             listeners: listeners besides the plain one.
             super_users: with a value, even an empty one, StandardAuthorizer is on and these may do
                 everything (ANONYMOUS, on the plain listener, always may). None: no authorizer.
@@ -112,6 +117,8 @@ class Cluster:
         self._environ = environ
         self._counts = (brokers, volumes, volume_bytes)
         self._properties = dict(properties or {})
+        self._properties_of = properties_of or _nothing
+        self._broker_jars = tuple(broker_jars)
         self._listeners = tuple(listeners)
         self._authorizer = {} if super_users is None else authorizer_properties(super_users)
         self._heap_mb = heap_mb
@@ -223,7 +230,8 @@ class Cluster:
         for broker_id in range(brokers):
             broker = await layout.broker(broker_id, volumes, volume_bytes)
             properties = layout.properties(broker, brokers) | self._authorizer | self._properties
-            self._members[broker_id] = Member(broker, properties, processes)
+            properties |= self._properties_of(broker)
+            self._members[broker_id] = Member(broker, properties, processes, self._broker_jars)
 
     @staticmethod
     async def _spawn(member: Member) -> None:
@@ -343,3 +351,7 @@ class Cluster:
             for member in self._members.values():
                 group.create_task(member.heal(timeout_s))
         await self.wait_active(self._members)
+
+
+def _nothing(_: Broker) -> Mapping[str, str]:
+    return {}

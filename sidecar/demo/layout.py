@@ -88,6 +88,7 @@ class Layout:
             log=self.folder / f"broker-{broker_id}.log",
             pid=0,
             addresses=addresses,
+            sidecar_port=self.ports.reserve(),
         )
 
     def properties(self, broker: Broker, brokers: int) -> dict[str, str]:

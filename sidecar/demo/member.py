@@ -1,8 +1,9 @@
 """One broker of a running cluster: its files, its process, and what can be done to both."""
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.nodes import Broker
@@ -21,13 +22,20 @@ class Member:
         is_paused: whether SIGSTOP holds it.
     """
 
-    def __init__(self, broker: Broker, properties: Mapping[str, str], processes: Processes) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        properties: Mapping[str, str],
+        processes: Processes,
+        more_jars: Sequence[Path] = (),
+    ) -> None:
         """Nothing is started yet.
 
         Args:
             broker: its values, without a pid.
             properties: its server.properties.
             processes: start and end it.
+            more_jars: on its class path, behind Kafka's.
         """
         self.broker = broker
         self.is_paused = False
@@ -36,6 +44,7 @@ class Member:
         self._own: dict[str, str] = {}
         self._started_with: dict[str, str] = {}
         self._processes = processes
+        self._more_jars = tuple(more_jars)
         self._failed: set[int] = set()
 
     @property
@@ -56,7 +65,9 @@ class Member:
         # What an earlier run logged must not pass for news.
         if broker.log.exists():
             broker.log.rename(broker.log.with_suffix(f".{broker.pid}.log"))
-        pid = await self._processes.start(self._name, [str(file)], broker.log)
+        pid = await self._processes.start(
+            self._name, [str(file)], broker.log, more_jars=self._more_jars
+        )
         self.broker = replace(broker, pid=pid)
 
     async def wait_started(self) -> None:

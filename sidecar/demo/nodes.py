@@ -34,6 +34,8 @@ class Broker:
         log: its log file, standard error included; the request log is the file ``<log>.requests``.
         pid: as this process sees it, of the last start.
         addresses: listener name -> host:port.
+        sidecar_port: reserved for the sidecar beside it, so that it can be told of it before either
+            starts.
     """
 
     id: int
@@ -43,6 +45,12 @@ class Broker:
     log: Path
     pid: int
     addresses: Mapping[str, str]
+    sidecar_port: int
+
+    @property
+    def sidecar_url(self) -> str:
+        """Where the sidecar beside it serves its API."""
+        return f"http://127.0.0.1:{self.sidecar_port}"
 
 
 def version_tuple(version: str) -> tuple[int, ...]:

@@ -47,10 +47,14 @@ class Processes:
         *,
         main: str = "kafka.Kafka",
         options: Sequence[str] = (),
+        more_jars: Sequence[Path] = (),
     ) -> int:
         """Start a JVM under a name of our own; its pid."""
         self._logs[name] = log
-        return await self.warden.spawn(name, self._command(main, arguments, options, log), log)
+        # Behind Kafka's: the archive is good for a class path that begins with its own.
+        jars = [*sorted(self.jars.glob("*.jar")), *more_jars]
+        command = self._command(jars, main, arguments, options, log)
+        return await self.warden.spawn(name, command, log)
 
     async def wait_started(self, name: str) -> None:
         """Until a broker's or controller's log says that it is up.
@@ -90,7 +94,12 @@ class Processes:
         return name in self._logs and self.warden.exit_status(name) is None
 
     def _command(
-        self, main: str, arguments: Sequence[str], options: Sequence[str], log: Path
+        self,
+        jars: Sequence[Path],
+        main: str,
+        arguments: Sequence[str],
+        options: Sequence[str],
+        log: Path,
     ) -> list[str]:
         archive = [] if self.archive is None else [f"-XX:SharedArchiveFile={self.archive}"]
         return [
@@ -109,8 +118,7 @@ class Processes:
             *archive,
             *options,
             "-cp",
-            # Sorted: the archive is good for the same class path only.
-            ":".join(str(jar) for jar in sorted(self.jars.glob("*.jar"))),
+            ":".join(str(jar) for jar in jars),
             main,
             *arguments,
         ]

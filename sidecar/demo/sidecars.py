@@ -102,7 +102,8 @@ async def start_sidecars(cluster: Cluster, settings: dict[str, str]) -> tuple[Si
 
     Args:
         cluster: a cluster that is up.
-        settings: SIDECAR_* variables, besides the cluster's addresses and the address to listen on.
+        settings: SIDECAR_* variables, besides the cluster's addresses and the address to listen on,
+            which is the broker's ``sidecar_url``.
 
     Returns:
         One for each broker, listening; ``cluster.ended(f"sidecar {id}")`` tells its end.
@@ -130,7 +131,7 @@ async def _start(cluster: Cluster, broker_id: int, settings: dict[str, str]) -> 
     log.unlink(missing_ok=True)
     environment = {
         "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": cluster.bootstrap,
-        "SIDECAR_HTTP_LISTEN": "127.0.0.1:0",
+        "SIDECAR_HTTP_LISTEN": f"127.0.0.1:{cluster.brokers[broker_id].sidecar_port}",
         "SIDECAR_STATE_FILE": str(folder / "state.json"),
         **settings,
     }

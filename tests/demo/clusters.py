@@ -22,6 +22,7 @@ def broker(broker_id: int, volumes: int = 2, size_bytes: int = 1000) -> Broker:
         log=Path("/nowhere/log"),
         pid=0,
         addresses={},
+        sidecar_port=7000 + broker_id,
     )
 
 

@@ -28,7 +28,7 @@ class Started:
 
 
 async def test_one_daemon_starts_beside_each_broker(tmp_path: Path) -> None:
-    """With the cluster's addresses, a free port, a state file of its own and the settings given."""
+    """With the cluster's addresses, the broker's port for it, a state file, the settings given."""
     run = Started()
     cluster = FakeCluster(tmp_path, run=run)
     sidecars = await start_sidecars(cluster, {"SIDECAR_LOG_LEVEL": "debug"})
@@ -41,7 +41,7 @@ async def test_one_daemon_starts_beside_each_broker(tmp_path: Path) -> None:
     assert [sys.executable, "-m", "sidecar", "run"] == argv[-4:]
     assert {
         "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS=127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094",
-        "SIDECAR_HTTP_LISTEN=127.0.0.1:0",
+        "SIDECAR_HTTP_LISTEN=127.0.0.1:7001",
         f"SIDECAR_STATE_FILE={tmp_path}/sidecar-1/state.json",
         "SIDECAR_LOG_LEVEL=debug",
     } == set(argv[2:-4])

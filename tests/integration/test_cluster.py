@@ -7,6 +7,7 @@ import socket
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,17 +15,21 @@ from pathlib import Path
 import pytest
 
 from sidecar.demo.admin import Admin
+from sidecar.demo.cache import cache_folder
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.folders import PREFIX, sweep
+from sidecar.demo.jars import DEFAULT_VERSION, jars
 from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Observation, Reading
+from tests.support.java import bean, compiled
 
 _CHILD = """
 import asyncio, os
+from sidecar.demo.cache import cache_folder
 from sidecar.demo.cluster import Cluster
 
 async def main():
@@ -215,6 +220,30 @@ async def test_a_broker_starts_with_the_properties_it_is_given(kafka: Cluster) -
     assert "num.io.threads=7\n" in file.read_text()
     await kafka.heal()
     assert "num.io.threads=7\n" not in file.read_text()
+
+
+async def test_brokers_can_be_given_jars_and_properties_of_their_own(tmp_path: Path) -> None:
+    """A class of a jar of ours runs in the brokers, each told of its own sidecar."""
+    jar = tmp_path / "witness.jar"
+    classes = await compiled("Witness", await jars(DEFAULT_VERSION, cache_folder(os.environ)))
+    with zipfile.ZipFile(jar, "w") as packed:
+        for file in classes.iterdir():
+            packed.write(file, file.name)
+    cluster = Cluster(
+        environ=os.environ,
+        brokers=2,
+        volumes=1,
+        volume_bytes=32 << 20,
+        broker_jars=[jar],
+        properties={"metric.reporters": "Witness", "witness.of": "overridden"},
+        properties_of=lambda broker: {"witness.of": broker.sidecar_url},
+    )
+    async with cluster:
+        for broker in cluster.brokers.values():
+            assert {"Of": broker.sidecar_url} == await bean(cluster, broker.id, "test:type=Witness")
+            assert f"http://127.0.0.1:{broker.sidecar_port}" == broker.sidecar_url
+        assert 2 == len(_processes(str(jar))), "the controller has none of it"
+        assert 2 == len({broker.sidecar_url for broker in cluster.brokers.values()})
 
 
 async def test_a_broker_that_can_not_start_says_why(

@@ -1,0 +1,40 @@
+import java.lang.management.ManagementFactory;
+import java.util.List;
+import java.util.Map;
+import javax.management.JMException;
+import javax.management.ObjectName;
+import javax.management.StandardMBean;
+import org.apache.kafka.common.metrics.KafkaMetric;
+import org.apache.kafka.common.metrics.MetricsReporter;
+
+/** Runs in a broker as a metrics reporter and tells by an MBean how the broker is configured. */
+public class Witness implements MetricsReporter {
+    /** What it tells. */
+    public interface Told {
+        /** The broker's property "witness.of". */
+        String getOf();
+    }
+
+    @Override
+    public void configure(Map<String, ?> configs) {
+        Told told = () -> String.valueOf(configs.get("witness.of"));
+        try {
+            ManagementFactory.getPlatformMBeanServer().registerMBean(
+                    new StandardMBean(told, Told.class), new ObjectName("test:type=Witness"));
+        } catch (JMException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    @Override
+    public void init(List<KafkaMetric> metrics) {}
+
+    @Override
+    public void metricChange(KafkaMetric metric) {}
+
+    @Override
+    public void metricRemoval(KafkaMetric metric) {}
+
+    @Override
+    public void close() {}
+}

@@ -1,0 +1,104 @@
+"""Our own Java programs for tests and benchmarks, and what the MBeans of a broker say.
+
+A program is one source file beside this one, compiled once into the cache folder against the jars
+of a Kafka version: ``await compiled("ReadBeans", kafka_jars)`` is the folder of its classes.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from sidecar.demo.cache import cache_folder, filling
+from sidecar.demo.cluster import Cluster
+from sidecar.demo.jars import jars, java
+from sidecar.demo.waiting import deadline
+from sidecar.errors import ClusterError
+
+_TIMEOUT_S: Final = 60.0
+
+Bean = Mapping[str, float | bool | str | None]
+"""Attribute -> value; what is neither a number nor a boolean as Java's text of it."""
+
+
+async def compiled(program: str, libraries: Path) -> Path:
+    """The folder with a program's classes, made by javac if it isn't there yet.
+
+    Args:
+        program: the name of its source file, without ".java".
+        libraries: the folder with the jars that it is compiled against.
+
+    Raises:
+        ClusterError: there is no JDK, or it does not compile.
+    """
+    source = Path(__file__).with_name(f"{program}.java")
+    javac = _javac()
+    key = f"{javac}|{libraries.name}|{source.read_text()}"
+    cache = cache_folder(os.environ)
+    target = cache / f"{program}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+    if not target.is_dir():
+        async with deadline(_TIMEOUT_S, f"{program} was not compiled"), filling(target) as folder:
+            if folder is not None:
+                words = [javac, "-Xlint:all", "-Werror", "-cp", f"{libraries}/*"]
+                await _run([*words, "-d", str(folder), str(source)])
+    return target
+
+
+async def beans(cluster: Cluster, broker_id: int, pattern: str) -> dict[str, Bean]:
+    """The MBeans of a broker whose names match, with all their attributes.
+
+    Args:
+        cluster: it runs.
+        broker_id: the broker.
+        pattern: as JMX has them, such as "throttlesidecar:*".
+
+    Raises:
+        ClusterError: they can't be read.
+    """
+    libraries = await jars(cluster.version, cache_folder(os.environ))
+    classes = await compiled("ReadBeans", libraries)
+    pid = str(cluster.brokers[broker_id].pid)
+    words = [java(os.environ), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", str(classes)]
+    async with deadline(_TIMEOUT_S, f"the MBeans of broker {broker_id} were not read"):
+        said = await _run([*words, "ReadBeans", pid, pattern])
+    found: dict[str, Bean] = json.loads(said)
+    return found
+
+
+async def bean(cluster: Cluster, broker_id: int, name: str) -> Bean:
+    """The attributes of one MBean of a broker.
+
+    Raises:
+        ClusterError: it can't be read, or is not there.
+    """
+    found = await beans(cluster, broker_id, name)
+    if len(found) != 1:
+        raise ClusterError(f"broker {broker_id} has {len(found)} MBeans {name}")
+    return next(iter(found.values()))
+
+
+def _javac() -> str:
+    """The compiler of the JDK whose ``java`` the brokers run with."""
+    return str(Path(java(os.environ)).resolve().with_name("javac"))
+
+
+async def _run(words: list[str]) -> bytes:
+    """What a command writes to standard output; a ClusterError with all it says if it fails."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+    except OSError as error:
+        raise ClusterError(f"{words[0]} can't be run: {error}") from error
+    try:
+        said, complained = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise ClusterError(f"{words[0]} failed:\n{(said + complained).decode(errors='replace')}")
+    return said
