@@ -1,0 +1,78 @@
+package throttlesidecar;
+
+import java.util.Map;
+
+/** The factors in force on this broker, and whose word they are. */
+final class Factors {
+
+    /** Who gave them. */
+    enum Source {
+        /** The sidecar's last document, which is valid. */
+        SIDECAR,
+        /** The settings, since there is no valid document. */
+        FALLBACK,
+        /** Nobody: the callback is switched off. */
+        DISABLED
+    }
+
+    /** As if there were no callback but Kafka's own. */
+    static final Factors DISABLED = new Factors(1.0, Map.of(), Source.DISABLED, 0, Double.NaN);
+
+    private final double global;
+    private final Map<String, Double> users;
+    private final Source source;
+    private final long generation;
+    private final double secondsToFull;
+
+    Factors(
+            double global,
+            Map<String, Double> users,
+            Source source,
+            long generation,
+            double secondsToFull) {
+        this.global = global;
+        this.users = Map.copyOf(users);
+        this.source = source;
+        this.generation = generation;
+        this.secondsToFull = secondsToFull;
+    }
+
+    /** What a document says. */
+    static Factors of(Document document) {
+        return new Factors(
+                document.factor(),
+                document.users(),
+                Source.SIDECAR,
+                document.generation(),
+                document.secondsToFull());
+    }
+
+    /** What holds without a valid document; {@code factor} within [0, 1]. */
+    static Factors fallback(double factor) {
+        return new Factors(factor, Map.of(), Source.FALLBACK, 0, Double.NaN);
+    }
+
+    /** By which the produce quotas of all are multiplied, within [0, 1]. */
+    double global() {
+        return global;
+    }
+
+    /** The same for single users, by the principal's name; the stricter of the two counts. */
+    Map<String, Double> users() {
+        return users;
+    }
+
+    Source source() {
+        return source;
+    }
+
+    /** The document's; 0 without one. */
+    long generation() {
+        return generation;
+    }
+
+    /** When the first volume would be full at its present fill rate; NaN: unknown, or none fills. */
+    double secondsToFull() {
+        return secondsToFull;
+    }
+}

@@ -1,0 +1,48 @@
+package throttlesidecar;
+
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.metrics.KafkaMetric;
+import org.apache.kafka.common.metrics.MetricsReporter;
+
+/**
+ * Tells the callback of the rates that Kafka measures: the broker's {@code metric.reporters} must
+ * name it beside {@code org.apache.kafka.common.metrics.JmxReporter}. It reports nothing anywhere.
+ */
+public final class SidecarMetricsReporter implements MetricsReporter {
+    private final TagSets tagSets;
+
+    /** For Kafka. */
+    public SidecarMetricsReporter() {
+        this(TagSets.SHARED);
+    }
+
+    SidecarMetricsReporter(TagSets tagSets) {
+        this.tagSets = tagSets;
+    }
+
+    @Override
+    public void configure(Map<String, ?> configs) {
+        // Its settings are the callback's.
+    }
+
+    @Override
+    public void init(List<KafkaMetric> metrics) {
+        metrics.forEach(tagSets::add);
+    }
+
+    @Override
+    public void metricChange(KafkaMetric metric) {
+        tagSets.add(metric);
+    }
+
+    @Override
+    public void metricRemoval(KafkaMetric metric) {
+        tagSets.remove(metric);
+    }
+
+    @Override
+    public void close() {
+        // What was told stays true without it.
+    }
+}

@@ -1,0 +1,99 @@
+package throttlesidecar;
+
+import java.util.Collection;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.common.metrics.KafkaMetric;
+
+/**
+ * The tag sets of the broker in this JVM, by their tags.
+ *
+ * <p>Kafka makes the metrics reporter that fills this and the callback that reads it apart, the
+ * reporter first, and two of each in combined mode; so there is one for all of them. A tag set
+ * lives as long as Kafka's rate of it: an hour after its last request.
+ */
+final class TagSets {
+    /** The JVM's. */
+    static final TagSets SHARED = new TagSets();
+
+    private static final String NAME = "byte-rate";
+    private static final String GROUP = "Produce";
+    private static final String USER = "user";
+    private static final String CLIENT_ID = "client-id";
+
+    private final Map<String, Map<String, TagSet>> byUser = new ConcurrentHashMap<>();
+    private volatile Enforcement enforcement;
+
+    /** What gives the tag sets' quotas; null while no callback is configured. */
+    Enforcement enforcement() {
+        return enforcement;
+    }
+
+    void enforcement(Enforcement newEnforcement) {
+        enforcement = newEnforcement;
+    }
+
+    /** The tag set with these tags; null when it has had no traffic. */
+    TagSet find(String user, String clientId) {
+        Map<String, TagSet> ofUser = byUser.get(user);
+        return ofUser == null ? null : ofUser.get(clientId);
+    }
+
+    /** Calls for each tag set; one that comes or goes meanwhile may be missed. */
+    void forEach(java.util.function.Consumer<TagSet> visitor) {
+        for (Map<String, TagSet> ofUser : byUser.values()) {
+            ofUser.values().forEach(visitor);
+        }
+    }
+
+    /** How many there are. */
+    int size() {
+        return byUser.values().stream().map(Map::values).mapToInt(Collection::size).sum();
+    }
+
+    /** Takes a metric that Kafka has made, if it is the rate of a tag set. */
+    void add(KafkaMetric metric) {
+        if (isRate(metric)) {
+            Map<String, String> tags = metric.metricName().tags();
+            byUser.compute(tags.get(USER), (user, ofUser) -> {
+                Map<String, TagSet> sets = ofUser == null ? new ConcurrentHashMap<>() : ofUser;
+                TagSet tagSet = sets.computeIfAbsent(
+                        tags.get(CLIENT_ID), clientId -> new TagSet(user, clientId));
+                tagSet.metric(metric);
+                install(tagSet);
+                return sets;
+            });
+        }
+    }
+
+    /** Lets go of a metric that Kafka has removed. */
+    void remove(KafkaMetric metric) {
+        if (isRate(metric)) {
+            Map<String, String> tags = metric.metricName().tags();
+            byUser.computeIfPresent(tags.get(USER), (user, ofUser) -> {
+                // Two reporters tell of each, and a new metric may have come between.
+                ofUser.computeIfPresent(
+                        tags.get(CLIENT_ID),
+                        (clientId, tagSet) -> tagSet.metric() == metric ? null : tagSet);
+                return ofUser.isEmpty() ? null : ofUser;
+            });
+        }
+    }
+
+    /** Puts our configuration in the place of Kafka's, which comes back when a quota is changed. */
+    void install(TagSet tagSet) {
+        KafkaMetric metric = tagSet.metric();
+        if (metric != null && !(metric.config() instanceof TagSetConfig)) {
+            metric.config(new TagSetConfig(metric.config(), tagSet, this));
+        }
+    }
+
+    private static boolean isRate(KafkaMetric metric) {
+        Map<String, String> tags = metric.metricName().tags();
+        return NAME.equals(metric.metricName().name())
+                && GROUP.equals(metric.metricName().group())
+                && tags.get(USER) != null
+                && tags.get(CLIENT_ID) != null
+                && metric.config() != null;
+    }
+}
