@@ -17,10 +17,12 @@ from typing import Any, Protocol, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from sidecar.demo.series import Series
 from sidecar.errors import ClusterError
 
 _QUEUE_KBYTES = 4096
 _POLL_S = 0.05
+_SAMPLE_S = 0.1
 _STOP_TIMEOUT_S = 10.0
 
 
@@ -55,6 +57,7 @@ class Traffic:
         last_failure: why the last of them was, one line; None while there is none.
         last_throttle: what the last throttle_cb said; None while there was none.
         longest_throttle_s: the longest wait that was told, seconds.
+        samples: the acknowledged bytes so far, ten times a second, ``time.monotonic()`` seconds.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class Traffic:
         self.last_failure: str | None = None
         self.last_throttle: ThrottleTime | None = None
         self.longest_throttle_s = 0.0
+        self.samples = Series()
         self._topic = topic
         self._bytes_per_s = bytes_per_s
         self._value = bytes(record_bytes)
@@ -132,8 +136,12 @@ class Traffic:
         seconds_each = len(self._value) / self._bytes_per_s
         due = time.monotonic()
         sent = 0
+        sample_at = due
         while not self._stopping.is_set():
             now = time.monotonic()
+            if now >= sample_at:
+                self.samples.add(now, self.acknowledged_bytes)
+                sample_at = now + _SAMPLE_S
             if now < due:
                 self._producer.poll(min(due - now, _POLL_S))
                 continue
@@ -147,6 +155,7 @@ class Traffic:
             sent += 1
             due += seconds_each
             self._producer.poll(0)
+        self.samples.add(time.monotonic(), self.acknowledged_bytes)
         self._producer.purge()
         self._producer.poll(0)
 

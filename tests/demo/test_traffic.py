@@ -1,5 +1,7 @@
 """The producer's queue is bounded and its end is soon, whether or not a broker answers."""
 
+from itertools import pairwise
+
 import pytest
 
 from sidecar.demo.ports import Ports
@@ -30,3 +32,17 @@ async def test_a_wrong_configuration_is_refused() -> None:
     with pytest.raises(ClusterError, match=r"no\.such\.thing"):
         async with traffic:
             pass
+
+
+async def test_what_is_acknowledged_is_sampled_over_time() -> None:
+    """Some ten times a second, also while nothing can be sent, in the order of time."""
+    with Ports() as ports:
+        address = f"127.0.0.1:{ports.reserve()}"
+        async with (
+            Traffic(address, "t", bytes_per_s=1e9, record_bytes=100_000) as traffic,
+            deadline(5.0, "there were no samples"),
+        ):
+            await until(lambda: len(traffic.samples) >= 5)
+        times = [at for at, _ in traffic.samples]
+    assert {0.0} == {acknowledged for _, acknowledged in traffic.samples}
+    assert all(0.09 <= later - earlier < 1.0 for earlier, later in pairwise(times[:-1]))

@@ -1,0 +1,110 @@
+"""A figure over time: what was so far counted, or was there, at moments in their order.
+
+Example: bytes acknowledged so far, 0 at 10.0 s and 600 at 10.2 s; the rate from 10.0 to 10.2 s is
+3,000 bytes/s, and from 10.05 to 10.1 s, between two samples, the same: it is interpolated.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+
+
+class Series:
+    """Samples, each later than the one before."""
+
+    __slots__ = ("_times", "_values")
+
+    def __init__(self, samples: Iterable[tuple[float, float]] = ()) -> None:
+        """With these samples, (seconds, value) each."""
+        self._times: list[float] = []
+        self._values: list[float] = []
+        for at, value in samples:
+            self.add(at, value)
+
+    def __repr__(self) -> str:
+        return f"Series({len(self)} samples)"
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def __iter__(self) -> Iterator[tuple[float, float]]:
+        return zip(self._times, self._values, strict=True)
+
+    def add(self, at: float, value: float) -> None:
+        """Add a sample; one that is not later than the last is dropped.
+
+        Args:
+            at: when, seconds of any clock that is the same for all.
+            value: the figure.
+        """
+        if not self._times or at > self._times[-1]:
+            self._times.append(at)
+            self._values.append(value)
+
+    def at(self, at: float) -> float:
+        """The value at a time: on the line between two samples, before and after all the nearest.
+
+        Raises:
+            ValueError: there are no samples.
+        """
+        if not self._times:
+            raise ValueError("there are no samples")
+        index = bisect_left(self._times, at)
+        if index == 0:
+            return self._values[0]
+        if index == len(self._times):
+            return self._values[-1]
+        (t0, t1), (v0, v1) = self._times[index - 1 : index + 1], self._values[index - 1 : index + 1]
+        return v0 + (v1 - v0) * (at - t0) / (t1 - t0)
+
+    def rate(self, begin: float, end: float) -> float:
+        """By how much the value grows from one time to a later one, for each second."""
+        return (self.at(end) - self.at(begin)) / (end - begin)
+
+    def rates(self, step_s: float, window_s: float) -> list[tuple[float, float]]:
+        """The rate over time, for a picture: of the window that ends at each step.
+
+        Returns:
+            (seconds, rate) from a window after the first sample to the last one.
+        """
+        if not self._times:
+            return []
+        found = []
+        count = int((self._times[-1] - self._times[0] - window_s) / step_s + 1e-9)
+        for index in range(count + 1):
+            end = self._times[0] + window_s + index * step_s
+            found.append((end, self.rate(end - window_s, end)))
+        return found
+
+    def window(self, begin: float, end: float) -> "Series":
+        """The samples from one time to another, both included."""
+        return Series((at, value) for at, value in self if begin <= at <= end)
+
+
+def total(parts: Sequence[Series]) -> Series:
+    """The sum of several series of counts, at all their moments; a count that has not begun is 0.
+
+    Example: 5 from 1.0 s on and 7 from 2.0 s on are 5 at 1.0 s and 12 at 2.0 s.
+    """
+    moments = sorted({at for part in parts for at, _ in part})
+    return Series((at, sum(_so_far(part, at) for part in parts)) for at in moments)
+
+
+def crossing(series: Series, threshold: float) -> float | None:
+    """When the value is first at or below a threshold, on the line between two samples.
+
+    None when it never is.
+    """
+    before: tuple[float, float] | None = None
+    for at, value in series:
+        if value <= threshold:
+            if before is None:
+                return at
+            earlier, above = before
+            return earlier + (at - earlier) * (above - threshold) / (above - value)
+        before = at, value
+    return None
+
+
+def _so_far(part: Series, at: float) -> float:
+    begins = next(iter(part), None)
+    return 0.0 if begins is None or at < begins[0] else part.at(at)
