@@ -4,9 +4,9 @@ All news comes in through ``Board.update`` (an observation, a failed poll, an op
 nothing but time): it is folded into the memory, decided upon and published in one synchronous step
 of the loop, so that no reader sees half of a change. Everyone else reads the snapshot.
 
-The generation grows by one when factor, source, override or the set of violating volumes changes;
-not when free bytes or the validity move. With the start id it makes the ETag, so that a restart
-never repeats one.
+The generation grows by one when factor, source, override, users' factors or the set of violating
+volumes changes; not when free bytes or the validity move. With the start id it makes the ETag, so
+that a restart never repeats one.
 
 Example: generation 4 says 1.0; 40 polls later free bytes have moved and it is still generation 4;
 a volume reaches the limit: generation 5 says 0.0, and whoever waited for a change of 4 is woken.
@@ -22,6 +22,7 @@ from typing import Final
 
 from sidecar.throttle.decision import Decision, FactorSource, Source
 from sidecar.throttle.memory import Memory
+from sidecar.throttle.readers import Readers
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import FailureKind
 
@@ -117,6 +118,7 @@ class Board:
         start_id: differs at every start.
         tally: what is counted.
         changes: the newest ``CHANGES_KEPT`` changes, oldest first.
+        readers: the brokers that follow what is published.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class Board:
         self.start_id = secrets.token_hex(4)
         self.tally = Tally()
         self.changes: deque[Change] = deque(maxlen=CHANGES_KEPT)
+        self.readers = Readers()
         self._factors = factors
         self._clock = clock
         self._listeners = listeners
@@ -247,4 +250,4 @@ def _identity(decision: Decision) -> tuple[object, ...]:
     violating = frozenset(
         (state.volume.broker_id, state.volume.log_dir) for state in decision.violations
     )
-    return decision.factor, decision.source, decision.override, violating
+    return decision.factor, decision.source, decision.override, decision.users, violating

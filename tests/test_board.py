@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sidecar.board import CHANGES_KEPT, Began, Board, Snapshot
-from sidecar.throttle.decision import Disabled, Source, VolumeLimit
+from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
 from sidecar.volumes import FailureKind, Observation
@@ -147,6 +147,22 @@ def test_generation_grows_with_each_part_of_the_identity() -> None:
     assert [2, 3, 4, 5, 6, 7, 8] == generations
     assert list(range(1, 9)) == [change.generation for change in board.changes]
     assert board.snapshot.decision == board.changes[-1].decision
+
+
+def test_generation_grows_with_the_factors_of_users() -> None:
+    """A user's factor alone begins a generation, the same again does not."""
+    users: dict[str, float] = {}
+
+    class Tenants(VolumeLimit):
+        def decide(self, memory: Memory, now: float) -> Decision:
+            return replace(super().decide(memory, now), users=dict(users))
+
+    board = Board(Tenants(MinAvailableBytes(30), VALIDITY_S, 1.0), FakeClock())
+    generations = []
+    for factor in (1.0, 0.5, 0.5):
+        users["etl"] = factor
+        generations.append(board.update(lambda memory: memory).generation)
+    assert [2, 3, 3] == generations
 
 
 def test_generation_stays_while_only_numbers_move() -> None:

@@ -26,7 +26,7 @@ from sidecar.api.documents import (
     StatusDocument,
 )
 from sidecar.api.edge import Edge
-from sidecar.api.factor import FactorReader
+from sidecar.api.following import add_following
 from sidecar.api.health import Polling, why_not_ready
 from sidecar.api.problems import documented, problem
 from sidecar.api.reading import add_reading
@@ -61,7 +61,8 @@ def build_app(
         forget: how a broker is forgotten; None when disabled.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
-    add_reading(app, board, FactorReader(board, wall, validity_s, limit), wall, limit)
+    add_following(app, board, wall, validity_s, limit)
+    add_reading(app, board, wall, limit)
     add_changing(app, Changes(board, wall, forget, persist), token)
     _add_health(app, board, polling)
     if registry is not None:

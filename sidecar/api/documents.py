@@ -11,7 +11,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-_DESCRIBED = ConfigDict(use_attribute_docstrings=True)
+# Nothing is validated with these: their schemas, 0.6 MB, are made when someone asks for /docs.
+_DESCRIBED = ConfigDict(use_attribute_docstrings=True, defer_build=True)
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Factor = Annotated[float, Field(ge=0, le=1)]
@@ -75,12 +76,73 @@ class FactorDocument:
     since: Time
     """When factor and source became what they are."""
     generation: Annotated[int, Field(ge=1)]
-    """Grows by one when factor, source, override or the set of violating volumes changes."""
+    """Grows by one when factor, source, override, a user's factor (/v1/quota-factors) or the set of
+    violating volumes changes."""
     seconds_to_limit: Annotated[float, Field(ge=0)] | None
     """When the first online volume of an active broker reaches its limit at the rate it fills; 0
     when one violates it, null when none fills."""
     cluster_id: str | None
     """The Kafka cluster's id; null before the first observation."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaFactorsDocument:
+    """All factors in force, for the quota callback of a broker."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+
+    factor: Factor
+    """All produce quotas are multiplied by it."""
+    source: SourceName
+    """Where that factor comes from."""
+    reason: str
+    """One sentence for a person, with the numbers."""
+    users: dict[str, Factor]
+    """By user name, the factors of single users; the stricter of such a one and that for all
+    holds."""
+    valid_for_ms: Annotated[int, Field(ge=0)]
+    """How long a reader that hears nothing more may use this answer, milliseconds. Every answer
+    renews it, a 304 too (header Throttle-Valid-For-Ms)."""
+    generation: Annotated[int, Field(ge=1)]
+    """The decision's, as in /v1/throttle-factor."""
+    seconds_to_full: Annotated[float, Field(ge=0)] | None
+    """When the first online volume of an active broker has no byte available at the rate it fills;
+    null when none fills. A 304 has it too (header Throttle-Seconds-To-Full)."""
+    cluster_id: str | None
+    """The Kafka cluster's id; null before the first observation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderDocument:
+    """A broker whose quota callback follows the factor, by its own words."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+
+    broker_id: int
+    """The broker's node id."""
+    last_heard: Time
+    """When its last request came."""
+    waiting: bool
+    """Whether it waits for a change now, and so hears of it at once."""
+    generation: Annotated[int, Field(ge=1)] | None
+    """The newest that it was heard to have; null before that. One that stays behind the decision's
+    does not take what it is told: see its broker's log."""
+    emergency: bool
+    """Whether its pauses are longer than usual, since a volume will soon be full."""
+    held: Annotated[int, Field(ge=0)]
+    """How many of its clients it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadersDocument:
+    """The brokers that asked this sidecar for the factors in the last 10 minutes."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+
+    generation: Annotated[int, Field(ge=1)]
+    """The decision's generation when this was answered."""
+    readers: list[ReaderDocument]
+    """The readers, by broker."""
 
 
 @dataclass(frozen=True, slots=True)

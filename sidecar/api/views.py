@@ -16,12 +16,14 @@ from sidecar.api.documents import (
     FailureDocument,
     LimitDocument,
     OverrideDocument,
+    ReaderDocument,
     ViolationDocument,
     VolumeDocument,
 )
 from sidecar.board import Change, Snapshot
 from sidecar.throttle.limits import Limit, MinAvailableBytes
 from sidecar.throttle.memory import BrokerState, Memory, Override, VolumeState
+from sidecar.throttle.readers import Reader
 from sidecar.volumes import OfflineLogDir
 
 
@@ -93,6 +95,11 @@ class View:
             fill_bytes_per_second=rounded(fill, 3),
             seconds_to_limit=_seconds_left(known, self.now),
         )
+
+
+def cluster_id(memory: Memory) -> str | None:
+    """The Kafka cluster's id; None before the first observation."""
+    return memory.membership.cluster_id if memory.membership else None
 
 
 def broker_state(memory: Memory, broker_id: int) -> BrokerStateName:
@@ -171,6 +178,18 @@ def override_document(override: Override, wall: Wall) -> OverrideDocument:
         reason=override.reason,
         set_at=timestamp(wall, override.set_at) or "",
         until=timestamp(wall, override.ends_at) or "",
+    )
+
+
+def reader_document(reader: Reader, wall: Wall) -> ReaderDocument:
+    """A broker that follows the factor."""
+    return ReaderDocument(
+        broker_id=reader.report.broker_id,
+        last_heard=timestamp(wall, reader.heard_at) or "",
+        waiting=reader.waiting > 0,
+        generation=reader.generation,
+        emergency=reader.report.emergency,
+        held=reader.report.held,
     )
 
 

@@ -8,7 +8,8 @@ Example (the proposal's own): validity 2 min, fallback 0.0. Minute 0 computes 1.
 fail: 1.0, since 2 <= 0 + 2. Minute 3 fails: 0.0. Minute 4 computes 1.0.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -42,6 +43,8 @@ class Decision:
         valid_until: the last moment at which this decision holds without news, steady seconds;
             None when it holds until there is news.
         override: the operator's factor, when it is in force.
+        users: user name -> the factor for that user's quotas, beside the one for all; the stricter
+            of the two holds.
     """
 
     factor: float
@@ -51,6 +54,7 @@ class Decision:
     computed_at: float | None = None
     valid_until: float | None = None
     override: Override | None = None
+    users: Mapping[str, float] = field(default_factory=dict)
 
 
 class FactorSource(Protocol):

@@ -3,7 +3,8 @@
 import pytest
 from starlette.requests import Request
 
-from sidecar.api.factor import FactorReader
+from sidecar.api.longpoll import LongPoll
+from sidecar.api.page import Page
 from tests.api.build import FakeSidecar
 
 
@@ -45,10 +46,10 @@ async def test_a_method_that_does_nothing(method: str, path: str, allowed: str) 
 async def test_a_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """500 tells nothing of the exception; the server logs it."""
 
-    async def fail(_self: FactorReader, _request: Request) -> None:
+    async def fail(_self: LongPoll, _request: Request, _page: Page) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(FactorReader, "read", fail)
+    monkeypatch.setattr(LongPoll, "read", fail)
     response = await FakeSidecar().get("/v1/throttle-factor")
     assert response.status_code == 500
     assert response.headers["content-type"] == "application/problem+json"

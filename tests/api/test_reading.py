@@ -1,9 +1,11 @@
-"""The listings: volumes, brokers, decisions."""
+"""The listings: volumes, brokers, decisions, readers."""
 
 import asyncio
 import json
 from collections.abc import MutableMapping
 from typing import Any
+
+import pytest
 
 from sidecar.api.answers import PIECE
 from sidecar.throttle.decision import VolumeLimit
@@ -243,3 +245,85 @@ async def test_an_empty_board() -> None:
     sidecar = FakeSidecar(factors=FACTORS)
     assert (await sidecar.get("/v1/volumes")).json() == {"generation": 1, "volumes": []}
     assert (await sidecar.get("/v1/brokers")).json()["brokers"] == []
+
+
+REPORT = {"throttle_reader": "broker=3; emergency=true; held=12"}
+
+
+@pytest.mark.parametrize("path", ["/v1/quota-factors", "/v1/throttle-factor"])
+async def test_a_broker_that_reads(path: str) -> None:
+    """What its callback says, when it was heard, and the generation that it is known to have."""
+    sidecar = FakeSidecar()
+    assert (await sidecar.get("/v1/readers")).json() == {"generation": 1, "readers": []}
+    sidecar.clock.now = 60.0
+    etag = (await sidecar.get(path, **REPORT)).headers["etag"]
+    reader = {
+        "broker_id": 3,
+        "last_heard": "2023-11-14T22:14:20.000Z",
+        "waiting": False,
+        "generation": None,
+        "emergency": True,
+        "held": 12,
+    }
+    assert (await sidecar.get("/v1/readers")).json() == {"generation": 1, "readers": [reader]}
+    await sidecar.get(path, if_none_match=etag, **REPORT)
+    sidecar.see(whole(60.0, [reading(1, 60.0, {"/d": 5})]))
+    reader["generation"] = 1
+    assert (await sidecar.get("/v1/readers")).json() == {"generation": 2, "readers": [reader]}
+    sidecar.clock.now = 660.5
+    assert (await sidecar.get("/v1/readers")).json()["readers"] == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("throttle-reader", "broker=3; emergency=maybe; held=12")],
+        [("throttle-reader", "broker=3; emergency=true; held=12")] * 2,
+        [("throttle-reader", b"broker=3; emergency=true; held=\xff")],
+        [],
+    ],
+)
+async def test_a_reader_that_says_nothing_of_use(headers: list[tuple[str, str | bytes]]) -> None:
+    """It is answered like any other, and not listed."""
+    sidecar = FakeSidecar()
+    async with sidecar.client() as client:
+        raw = [
+            (name.encode(), text if isinstance(text, bytes) else text.encode())
+            for name, text in headers
+        ]
+        assert 200 == (await client.get("/v1/quota-factors", headers=raw)).status_code
+    assert (await sidecar.get("/v1/readers")).json()["readers"] == []
+
+
+@pytest.mark.looptime
+async def test_a_broker_that_waits() -> None:
+    """It is said to wait until it is answered, also when the connection ends before that."""
+    sidecar = FakeSidecar(clock=asyncio.get_running_loop().time)
+
+    async def waits() -> bool:
+        waiting: bool = (await sidecar.get("/v1/readers")).json()["readers"][0]["waiting"]
+        return waiting
+
+    headers = {"if_none_match": f'"{sidecar.board.etag}"', "prefer": "wait=60", **REPORT}
+    answered = asyncio.create_task(sidecar.get("/v1/quota-factors", **headers))
+    await asyncio.sleep(1)
+    assert await waits()
+    await answered
+    assert not await waits()
+
+    gone = asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(_message: MutableMapping[str, Any]) -> None: ...
+
+    raw = [(name.replace("_", "-").encode(), text.encode()) for name, text in headers.items()]
+    scope = http_scope("/v1/quota-factors", *raw)
+    dropped = asyncio.ensure_future(sidecar.app(scope, receive, send))
+    await asyncio.sleep(1)
+    assert await waits()
+    gone.set()
+    await dropped
+    assert not await waits()

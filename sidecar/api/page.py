@@ -1,0 +1,120 @@
+"""A document that is asked for all the time: written once per snapshot, but for two numbers.
+
+Between its parts come, at each answer, for how many ms it may be used, and the seconds until
+something happens that the snapshot foresees.
+
+Example: ``{"factor":0.0,…,"valid_for_ms":`` ``298500`` ``,"generation":3,"seconds_to_limit":``
+``12.500`` ``,"cluster_id":"A"}``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from starlette.responses import Response
+
+from sidecar.api.answers import Wall, members
+from sidecar.api.preferences import prefers_text
+from sidecar.board import Snapshot
+
+VALID_FOR: Final = "Throttle-Valid-For-Ms"
+
+_prefers_text = lru_cache(maxsize=64)(prefers_text)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """All of an answer that does not depend on the moment.
+
+    Attributes:
+        before: the members before valid_for_ms.
+        between: those after it.
+        seconds: the name of the number that counts down.
+        ends_at: what it counts down to, steady seconds; None for null.
+        after: the members after that.
+    """
+
+    before: bytes
+    between: bytes
+    seconds: bytes
+    ends_at: float | None
+    after: bytes
+
+    @classmethod
+    def of(
+        cls,
+        before: Mapping[str, object],
+        between: Mapping[str, object],
+        seconds: str,
+        ends_at: float | None,
+        after: Mapping[str, object],
+    ) -> "Written":
+        """From the members themselves."""
+        return cls(members(before), members(between), seconds.encode(), ends_at, members(after))
+
+    def left(self, now: float) -> str | None:
+        """The number that counts down, with milliseconds, never below 0."""
+        return None if self.ends_at is None else f"{max(0.0, self.ends_at - now):.3f}"
+
+    def body(self, valid_for_ms: str, now: float) -> bytes:
+        """The whole answer at a moment."""
+        return b'{%b,"valid_for_ms":%b,%b,"%b":%b,%b}' % (
+            self.before,
+            valid_for_ms.encode(),
+            self.between,
+            self.seconds,
+            (self.left(now) or "null").encode(),
+            self.after,
+        )
+
+
+class Page:
+    """Serves one document of whatever snapshot is published."""
+
+    def __init__(
+        self,
+        write: Callable[[Snapshot, float], Written],
+        wall: Wall,
+        *,
+        bare: Callable[[Snapshot], str] | None = None,
+        left_header: str | None = None,
+    ) -> None:
+        """A page of which nothing is written yet.
+
+        Args:
+            write: snapshot, steady seconds -> what is served of it.
+            wall: steady seconds -> epoch seconds of the machine's clock.
+            bare: what is served instead to who prefers text.
+            left_header: the header that tells the number that counts down, in a 304 too.
+        """
+        self._write = write
+        self._wall = wall
+        self._bare = bare
+        self._left_header = left_header
+        self._of: tuple[Snapshot, float] | None = None
+        self._kept: Written | None = None
+
+    def headers(self, snapshot: Snapshot, now: float) -> dict[str, str]:
+        """The headers of this document alone."""
+        headers = {} if self._bare is None else {"Vary": "Accept"}
+        if self._left_header is not None and (left := self._written(snapshot, now).left(now)):
+            headers[self._left_header] = left
+        return headers
+
+    def answer(
+        self, snapshot: Snapshot, now: float, accept: str, headers: dict[str, str]
+    ) -> Response:
+        """The document, in the form that is preferred."""
+        if self._bare is not None and _prefers_text(accept):
+            return Response(self._bare(snapshot), headers=headers, media_type="text/plain")
+        body = self._written(snapshot, now).body(headers[VALID_FOR], now)
+        return Response(body, headers=headers, media_type="application/json")
+
+    def _written(self, snapshot: Snapshot, now: float) -> Written:
+        offset_s = self._wall(0.0)
+        of, kept = self._of, self._kept
+        if kept is None or of is None or of[0] is not snapshot or of[1] != offset_s:
+            kept = self._kept = self._write(snapshot, now)
+            self._of = snapshot, offset_s
+        return kept

@@ -1,0 +1,35 @@
+"""The header by which a broker's callback says who it is and how it is.
+
+``Throttle-Reader: broker=1; emergency=false; held=12``, in exactly this form and order, white space
+around the semicolons aside. Anything else is passed over: a reader must never be refused the factor
+for what it says of itself.
+
+Example: ``broker=01; emergency=false; held=0`` is none, since node ids have no leading zeros.
+"""
+
+import re
+from typing import Final
+
+from sidecar.throttle.readers import Report
+
+_REPORT: Final = re.compile(
+    r"broker=(0|[1-9][0-9]{0,9})[ \t]*;[ \t]*emergency=(true|false)[ \t]*;[ \t]*"
+    r"held=(0|[1-9][0-9]{0,9})"
+)
+
+_LONGEST: Final = 100
+"""Characters; the longest that is meant has 51."""
+
+_INT_MAX: Final = 2**31 - 1
+"""Kafka's node ids, and Java's sizes."""
+
+
+def parse_report(text: str) -> Report | None:
+    """What a callback says of itself; None when that is not said as it should be."""
+    found = _REPORT.fullmatch(text) if len(text) <= _LONGEST else None
+    if found is None:
+        return None
+    broker_id, held = int(found[1]), int(found[3])
+    if max(broker_id, held) > _INT_MAX:
+        return None
+    return Report(broker_id, found[2] == "true", held)

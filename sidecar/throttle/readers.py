@@ -1,0 +1,90 @@
+"""Who follows the factor: the brokers whose callbacks ask for it, and what they say of themselves.
+
+A broker is remembered for 10 min after it was last heard, longer than any answer is waited for.
+Anyone who reaches the API can claim to be any broker, so this is for people to look at, nothing is
+decided by it, and at most 1,000 are remembered: for one more, the one that was silent for longest
+is forgotten.
+
+Example: broker 3 asked at 100 s and waits; it counts until 700 s, or 10 min after it asks again.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sidecar.throttle.validity import is_valid
+
+REMEMBERED_S: Final = 600.0
+"""Twice the longest wait."""
+
+MOST: Final = 1000
+"""Some 200 bytes each; usually there is one, the broker beside this sidecar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a callback says of itself.
+
+    Attributes:
+        broker_id: its broker's node id.
+        emergency: whether its pauses are longer than usual, since a volume will soon be full.
+        held: how many of its clients (tag sets of quotas) it holds.
+    """
+
+    broker_id: int
+    emergency: bool
+    held: int
+
+
+@dataclass(slots=True)
+class Reader:
+    """A broker that follows the factor.
+
+    Attributes:
+        report: what it last said.
+        heard_at: when, steady seconds.
+        generation: the newest that it was heard to have; None before that.
+        waiting: how many of its requests wait for a change now.
+    """
+
+    report: Report
+    heard_at: float
+    generation: int | None = None
+    waiting: int = 0
+
+
+class Readers:
+    """The brokers that were heard, by node id."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Reader] = {}
+
+    def heard(self, report: Report, generation: int | None, now: float) -> Reader:
+        """Remembers what a broker said.
+
+        Args:
+            report: what it said.
+            generation: the present one when the broker has it, else None.
+            now: steady seconds.
+
+        Returns:
+            The broker, for telling whether it waits.
+        """
+        reader = self._known.pop(report.broker_id, None) or Reader(report, now)
+        reader.report = report
+        reader.heard_at = now
+        if generation is not None:
+            reader.generation = generation
+        # A dict keeps its order: the first is the one that was silent for longest.
+        self._known[report.broker_id] = reader
+        if len(self._known) > MOST:
+            del self._known[next(iter(self._known))]
+        return reader
+
+    def known(self, now: float) -> list[Reader]:
+        """Those remembered at ``now`` (steady seconds), by broker id; the others are forgotten."""
+        self._known = {
+            broker_id: reader
+            for broker_id, reader in self._known.items()
+            if is_valid(reader.heard_at, REMEMBERED_S, now)
+        }
+        return [self._known[broker_id] for broker_id in sorted(self._known)]

@@ -1,0 +1,99 @@
+"""GET /v1/quota-factors: what it says, in its headers too."""
+
+import dataclasses
+from dataclasses import replace
+
+from sidecar.api.documents import QuotaFactorsDocument
+from sidecar.throttle.decision import Decision, VolumeLimit
+from sidecar.throttle.memory import Memory
+from tests.api.build import FACTORS, FakeSidecar
+from tests.throttle.build import reading, whole
+
+URL = "/v1/quota-factors"
+LEFT = "throttle-seconds-to-full"
+
+
+async def test_every_field_of_a_violation() -> None:
+    """Exactly the documented fields, with the time until the volume is full."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(50.0, [reading(1, 50.0, {"/d": 15})]))
+    sidecar.clock.now = 60.0
+    sidecar.see(whole(60.0, [reading(1, 60.0, {"/d": 5})]))
+    sidecar.clock.now = 61.5
+    response = await sidecar.get(URL, accept="text/plain")
+    assert response.json() == {
+        "factor": 0.0,
+        "source": "observation",
+        "reason": "broker 1 /d has 5 B of 100 B available (5.0%), at or below the limit of 10 B",
+        "users": {},
+        "valid_for_ms": 298_500,
+        "generation": 3,
+        "seconds_to_full": 3.5,
+        "cluster_id": "A",
+    }
+    assert list(response.json()) == [one.name for one in dataclasses.fields(QuotaFactorsDocument)]
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["throttle-valid-for-ms"] == "298500"
+    assert response.headers[LEFT] == "3.500"
+    assert response.headers["etag"] == f'"{sidecar.board.start_id}-3"'
+    assert "vary" not in response.headers
+
+
+async def test_nothing_fills() -> None:
+    """Null in the document is an absent header."""
+    response = await FakeSidecar().get(URL)
+    assert response.json()["seconds_to_full"] is None
+    assert LEFT not in response.headers
+
+
+async def test_disabled() -> None:
+    """Disabled is factor 1.0, for the validity."""
+    told = (await FakeSidecar(factors=None).get(URL)).json()
+    assert (1.0, "disabled", {}, 300_000, None) == (
+        told["factor"],
+        told["source"],
+        told["users"],
+        told["valid_for_ms"],
+        told["seconds_to_full"],
+    )
+
+
+async def test_a_304_tells_the_seconds_as_they_are_now() -> None:
+    """They run down between polls to 0, and follow a poll that changes nothing else."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 60})]))
+    sidecar.clock.now = 10.0
+    sidecar.see(whole(10.0, [reading(1, 10.0, {"/d": 50})]))
+    etag = (await sidecar.get(URL)).headers["etag"]
+    left = []
+    for now in (12.5, 61.0):
+        sidecar.clock.now = now
+        left.append((await sidecar.get(URL, if_none_match=etag)).headers[LEFT])
+    sidecar.see(whole(61.0, [reading(1, 61.0, {"/d": 50})]))
+    slower = await sidecar.get(URL, if_none_match=etag)
+    assert ["47.500", "0.000"] == left
+    assert (304, None) == (slower.status_code, slower.headers.get(LEFT))
+
+
+async def test_a_reading_that_is_too_old_says_nothing() -> None:
+    """When a broker was silent for the validity, its rate of then is not told any more."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 60})]))
+    sidecar.see(whole(10.0, [reading(1, 10.0, {"/d": 50})]))
+    for now, expected in ((310.0, "0.000"), (311.0, None)):
+        sidecar.clock.now = now
+        sidecar.see(whole(now, silent=[1]))
+        assert expected == (await sidecar.get(URL)).headers.get(LEFT)
+
+
+async def test_factors_of_single_users() -> None:
+    """What a factor source decides for users is told by their names."""
+
+    class Tenants(VolumeLimit):
+        def decide(self, memory: Memory, now: float) -> Decision:
+            return replace(super().decide(memory, now), users={"etl": 0.5, 'ö"': 0.0})
+
+    sidecar = FakeSidecar(factors=Tenants(FACTORS.limit, 300.0, 1.0))
+    told = (await sidecar.get(URL)).json()
+    assert (1.0, {"etl": 0.5, 'ö"': 0.0}) == (told["factor"], told["users"])

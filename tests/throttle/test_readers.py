@@ -1,0 +1,60 @@
+"""Who follows the factor: remembered for a time, and not more than a thousand."""
+
+from sidecar.throttle.readers import MOST, REMEMBERED_S, Readers, Report
+
+
+def report(broker_id: int, *, emergency: bool = False, held: int = 0) -> Report:
+    return Report(broker_id, emergency, held)
+
+
+def known(readers: Readers, now: float) -> list[int]:
+    """The ids of those remembered."""
+    return [reader.report.broker_id for reader in readers.known(now)]
+
+
+def test_what_was_said_last_counts() -> None:
+    """One entry for each broker, by id, with its last words."""
+    readers = Readers()
+    readers.heard(report(3), None, 0.0)
+    readers.heard(report(1, held=7), None, 1.0)
+    readers.heard(report(3, emergency=True, held=2), None, 2.0)
+    assert [(report(1, held=7), 1.0), (report(3, emergency=True, held=2), 2.0)] == [
+        (reader.report, reader.heard_at) for reader in readers.known(2.0)
+    ]
+
+
+def test_forgotten_after_ten_minutes_of_silence() -> None:
+    """To the second, counted from the last word."""
+    readers = Readers()
+    readers.heard(report(1), None, 0.0)
+    readers.heard(report(2), None, 0.0)
+    readers.heard(report(2), None, 50.0)
+    assert [1, 2] == known(readers, REMEMBERED_S)
+    assert [2] == known(readers, REMEMBERED_S + 0.1)
+    assert [] == known(readers, REMEMBERED_S + 50.1)
+
+
+def test_the_thousand_and_first() -> None:
+    """It takes the place of the one that was silent for longest."""
+    readers = Readers()
+    for broker_id in range(MOST):
+        readers.heard(report(broker_id), None, float(broker_id) / 100)
+    readers.heard(report(0), None, 11.0)
+    readers.heard(report(MOST), None, 12.0)
+    assert [0, *range(2, MOST + 1)] == known(readers, 12.0)
+
+
+def test_the_generation_that_a_broker_has() -> None:
+    """The newest that it was heard to have stays, while it asks without having the present one."""
+    readers = Readers()
+    assert readers.heard(report(1), None, 0.0).generation is None
+    assert 4 == readers.heard(report(1), 4, 1.0).generation
+    assert 4 == readers.heard(report(1), None, 2.0).generation
+    assert 5 == readers.heard(report(1), 5, 3.0).generation
+
+
+def test_a_broker_that_waits_still_waits_when_it_is_heard_again() -> None:
+    """A second request does not end the first."""
+    readers = Readers()
+    readers.heard(report(1), 1, 0.0).waiting += 1
+    assert 1 == readers.heard(report(1), None, 1.0).waiting
