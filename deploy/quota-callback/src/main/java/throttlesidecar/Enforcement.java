@@ -125,6 +125,14 @@ final class Enforcement {
         return new Throttle.Before(sum[0], sets[0]);
     }
 
+    /** A tag set has its first request, whose bytes are the first that count. */
+    void appeared(TagSet tagSet) {
+        State now = state;
+        if (!now.isFree) {
+            tagSet.begin(now.epoch(tagSet.user()), 0.0);
+        }
+    }
+
     /** On the request path, before a request of the tag set is recorded; null is harmless. */
     void beforeRecord(TagSet tagSet) {
         if (tagSet == null) {

@@ -28,12 +28,12 @@ public final class SidecarMetricsReporter implements MetricsReporter {
 
     @Override
     public void init(List<KafkaMetric> metrics) {
-        metrics.forEach(tagSets::add);
+        metrics.forEach(metric -> tagSets.add(metric, false));
     }
 
     @Override
     public void metricChange(KafkaMetric metric) {
-        tagSets.add(metric);
+        tagSets.add(metric, true);
     }
 
     @Override

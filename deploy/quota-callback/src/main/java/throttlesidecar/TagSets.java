@@ -51,16 +51,26 @@ final class TagSets {
         return byUser.values().stream().map(Map::values).mapToInt(Collection::size).sum();
     }
 
-    /** Takes a metric that Kafka has made, if it is the rate of a tag set. */
-    void add(KafkaMetric metric) {
+    /**
+     * Takes a metric that Kafka has made, if it is the rate of a tag set.
+     *
+     * @param isNew whether nothing was recorded with it yet.
+     */
+    void add(KafkaMetric metric, boolean isNew) {
         if (isRate(metric)) {
             Map<String, String> tags = metric.metricName().tags();
             byUser.compute(tags.get(USER), (user, ofUser) -> {
                 Map<String, TagSet> sets = ofUser == null ? new ConcurrentHashMap<>() : ofUser;
                 TagSet tagSet = sets.computeIfAbsent(
                         tags.get(CLIENT_ID), clientId -> new TagSet(user, clientId));
-                tagSet.metric(metric);
-                install(tagSet);
+                // Two reporters tell of each.
+                if (tagSet.metric() != metric) {
+                    tagSet.metric(metric);
+                    install(tagSet);
+                    if (isNew && enforcement != null) {
+                        enforcement.appeared(tagSet);
+                    }
+                }
                 return sets;
             });
         }

@@ -1,0 +1,49 @@
+package throttlesidecar;
+
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.kafka.common.utils.Time;
+
+/** Clocks that a test moves, as ours and as Kafka's. */
+final class MovedMoments implements Moments {
+    private final AtomicLong ms = new AtomicLong(1_700_000_000_000L);
+    private final AtomicLong wallOffsetMs = new AtomicLong();
+
+    @Override
+    public long nowMs() {
+        return ms.get() + wallOffsetMs.get();
+    }
+
+    @Override
+    public long nanos() {
+        return TimeUnit.MILLISECONDS.toNanos(ms.get());
+    }
+
+    void pass(long millis) {
+        ms.addAndGet(millis);
+    }
+
+    /** Sets the wall clock, which Kafka's windows run by; the steady one goes on. */
+    void stepWall(long millis) {
+        wallOffsetMs.addAndGet(millis);
+    }
+
+    /** Kafka's view of clocks. */
+    static Time time(Moments moments) {
+        return (Time) java.lang.reflect.Proxy.newProxyInstance(
+                Time.class.getClassLoader(),
+                new Class<?>[] {Time.class},
+                (proxy, method, arguments) -> {
+                    switch (method.getName()) {
+                        case "milliseconds":
+                            return moments.nowMs();
+                        case "hiResClockMs":
+                            return TimeUnit.NANOSECONDS.toMillis(moments.nanos());
+                        case "nanoseconds":
+                            return moments.nanos();
+                        default:
+                            throw new UnsupportedOperationException(method.getName());
+                    }
+                });
+    }
+}

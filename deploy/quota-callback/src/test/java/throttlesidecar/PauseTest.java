@@ -1,0 +1,174 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Factor 0 on Kafka's own sensors and rates: no pause is longer than the cap, and what is let
+ * through is at most the larger of the leak budget and what the cap makes inevitable.
+ */
+class PauseTest {
+    private final MovedMoments moments = new MovedMoments();
+    private final Rig rig = new Rig(moments);
+
+    private static Factors held() {
+        return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN);
+    }
+
+    /** Connections that send their next request as soon as their pause is over. */
+    private final class Clients {
+        private final PriorityQueue<long[]> due =
+                new PriorityQueue<>((a, b) -> Long.compare(a[0], b[0]));
+        private final double bytes;
+        private double letThrough;
+        private long longest;
+
+        Clients(int connections, double bytes) {
+            this.bytes = bytes;
+            for (int each = 0; each < connections; each++) {
+                due.add(new long[] {moments.nowMs(), each});
+            }
+        }
+
+        void sendFor(long millis) {
+            long until = moments.nowMs() + millis;
+            while (due.peek()[0] < until) {
+                long[] next = due.poll();
+                moments.pass(Math.max(0, next[0] - moments.nowMs()));
+                int pause = rig.sensor.produce("", "c", bytes);
+                assertTrue(pause >= 0, "no overflow: " + pause);
+                longest = Math.max(longest, pause);
+                letThrough += bytes;
+                // A round trip takes a while even without a pause.
+                due.add(new long[] {moments.nowMs() + Math.max(pause, 5), next[1]});
+            }
+            moments.pass(Math.max(0, until - moments.nowMs()));
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "1, 1", "1, 100000", "1, 1000000", "1, 100000000",
+        "3, 20000", "10, 1000000", "100, 1000", "300, 1000000", "1000, 1", "1000, 100000000",
+    })
+    void noPauseIsLongerThanTheCapWhoeverSharesATagSet(int connections, double bytes) {
+        rig.sensor.produce("", "c", 1000);
+        moments.pass(1000);
+        rig.enforcement.apply(held());
+        Clients clients = new Clients(connections, bytes);
+        clients.sendFor(60_000);
+        assertTrue(clients.longest <= rig.pauseMaxMs + 1, "longest pause " + clients.longest);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1, 20000", "3, 20000", "3, 1000000", "100, 10000", "1000, 1", "1000, 100000"})
+    void whatIsLetThroughIsTheBudgetOrWhatTheCapMakesInevitable(int connections, double bytes) {
+        Clients before = new Clients(1, 30_000);
+        before.sendFor(30_000);
+        rig.enforcement.apply(held());
+        double budget = 0.01 * before.letThrough / 30;
+        Clients clients = new Clients(connections, bytes);
+        clients.sendFor(120_000);
+        // Each connection has one request at the start before it knows of any throttle.
+        double perSecond = (clients.letThrough - connections * bytes) / 120;
+        double promise = Math.max(budget, connections * bytes / (rig.pauseMaxMs / 1000.0));
+        assertTrue(perSecond <= promise * 1.02 + 1, perSecond + " of " + promise);
+    }
+
+    @Test
+    void thePauseIsTheShortestThatKeepsTheBudget() {
+        Clients before = new Clients(1, 30_000);
+        before.sendFor(30_000);
+        rig.enforcement.apply(held());
+        double budget = 0.01 * before.letThrough / 30;
+        Clients clients = new Clients(2, budget / 4);
+        clients.sendFor(60_000);
+        assertTrue(clients.longest <= 510, "two requests of a quarter need half a second");
+        double perSecond = (clients.letThrough - budget / 2) / 60;
+        assertTrue(perSecond >= budget * 0.9, perSecond + " of " + budget);
+    }
+
+    @ParameterizedTest
+    @ValueSource(doubles = {1, 1e6, 1e8})
+    void aTagSetThatAppearsDuringTheThrottleIsHeldFromItsFirstRequestOn(double bytes) {
+        Clients before = new Clients(1, 1000);
+        before.sendFor(12_000);
+        rig.enforcement.apply(held());
+        int pause = rig.sensor.produce("new", "comer", bytes);
+        double expected = Math.min(rig.pauseMaxMs, bytes / (0.01 * before.letThrough / 11.9) * 1000);
+        assertEquals(expected, pause, Math.max(2, expected * 0.1));
+    }
+
+    @Test
+    void bytesThatLeaveTheWindowAreNotTakenForBytesThatDidNotLand() {
+        Clients before = new Clients(10, 1_000_000);
+        before.sendFor(12_000);
+        rig.enforcement.apply(held());
+        // The window empties of 11 s of full speed while one small request a second comes.
+        for (int second = 0; second < 30; second++) {
+            moments.pass(1000);
+            int pause = rig.sensor.produce("", "c", 100_000_000);
+            assertTrue(Math.abs(pause - rig.pauseMaxMs) <= 2, second + ": " + pause);
+        }
+    }
+
+    @Test
+    void aClockThatIsSetBackOrForthLengthensNoPause() {
+        Clients clients = new Clients(3, 1_000_000);
+        clients.sendFor(12_000);
+        rig.enforcement.apply(held());
+        Random random = new Random(1);
+        for (int step = 0; step < 2000; step++) {
+            moments.stepWall(random.nextInt(20_001) - 10_000L);
+            moments.pass(random.nextInt(500));
+            long pause = rig.sensor.throttleMs("", "c", 1 + random.nextInt(1_000_000));
+            assertTrue(pause <= rig.pauseMaxMs + 1, step + ": " + pause);
+        }
+    }
+
+    @Test
+    void threadsThatRaceGetNoLongerPauseAndLoseNoByte() throws Exception {
+        Moments real = Moments.SYSTEM;
+        Rig racing = new Rig(real);
+        racing.sensor.produce("", "c", 1000);
+        racing.leakBytesPerSecond = 1e9;
+        racing.enforcement.apply(held());
+        int threads = 8;
+        int each = 20_000;
+        AtomicLong longest = new AtomicLong();
+        ExecutorService pool = Executors.newFixedThreadPool(threads);
+        CountDownLatch done = new CountDownLatch(threads);
+        long began = real.nanos();
+        for (int thread = 0; thread < threads; thread++) {
+            pool.execute(() -> {
+                for (int request = 0; request < each; request++) {
+                    long pause = racing.sensor.throttleMs("", "c", 100_000);
+                    longest.accumulateAndGet(pause, Math::max);
+                }
+                done.countDown();
+            });
+        }
+        assertTrue(done.await(60, TimeUnit.SECONDS));
+        pool.shutdown();
+        double seconds = (real.nanos() - began) / 1e9;
+        // 16 GB have to take 16 s at 1 GB/s; what was not slept is how far ahead the pacer is, up
+        // to the cap: a byte that was lost would show.
+        double ahead = racing.enforcement.figures().pauseInForceMs / 1000.0;
+        double expected = Math.min(rig.pauseMaxMs / 1000.0, threads * each * 1e5 / 1e9 - seconds);
+        assertEquals(expected, ahead, 0.2);
+        assertTrue(longest.get() <= rig.pauseMaxMs + 500, "longest pause " + longest.get());
+    }
+}

@@ -1,0 +1,75 @@
+package throttlesidecar;
+
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+
+/** An enforcement on Kafka's sensors, with settings that a test changes. */
+final class Rig implements Enforcement.Limits, OwnLimit {
+    long pauseMaxMs = 4000;
+    long rampMs = 5000;
+    double leakBytesPerSecond = Double.NaN;
+    final Set<String> excluded = new HashSet<>();
+    final Map<String, Double> quotas = new HashMap<>();
+    final TagSets tagSets = new TagSets();
+    final Enforcement enforcement;
+    final QuotaSensor sensor;
+    private long version;
+
+    Rig(Moments moments) {
+        enforcement = new Enforcement(tagSets, this, () -> this, moments);
+        tagSets.enforcement(enforcement);
+        sensor = new QuotaSensor(moments, tagSets, enforcement);
+    }
+
+    void quota(String user, String clientId, Double bytesPerSecond) {
+        quotas.put(user + ":" + clientId, bytesPerSecond);
+        version++;
+    }
+
+    @Override
+    public Double of(String user, String clientId) {
+        return quotas.get(user + ":" + clientId);
+    }
+
+    @Override
+    public long version() {
+        return version;
+    }
+
+    @Override
+    public long pauseMaxMs() {
+        return pauseMaxMs;
+    }
+
+    @Override
+    public long emergencyPauseMaxMs() {
+        return 300_000;
+    }
+
+    @Override
+    public long emergencyHorizonMs() {
+        return 600_000;
+    }
+
+    @Override
+    public double leakRatio() {
+        return 0.01;
+    }
+
+    @Override
+    public double leakBytesPerSecond() {
+        return leakBytesPerSecond;
+    }
+
+    @Override
+    public long rampMs() {
+        return rampMs;
+    }
+
+    @Override
+    public boolean excludes(String user) {
+        return excluded.contains(user);
+    }
+}
