@@ -101,7 +101,7 @@ class _Daemon:
         self._keeper: Keeper | None = None
         if state is not None:
             self._keeper = Keeper(self._board, state, self._clock.wall, settings.validity_s)
-        self._registry = build_registry(self._board, self._clock.wall)
+        self._registry = build_registry(self._board, self._clock.wall, settings.validity_s)
         self._source: KafkaVolumeSource | None = None
         if self._factors is not None and settings.kafka_admin is not None:
             self._source = KafkaVolumeSource(settings.kafka_admin, clock=self._clock.now)

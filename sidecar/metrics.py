@@ -20,6 +20,7 @@ from prometheus_client.samples import Sample
 from sidecar import __version__
 from sidecar.board import Board
 from sidecar.throttle.decision import Source
+from sidecar.throttle.full import full_at
 from sidecar.throttle.memory import VolumeState
 
 _UNITS: Final = ("bytes_per_second", "bytes", "seconds")
@@ -54,15 +55,18 @@ class SidecarRegistry(CollectorRegistry):
             yield metric
 
 
-def build_registry(board: Board, wall: Callable[[float], float]) -> SidecarRegistry:
+def build_registry(
+    board: Board, wall: Callable[[float], float], validity_s: float
+) -> SidecarRegistry:
     """Every metric of a sidecar.
 
     Args:
         board: what is read at each scrape.
         wall: steady seconds -> epoch seconds of the machine's clock.
+        validity_s: for how long a reading of a volume counts, seconds.
     """
     registry = SidecarRegistry()
-    registry.register(_BoardCollector(board, wall))
+    registry.register(_BoardCollector(board, wall, validity_s))
     ProcessCollector(registry=registry)
     return registry
 
@@ -75,14 +79,16 @@ def poll_duration(registry: SidecarRegistry) -> Histogram:
 class _BoardCollector(Collector):
     """The board as metrics."""
 
-    def __init__(self, board: Board, wall: Callable[[float], float]) -> None:
+    def __init__(self, board: Board, wall: Callable[[float], float], validity_s: float) -> None:
         self._board = board
         self._wall = wall
+        self._validity_s = validity_s
         self._labels: dict[tuple[int, str], dict[str, str]] = {}
 
     def collect(self) -> Iterable[Metric]:
         """Reads the board once."""
         yield from self._decision()
+        yield from self._readers()
         yield from self._counts()
         yield from self._volumes()
 
@@ -120,6 +126,26 @@ class _BoardCollector(Collector):
         yield _gauge("active_brokers", "Brokers in the cluster that are not fenced.", len(active))
         yield _gauge(
             "active_log_dirs", "Log dirs of the active brokers, offline ones too.", sum(dirs)
+        )
+
+    def _readers(self) -> Iterator[Metric]:
+        board, now = self._board, self._board.now()
+        ends_at = full_at(board.snapshot.memory, self._validity_s, now)
+        yield _gauge(
+            "seconds_to_full",
+            "When the first volume has no byte available at the rate it fills; +Inf if none fills.",
+            float("inf") if ends_at is None else max(0.0, ends_at - now),
+        )
+        readers = board.readers.known(now)
+        yield _gauge(
+            "readers",
+            "Brokers whose quota callbacks asked for the factors in the last 10 minutes.",
+            len(readers),
+        )
+        yield _gauge(
+            "readers_in_emergency",
+            "Those of them whose pauses are longer than usual, since a volume will soon be full.",
+            sum(reader.report.emergency for reader in readers),
         )
 
     def _counts(self) -> Iterator[Metric]:

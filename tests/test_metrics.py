@@ -16,6 +16,7 @@ from sidecar.metrics import SidecarRegistry, build_registry, poll_duration
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
+from sidecar.throttle.readers import Report
 from sidecar.volumes import FailureKind, Observation
 from tests.throttle.build import FakeClock, reading, whole
 
@@ -35,7 +36,7 @@ class Scene:
         self.clock = FakeClock()
         self.board = Board(Disabled() if disabled else FACTORS, self.clock)
         self.registry: SidecarRegistry = build_registry(
-            self.board, lambda steady_s: steady_s + 1000
+            self.board, lambda steady_s: steady_s + 1000, 300.0
         )
 
     def see(self, observation: Observation) -> None:
@@ -71,6 +72,8 @@ def test_from_the_start_on() -> None:
         "active_brokers",
         "active_log_dirs",
         "last_success_timestamp_seconds",
+        "readers",
+        "readers_in_emergency",
         "poll_duration_seconds_count",
         "poll_duration_seconds_sum",
     ]
@@ -180,6 +183,30 @@ def test_the_source_in_force(disabled: bool) -> None:
     series = scene.series("kafka_throttle_source")
     assert [("disabled",) if disabled else ("override",)] == [key for key in series if series[key]]
     assert {(): 1.0 if disabled else 0.25} == scene.series("kafka_throttle_factor")
+
+
+def test_seconds_to_full() -> None:
+    """They run down between polls, to 0; +Inf while none fills or is seen."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
+    assert {(): math.inf} == scene.series("kafka_throttle_seconds_to_full")
+    scene.see(whole(10.0, [reading(1, 10.0, {"/a": 50})]))
+    left = []
+    for scene.clock.now in (12.5, 61.0, 310.5):
+        left.append(scene.series("kafka_throttle_seconds_to_full")[()])
+    assert [47.5, 0.0, math.inf] == left
+
+
+def test_readers() -> None:
+    """The brokers that were heard in the last 10 minutes, and those of them in an emergency."""
+    scene = Scene()
+    names = ("kafka_throttle_readers", "kafka_throttle_readers_in_emergency")
+    counts = []
+    scene.board.readers.heard(Report(1, emergency=True, held=3), 1, 0.0)
+    scene.board.readers.heard(Report(2, emergency=False, held=3), 1, 1.0)
+    for scene.clock.now in (600.0, 601.0, 602.0):
+        counts.append([scene.series(name)[()] for name in names])
+    assert [[2.0, 1.0], [1.0, 0.0], [0.0, 0.0]] == counts
 
 
 def test_poll_durations() -> None:

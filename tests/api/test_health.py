@@ -57,7 +57,7 @@ async def test_disabled_is_ready() -> None:
 async def test_the_metrics_address_serves_nothing_else() -> None:
     """/metrics, /healthz and /readyz there, and only the rest here."""
     sidecar = FakeSidecar()
-    registry = build_registry(sidecar.board, sidecar.wall)
+    registry = build_registry(sidecar.board, sidecar.wall, 300.0)
     assert (await sidecar.get("/metrics")).status_code == 404
     sidecar.app = build_metrics_app(sidecar.board, registry=registry, polling=Polling(True, 100.0))
     served = {}

@@ -35,7 +35,7 @@ schemathesis.openapi.format(
 def _sidecar() -> FakeSidecar:
     """A short validity, since it bounds how long a reader may wait."""
     first = FakeSidecar()
-    registry = build_registry(first.board, first.wall)
+    registry = build_registry(first.board, first.wall, 0.05)
     sidecar = FakeSidecar(
         factors=replace(FACTORS, validity_s=0.05), registry=registry, validity_s=0.05
     )
