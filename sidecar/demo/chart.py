@@ -1,0 +1,200 @@
+"""Line charts over time as SVG, from data alone: panels one above the other on one time axis.
+
+Example: ``svg("Traffic", "seconds", [Panel("throughput, MB/s", [Line("ours", points)])])`` is a
+whole SVG document, the lines told apart by colour and by dashes, a legend above each panel.
+
+Colours are Okabe and Ito's, which colour-blind people can tell apart; text and grid follow the
+reader's light or dark scheme.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from xml.sax.saxutils import escape
+
+Point = tuple[float, float]
+
+WIDTH: Final = 860
+PANEL_HEIGHT: Final = 240
+_HEAD: Final = 34
+_FOOT: Final = 40
+_LEFT: Final = 64
+_RIGHT: Final = 18
+_TOP: Final = 30
+_BOTTOM: Final = 12
+_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "1 2")
+_TICKS: Final = 6
+_CHARACTER: Final = 6.6
+"""Roughly the width of a character of the legend's font, pixels."""
+_STYLE: Final = (
+    "text{font:12px sans-serif;fill:#24292f}.title{font-size:15px;font-weight:600}"
+    ".grid{stroke:#d0d7de;stroke-width:1}.mark{stroke:#6e7781;stroke-dasharray:3 3}"
+    ".paper{fill:#fff}.line{fill:none;stroke-width:1.8;stroke-linejoin:round}"
+    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.grid{stroke:#30363d}"
+    ".mark{stroke:#8b949e}.paper{fill:#0d1117}}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line.
+
+    Attributes:
+        name: for the legend.
+        points: (x, y), x rising.
+        style: which colour and dashes, counted from 0; lines of one style belong together.
+    """
+
+    name: str
+    points: Sequence[Point]
+    style: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment or a height worth naming, as a thin dashed line across a panel.
+
+    Attributes:
+        name: what it is.
+        at: where on the axis.
+    """
+
+    name: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One set of axes; y begins at 0, or below it where the data do.
+
+    Attributes:
+        title: what y is, with its unit.
+        lines: what is drawn.
+        moments: marked across the panel, at an x.
+        heights: likewise, at a y.
+        top: the y that lines are cut at, for the sake of the others; None draws all.
+    """
+
+    title: str
+    lines: Sequence[Line]
+    moments: Sequence[Mark] = field(default=())
+    heights: Sequence[Mark] = field(default=())
+    top: float | None = None
+
+
+def svg(title: str, x_title: str, panels: Sequence[Panel]) -> str:
+    """The whole document.
+
+    Args:
+        title: above all.
+        x_title: what x is, with its unit, below all.
+        panels: from the top down, on one x axis.
+
+    Raises:
+        ValueError: there is nothing to draw, or a figure is not finite.
+    """
+    xs = [x for panel in panels for line in panel.lines for x, _ in line.points]
+    ys = [y for panel in panels for line in panel.lines for _, y in line.points]
+    if not xs:
+        raise ValueError("there is nothing to draw")
+    if not all(map(math.isfinite, (*xs, *ys))):
+        raise ValueError("a figure is not finite")
+    x_axis = _Axis(min(xs), max(xs), _LEFT, WIDTH - _RIGHT)
+    height = _HEAD + PANEL_HEIGHT * len(panels) + _FOOT
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
+        f"<title>{escape(title)}</title><style>{_STYLE}</style>",
+        f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
+        _text(_LEFT, 22, title, kind="title"),
+    ]
+    for index, panel in enumerate(panels):
+        parts.extend(_panel(panel, x_axis, _HEAD + PANEL_HEIGHT * index))
+    bottom = height - _FOOT
+    parts += [_text(x_axis(x), bottom + 6, label, anchor="middle") for x, label in x_axis.ticks()]
+    parts.append(_text((_LEFT + WIDTH - _RIGHT) / 2, bottom + 28, x_title, anchor="middle"))
+    return "\n".join([*parts, "</svg>", ""])
+
+
+class _Axis:
+    """Figures to pixels."""
+
+    def __init__(self, low: float, high: float, begin: float, end: float) -> None:
+        self.low = low
+        # Data of one value only are drawn at the beginning.
+        self.high = high if high > low else low + 1.0
+        self.begin = begin
+        self.end = end
+
+    def __call__(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low)
+        return self.begin + share * (self.end - self.begin)
+
+    def ticks(self) -> Iterator[tuple[float, str]]:
+        """Round figures within it, and how they are written."""
+        step = round_step((self.high - self.low) / _TICKS)
+        for count in range(math.ceil(self.low / step), math.floor(self.high / step + 1e-9) + 1):
+            yield count * step, f"{count * step:,.10g}"
+
+
+def round_step(least: float) -> float:
+    """The smallest of 1, 2 or 5 times a power of ten that is at least so much; 0.3 -> 0.5."""
+    power: float = 10.0 ** math.floor(math.log10(least))
+    return next(times * power for times in (1, 2, 5, 10) if times * power >= least)
+
+
+def _panel(panel: Panel, x_axis: _Axis, y: float) -> Iterator[str]:
+    top, bottom = y + _TOP, y + PANEL_HEIGHT - _BOTTOM
+    ys = [value for line in panel.lines for _, value in line.points]
+    ys += [mark.at for mark in panel.heights]
+    high = max(ys) if panel.top is None else min(max(ys), panel.top)
+    # Headroom, so that the highest line is not on the frame.
+    axis = _Axis(min(0.0, *ys), (high * 1.05) if high > 0 else 1.0, bottom, top)
+    yield from _legend(panel, y)
+    for value, label in axis.ticks():
+        at = axis(value)
+        yield f'<path class="grid" d="M{_LEFT} {at:.1f}H{WIDTH - _RIGHT}"/>'
+        yield _text(_LEFT - 6, at + 4, label, anchor="end")
+    for mark in panel.heights:
+        at = axis(mark.at)
+        yield f'<path class="mark" d="M{_LEFT} {at:.1f}H{WIDTH - _RIGHT}"/>'
+        yield _text(WIDTH - _RIGHT - 4, at - 4, mark.name, anchor="end")
+    for mark in panel.moments:
+        at = x_axis(mark.at)
+        yield f'<path class="mark" d="M{at:.1f} {top:.1f}V{bottom:.1f}"/>'
+        yield _text(at + 4, top + 10, mark.name)
+    for line in panel.lines:
+        points = [(x_axis(x), axis(min(value, axis.high))) for x, value in line.points]
+        if points:
+            yield f'<path class="line" {_stroke(line)} d="{_path(points)}"/>'
+
+
+def _legend(panel: Panel, y: float) -> Iterator[str]:
+    yield _text(_LEFT, y + 20, panel.title)
+    at = _LEFT + _CHARACTER * len(panel.title) + 24
+    for line in panel.lines:
+        yield f'<path class="line" {_stroke(line)} d="M{at:.1f} {y + 16:.1f}h26"/>'
+        yield _text(at + 32, y + 20, line.name)
+        at += 32 + _CHARACTER * len(line.name) + 20
+
+
+def _path(points: Iterable[Point]) -> str:
+    """The points joined; those that lie on one pixel column and height once."""
+    words: list[str] = []
+    for x, y in points:
+        word = f"{x:.1f} {y:.1f}"
+        if not words or words[-1] != word:
+            words.append(word)
+    return "M" + "L".join(words)
+
+
+def _stroke(line: Line) -> str:
+    colour = _COLOURS[line.style % len(_COLOURS)]
+    dashes = _DASHES[line.style % len(_DASHES)]
+    return f'stroke="{colour}"' + (f' stroke-dasharray="{dashes}"' if dashes else "")
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "") -> str:
+    words = f' class="{kind}"' if kind else ""
+    return f'<text{words} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
