@@ -1,6 +1,6 @@
 package throttlesidecar;
 
-/** What came of asking the sidecar once: news, that there are none, or a failure with its reason. */
+/** What came of asking the sidecar once: news, that there are none, or a failure. */
 final class Answer {
     private final Document document;
     private final String etag;

@@ -19,8 +19,8 @@ import javax.net.ssl.SSLSocketFactory;
 /**
  * Asks one sidecar for its document of factors, by a connection a question.
  *
- * <p>A question ends with an {@link Answer} by its deadline, whatever the other end does, and leaves
- * nothing open. So this is a socket and not the JDK's HttpClient: that one does not bound a head
+ * <p>A question ends with an {@link Answer} by its deadline, whatever the other end does, and
+ * leaves nothing open. So this is a socket and not the JDK's HttpClient: that one does not bound a head
  * before its updates of October 2024, and after them (tried on 17.0.15) keeps the connection of a
  * head that was too large open for ever, a file descriptor of the broker's each. Redirects are not
  * followed and proxies not used: the answer is to come from the address that was configured, and
@@ -78,9 +78,11 @@ final class SidecarClient {
      *
      * @param etag of the document that is known; null: none is.
      * @param waitS for how long the sidecar may keep the answer back while there are no news, s.
+     * @param report what this broker says of itself, for the sidecar's page, as the header
+     *     Throttle-Reader; null: nothing.
      * @return the answer; a failure when {@link #close()} was called meanwhile.
      */
-    Answer ask(String etag, int waitS) {
+    Answer ask(String etag, int waitS, String report) {
         long deadlineMs = TimeUnit.SECONDS.toMillis(waitS) + patienceMs;
         CompletableFuture<Boolean> late = new CompletableFuture<>();
         try (Socket socket = new Socket()) {
@@ -90,7 +92,7 @@ final class SidecarClient {
             }
             late.completeOnTimeout(true, deadlineMs, TimeUnit.MILLISECONDS)
                     .thenRun(() -> close(socket));
-            return exchange(socket, etag, waitS);
+            return exchange(socket, question(etag, waitS, report), etag);
         } catch (WrongAnswer wrong) {
             return Answer.failed("the answer is wrong: " + wrong.getMessage());
         } catch (IOException error) {
@@ -121,13 +123,12 @@ final class SidecarClient {
         }
     }
 
-    private Answer exchange(Socket socket, String etag, int waitS)
+    private Answer exchange(Socket socket, String question, String etag)
             throws IOException, WrongAnswer {
-        byte[] question = question(etag, waitS).getBytes(StandardCharsets.US_ASCII);
         socket.connect(new InetSocketAddress(InetAddress.getByName(host), port), CONNECT_MS);
         socket.setTcpNoDelay(true);
         Socket stream = tls == null ? socket : secured(socket);
-        stream.getOutputStream().write(question);
+        stream.getOutputStream().write(question.getBytes(StandardCharsets.US_ASCII));
         BufferedInputStream in = new BufferedInputStream(stream.getInputStream());
         in.mark(1);
         in.read();
@@ -146,7 +147,7 @@ final class SidecarClient {
         return secured;
     }
 
-    private String question(String etag, int waitS) throws IOException, WrongAnswer {
+    private String question(String etag, int waitS, String report) throws IOException {
         StringBuilder head = new StringBuilder();
         head.append("GET ").append(path).append(" HTTP/1.1\r\n");
         head.append("Host: ").append(authority).append("\r\n");
@@ -156,6 +157,9 @@ final class SidecarClient {
         if (etag != null) {
             head.append("If-None-Match: ").append(etag).append("\r\n");
             head.append("Prefer: wait=").append(waitS).append("\r\n");
+        }
+        if (report != null) {
+            head.append("Throttle-Reader: ").append(report).append("\r\n");
         }
         if (tokenFile != null) {
             head.append("Authorization: Bearer ").append(token()).append("\r\n");

@@ -80,7 +80,7 @@ class AuthoritiesTest {
 
     private static Answer ask(HttpsServer server, String host, SSLSocketFactory tls) {
         URI url = URI.create("https://" + host + ":" + server.getAddress().getPort());
-        return new SidecarClient(url, tls, null, Moments.SYSTEM, 5_000).ask(null, 0);
+        return new SidecarClient(url, tls, null, Moments.SYSTEM, 5_000).ask(null, 0, null);
     }
 
     private HttpsServer server(String name, String names) throws Exception {

@@ -227,13 +227,13 @@ class SidecarClientTest {
                         })) {
             SidecarClient client = client(server.url(), null);
             CompletableFuture<Answer> answer =
-                    CompletableFuture.supplyAsync(() -> client.ask("\"a\"", 30));
+                    CompletableFuture.supplyAsync(() -> client.ask("\"a\"", 30, "broker=1"));
             assertTrue(asked.await(5, TimeUnit.SECONDS));
             client.close();
 
             assertTrue(answer.get(1, TimeUnit.SECONDS).isFailure());
             await(server.broken);
-            assertTrue(client.ask(null, 0).isFailure());
+            assertTrue(client.ask(null, 0, null).isFailure());
             assertEquals(1, server.heads.size());
         }
     }
@@ -245,13 +245,13 @@ class SidecarClientTest {
         byte[] bytes = RawServer.http("200 OK", "", GOOD);
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
             SidecarClient client = client(server.url(), file);
-            assertTrue(client.ask(null, 0).failure().contains("can't be read"));
+            assertTrue(client.ask(null, 0, null).failure().contains("can't be read"));
             Files.writeString(file, "first\n");
-            assertNull(client.ask(null, 0).failure());
+            assertNull(client.ask(null, 0, null).failure());
             Files.writeString(file, "second");
-            assertNull(client.ask(null, 0).failure());
+            assertNull(client.ask(null, 0, null).failure());
             Files.writeString(file, "hidden\nhidden");
-            String failure = client.ask(null, 0).failure();
+            String failure = client.ask(null, 0, null).failure();
 
             assertEquals(
                     List.of("Bearer first", "Bearer second"),
@@ -284,7 +284,7 @@ class SidecarClientTest {
     }
 
     private static Answer ask(URI url, String etag, int waitS) {
-        return client(url, null).ask(etag, waitS);
+        return client(url, null).ask(etag, waitS, null);
     }
 
     /** Until the other end's connection was seen broken. */

@@ -1,0 +1,307 @@
+package throttlesidecar;
+
+import java.util.Locale;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Which factors are in force, and when the sidecar is asked what: the deciding half of a
+ * {@link Follower}, without a thread, a clock or a socket. By one thread at a time.
+ *
+ * <p>What the sidecar said holds while now &lt;= heard + validity; each answer, a 304 too, renews
+ * it. After that the fallback is in force, and before the first answer too. An answer that can't be
+ * used changes nothing.
+ *
+ * <p>A question waits for news for {@link #WAIT_S}; for {@link #WAIT_THROTTLED_S} while something is
+ * throttled, to hear how soon the disk is full; not at all after a failure, so that a sidecar that is
+ * back is heard at once.
+ *
+ * <p>Example: heard at second 0, valid for 5 min, no answer from then on: asked again every 500 ms;
+ * after 300 s the fallback; the sidecar starts at 400 s, and its factor is in force by 400.5 s.
+ */
+final class Following {
+    static final int WAIT_S = 10;
+    static final int WAIT_THROTTLED_S = 1;
+
+    /** From one question to the next after a failure, ms. */
+    static final long RETRY_MS = 500;
+
+    /** The same after an answer: a sidecar that does not wait is not asked without a rest. */
+    private static final long REST_MS = 100;
+
+    /** The same after news without an entity tag, which can't be waited upon. */
+    private static final long POLL_MS = 1_000;
+
+    /** How often factors are applied while a release is under way, ms. */
+    private static final long TICK_MS = 500;
+
+    private final Journal journal;
+    private Terms terms;
+    private Document document;
+    private String etag;
+    private double secondsToFull = Double.NaN;
+    private long untilNanos;
+    private boolean fresh;
+    private boolean asking;
+    private boolean wellHeard;
+    private long askedNanos;
+    private long dueNanos;
+    private Factors applied;
+    private long changedNanos;
+    private long tickNanos;
+    private boolean failing;
+    private long failingSinceNanos;
+    private long failuresInARow;
+
+    // Read by the metrics.
+    private volatile long failures;
+    private volatile long heardNanos;
+    private volatile boolean heardEver;
+
+    /**
+     * Nothing is known at first: the fallback is in force, and the sidecar is to be asked.
+     *
+     * @param nowNanos on the clock that never goes back, as everywhere here.
+     */
+    Following(Terms terms, Journal journal, long nowNanos) {
+        this.terms = terms;
+        this.journal = journal;
+        this.dueNanos = nowNanos;
+    }
+
+    /** A question to be asked: the entity tag that is known, or null, and the wait, s. */
+    static final class Question {
+        final String etag;
+        final int waitS;
+
+        Question(String etag, int waitS) {
+            this.etag = etag;
+            this.waitS = waitS;
+        }
+    }
+
+    /**
+     * Goes by other settings from now on; a question under way counts as not asked.
+     *
+     * @param sameSidecar whether what it said before can still be referred to.
+     */
+    void adopt(Terms newTerms, boolean sameSidecar, long nowNanos) {
+        terms = newTerms;
+        if (!sameSidecar) {
+            etag = null;
+            failing = false;
+        }
+        asking = false;
+        wellHeard = false;
+        dueNanos = nowNanos;
+    }
+
+    /** The question that is due now; null when none is. */
+    Question question(long nowNanos) {
+        if (!terms.enabled() || asking || nowNanos - dueNanos < 0) {
+            return null;
+        }
+        asking = true;
+        askedNanos = nowNanos;
+        int waitS = isThrottling() ? WAIT_THROTTLED_S : WAIT_S;
+        return new Question(etag, etag != null && wellHeard ? waitS : 0);
+    }
+
+    /** Takes the answer to the question under way. */
+    void hear(Answer answer, long nowNanos) {
+        asking = false;
+        wellHeard = !answer.isFailure();
+        if (answer.isFailure()) {
+            dueNanos = Math.max(nowNanos + ms(REST_MS), askedNanos + ms(RETRY_MS));
+            fail(answer.failure(), nowNanos);
+            return;
+        }
+        if (answer.document() != null) {
+            document = answer.document();
+            etag = answer.etag();
+        }
+        secondsToFull = answer.secondsToFull();
+        untilNanos = answer.atNanos() + ms(answer.validForMs());
+        heardNanos = answer.atNanos();
+        heardEver = true;
+        fresh = true;
+        dueNanos = askedNanos + ms(etag == null ? POLL_MS : REST_MS);
+        if (failing) {
+            failing = false;
+            journal.info(
+                    String.format(
+                            Locale.ROOT,
+                            "The sidecar at %s answers again, after %d failures in %d s",
+                            terms.url(),
+                            failuresInARow,
+                            seconds(nowNanos - failingSinceNanos)));
+        }
+    }
+
+    private void fail(String reason, long nowNanos) {
+        failures++;
+        if (failing) {
+            failuresInARow++;
+            return;
+        }
+        failing = true;
+        failingSinceNanos = nowNanos;
+        failuresInARow = 1;
+        String holds =
+                isValid(nowNanos)
+                        ? String.format(
+                                Locale.ROOT,
+                                "What it said last, the factor %s, holds for another %d s, then the"
+                                        + " fallback %s",
+                                document.factor(),
+                                seconds(untilNanos - nowNanos),
+                                terms.fallback())
+                        : "The fallback " + terms.fallback() + " is in force";
+        journal.warn(
+                "The sidecar at " + terms.url() + " can't be heard: " + reason + ". " + holds);
+    }
+
+    /**
+     * What is to be applied now.
+     *
+     * @return null when that is what was applied last, and nothing was heard or is under way.
+     */
+    Factors decide(long nowNanos) {
+        Factors next = factors(nowNanos);
+        boolean changed = applied == null || !sameAs(next, applied);
+        if (changed) {
+            tell(next);
+            changedNanos = nowNanos;
+        }
+        if (!changed && !fresh && !isTick(nowNanos)) {
+            return null;
+        }
+        fresh = false;
+        applied = next;
+        tickNanos = nowNanos + ms(TICK_MS);
+        return next;
+    }
+
+    /** What was decided last could not be applied. */
+    void applyAgain() {
+        fresh = true;
+    }
+
+    /** When {@link #question} or {@link #decide} has to be asked again, if nothing is heard. */
+    long nextNanos(long nowNanos) {
+        long next = nowNanos + TimeUnit.HOURS.toNanos(1);
+        if (terms.enabled() && !asking) {
+            next = earlier(next, dueNanos);
+        }
+        if (terms.enabled() && isValid(nowNanos)) {
+            // It is valid to the end of that moment.
+            next = earlier(next, untilNanos + 1);
+        }
+        if (isSettling(nowNanos)) {
+            next = earlier(next, tickNanos);
+        }
+        return next;
+    }
+
+    /** How long ago the sidecar was heard, ms; -1 when it never was. */
+    long ageMs(long nowNanos) {
+        return heardEver ? TimeUnit.NANOSECONDS.toMillis(nowNanos - heardNanos) : -1;
+    }
+
+    /** How many questions were not answered as they should be. */
+    long failures() {
+        return failures;
+    }
+
+    private Factors factors(long nowNanos) {
+        if (!terms.enabled()) {
+            return Factors.DISABLED;
+        }
+        if (!isValid(nowNanos)) {
+            return Factors.fallback(terms.fallback());
+        }
+        return new Factors(
+                document.factor(),
+                document.users(),
+                Factors.Source.SIDECAR,
+                document.generation(),
+                secondsToFull);
+    }
+
+    private boolean isValid(long nowNanos) {
+        return document != null && nowNanos - untilNanos <= 0;
+    }
+
+    private boolean isThrottling() {
+        return applied != null
+                && (applied.global() < 1.0
+                        || applied.users().values().stream().anyMatch(factor -> factor < 1.0));
+    }
+
+    /** A release ends by itself, but only when factors are applied. */
+    private boolean isSettling(long nowNanos) {
+        return applied != null && nowNanos - changedNanos <= ms(terms.rampMs() + 2 * TICK_MS);
+    }
+
+    private boolean isTick(long nowNanos) {
+        return isSettling(nowNanos) && nowNanos - tickNanos >= 0;
+    }
+
+    private static boolean sameAs(Factors one, Factors other) {
+        return one.source() == other.source()
+                && one.global() == other.global()
+                && one.users().equals(other.users());
+    }
+
+    private void tell(Factors next) {
+        switch (next.source()) {
+            case DISABLED:
+                journal.warn("The quota callback is switched off: every client has its own quota");
+                break;
+            case FALLBACK:
+                if (document == null) {
+                    journal.info(
+                            String.format(
+                                    "Until the sidecar at %s answers, the fallback %s is in force",
+                                    terms.url(), terms.fallback()));
+                } else {
+                    journal.warn(
+                            String.format(
+                                    "What the sidecar at %s said is valid no longer: the fallback"
+                                            + " %s is in force",
+                                    terms.url(), terms.fallback()));
+                }
+                break;
+            default:
+                tellOfDocument(next);
+        }
+    }
+
+    private void tellOfDocument(Factors next) {
+        String line =
+                String.format(
+                        "Produce quotas are multiplied by %s (generation %d: %s)%s",
+                        next.global(),
+                        next.generation(),
+                        document.reason(),
+                        next.users().isEmpty()
+                                ? ""
+                                : ", those of " + next.users().size() + " users by their own");
+        if (next.global() < 1.0) {
+            journal.warn(line);
+        } else {
+            journal.info(line);
+        }
+    }
+
+    private static long earlier(long one, long other) {
+        return one - other <= 0 ? one : other;
+    }
+
+    private static long ms(long millis) {
+        return TimeUnit.MILLISECONDS.toNanos(millis);
+    }
+
+    private static long seconds(long nanos) {
+        return TimeUnit.NANOSECONDS.toSeconds(nanos);
+    }
+}

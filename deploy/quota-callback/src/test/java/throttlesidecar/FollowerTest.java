@@ -1,0 +1,277 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import throttlesidecar.Factors.Source;
+
+/** The follower against servers that answer, hang, break, come and go. */
+class FollowerTest {
+    private static final String TAG = "ETag: \"a\"\r\n";
+
+    private final Lines lines = new Lines();
+    private final BlockingQueue<Factors> applied = new LinkedBlockingQueue<>();
+    private Follower follower;
+
+    @AfterEach
+    void close() {
+        if (follower != null) {
+            follower.close();
+        }
+    }
+
+    /** What the sidecar says is applied at once, and its next change as soon as it says it. */
+    @Test
+    void appliesWhatItHears() throws Exception {
+        CountDownLatch change = new CountDownLatch(1);
+        AtomicInteger questions = new AtomicInteger();
+        try (RawServer server =
+                new RawServer(
+                        (head, out) -> {
+                            if (questions.getAndIncrement() == 0) {
+                                out.write(document("1.0", 60_000));
+                            } else {
+                                change.await();
+                                out.write(document("0.0", 60_000));
+                            }
+                        })) {
+            follow(server);
+            assertEquals(Source.FALLBACK, next().source());
+            assertEquals(1.0, next(Source.SIDECAR).global());
+            long before = System.nanoTime();
+            change.countDown();
+
+            assertEquals(0.0, next(Source.SIDECAR).global());
+            assertTrue(msSince(before) < 500, msSince(before) + " ms");
+            assertTrue(header(server.heads.get(1), "prefer").contains("wait=10"));
+            assertTrue(header(server.heads.get(1), "throttle-reader").contains("broker=1"));
+        }
+    }
+
+    /** The validity ends at its time while the sidecar hangs with the question. */
+    @Test
+    void endsTheValidityDuringAHang() throws Exception {
+        AtomicInteger questions = new AtomicInteger();
+        try (RawServer server =
+                new RawServer(
+                        (head, out) -> {
+                            if (questions.getAndIncrement() == 0) {
+                                out.write(document("0.0", 700));
+                            } else {
+                                Thread.sleep(60_000);
+                            }
+                        })) {
+            follow(server);
+            next(Source.SIDECAR);
+            long before = System.nanoTime();
+            Factors after = next(Source.FALLBACK);
+
+            assertEquals(0.25, after.global());
+            assertTrue(msSince(before) >= 600 && msSince(before) < 1200, msSince(before) + " ms");
+        }
+    }
+
+    /** A sidecar that was gone and is back is obeyed within a second, and each told once. */
+    @Test
+    void hearsASidecarThatIsBack() throws Exception {
+        int port;
+        try (RawServer server = new RawServer((head, out) -> out.write(document("0.0", 700)))) {
+            port = server.port();
+            follow(server);
+            next(Source.SIDECAR);
+        }
+        next(Source.FALLBACK);
+        long before = System.nanoTime();
+        try (RawServer server = new RawServer(port, (head, out) -> out.write(document("0.0", 9)))) {
+            next(Source.SIDECAR);
+
+            assertTrue(msSince(before) < 1000, msSince(before) + " ms");
+            assertTrue(server.heads.size() > 0);
+        }
+        assertEquals(1, lines.count("can't be heard"), lines.toString());
+        assertEquals(1, lines.count("answers again"), lines.toString());
+    }
+
+    /** Switched off, all is free at once, though an answer is waited for; on again, as before. */
+    @Test
+    void isSwitchedOffAtOnce() throws Exception {
+        CountDownLatch hanging = new CountDownLatch(1);
+        AtomicInteger questions = new AtomicInteger();
+        try (RawServer server =
+                new RawServer(
+                        (head, out) -> {
+                            if (questions.getAndIncrement() != 1) {
+                                out.write(document("0.0", 60_000));
+                            } else {
+                                hanging.countDown();
+                                Thread.sleep(60_000);
+                            }
+                        })) {
+            SidecarClient first = follow(server);
+            next(Source.SIDECAR);
+            assertTrue(hanging.await(5, TimeUnit.SECONDS));
+            long before = System.nanoTime();
+            follower.adopt(terms(false), client(server), true);
+
+            assertEquals(1.0, next(Source.DISABLED).global());
+            assertTrue(msSince(before) < 200, msSince(before) + " ms");
+            assertTrue(first.ask(null, 0, null).isFailure());
+            Thread.sleep(700);
+            assertEquals(2, questions.get());
+            follower.adopt(terms(true), client(server), true);
+            assertEquals(0.0, next(Source.SIDECAR).global());
+        }
+    }
+
+    /** Whatever a hostile server does, what was said before holds, and the log gets one line. */
+    @Test
+    void isNotMovedByHostileAnswers() throws Exception {
+        AtomicInteger questions = new AtomicInteger();
+        List<byte[]> hostile =
+                List.of(
+                        document("7", 60_000),
+                        document("NaN", 60_000),
+                        RawServer.http("200 OK", "", "<html>"),
+                        RawServer.http("302 Found", "Location: /v1/quota-factors\r\n", ""),
+                        new byte[0]);
+        try (RawServer server =
+                new RawServer(
+                        (head, out) -> {
+                            int question = questions.getAndIncrement();
+                            out.write(
+                                    question == 0
+                                            ? document("0.0", 60_000)
+                                            : hostile.get((question - 1) % hostile.size()));
+                        })) {
+            follow(server);
+            next(Source.SIDECAR);
+            while (questions.get() < 7) {
+                Thread.sleep(10);
+            }
+
+            applied.forEach(factors -> assertEquals(0.0, factors.global()));
+            assertTrue(follower.failures() >= 5, follower.failures() + " failures");
+            assertEquals(1, lines.count("W: The sidecar"), lines.toString());
+        }
+    }
+
+    /** A fault within applying is told once, and what could not be applied is tried again. */
+    @Test
+    void outlivesFaults() throws Exception {
+        AtomicInteger calls = new AtomicInteger();
+        Consumer<Factors> faulty =
+                factors -> {
+                    if (calls.incrementAndGet() <= 3) {
+                        throw new IllegalStateException("a fault");
+                    }
+                    applied.add(factors);
+                };
+        try (RawServer server =
+                new RawServer((head, out) -> out.write(document("0.0", 60_000)))) {
+            follow(server, faulty);
+
+            assertEquals(0.0, next(Source.SIDECAR).global());
+            assertEquals(1, lines.count("a fault"), lines.toString());
+        }
+    }
+
+    /** Closed, it applies nothing more, its threads end, and its connection does. */
+    @Test
+    void ends() throws Exception {
+        CountDownLatch hanging = new CountDownLatch(1);
+        try (RawServer server =
+                new RawServer(
+                        (head, out) -> {
+                            hanging.countDown();
+                            Thread.sleep(60_000);
+                        })) {
+            follow(server);
+            assertTrue(hanging.await(5, TimeUnit.SECONDS));
+            assertEquals(2, threads());
+            long before = System.nanoTime();
+            follower.close();
+
+            assertTrue(msSince(before) < 500, msSince(before) + " ms");
+            while (threads() > 0 && msSince(before) < 5000) {
+                Thread.sleep(5);
+            }
+            assertEquals(0, threads());
+        }
+    }
+
+    private static long threads() {
+        return Thread.getAllStackTraces().keySet().stream()
+                .filter(thread -> thread.getName().startsWith("throttle-sidecar-"))
+                .filter(Thread::isAlive)
+                .count();
+    }
+
+    private SidecarClient follow(RawServer server) {
+        return follow(server, applied::add);
+    }
+
+    private SidecarClient follow(RawServer server, Consumer<Factors> apply) {
+        SidecarClient client = client(server);
+        follower =
+                new Follower(
+                        terms(true),
+                        client,
+                        apply,
+                        () -> "broker=1; emergency=false; held=0",
+                        Moments.SYSTEM,
+                        lines);
+        follower.start();
+        return client;
+    }
+
+    private static Terms terms(boolean enabled) {
+        return new Terms("the sidecar", enabled, 0.25, 0);
+    }
+
+    private static SidecarClient client(RawServer server) {
+        return new SidecarClient(server.url(), null, null, Moments.SYSTEM, 400);
+    }
+
+    private Factors next() throws InterruptedException {
+        Factors factors = applied.poll(5, TimeUnit.SECONDS);
+        assertFalse(factors == null, () -> "nothing was applied; " + lines);
+        return factors;
+    }
+
+    private Factors next(Source source) throws InterruptedException {
+        Factors factors = next();
+        while (factors.source() != source) {
+            factors = next();
+        }
+        return factors;
+    }
+
+    private static byte[] document(String factor, long validForMs) throws IOException {
+        String body =
+                String.format("{\"factor\":%s,\"valid_for_ms\":%d}", factor, validForMs);
+        return RawServer.http("200 OK", TAG, body);
+    }
+
+    private static String header(List<String> head, String name) {
+        return head.stream()
+                .filter(line -> line.toLowerCase(Locale.ROOT).startsWith(name + ":"))
+                .findFirst()
+                .orElse("");
+    }
+
+    private static long msSince(long nanos) {
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - nanos);
+    }
+}
