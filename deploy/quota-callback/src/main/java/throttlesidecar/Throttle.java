@@ -102,20 +102,14 @@ final class Throttle {
 
     /** A throttle that begins, with the rates before. */
     Throttle begin(double newFactor, Before before, long newEpoch, long nowNanos) {
-        double rate = before.bytesPerSecond;
-        int sets = before.tagSets;
-        if (isRecent(nowNanos) && rateBefore > rate) {
-            rate = rateBefore;
-            sets = setsBefore;
-        }
         return new Throttle(
                 newFactor == 0.0 ? Mode.HELD : Mode.SCALED,
                 newFactor,
                 newEpoch,
                 nowNanos,
                 new Pacer(nowNanos),
-                rate,
-                sets,
+                before.bytesPerSecond,
+                before.tagSets,
                 1.0,
                 nowNanos);
     }

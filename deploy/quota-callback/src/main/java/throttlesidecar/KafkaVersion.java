@@ -1,0 +1,45 @@
+package throttlesidecar;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.util.Properties;
+
+/**
+ * Which Kafka this runs in, where its quotas differ. Read from the file that Kafka's clients carry:
+ * the class that tells it moved to another package in 4.4.0.
+ */
+final class KafkaVersion {
+    private static final String FILE = "/kafka/kafka-version.properties";
+
+    private KafkaVersion() {}
+
+    /** As in {@code 4.3.1}; empty when it can't be told. */
+    static String read() {
+        try (InputStream file = KafkaVersion.class.getResourceAsStream(FILE)) {
+            if (file == null) {
+                return "";
+            }
+            Properties properties = new Properties();
+            properties.load(file);
+            return properties.getProperty("version", "").trim();
+        } catch (IOException | IllegalArgumentException unreadable) {
+            return "";
+        }
+    }
+
+    /**
+     * Whether a kind of quota no longer counts once the last of it is removed: from 4.2.0 on. Before,
+     * it counts until the broker's restart.
+     */
+    static boolean forgetsRemovedKinds(String version) {
+        String[] parts = version.split("[.-]");
+        try {
+            int major = Integer.parseInt(parts[0]);
+            int minor = Integer.parseInt(parts[1]);
+            return major > 4 || major == 4 && minor >= 2;
+        } catch (NumberFormatException | ArrayIndexOutOfBoundsException unknown) {
+            // A version that can't be read is a newer one.
+            return true;
+        }
+    }
+}

@@ -1,0 +1,169 @@
+package throttlesidecar;
+
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
+import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaType;
+
+/**
+ * Which tags every client has and which quota goes with them, whatever the factor.
+ *
+ * <p>Two things come on top of Kafka's own levels ({@link QuotaBook}): a client that no quota names
+ * shares the broker's static quota with all others like it, under the tags ("", ""), where one is
+ * set; and for PRODUCE, users that are excluded or have a factor of their own must not share tags
+ * with others, so they get (user, client-id) where the levels would give ("", client-id).
+ *
+ * <p>What was resolved is kept per user and client-id, so that a request costs two look-ups.
+ */
+final class Quotas implements OwnLimit {
+    /** Client-ids may be random; beyond so many clients all are resolved anew. */
+    static final int MOST_CLIENTS = 65_536;
+
+    private final Map<ClientQuotaType, QuotaBook> books = new EnumMap<>(ClientQuotaType.class);
+    private final Supplier<Settings> settings;
+    private final TagSets tagSets;
+    private final Map<String, Map<String, Client>> clients = new ConcurrentHashMap<>();
+    private final AtomicInteger count = new AtomicInteger();
+    private final AtomicLong generation = new AtomicLong();
+    private volatile Set<String> usersApart = Set.of();
+
+    Quotas(Supplier<Settings> settings, TagSets tagSets, boolean forgetsRemovedKinds) {
+        this.settings = settings;
+        this.tagSets = tagSets;
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            books.put(type, new QuotaBook(forgetsRemovedKinds));
+        }
+    }
+
+    /** A client as it was resolved. */
+    static final class Client {
+        private final long version;
+        private final Map<ClientQuotaType, Map<String, String>> tags;
+        private volatile TagSet tagSet;
+
+        private Client(long version, Map<ClientQuotaType, Map<String, String>> tags) {
+            this.version = version;
+            this.tags = tags;
+        }
+
+        /** Its tags, never modified. */
+        Map<String, String> tags(ClientQuotaType type) {
+            return tags.get(type);
+        }
+
+        /** The tag set of its produce requests; null before the first of them. */
+        TagSet tagSet(TagSets tagSets) {
+            TagSet known = tagSet;
+            if (known == null || known.metric() == null) {
+                Map<String, String> produce = tags.get(ClientQuotaType.PRODUCE);
+                known = tagSets.find(
+                        produce.get(QuotaBook.USER_TAG), produce.get(QuotaBook.CLIENT_ID_TAG));
+                tagSet = known;
+            }
+            return known;
+        }
+    }
+
+    void update(ClientQuotaType type, ClientQuotaEntity entity, double value) {
+        books.get(type).update(entity, value);
+        generation.incrementAndGet();
+    }
+
+    void remove(ClientQuotaType type, ClientQuotaEntity entity) {
+        books.get(type).remove(entity);
+        generation.incrementAndGet();
+    }
+
+    /** Users, sanitised, that have a factor of their own from now on. */
+    void usersApart(Set<String> users) {
+        if (!users.equals(usersApart)) {
+            usersApart = Set.copyOf(users);
+            generation.incrementAndGet();
+        }
+    }
+
+    /** Makes changed settings count. */
+    void settingsChanged() {
+        generation.incrementAndGet();
+    }
+
+    /**
+     * A client with its tags.
+     *
+     * @param principal the principal's name, as it is.
+     * @param clientId may be null or empty.
+     */
+    Client client(String principal, String clientId) {
+        String id = clientId == null ? "" : clientId;
+        long version = generation.get();
+        Map<String, Client> ofPrincipal = clients.get(principal);
+        Client known = ofPrincipal == null ? null : ofPrincipal.get(id);
+        return known != null && known.version == version ? known : resolve(principal, id, version);
+    }
+
+    private Client resolve(String principal, String clientId, long version) {
+        String user = Sanitized.of(principal);
+        Map<ClientQuotaType, Map<String, String>> tags = new EnumMap<>(ClientQuotaType.class);
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            tags.put(type, tags(type, user, clientId));
+        }
+        Client resolved = new Client(version, tags);
+        if (count.get() >= MOST_CLIENTS) {
+            clients.clear();
+            count.set(0);
+        }
+        Map<String, Client> ofPrincipal =
+                clients.computeIfAbsent(principal, name -> new ConcurrentHashMap<>());
+        if (ofPrincipal.put(clientId, resolved) == null) {
+            count.incrementAndGet();
+        }
+        return resolved;
+    }
+
+    private Map<String, String> tags(ClientQuotaType type, String user, String clientId) {
+        QuotaBook book = books.get(type);
+        boolean apart = type == ClientQuotaType.PRODUCE && isApart(user);
+        if (settings.get().staticQuota(type) != null && !book.names(user, clientId)) {
+            return apart ? QuotaBook.tagsOf(user, clientId) : QuotaBook.tagsOf("", "");
+        }
+        Map<String, String> tags = book.tags(user, clientId);
+        boolean shared = tags.get(QuotaBook.USER_TAG).isEmpty();
+        return apart && shared ? QuotaBook.tagsOf(user, clientId) : tags;
+    }
+
+    private boolean isApart(String user) {
+        return settings.get().excludes(user) || usersApart.contains(user);
+    }
+
+    /** The quota that goes with tags; null for none. */
+    Double limit(ClientQuotaType type, String user, String clientId) {
+        QuotaBook book = books.get(type);
+        if (user.isEmpty() && clientId.isEmpty()) {
+            return settings.get().staticQuota(type);
+        }
+        if (type == ClientQuotaType.PRODUCE && !user.isEmpty() && isApart(user)) {
+            Double limit = book.limit(user, clientId);
+            if (limit == null) {
+                limit = book.limitOfClient(user, clientId);
+            }
+            boolean unnamed = limit == null && !settings.get().excludes(user);
+            return unnamed ? settings.get().staticQuota(type) : limit;
+        }
+        return book.limit(user, clientId);
+    }
+
+    @Override
+    public Double of(String user, String clientId) {
+        return limit(ClientQuotaType.PRODUCE, user, clientId);
+    }
+
+    @Override
+    public long version() {
+        return generation.get();
+    }
+}

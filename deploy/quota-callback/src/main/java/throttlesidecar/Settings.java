@@ -1,0 +1,375 @@
+package throttlesidecar;
+
+import java.net.URI;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.EnumMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.server.quota.ClientQuotaType;
+
+/**
+ * The broker's properties that are ours, checked: what can't be meant is refused with a sentence that
+ * says what to do, so that no broker starts half-configured. Other properties are left alone.
+ *
+ * <p>Example: {@code client.quota.callback.sidecar.pause.max.ms=4s} is refused with "must be a whole
+ * number of milliseconds from 1 to 86400000, such as 4000".
+ */
+final class Settings implements Enforcement.Limits {
+    static final String PREFIX = "client.quota.callback.sidecar.";
+    static final String URL = PREFIX + "url";
+    static final String ENABLED = PREFIX + "enabled";
+    static final String PAUSE_MAX = PREFIX + "pause.max.ms";
+    static final String EMERGENCY_PAUSE_MAX = PREFIX + "pause.emergency.max.ms";
+    static final String EMERGENCY_HORIZON = PREFIX + "emergency.horizon.ms";
+    static final String LEAK_RATIO = PREFIX + "leak.ratio";
+    static final String LEAK_BYTES = PREFIX + "leak.bytes.per.second";
+    static final String RAMP = PREFIX + "ramp.ms";
+    static final String FALLBACK = PREFIX + "fallback";
+    static final String EXCLUDED = PREFIX + "excluded.principals";
+    static final String TOKEN_FILE = PREFIX + "token.file";
+    static final String CA_FILE = PREFIX + "ssl.ca.file";
+    static final String STATIC_PREFIX = "client.quota.callback.static.";
+    static final String STATIC_EXCLUDED = STATIC_PREFIX + "excluded.principal.name.list";
+
+    private static final Map<ClientQuotaType, String> STATIC =
+            new EnumMap<>(
+                    Map.of(
+                            ClientQuotaType.PRODUCE, "produce",
+                            ClientQuotaType.FETCH, "fetch",
+                            ClientQuotaType.REQUEST, "request"));
+
+    /** All of them, and all may be changed while the broker runs. */
+    static final Set<String> RECONFIGURABLE =
+            Set.of(
+                    URL,
+                    ENABLED,
+                    PAUSE_MAX,
+                    EMERGENCY_PAUSE_MAX,
+                    EMERGENCY_HORIZON,
+                    LEAK_RATIO,
+                    LEAK_BYTES,
+                    RAMP,
+                    FALLBACK,
+                    EXCLUDED,
+                    TOKEN_FILE,
+                    CA_FILE,
+                    PREFIX + "produce",
+                    PREFIX + "fetch",
+                    PREFIX + "request",
+                    STATIC_PREFIX + "produce",
+                    STATIC_PREFIX + "fetch",
+                    STATIC_PREFIX + "request",
+                    STATIC_EXCLUDED);
+
+    private static final String REPORTERS = "metric.reporters";
+    private static final String ROLES = "process.roles";
+    private static final String USER = "User:";
+    private static final long DAY_MS = 86_400_000L;
+
+    private final URI url;
+    private final boolean enabled;
+    private final long pauseMaxMs;
+    private final long emergencyPauseMaxMs;
+    private final long emergencyHorizonMs;
+    private final double leakRatio;
+    private final double leakBytesPerSecond;
+    private final long rampMs;
+    private final double fallback;
+    private final Set<String> excluded;
+    private final Map<ClientQuotaType, Double> staticQuotas;
+    private final Path tokenFile;
+    private final Path caFile;
+
+    private Settings(Given given) {
+        url = given.url();
+        enabled = given.flag(ENABLED, true);
+        pauseMaxMs = given.millis(PAUSE_MAX, 4000, 1);
+        emergencyPauseMaxMs = given.millis(EMERGENCY_PAUSE_MAX, 300_000, 1);
+        emergencyHorizonMs = given.millis(EMERGENCY_HORIZON, 600_000, 1);
+        leakRatio = given.share(LEAK_RATIO, 0.01);
+        leakBytesPerSecond = given.amount(LEAK_BYTES, Double.NaN);
+        rampMs = given.millis(RAMP, 5000, 0);
+        fallback = given.share(FALLBACK, 1.0);
+        excluded = given.excluded();
+        staticQuotas = given.staticQuotas();
+        tokenFile = given.file(TOKEN_FILE);
+        caFile = given.file(CA_FILE);
+        if (emergencyPauseMaxMs < pauseMaxMs) {
+            throw new ConfigException(
+                    EMERGENCY_PAUSE_MAX,
+                    emergencyPauseMaxMs,
+                    "must be at least " + PAUSE_MAX + ", which is " + pauseMaxMs);
+        }
+        if (caFile != null && !"https".equals(url.getScheme())) {
+            throw new ConfigException(CA_FILE, caFile, "is for an https address in " + URL);
+        }
+    }
+
+    /**
+     * The settings that a broker's properties hold.
+     *
+     * @throws ConfigException they can't be used; the message says what to do.
+     */
+    static Settings of(Map<String, ?> configs) {
+        Given given = new Given(configs);
+        given.refuseUnknown();
+        return new Settings(given);
+    }
+
+    /**
+     * The same at a broker's start, where the callback must also be in the right place.
+     *
+     * @throws ConfigException likewise.
+     */
+    static Settings atStart(Map<String, ?> configs) {
+        Given given = new Given(configs);
+        if (List.of("controller").equals(given.list(ROLES, ","))) {
+            throw new ConfigException(
+                    "client.quota.callback.class is for brokers: remove it from this dedicated"
+                            + " controller's properties (" + ROLES + "=controller)");
+        }
+        String reporter = SidecarMetricsReporter.class.getName();
+        if (!given.list(REPORTERS, ",").contains(reporter)) {
+            throw new ConfigException(
+                    REPORTERS
+                            + " must name "
+                            + reporter
+                            + " too, or the rates of clients are not known: "
+                            + REPORTERS
+                            + "=org.apache.kafka.common.metrics.JmxReporter,"
+                            + reporter);
+        }
+        return of(configs);
+    }
+
+    URI url() {
+        return url;
+    }
+
+    boolean enabled() {
+        return enabled;
+    }
+
+    /** The factor once no valid document is left, within [0, 1]. */
+    double fallback() {
+        return fallback;
+    }
+
+    /** The quota that all clients share that no quota names; null for none. */
+    Double staticQuota(ClientQuotaType type) {
+        return staticQuotas.get(type);
+    }
+
+    /** The file with the bearer token; null for none. */
+    Path tokenFile() {
+        return tokenFile;
+    }
+
+    /** The file with certificates, PEM, to trust with https; null for the JVM's own. */
+    Path caFile() {
+        return caFile;
+    }
+
+    @Override
+    public long pauseMaxMs() {
+        return pauseMaxMs;
+    }
+
+    @Override
+    public long emergencyPauseMaxMs() {
+        return emergencyPauseMaxMs;
+    }
+
+    @Override
+    public long emergencyHorizonMs() {
+        return emergencyHorizonMs;
+    }
+
+    @Override
+    public double leakRatio() {
+        return leakRatio;
+    }
+
+    @Override
+    public double leakBytesPerSecond() {
+        return leakBytesPerSecond;
+    }
+
+    @Override
+    public long rampMs() {
+        return rampMs;
+    }
+
+    @Override
+    public boolean excludes(String user) {
+        return excluded.contains(user);
+    }
+
+    /** The properties as they were given. */
+    private static final class Given {
+        private final Map<String, ?> configs;
+
+        Given(Map<String, ?> configs) {
+            this.configs = configs;
+        }
+
+        /** A key of ours that is misspelt would silently leave the default. */
+        void refuseUnknown() {
+            for (String key : configs.keySet()) {
+                if (key.startsWith(PREFIX) && !RECONFIGURABLE.contains(key)) {
+                    throw new ConfigException(
+                            "Unknown property "
+                                    + key
+                                    + ": there are "
+                                    + String.join(", ", new java.util.TreeSet<>(RECONFIGURABLE)));
+                }
+            }
+        }
+
+        private String text(String key) {
+            Object value = configs.get(key);
+            String text = value == null ? "" : value.toString().trim();
+            return text.isEmpty() ? null : text;
+        }
+
+        List<String> list(String key, String separator) {
+            Object value = configs.get(key);
+            if (value instanceof List) {
+                List<?> values = (List<?>) value;
+                return List.of(values.stream().map(Object::toString).toArray(String[]::new));
+            }
+            String text = text(key);
+            return text == null
+                    ? List.of()
+                    : List.of(
+                            Arrays.stream(text.split(separator))
+                                    .map(String::trim)
+                                    .filter(part -> !part.isEmpty())
+                                    .toArray(String[]::new));
+        }
+
+        boolean flag(String key, boolean otherwise) {
+            String text = text(key);
+            if (text == null) {
+                return otherwise;
+            }
+            if (!"true".equalsIgnoreCase(text) && !"false".equalsIgnoreCase(text)) {
+                throw new ConfigException(key, text, "must be true or false");
+            }
+            return Boolean.parseBoolean(text);
+        }
+
+        long millis(String key, long otherwise, long least) {
+            String text = text(key);
+            if (text == null) {
+                return otherwise;
+            }
+            try {
+                long value = Long.parseLong(text);
+                if (value >= least && value <= DAY_MS) {
+                    return value;
+                }
+            } catch (NumberFormatException noNumber) {
+                // Said below.
+            }
+            throw new ConfigException(
+                    key,
+                    text,
+                    "must be a whole number of milliseconds from "
+                            + least + " to " + DAY_MS + ", such as " + otherwise);
+        }
+
+        double share(String key, double otherwise) {
+            double value = number(key, otherwise, "must be a number from 0.0 to 1.0");
+            if (value > 1.0) {
+                throw new ConfigException(key, value, "must be a number from 0.0 to 1.0");
+            }
+            return value;
+        }
+
+        double amount(String key, double otherwise) {
+            return number(key, otherwise, "must be a number, at least 0");
+        }
+
+        private double number(String key, double otherwise, String must) {
+            String text = text(key);
+            if (text == null) {
+                return otherwise;
+            }
+            double value;
+            try {
+                value = Double.parseDouble(text);
+            } catch (NumberFormatException noNumber) {
+                throw new ConfigException(key, text, must);
+            }
+            if (!(value >= 0.0) || Double.isInfinite(value)) {
+                throw new ConfigException(key, text, must);
+            }
+            return value;
+        }
+
+        URI url() {
+            String text = Objects.requireNonNullElse(text(URL), "http://127.0.0.1:7070");
+            String must = "must be the sidecar's address, such as http://127.0.0.1:7070";
+            URI parsed;
+            try {
+                parsed = URI.create(text);
+            } catch (IllegalArgumentException noAddress) {
+                throw new ConfigException(URL, text, must);
+            }
+            boolean known = "http".equals(parsed.getScheme()) || "https".equals(parsed.getScheme());
+            String path = parsed.getPath();
+            boolean bare = path == null || path.isEmpty() || "/".equals(path);
+            if (!known || parsed.getHost() == null || !bare || parsed.getQuery() != null) {
+                throw new ConfigException(URL, text, must);
+            }
+            if (parsed.getUserInfo() != null) {
+                throw new ConfigException(
+                        URL + " must not hold a password: put a token into a file, " + TOKEN_FILE);
+            }
+            return parsed;
+        }
+
+        Set<String> excluded() {
+            Set<String> users = new HashSet<>();
+            for (String key : List.of(EXCLUDED, STATIC_EXCLUDED)) {
+                // Names may hold commas, as those of certificates do.
+                for (String name : list(key, ";")) {
+                    String user = name.startsWith(USER) ? name.substring(USER.length()) : name;
+                    if (user.isEmpty()) {
+                        throw new ConfigException(
+                                key, text(key), "must be names such as User:ann;User:CN=broker,O=x");
+                    }
+                    users.add(Sanitized.of(user));
+                }
+            }
+            return Set.copyOf(users);
+        }
+
+        Map<ClientQuotaType, Double> staticQuotas() {
+            Map<ClientQuotaType, Double> quotas = new EnumMap<>(ClientQuotaType.class);
+            STATIC.forEach((type, name) -> {
+                double strimzi = amount(STATIC_PREFIX + name, Double.NaN);
+                double quota = amount(PREFIX + name, strimzi);
+                // A quota of 0 divides by zero in Kafka, or throttles nobody.
+                if (quota == 0.0) {
+                    throw new ConfigException(PREFIX + name, 0, "must be more than 0");
+                }
+                if (!Double.isNaN(quota)) {
+                    quotas.put(type, quota);
+                }
+            });
+            return quotas;
+        }
+
+        Path file(String key) {
+            String text = text(key);
+            return text == null ? null : Path.of(text);
+        }
+    }
+}

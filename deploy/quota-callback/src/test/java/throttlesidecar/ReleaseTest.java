@@ -1,0 +1,234 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import throttlesidecar.Throttle.Mode;
+
+/** Factors between 0 and 1, the way back to 1, factors of single users, and the disk's emergency. */
+class ReleaseTest {
+    private final MovedMoments moments = new MovedMoments();
+    private final Rig rig = new Rig(moments);
+
+    private static Factors factors(double global) {
+        return factors(global, Double.NaN);
+    }
+
+    private static Factors factors(double global, double secondsToFull) {
+        return new Factors(global, Map.of(), Factors.Source.SIDECAR, 1, secondsToFull);
+    }
+
+    private static Factors user(String name, double factor) {
+        return new Factors(1.0, Map.of(name, factor), Factors.Source.SIDECAR, 1, Double.NaN);
+    }
+
+    /** One connection that sends at a rate, or as fast as it may; returns bytes a second. */
+    private double send(String user, double bytesPerSecond, double bytes, long millis) {
+        long until = moments.nowMs() + millis;
+        long due = moments.nowMs();
+        double sent = 0;
+        while (due < until) {
+            moments.pass(Math.max(0, due - moments.nowMs()));
+            int pause = rig.sensor.produce(user, user.isEmpty() ? "c" : "", bytes);
+            assertTrue(pause >= 0 && pause <= rig.pauseMaxMs + 1, "pause " + pause);
+            sent += bytes;
+            long interval = (long) (bytes / bytesPerSecond * 1000);
+            due = Math.max(due + interval, moments.nowMs() + pause);
+        }
+        moments.pass(Math.max(0, until - moments.nowMs()));
+        return sent / (millis / 1000.0);
+    }
+
+    @ParameterizedTest
+    @ValueSource(doubles = {10_000, 100_000, 1_000_000})
+    void thereIsNoFloodAfterARelease(double bytes) {
+        double before = send("", 6e6, bytes, 30_000);
+        rig.enforcement.apply(factors(0.0));
+        send("", 60e6, bytes, 30_000);
+        rig.enforcement.apply(factors(1.0));
+        // It has a backlog, and would send ten times as fast.
+        for (int second = 0; second < 5; second++) {
+            double now = send("", 60e6, bytes, 1000);
+            assertTrue(now <= before * 1.2 + 2 * bytes, second + " s: " + now + " of " + before);
+        }
+    }
+
+    @Test
+    void nineTenthsOfTheEarlierThroughputAreBackAtOnce() {
+        double before = send("", 6e6, 100_000, 30_000);
+        rig.enforcement.apply(factors(0.0));
+        send("", 6e6, 100_000, 30_000);
+        rig.enforcement.apply(factors(1.0));
+        assertTrue(send("", 60e6, 100_000, 5000) >= 0.9 * before);
+    }
+
+    @Test
+    void theRampEndsAtTheClientsOwnQuota() {
+        rig.quota("ann", "", 3e6);
+        send("ann", 1e6, 10_000, 30_000);
+        rig.enforcement.apply(factors(0.0));
+        send("ann", 1e6, 10_000, 30_000);
+        rig.enforcement.apply(factors(1.0));
+        assertEquals(1.2e6, send("ann", 60e6, 10_000, 1000), 2e5);
+        send("ann", 60e6, 10_000, 3000);
+        assertEquals(2.9e6, send("ann", 60e6, 10_000, 1000), 3e5);
+        rig.enforcement.apply(factors(1.0));
+        assertEquals(Mode.FREE, rig.enforcement.figures().mode);
+        assertEquals(3e6, rig.enforcement.limit("ann", ""));
+    }
+
+    @Test
+    void aRampOfNothingIsAReleaseAtOnce() {
+        rig.rampMs = 0;
+        send("", 6e6, 100_000, 30_000);
+        rig.enforcement.apply(factors(0.0));
+        send("", 6e6, 100_000, 5000);
+        rig.enforcement.apply(factors(1.0));
+        assertEquals(Mode.FREE, rig.enforcement.figures().mode);
+        assertEquals(0, rig.sensor.produce("", "c", 1e8));
+    }
+
+    @Test
+    void switchedOffEverythingIsAsKafkaHasItAtOnce() {
+        rig.quota("ann", "", 1e6);
+        send("ann", 1e6, 10_000, 30_000);
+        rig.enforcement.apply(factors(0.0));
+        assertTrue(rig.sensor.produce("ann", "", 1e6) > 3000);
+        rig.enforcement.apply(Factors.DISABLED);
+        assertEquals(1e6, rig.enforcement.limit("ann", ""));
+        assertEquals(0, rig.sensor.produce("", "c", 1e8));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0.5, 1e6", "0.1, 1e6", "0.9, 1e5"})
+    void aFactorBetweenMultipliesTheClientsQuota(double factor, double quota) {
+        rig.quota("ann", "", quota);
+        send("ann", quota, quota / 100, 30_000);
+        rig.enforcement.apply(factors(factor));
+        // What was sent before has to leave the window first.
+        send("ann", 60e6, quota / 100, 60_000);
+        assertEquals(factor * quota, send("ann", 60e6, quota / 100, 60_000), factor * quota * 0.1);
+    }
+
+    @Test
+    void whereThereIsNoQuotaItScalesTheRateBefore() {
+        double before = send("", 6e6, 50_000, 30_000);
+        rig.enforcement.apply(factors(0.25));
+        send("", 60e6, 50_000, 60_000);
+        assertEquals(before / 4, send("", 60e6, 50_000, 60_000), before * 0.03);
+    }
+
+    @Test
+    void aThrottleThatComesBackFindsTheRatesOfBeforeAndNotItsOwn() {
+        double before = send("", 6e6, 50_000, 30_000);
+        for (int time = 0; time < 3; time++) {
+            rig.enforcement.apply(factors(0.0));
+            send("", 60e6, 50_000, 5000);
+            rig.enforcement.apply(factors(1.0));
+        }
+        rig.enforcement.apply(factors(0.0));
+        double leaked = send("", 60e6, 50_000, 60_000);
+        assertEquals(0.01 * before, leaked, 0.005 * before);
+    }
+
+    @Test
+    void aUserWithAFactorOfItsOwnIsThrottledAlone() {
+        send("CN%3Dann", 1e6, 10_000, 30_000);
+        send("bob", 1e6, 10_000, 30_000);
+        rig.enforcement.apply(user("CN=ann", 0.0));
+        assertTrue(rig.sensor.produce("CN%3Dann", "", 1e6) > 3000);
+        assertEquals(0, rig.sensor.produce("bob", "", 1e6));
+        rig.enforcement.apply(factors(1.0));
+        moments.pass(6000);
+        rig.enforcement.apply(factors(1.0));
+        assertEquals(0, rig.sensor.produce("CN%3Dann", "", 1e6));
+    }
+
+    @Test
+    void theStricterOfTheUsersAndTheBrokersFactorCounts() {
+        rig.quota("ann", "", 1e6);
+        send("ann", 1e6, 10_000, 30_000);
+        Factors both = new Factors(0.5, Map.of("ann", 0.1), Factors.Source.SIDECAR, 1, Double.NaN);
+        rig.enforcement.apply(both);
+        send("ann", 60e6, 10_000, 90_000);
+        assertEquals(1e5, send("ann", 60e6, 10_000, 60_000), 1e4);
+    }
+
+    @Test
+    void anExcludedUserIsNeverHeld() {
+        rig.excluded.add("ann");
+        send("ann", 6e6, 100_000, 12_000);
+        rig.enforcement.apply(factors(0.0));
+        assertEquals(6e6, send("ann", 6e6, 100_000, 10_000), 3e5);
+    }
+
+    @Test
+    void aTenantsOwnQuotaIsKeptThroughAThrottle() {
+        rig.quota("ann", "", 1e6);
+        rig.enforcement.apply(factors(1.0));
+        send("ann", 60e6, 10_000, 30_000);
+        assertEquals(1e6, send("ann", 60e6, 10_000, 30_000), 1.1e5);
+        rig.enforcement.apply(factors(0.0));
+        send("ann", 60e6, 10_000, 30_000);
+        rig.enforcement.apply(factors(1.0));
+        send("ann", 60e6, 10_000, 30_000);
+        assertEquals(1e6, send("ann", 60e6, 10_000, 30_000), 1.1e5);
+    }
+
+    @Test
+    void theDiskWinsOverTheClient() {
+        rig.leakBytesPerSecond = 100_000;
+        rig.pauseMaxMs = 400_000;
+        send("", 6e6, 100_000, 12_000);
+        rig.enforcement.apply(factors(0.0, 60));
+        assertEquals(1000, rig.sensor.produce("", "c", 100_000), 2);
+        // At once it would be judged by the rate before the throttle.
+        assertTrue(!rig.enforcement.figures().emergency);
+        moments.pass(10_000);
+        rig.pauseMaxMs = 4000;
+        rig.enforcement.apply(factors(0.0, 60));
+        assertTrue(rig.enforcement.figures().emergency);
+        assertEquals(10_000, rig.sensor.produce("", "c", 100_000), 5);
+        // Until no volume would be full for twice the horizon.
+        moments.pass(20_000);
+        rig.enforcement.apply(factors(0.0, 1000));
+        assertTrue(rig.enforcement.figures().emergency);
+        for (int step = 0; step < 4; step++) {
+            moments.pass(20_000);
+            rig.enforcement.apply(factors(0.0, 1201));
+        }
+        assertTrue(!rig.enforcement.figures().emergency);
+        assertEquals(1000, rig.sensor.produce("", "c", 100_000), 2);
+    }
+
+    @Test
+    void kafkaIsToldTheLimitInForceSoThatItChangesNothingWhenAnOperatorDoes() {
+        rig.quota("ann", "", 1e6);
+        send("ann", 1e6, 10_000, 30_000);
+        rig.enforcement.apply(factors(0.0));
+        rig.sensor.produce("ann", "", 10_000);
+        rig.quota("bob", "", 5.0);
+        double given = rig.tagSets.find("ann", "").metric().config().quota().bound();
+        assertTrue(given < 1e6);
+        assertEquals(given, rig.enforcement.limit("ann", ""));
+    }
+
+    @Test
+    void theFiguresTellWhatIsDone() {
+        send("", 6e6, 100_000, 12_000);
+        rig.enforcement.apply(factors(0.0));
+        assertEquals(0, rig.enforcement.figures().tagSetsHeld);
+        rig.sensor.produce("", "c", 1e8);
+        Enforcement.Figures figures = rig.enforcement.figures();
+        assertEquals(1, figures.tagSetsHeld);
+        assertEquals(4000, figures.longestPauseMs);
+        assertEquals(4000, figures.pauseInForceMs);
+        assertEquals(Mode.HELD, figures.mode);
+        assertEquals(0.0, figures.factors.global());
+    }
+}
