@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from sidecar.demo.versions import DEFAULT_VERSION, KNOWN_VERSIONS
 from sidecar.errors import ClusterError
 
 _START_TIMEOUT_S: Final = 900.0
@@ -25,21 +26,18 @@ Examples:
 """
 
 
-_TRIED: Final = ("3.3.2", "3.9.1", "4.3.1", "4.4.0")
-
-
-def _tried(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+def _known(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
     """What the shell offers; any other version may be given all the same."""
-    return [version for version in _TRIED if version.startswith(begun)]
+    return [version for version in KNOWN_VERSIONS if version.startswith(begun)]
 
 
 @click.command("demo", epilog=_EXAMPLES)
 @click.option(
     "--kafka-version",
-    default="4.3.1",
+    default=DEFAULT_VERSION,
     show_default=True,
-    shell_complete=_tried,
-    help=f"The brokers' version; tried: {', '.join(_TRIED)}.",
+    shell_complete=_known,
+    help=f"The brokers' version; known to work: {', '.join(KNOWN_VERSIONS)}.",
 )
 @click.option("--keep", is_flag=True, help="Leave it running afterwards, until Ctrl-C.")
 def command(kafka_version: str, keep: bool) -> None:
@@ -76,17 +74,19 @@ async def _run(kafka_version: str, *, keep: bool) -> int:
     )
     async with AsyncExitStack() as stack:
         live = Live(get_renderable=lambda: draw(story), console=console, refresh_per_second=10)
-        with live:
-            title = f"Kafka {kafka_version}: three brokers ready (the first time: downloaded)"
-            async with story.step(title, timeout_s=_START_TIMEOUT_S):
-                await stack.enter_async_context(cluster)
-            try:
-                await tell(story, cluster)
-            except ClusterError as error:
-                story.notes.append(str(error))
-        if not console.is_terminal:
-            # What is drawn last is without its line feed there.
-            console.print()
+        try:
+            with live:
+                title = f"Kafka {kafka_version}: three brokers ready (the first time: downloaded)"
+                async with story.step(title, timeout_s=_START_TIMEOUT_S):
+                    await stack.enter_async_context(cluster)
+                try:
+                    await tell(story, cluster)
+                except ClusterError as error:
+                    story.notes.append(str(error))
+        finally:
+            if not console.is_terminal:
+                # What is drawn last is without its line feed there.
+                console.print()
         console.print(summary(story))
         for note in story.notes:
             console.print(f"Note: {note}")

@@ -9,19 +9,28 @@ Example: ``kafka-4.3.1-8c1f2a9d03be`` in the cache folder, 44 MB.
 import asyncio
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from sidecar.demo.cache import filling
+from sidecar.demo.versions import DEFAULT_VERSION, KNOWN_VERSIONS
 from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
 
-DEFAULT_VERSION = "4.3.1"
+__all__ = ["DEFAULT_VERSION", "jars", "java"]
 
 _INSTALL = "apt-get install -y maven openjdk-17-jdk-headless"
 _POM = Path(__file__).with_name("pom.xml")
-_REASON_CHARACTERS = 300
+_GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:copy-dependencies"
+"""Not the short ``dependency:``: without a network Maven would only say that it knows none."""
+
+_VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_REASON_CHARACTERS: Final = 250
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_BESIDES: Final = re.compile(r"^Failed to execute goal .*? for project \S+: | -> \[Help \d+\]$")
 
 
 async def jars(version: str, cache: Path, timeout_s: float = 600.0) -> Path:
@@ -34,8 +43,10 @@ async def jars(version: str, cache: Path, timeout_s: float = 600.0) -> Path:
             same jars is waited for.
 
     Raises:
-        ClusterError: no Maven, or it failed.
+        ClusterError: no such version, no Maven, or it failed.
     """
+    if not _VERSION.fullmatch(version):
+        raise ClusterError(f"'{version}' is no version of Kafka, such as {DEFAULT_VERSION}")
     key = hashlib.sha256(_POM.read_bytes()).hexdigest()[:12]
     target = cache / f"kafka-{version}-{key}"
     if target.is_dir():
@@ -70,7 +81,9 @@ async def _resolve(maven: str, version: str, folder: Path) -> None:
         f"--file={_POM}",
         f"-Dkafka.version={version}",
         f"-DoutputDirectory={folder}",
-        "dependency:copy-dependencies",
+        # Or a version that could not be had once, without a network, stays so for a day.
+        "--update-snapshots",
+        _GOAL,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -83,16 +96,20 @@ async def _resolve(maven: str, version: str, folder: Path) -> None:
             await process.wait()
     if process.returncode != 0:
         raise ClusterError(
-            f"there are no jars of Kafka {version}, or Maven can't have them: "
+            f"Kafka {version} can't be resolved (known to work: {', '.join(KNOWN_VERSIONS)}): "
             + _reason(output.decode(errors="replace"))
         )
 
 
 def _reason(said: str) -> str:
-    """The first line of Maven's that says what is wrong; the others are advice about Maven."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    """The end of Maven's first error, which has the cause; what follows is advice about Maven."""
+    plain = (_COLOURS.sub("", line).strip() for line in said.splitlines())
+    lines = [line for line in plain if line]
     errors = (line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]"))
-    return next(errors, lines[0] if lines else "it said nothing")[:_REASON_CHARACTERS]
+    line = _BESIDES.sub("", next(errors, lines[0] if lines else "it said nothing"))
+    while len(line) > _REASON_CHARACTERS and ": " in line:
+        _, line = line.split(": ", 1)
+    return line[:_REASON_CHARACTERS]
 
 
 def _tool(name: str) -> str:

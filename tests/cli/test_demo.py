@@ -261,6 +261,21 @@ def test_a_story_that_was_seen_is_exit_code_0(run: Callable[[Tell], Result]) -> 
     assert "Note: a note" in result.output
 
 
+def test_a_cluster_that_does_not_start_is_exit_code_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was drawn ends its line, and the error is a line of its own."""
+
+    class NoCluster(ClusterInWords):
+        async def __aenter__(self) -> Self:
+            raise ClusterError("Kafka 9.9.9 can't be resolved")
+
+    monkeypatch.setattr("sidecar.demo.cluster.Cluster", NoCluster)
+    result = CliRunner().invoke(group, ["demo", "--kafka-version", "9.9.9"])
+    assert 2 == result.exit_code
+    assert "Kafka 9.9.9 can't be resolved\n" == result.stderr
+    (drawn,) = result.stdout.splitlines(keepends=True)
+    assert drawn.endswith("\n")
+
+
 def test_without_its_package_the_demo_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

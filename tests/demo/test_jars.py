@@ -40,15 +40,84 @@ async def test_maven_fills_the_folder_once(path: Path, tmp_path: Path) -> None:
     assert folder == await jars("4.3.1", tmp_path / "cache")
 
 
-async def test_a_failed_maven_leaves_no_folder(path: Path, tmp_path: Path) -> None:
-    """What it says first is the error, in one line, and the next call tries again."""
-    said = "echo 'WARNING: deprecated'; echo '[ERROR] no such version'; echo '[ERROR] see http'"
-    _tool(path, "mvn", f"{said}; exit 1")
+def _fails(folder: Path, said: str) -> None:
+    """A Maven that fails as the real one does: after resets of the colour, advice behind it."""
+    script = f"""printf '\\033[0m\\033[0m[ERROR] {said} -> [Help 1]\\n[ERROR] \\n'
+echo '[ERROR] Re-run Maven using the -X switch to enable full debug logging.'
+printf '\\033[0m\\033[0m\\n'
+exit 1"""
+    _tool(folder, "mvn", script)
+
+
+NOT_RESOLVED = (
+    "Failed to execute goal on project kafka-broker: Could not resolve dependencies for project"
+    " sidecar.demo:kafka-broker:pom:1: "
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            f"{NOT_RESOLVED}Could not find artifact org.apache.kafka:kafka_2.13:jar:9.9.9 in"
+            " central (https://repo.example/maven2)",
+            "Could not find artifact org.apache.kafka:kafka_2.13:jar:9.9.9 in central"
+            " (https://repo.example/maven2)",
+        ),
+        (
+            f"{NOT_RESOLVED}Failed to collect dependencies at org.apache.kafka:kafka_2.13:jar:9.9:"
+            " Failed to read artifact descriptor for org.apache.kafka:kafka_2.13:jar:9.9: Could not"
+            " transfer artifact org.apache.kafka:kafka_2.13:pom:9.9 from/to central"
+            " (https://repo.example/maven2): transfer failed for https://repo.example/maven2/org/"
+            "apache/kafka/kafka_2.13/9.9/kafka_2.13-9.9.pom: Unknown host repo.example: Temporary"
+            " failure in name resolution",
+            "transfer failed for https://repo.example/maven2/org/apache/kafka/kafka_2.13/9.9/"
+            "kafka_2.13-9.9.pom: Unknown host repo.example: Temporary failure in name resolution",
+        ),
+        ("x" * 1000, "x" * 250),
+    ],
+)
+async def test_a_failed_maven_is_told_in_one_line(
+    path: Path, tmp_path: Path, said: str, reason: str
+) -> None:
+    """Which version, which ones are known, and the cause, which is the end of its first error."""
+    _fails(path, said)
     with pytest.raises(ClusterError) as raised:
         await jars("9.9.9", tmp_path / "cache")
-    expected = "there are no jars of Kafka 9.9.9, or Maven can't have them: no such version"
-    assert expected == str(raised.value)
+    told = str(raised.value)
+    known = "Kafka 9.9.9 can't be resolved (known to work: 3.3.2, 3.9.1, 4.3.1, 4.4.0): "
+    assert known + reason == told
+
+
+@pytest.mark.parametrize("version", ["../../x", "", "4.3.1/", "4 3"])
+async def test_what_is_no_version_is_told_so(path: Path, tmp_path: Path, version: str) -> None:
+    """Maven is not asked, and no folder is made."""
+    _tool(path, "mvn", "touch $0.called; exit 1")
+    with pytest.raises(ClusterError, match=f"'{version}' is no version of Kafka, such as 4.3.1"):
+        await jars(version, tmp_path / "cache")
+    assert not _exists(tmp_path / "cache")
+    assert not _exists(path / "mvn.called")
+
+
+async def test_a_maven_that_fails_otherwise_is_told_by_its_first_line(
+    path: Path, tmp_path: Path
+) -> None:
+    """Such as a JAVA_HOME that is wrong, or nothing at all."""
+    for said, reason in (("\nJAVA_HOME is not defined\nbye", "JAVA_HOME"), ("", "nothing")):
+        _tool(path, "mvn", f"printf '{said}'; exit 1")
+        with pytest.raises(ClusterError, match=rf": [\w ]*{reason}[\w ]*$"):
+            await jars("9.9.9", tmp_path / "cache")
+
+
+async def test_a_failed_maven_leaves_no_folder(path: Path, tmp_path: Path) -> None:
+    """The next call tries again, and asks the registry again for what it did not have."""
+    _tool(path, "mvn", 'echo "$@" >> $0.said; exit 1')
+    for _ in range(2):
+        with pytest.raises(ClusterError):
+            await jars("9.9.9", tmp_path / "cache")
     assert [] == list((tmp_path / "cache").glob("kafka-*"))
+    calls = (path / "mvn.said").read_text().splitlines()
+    assert [True, True] == ["--update-snapshots" in call for call in calls]
 
 
 async def test_a_hung_maven_is_ended(path: Path, tmp_path: Path) -> None:
