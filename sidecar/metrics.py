@@ -42,14 +42,19 @@ class SidecarRegistry(CollectorRegistry):
         self.poll_duration = Histogram(
             "kafka_throttle_poll_duration_seconds",
             "How long polls took, in seconds, failed ones too.",
-            unit="seconds",
             buckets=_DURATIONS_S,
             registry=self,
         )
 
     def collect(self) -> Iterable[Metric]:
-        """Every metric, without the library's own ``_created`` series, which nobody asks for."""
+        """Every metric with the unit that its name ends in, and none of the library's ``_created``.
+
+        A ``_created`` series for each counter would tell when this process started, which
+        ``process_start_time_seconds`` does; the library's own switch for them is global.
+        """
         for metric in super().collect():
+            # Of the process's metrics too, which the library gives without.
+            metric.unit = metric.unit or _unit(metric.name)
             if metric.type == "histogram":
                 metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
             yield metric
@@ -234,5 +239,8 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
 
 
 def _gauge(name: str, text: str, value: float | None = None) -> Metric:
-    unit = next((unit for unit in _UNITS if name.endswith(f"_{unit}")), "")
-    return GaugeMetricFamily(f"kafka_throttle_{name}", text, value, unit=unit)
+    return GaugeMetricFamily(f"kafka_throttle_{name}", text, value)
+
+
+def _unit(name: str) -> str:
+    return next((unit for unit in _UNITS if name.endswith(f"_{unit}")), "")
