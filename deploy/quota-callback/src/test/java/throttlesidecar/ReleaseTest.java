@@ -172,12 +172,14 @@ class ReleaseTest {
         rig.quota("ann", "", 1e6);
         rig.enforcement.apply(factors(1.0));
         send("ann", 60e6, 10_000, 30_000);
-        assertEquals(1e6, send("ann", 60e6, 10_000, 30_000), 1.1e5);
+        // Long, since Kafka's window lets bursts through: 10 % more or less over half a minute.
+        double before = send("ann", 60e6, 10_000, 300_000);
+        assertEquals(1e6, before, 5e4);
         rig.enforcement.apply(factors(0.0));
         send("ann", 60e6, 10_000, 30_000);
         rig.enforcement.apply(factors(1.0));
         send("ann", 60e6, 10_000, 30_000);
-        assertEquals(1e6, send("ann", 60e6, 10_000, 30_000), 1.1e5);
+        assertEquals(before, send("ann", 60e6, 10_000, 300_000), 5e4);
     }
 
     @Test
