@@ -1,0 +1,203 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.metrics.KafkaMetric;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.server.quota.ClientQuotaCallback;
+import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * With factor 1.0 a broker with the callback throttles as one without it: every scenario runs against
+ * Kafka's own quota manager twice, with its own callback and with ours, and tags, quotas and throttle
+ * times are the same.
+ *
+ * <p>What can't be the same: a bare broker without any quota records nothing, and one with the
+ * callback makes a sensor for each client.
+ */
+class QuotasTest {
+    private final MovedMoments moments = new MovedMoments();
+    private final TagSets tagSets = new TagSets();
+    private Settings settings = settings(Map.of());
+    private final Quotas quotas = new Quotas(
+            () -> settings, tagSets, KafkaVersion.forgetsRemovedKinds(KafkaVersion.read()));
+    private final Enforcement enforcement =
+            new Enforcement(tagSets, quotas, () -> settings, moments);
+    private final List<KafkaQuotas> made = new ArrayList<>();
+
+    @AfterEach
+    void close() {
+        made.forEach(KafkaQuotas::close);
+    }
+
+    private static Settings settings(Map<String, String> configs) {
+        return Settings.of(configs);
+    }
+
+    /** Ours as a broker has it, without its connection to the sidecar. */
+    private final class Ours implements ClientQuotaCallback {
+        @Override
+        public Map<String, String> quotaMetricTags(
+                ClientQuotaType type, KafkaPrincipal principal, String clientId) {
+            Quotas.Client client = quotas.client(principal.getName(), clientId);
+            if (type == ClientQuotaType.PRODUCE) {
+                enforcement.beforeRecord(client.tagSet(tagSets));
+            }
+            return client.tags(type);
+        }
+
+        @Override
+        public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
+            return type == ClientQuotaType.PRODUCE
+                    ? enforcement.limit(tags.get("user"), tags.get("client-id"))
+                    : quotas.limit(type, tags.get("user"), tags.get("client-id"));
+        }
+
+        @Override
+        public void updateQuota(ClientQuotaType type, ClientQuotaEntity entity, double value) {
+            quotas.update(type, entity, value);
+        }
+
+        @Override
+        public void removeQuota(ClientQuotaType type, ClientQuotaEntity entity) {
+            quotas.remove(type, entity);
+        }
+
+        @Override
+        public boolean quotaResetRequired(ClientQuotaType type) {
+            return false;
+        }
+
+        @Override
+        public boolean updateClusterMetadata(Cluster cluster) {
+            return false;
+        }
+
+        @Override
+        public void configure(Map<String, ?> configs) {}
+
+        @Override
+        public void close() {}
+    }
+
+    private KafkaQuotas manager(String type, Metrics metrics, ClientQuotaCallback callback) {
+        KafkaQuotas manager = new KafkaQuotas(type, metrics, MovedMoments.time(moments), callback);
+        made.add(manager);
+        return manager;
+    }
+
+    private static Metrics metrics(MovedMoments moments) {
+        return new Metrics(new MetricConfig(), new ArrayList<>(), MovedMoments.time(moments));
+    }
+
+    /** Tags of each rate -> its quota. */
+    private static Map<String, Double> bounds(Metrics metrics) {
+        Map<String, Double> bounds = new TreeMap<>();
+        for (KafkaMetric metric : metrics.metrics().values()) {
+            if (metric.metricName().name().equals("byte-rate")) {
+                bounds.put(metric.metricName().tags().toString(), metric.config().quota().bound());
+            }
+        }
+        return bounds;
+    }
+
+    private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
+    private static final KafkaPrincipal ODD = new KafkaPrincipal("User", "CN=a b*,O=ü+%");
+    private static final String[] IDS = {"etl", "web", "a:b c*\"", "none"};
+
+    /** Scenarios: user, client-id and quota of each step; null for no such part, "" for default. */
+    static List<Object[]> scenarios() {
+        List<Object[]> all = new ArrayList<>();
+        Object[][] levels = {
+            {"ann", "etl", 1000.0}, {"ann", "", 2000.0}, {"ann", null, 3000.0}, {"", "etl", 4000.0},
+            {"", "", 5000.0}, {"", null, 6000.0}, {null, "etl", 7000.0}, {null, "", 8000.0},
+        };
+        for (String type : List.of("Produce", "Fetch")) {
+            all.add(new Object[] {type, "no quota", List.of()});
+            List<Object[]> strictest = new ArrayList<>();
+            for (int level = 0; level < 8; level++) {
+                String name = "level " + (level + 1);
+                Object[] removed = {levels[level][0], levels[level][1], null};
+                Object[] doubled = {levels[level][0], levels[level][1], 2 * (Double) levels[level][2]};
+                all.add(new Object[] {
+                    type, name + " alone, changed, removed, set again",
+                    List.of(levels[level], doubled, removed, levels[level])
+                });
+                strictest.add(levels[7 - level]);
+                all.add(new Object[] {
+                    type, "down to " + (8 - level) + " and back", List.copyOf(strictest)
+                });
+            }
+            List<Object[]> away = new ArrayList<>(strictest);
+            for (int level = 0; level < 8; level++) {
+                away.add(new Object[] {levels[level][0], levels[level][1], null});
+            }
+            all.add(new Object[] {type, "all set, then removed from the strictest on", away});
+            all.add(new Object[] {
+                type, "sanitised names",
+                List.of(
+                        new Object[] {ODD.getName(), null, 1000.0},
+                        new Object[] {ODD.getName(), "a:b c*\"", 500.0},
+                        new Object[] {null, "a:b c*\"", 700.0})
+            });
+            all.add(new Object[] {
+                type, "who is not authenticated",
+                List.of(new Object[] {"ANONYMOUS", null, 1000.0}, new Object[] {"", "web", 10.0})
+            });
+            all.add(new Object[] {
+                type, "removed before it was set",
+                List.of(new Object[] {"ann", null, null}, new Object[] {null, "etl", 1000.0})
+            });
+        }
+        return all;
+    }
+
+    @ParameterizedTest(name = "{0}: {1}")
+    @MethodSource("scenarios")
+    void everyScenarioIsTheSameWithAndWithoutTheCallback(
+            String type, String name, List<Object[]> steps) {
+        Metrics bareMetrics = metrics(moments);
+        Metrics ourMetrics = metrics(moments);
+        ourMetrics.addReporter(new SidecarMetricsReporter(tagSets));
+        tagSets.enforcement(enforcement);
+        KafkaQuotas bare = manager(type, bareMetrics, null);
+        KafkaQuotas ours = manager(type, ourMetrics, new Ours());
+        Random random = new Random(7);
+        compare(bare, ours, bareMetrics, ourMetrics, random);
+        for (Object[] step : steps) {
+            for (KafkaQuotas each : List.of(bare, ours)) {
+                each.set((String) step[0], (String) step[1], (Double) step[2]);
+            }
+            compare(bare, ours, bareMetrics, ourMetrics, random);
+        }
+    }
+
+    private void compare(
+            KafkaQuotas bare, KafkaQuotas ours, Metrics bareMetrics, Metrics ourMetrics, Random random) {
+        // What is sent without any quota leaves a history with ours alone.
+        for (int round = 0; bare.enabled() && round < 20; round++) {
+            for (KafkaPrincipal principal : List.of(ANN, ODD, KafkaPrincipal.ANONYMOUS)) {
+                for (String id : IDS) {
+                    double value = random.nextInt(3000);
+                    int expected = bare.record(principal, id, value, moments.nowMs());
+                    int actual = ours.record(principal, id, value, moments.nowMs());
+                    assertEquals(expected, actual, principal + " " + id);
+                }
+            }
+            moments.pass(random.nextInt(400));
+        }
+        assertEquals(bounds(bareMetrics), bounds(ourMetrics));
+    }
+}
