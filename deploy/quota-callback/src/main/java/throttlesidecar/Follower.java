@@ -13,8 +13,8 @@ import java.util.function.Supplier;
  * The one thread that follows the sidecar and applies what it says; a second one waits for answers,
  * so that validities end and settings change while an answer is outstanding.
  *
- * <p>It outlives whatever goes wrong within it: a broker whose follower has died would be throttled,
- * or not, for ever.
+ * <p>It outlives whatever goes wrong within it: a broker whose follower has died would be
+ * throttled, or not, for ever.
  */
 final class Follower implements AutoCloseable {
     private static final long END_MS = 1_000;

@@ -11,9 +11,9 @@ import java.util.concurrent.TimeUnit;
  * it. After that the fallback is in force, and before the first answer too. An answer that can't be
  * used changes nothing.
  *
- * <p>A question waits for news for {@link #WAIT_S}; for {@link #WAIT_THROTTLED_S} while something is
- * throttled, to hear how soon the disk is full; not at all after a failure, so that a sidecar that is
- * back is heard at once.
+ * <p>A question waits for news for {@link #WAIT_S}; for {@link #WAIT_THROTTLED_S} while something
+ * is throttled, to hear how soon the disk is full; not at all after a failure, so that a sidecar
+ * that is back is heard at once.
  *
  * <p>Example: heard at second 0, valid for 5 min, no answer from then on: asked again every 500 ms;
  * after 300 s the fallback; the sidecar starts at 400 s, and its factor is in force by 400.5 s.
@@ -86,6 +86,8 @@ final class Following {
      */
     void adopt(Terms newTerms, boolean sameSidecar, long nowNanos) {
         terms = newTerms;
+        // Whoever applies goes by the settings too.
+        fresh = true;
         if (!sameSidecar) {
             etag = null;
             failing = false;

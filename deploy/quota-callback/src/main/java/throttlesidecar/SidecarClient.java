@@ -20,11 +20,11 @@ import javax.net.ssl.SSLSocketFactory;
  * Asks one sidecar for its document of factors, by a connection a question.
  *
  * <p>A question ends with an {@link Answer} by its deadline, whatever the other end does, and
- * leaves nothing open. So this is a socket and not the JDK's HttpClient: that one does not bound a head
- * before its updates of October 2024, and after them (tried on 17.0.15) keeps the connection of a
- * head that was too large open for ever, a file descriptor of the broker's each. Redirects are not
- * followed and proxies not used: the answer is to come from the address that was configured, and
- * the token to go nowhere else.
+ * leaves nothing open. So this is a socket and not the JDK's HttpClient: that one does not bound a
+ * head before its updates of October 2024, and after them (tried on 17.0.15) it keeps the
+ * connection of a head that was too large open for ever, a file descriptor of the broker's each.
+ * Redirects are not followed and proxies not used: the answer is to come from the address that was
+ * configured, and the token to go nowhere else.
  *
  * <p>Example: with {@code "a-7"} known and a wait of 10 s the sidecar answers at once when it is at
  * {@code "a-8"}, else with 304 after 10 s; after 12 s the question is given up.

@@ -22,7 +22,7 @@ class FollowingTest {
     private final Following following = new Following(terms, lines, START);
     private long now = START;
 
-    /** Before the first answer the fallback is in force, and the first question waits for nothing. */
+    /** Before the first answer the fallback is in force, and the first question does not wait. */
     @Test
     void beginsWithTheFallback() {
         Factors first = following.decide(now);
@@ -51,6 +51,20 @@ class FollowingTest {
         assertEquals(0.25, after.global());
         assertEquals(Source.FALLBACK, after.source());
         assertEquals(1, lines.count("valid no longer"));
+    }
+
+    /** Nothing has to be looked at sooner than what is next: a question, or the validity's end. */
+    @Test
+    void saysWhatIsNext() {
+        hear(news(1.0, 60_000));
+        following.decide(now);
+        assertEquals(100, msToNext());
+        pass(10_000);
+        following.decide(now);
+        ask();
+        assertEquals(50_000, msToNext());
+        following.hear(Answer.failed("no"), now);
+        assertEquals(500, msToNext());
     }
 
     /** 304 renews, counted from when it came, and tells how soon the disk is full. */
@@ -215,6 +229,10 @@ class FollowingTest {
     /** Passes the ticks of a release. */
     private void settle() {
         following.decide(now);
+    }
+
+    private long msToNext() {
+        return TimeUnit.NANOSECONDS.toMillis(following.nextNanos(now) - now);
     }
 
     private long msToQuestion() {

@@ -1,0 +1,131 @@
+package throttlesidecar;
+
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLongArray;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Reconfigurable;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.server.quota.ClientQuotaCallback;
+import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaType;
+
+/**
+ * Makes a broker obey the sidecar's throttle factor: what goes into {@code
+ * client.quota.callback.class}. With the factor 1.0, or switched off, quotas are as Kafka's own.
+ *
+ * <p>Kafka calls most of this for each request, on its request threads: there is no lock and no I/O
+ * in it. What the sidecar says comes in by a thread of its own, see {@link Store}.
+ *
+ * <p>It is AutoCloseable since that is what newer versions of Kafka look for when they close
+ * plugins (4.3.1 does): of a callback that is not they never call close().
+ */
+public final class SidecarQuotaCallback
+        implements ClientQuotaCallback, Reconfigurable, AutoCloseable {
+    private static final String USER = "user";
+    private static final String CLIENT_ID = "client-id";
+
+    /** Which settings the limits of each type, by its ordinal, were last renewed for. */
+    private final AtomicLongArray renewed = new AtomicLongArray(ClientQuotaType.values().length);
+
+    private final AtomicBoolean joined = new AtomicBoolean();
+    private volatile Store store;
+
+    /** For Kafka. */
+    public SidecarQuotaCallback() {}
+
+    /**
+     * Starts following the sidecar.
+     *
+     * @throws ConfigException the settings can't be used; the broker does not start.
+     */
+    @Override
+    public void configure(Map<String, ?> configs) {
+        store = Store.join(Settings.atStart(configs), nodeId(configs));
+        joined.set(true);
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            renewed.set(type.ordinal(), store.changes());
+        }
+    }
+
+    private static Integer nodeId(Map<String, ?> configs) {
+        for (String key : new String[] {"node.id", "broker.id"}) {
+            Object id = configs.get(key);
+            if (id != null && id.toString().trim().matches("[0-9]{1,9}")) {
+                return Integer.valueOf(id.toString().trim());
+            }
+        }
+        return null;
+    }
+
+    @Override
+    public Map<String, String> quotaMetricTags(
+            ClientQuotaType type, KafkaPrincipal principal, String clientId) {
+        Quotas.Client client = store.quotas().client(principal.getName(), clientId);
+        if (type == ClientQuotaType.PRODUCE) {
+            store.enforcement().beforeRecord(client.tagSet(store.tagSets()));
+        }
+        return client.tags(type);
+    }
+
+    @Override
+    public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
+        String user = tags.get(USER);
+        String clientId = tags.get(CLIENT_ID);
+        return type == ClientQuotaType.PRODUCE
+                ? store.enforcement().limit(user, clientId)
+                : store.quotas().limit(type, user, clientId);
+    }
+
+    @Override
+    public void updateQuota(ClientQuotaType type, ClientQuotaEntity entity, double value) {
+        store.quotas().update(type, entity, value);
+    }
+
+    @Override
+    public void removeQuota(ClientQuotaType type, ClientQuotaEntity entity) {
+        store.quotas().remove(type, entity);
+    }
+
+    /**
+     * Whether Kafka's limits are out of date: after a change of the settings, which hold static
+     * quotas. Those of PRODUCE never are, see {@link TagSetConfig}.
+     */
+    @Override
+    public boolean quotaResetRequired(ClientQuotaType type) {
+        long changes = store.changes();
+        return type != ClientQuotaType.PRODUCE
+                && renewed.get(type.ordinal()) != changes
+                && renewed.getAndSet(type.ordinal(), changes) != changes;
+    }
+
+    @Override
+    public boolean updateClusterMetadata(Cluster cluster) {
+        return false;
+    }
+
+    @Override
+    public Set<String> reconfigurableConfigs() {
+        return Settings.RECONFIGURABLE;
+    }
+
+    @Override
+    public void validateReconfiguration(Map<String, ?> configs) {
+        Store.trusting(Settings.of(configs));
+    }
+
+    @Override
+    public void reconfigure(Map<String, ?> configs) {
+        store.adopt(Settings.of(configs));
+    }
+
+    @Override
+    public void close() {
+        // Requests may still be under way: what they use stays.
+        if (joined.getAndSet(false)) {
+            Store.leave();
+        }
+    }
+}

@@ -1,0 +1,244 @@
+package throttlesidecar;
+
+import java.lang.management.ManagementFactory;
+import java.net.URI;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Collectors;
+import javax.management.JMException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import javax.net.ssl.SSLSocketFactory;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * All that the quota callback knows and does in this JVM.
+ *
+ * <p>In combined mode Kafka makes two callbacks, the broker's and the controller's, which share one
+ * registry of metrics: with a store each, they would ask the sidecar twice and overwrite each
+ * other's limits. So the first that joins makes the store, and the last that leaves ends it.
+ */
+final class Store implements QuotaCallbackMXBean {
+    private static final Logger LOG = LoggerFactory.getLogger(SidecarQuotaCallback.class);
+    private static final String NAME = "throttlesidecar:type=QuotaCallback";
+
+    // Both guarded by the class.
+    private static Store shared;
+    private static int members;
+
+    private final Journal journal;
+    private final Integer nodeId;
+    private final TagSets tagSets;
+    private final Quotas quotas;
+    private final Enforcement enforcement;
+    private final Follower follower;
+    private final AtomicLong changes = new AtomicLong();
+    private volatile Settings settings;
+    private boolean wasEmergency;
+
+    private Store(Settings settings, Integer nodeId, TagSets tagSets, Journal journal) {
+        this.settings = settings;
+        this.nodeId = nodeId;
+        this.tagSets = tagSets;
+        this.journal = journal;
+        boolean forgets = KafkaVersion.forgetsRemovedKinds(KafkaVersion.read());
+        quotas = new Quotas(() -> this.settings, tagSets, forgets);
+        enforcement = new Enforcement(tagSets, quotas, () -> this.settings, Moments.SYSTEM);
+        follower =
+                new Follower(
+                        terms(settings),
+                        client(settings),
+                        this::apply,
+                        this::report,
+                        Moments.SYSTEM,
+                        journal);
+    }
+
+    /**
+     * The JVM's store, made if there is none.
+     *
+     * @param settings they count for whoever is the first; those of a broker are all the same.
+     * @param nodeId the broker's; null when it has none yet.
+     */
+    static synchronized Store join(Settings settings, Integer nodeId) {
+        if (shared == null) {
+            Store store = new Store(settings, nodeId, TagSets.SHARED, Journal.of(LOG));
+            store.open();
+            shared = store;
+        }
+        members++;
+        return shared;
+    }
+
+    /** Ends the JVM's store when nobody else needs it. */
+    static synchronized void leave() {
+        members--;
+        if (members == 0) {
+            shared.close();
+            shared = null;
+        }
+    }
+
+    private void open() {
+        tagSets.enforcement(enforcement);
+        tagSets.forEach(tagSets::install);
+        try {
+            MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+            server.registerMBean(this, new ObjectName(NAME));
+        } catch (JMException error) {
+            journal.warn("The quota callback can't be seen in JMX: " + error);
+        }
+        follower.start();
+    }
+
+    private void close() {
+        follower.close();
+        tagSets.enforcement(null);
+        try {
+            MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+            server.unregisterMBean(new ObjectName(NAME));
+        } catch (JMException error) {
+            journal.warn("The quota callback stays in JMX: " + error);
+        }
+    }
+
+    /** Goes by other settings, which were checked, from now on. */
+    synchronized void adopt(Settings newSettings) {
+        URI before = settings.url();
+        SidecarClient client = client(newSettings);
+        settings = newSettings;
+        quotas.settingsChanged();
+        changes.incrementAndGet();
+        follower.adopt(terms(newSettings), client, before.equals(newSettings.url()));
+    }
+
+    /** Changes with the settings. */
+    long changes() {
+        return changes.get();
+    }
+
+    Quotas quotas() {
+        return quotas;
+    }
+
+    Enforcement enforcement() {
+        return enforcement;
+    }
+
+    TagSets tagSets() {
+        return tagSets;
+    }
+
+    private static Terms terms(Settings settings) {
+        return new Terms(
+                settings.url().toString(),
+                settings.enabled(),
+                settings.fallback(),
+                settings.rampMs());
+    }
+
+    private static SidecarClient client(Settings settings) {
+        return new SidecarClient(
+                settings.url(),
+                trusting(settings),
+                settings.tokenFile(),
+                Moments.SYSTEM,
+                SidecarClient.PATIENCE_MS);
+    }
+
+    /**
+     * What https trusts.
+     *
+     * @throws org.apache.kafka.common.config.ConfigException by {@link Authorities#of}.
+     */
+    static SSLSocketFactory trusting(Settings settings) {
+        return settings.caFile() == null
+                ? (SSLSocketFactory) SSLSocketFactory.getDefault()
+                : Authorities.of(settings.caFile()).getSocketFactory();
+    }
+
+    private void apply(Factors factors) {
+        Set<String> users =
+                factors.users().keySet().stream().map(Sanitized::of).collect(Collectors.toSet());
+        quotas.usersApart(users);
+        enforcement.apply(factors);
+        boolean emergency = isEmergency();
+        if (emergency && !wasEmergency) {
+            journal.warn(
+                    String.format(
+                            "A volume will be full in %.0f s though producers are held: pauses of"
+                                    + " up to %d ms may be given",
+                            factors.secondsToFull(), settings.emergencyPauseMaxMs()));
+        } else if (!emergency && wasEmergency) {
+            journal.info("Pauses are of " + settings.pauseMaxMs() + " ms at most again");
+        }
+        wasEmergency = emergency;
+    }
+
+    private String report() {
+        if (nodeId == null) {
+            return null;
+        }
+        Enforcement.Figures figures = enforcement.figures();
+        return String.format(
+                "broker=%d; emergency=%b; held=%d",
+                nodeId, figures.emergency, figures.tagSetsHeld);
+    }
+
+    @Override
+    public double getFactorApplied() {
+        return enforcement.figures().factors.global();
+    }
+
+    @Override
+    public String getSource() {
+        return enforcement.figures().factors.source().name();
+    }
+
+    @Override
+    public long getGeneration() {
+        return enforcement.figures().factors.generation();
+    }
+
+    @Override
+    public boolean isEnabled() {
+        return settings.enabled();
+    }
+
+    @Override
+    public long getDocumentAgeMs() {
+        return follower.ageMs();
+    }
+
+    @Override
+    public long getFailures() {
+        return follower.failures();
+    }
+
+    @Override
+    public String getRegime() {
+        return enforcement.figures().mode.name();
+    }
+
+    @Override
+    public int getTagSetsHeld() {
+        return enforcement.figures().tagSetsHeld;
+    }
+
+    @Override
+    public long getLongestPauseGivenMs() {
+        return enforcement.figures().longestPauseMs;
+    }
+
+    @Override
+    public long getPauseInForceMs() {
+        return enforcement.figures().pauseInForceMs;
+    }
+
+    @Override
+    public boolean isEmergency() {
+        return enforcement.figures().emergency;
+    }
+}
