@@ -106,6 +106,11 @@ final class Quotas implements OwnLimit {
         return known != null && known.version == version ? known : resolve(principal, id, version);
     }
 
+    /** How many clients are remembered. */
+    int remembered() {
+        return count.get();
+    }
+
     private Client resolve(String principal, String clientId, long version) {
         String user = Sanitized.of(principal);
         Map<ClientQuotaType, Map<String, String>> tags = new EnumMap<>(ClientQuotaType.class);

@@ -1,0 +1,110 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.junit.jupiter.api.Test;
+
+/** What is not Kafka's own: users that share no tags, static quotas, and the bounded memory. */
+class ApartTest {
+    private static final ClientQuotaType PRODUCE = ClientQuotaType.PRODUCE;
+    private static final ClientQuotaType FETCH = ClientQuotaType.FETCH;
+    private Settings settings =
+            Settings.of(Map.of("client.quota.callback.sidecar.excluded.principals", "User:root"));
+    private final Quotas quotas = new Quotas(() -> settings, new TagSets(), true);
+
+    private static ClientQuotaEntity entity(ClientQuotaEntity.ConfigEntityType type, String name) {
+        ClientQuotaEntity.ConfigEntity part = new ClientQuotaEntity.ConfigEntity() {
+            @Override
+            public String name() {
+                return name;
+            }
+
+            @Override
+            public ClientQuotaEntity.ConfigEntityType entityType() {
+                return type;
+            }
+        };
+        return () -> List.of(part);
+    }
+
+    private static ClientQuotaEntity clientId(String name) {
+        return entity(ClientQuotaEntity.ConfigEntityType.CLIENT_ID, name);
+    }
+
+    private static ClientQuotaEntity user(String name) {
+        return entity(ClientQuotaEntity.ConfigEntityType.USER, name);
+    }
+
+    private static Map<String, String> tags(String user, String clientId) {
+        return Map.of("user", user, "client-id", clientId);
+    }
+
+    @Test
+    void anExcludedUserSharesNoProduceTags() {
+        assertEquals(tags("root", "etl"), quotas.client("root", "etl").tags(PRODUCE));
+        assertEquals(tags("", "etl"), quotas.client("root", "etl").tags(FETCH));
+        assertEquals(tags("", "etl"), quotas.client("ann", "etl").tags(PRODUCE));
+    }
+
+    @Test
+    void anExcludedUserKeepsTheQuotaThatTheLevelsGive() {
+        quotas.update(PRODUCE, clientId("etl"), 1000.0);
+        assertEquals(1000.0, quotas.limit(PRODUCE, "root", "etl"));
+        quotas.update(PRODUCE, user("root"), 500.0);
+        assertEquals(tags("root", ""), quotas.client("root", "etl").tags(PRODUCE));
+        assertEquals(500.0, quotas.limit(PRODUCE, "root", ""));
+    }
+
+    @Test
+    void aUserWithAFactorOfItsOwnSharesNoTagsWhileItHasOne() {
+        Quotas.Client before = quotas.client("ann", "etl");
+        quotas.usersApart(Set.of("ann"));
+        assertEquals(tags("ann", "etl"), quotas.client("ann", "etl").tags(PRODUCE));
+        quotas.usersApart(Set.of());
+        assertEquals(before.tags(PRODUCE), quotas.client("ann", "etl").tags(PRODUCE));
+    }
+
+    @Test
+    void whoNoQuotaNamesSharesTheStaticOne() {
+        settings = Settings.of(Map.of("client.quota.callback.static.produce", "1000"));
+        quotas.settingsChanged();
+        quotas.update(PRODUCE, user("ann"), 500.0);
+        assertEquals(tags("ann", ""), quotas.client("ann", "etl").tags(PRODUCE));
+        assertEquals(tags("", ""), quotas.client("bob", "web").tags(PRODUCE));
+        assertEquals(tags("", ""), quotas.client("eve", "etl").tags(PRODUCE));
+        assertEquals(1000.0, quotas.limit(PRODUCE, "", ""));
+        assertNull(quotas.limit(FETCH, "", ""));
+        quotas.usersApart(Set.of("bob"));
+        assertEquals(1000.0, quotas.limit(PRODUCE, "bob", "web"));
+    }
+
+    @Test
+    void aClientIsResolvedOnceAndAnewAfterAChange() {
+        Quotas.Client first = quotas.client("ann", "etl");
+        assertSame(first, quotas.client("ann", "etl"));
+        quotas.update(FETCH, clientId("web"), 1.0);
+        assertNotSame(first, quotas.client("ann", "etl"));
+        assertEquals(1, quotas.remembered());
+    }
+
+    @Test
+    void aClientWithoutAClientIdHasAnEmptyOne() {
+        assertEquals(tags("", ""), quotas.client("ann", null).tags(PRODUCE));
+    }
+
+    @Test
+    void clientsWithRandomIdsDoNotFillTheMemory() {
+        for (int each = 0; each < 2 * Quotas.MOST_CLIENTS + 10; each++) {
+            quotas.client("ann", "id-" + each);
+        }
+        assertEquals(10, quotas.remembered());
+    }
+}

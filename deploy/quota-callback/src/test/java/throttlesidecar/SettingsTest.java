@@ -1,0 +1,137 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.net.URI;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Every property's default and refusal; a refusal names the property and says what to do. */
+class SettingsTest {
+    private static final String P = "client.quota.callback.sidecar.";
+    private static final String STATIC = "client.quota.callback.static.";
+    private static final Map<String, String> BROKER =
+            Map.of(
+                    "process.roles", "broker",
+                    "metric.reporters",
+                    "org.apache.kafka.common.metrics.JmxReporter,"
+                            + " throttlesidecar.SidecarMetricsReporter");
+
+    private static Settings with(String key, Object value) {
+        return Settings.of(Map.of(key, value));
+    }
+
+    @Test
+    void withoutAnyPropertyOfOursTheDefaultsOfTheReadmeHold() {
+        Settings settings = Settings.atStart(BROKER);
+        assertEquals(URI.create("http://127.0.0.1:7070"), settings.url());
+        assertTrue(settings.enabled());
+        assertEquals(4000, settings.pauseMaxMs());
+        assertEquals(300_000, settings.emergencyPauseMaxMs());
+        assertEquals(600_000, settings.emergencyHorizonMs());
+        assertEquals(0.01, settings.leakRatio());
+        assertTrue(Double.isNaN(settings.leakBytesPerSecond()));
+        assertEquals(5000, settings.rampMs());
+        assertEquals(1.0, settings.fallback());
+        assertNull(settings.staticQuota(ClientQuotaType.PRODUCE));
+        assertNull(settings.tokenFile());
+        assertNull(settings.caFile());
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "url, localhost:7070", "url, ftp://a", "url, http://", "url, http://a/b?c", "url, 'http://a b'",
+        "enabled, yes", "pause.max.ms, 0", "pause.max.ms, -1", "pause.max.ms, 4s",
+        "pause.max.ms, 86400001", "pause.emergency.max.ms, 3999", "emergency.horizon.ms, 0",
+        "leak.ratio, 1.1", "leak.ratio, -0.1", "leak.ratio, NaN", "leak.bytes.per.second, -1",
+        "leak.bytes.per.second, Infinity", "leak.bytes.per.second, much", "ramp.ms, -1",
+        "fallback, 2", "fallback, half", "excluded.principals, User:", "produce, 0", "fetch, -1",
+        "request, x", "ssl.ca.file, /ca.pem",
+    })
+    void whatCanNotBeMeantIsRefusedByItsName(String key, String value) {
+        ConfigException refused = assertThrows(ConfigException.class, () -> with(P + key, value));
+        assertTrue(refused.getMessage().contains(P + key), refused.getMessage());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"produce", "fetch", "request"})
+    void aStaticQuotaIsTakenByItsNameOrStrimzis(String name) {
+        ClientQuotaType type = ClientQuotaType.valueOf(name.toUpperCase(java.util.Locale.ROOT));
+        assertEquals(5.5, with(STATIC + name, "5.5").staticQuota(type));
+        assertEquals(7.0, Settings.of(Map.of(STATIC + name, "5", P + name, 7)).staticQuota(type));
+    }
+
+    @Test
+    void excludedPrincipalsAreTakenWithAndWithoutTheirType() {
+        Settings settings = Settings.of(
+                Map.of(P + "excluded.principals", "User:CN=a b,O=x; bob ;",
+                        STATIC + "excluded.principal.name.list", "User:eve"));
+        assertTrue(settings.excludes("CN%3Da%20b%2CO%3Dx"));
+        assertTrue(settings.excludes("bob"));
+        assertTrue(settings.excludes("eve"));
+        assertTrue(!settings.excludes("ann"));
+        assertTrue(!settings.excludes(""));
+    }
+
+    @Test
+    void aMisspeltPropertyOfOursIsRefused() {
+        ConfigException refused =
+                assertThrows(ConfigException.class, () -> with(P + "pause.max", "4000"));
+        assertTrue(refused.getMessage().contains(P + "pause.max.ms"), refused.getMessage());
+    }
+
+    @Test
+    void otherPropertiesAreLeftAlone() {
+        Settings settings = Settings.of(
+                Map.of("node.id", 1, STATIC + "storage.check-interval", "60", "x", "y"));
+        assertEquals(4000, settings.pauseMaxMs());
+    }
+
+    @Test
+    void noAddressShowsAPassword() {
+        ConfigException refused =
+                assertThrows(ConfigException.class, () -> with(P + "url", "http://u:hunter2@a"));
+        assertTrue(!refused.getMessage().contains("hunter2"), refused.getMessage());
+    }
+
+    @Test
+    void httpsMayComeWithAuthoritiesAndAToken() {
+        Settings settings = Settings.of(
+                Map.of(P + "url", "https://sidecar:7070/", P + "ssl.ca.file", "/ca.pem",
+                        P + "token.file", "/token"));
+        assertEquals(Path.of("/ca.pem"), settings.caFile());
+        assertEquals(Path.of("/token"), settings.tokenFile());
+    }
+
+    @Test
+    void aDedicatedControllerIsToldToDoWithoutTheCallback() {
+        Map<String, Object> configs = new HashMap<>(BROKER);
+        configs.put("process.roles", "controller");
+        ConfigException refused =
+                assertThrows(ConfigException.class, () -> Settings.atStart(configs));
+        assertTrue(refused.getMessage().contains("remove it from this dedicated controller"));
+        configs.put("process.roles", List.of("broker", "controller"));
+        assertEquals(4000, Settings.atStart(configs).pauseMaxMs());
+    }
+
+    @Test
+    void aMissingReporterIsNamedWithTheLineThatIsNeeded() {
+        ConfigException refused = assertThrows(
+                ConfigException.class, () -> Settings.atStart(Map.of("process.roles", "broker")));
+        String line =
+                "metric.reporters=org.apache.kafka.common.metrics.JmxReporter,"
+                        + "throttlesidecar.SidecarMetricsReporter";
+        assertTrue(refused.getMessage().contains(line), refused.getMessage());
+    }
+}
