@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import subprocess
 import sys
 import time
 import warnings
@@ -200,3 +201,16 @@ class TestSetUp:
                 warnings.warn("old", UserWarning, stacklevel=1)
 
         assert "warning" == json.loads(written(log, "json"))["level"]
+
+
+def test_without_a_file_left_a_line_is_still_told() -> None:
+    """What is to be told may be that there is none: nothing is imported when it is."""
+    program = (
+        "import resource, sidecar.logs\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))\n"
+        "print(sidecar.logs.printable('1\\x1b2'))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ("1\\x1b2\n", "") == (ended.stdout, ended.stderr)

@@ -1,9 +1,9 @@
 """uvicorn's HTTP protocol with what it lacks: problem+json, and an end to all that has none.
 
 uvicorn answers bytes that are not HTTP with plain text, reads the head of a request for as long as
-the client sends one, waits for a first byte and for a body without a deadline, and tells only the
-last of pipelined requests that its client is gone. Here what arrives is bounded in bytes and time,
-and the number of connections too (``connections.py``).
+the client sends one, waits for a first byte, for a body and for an answer to be read without a
+deadline, and tells only the last of pipelined requests that its client is gone. Here what arrives
+is bounded in bytes and time, and the number of connections too (``connections.py``).
 
 Example: 320 KiB of headers are answered with 431 and the connection is closed; a head that is not
 there after 10 s with 408.
@@ -28,6 +28,12 @@ _MOST_PENDING: Final = 64 * 1024
 _PATIENCE_S: Final = 10.0
 """For a head from the connection or its first byte on, and for a body from its head on."""
 
+_UNREAD_S: Final = 30.0
+"""For a client that has stopped reading an answer: three times Prometheus's scrape time-out."""
+
+_MOST_AHEAD: Final = 16
+"""Requests behind one that is not answered yet."""
+
 
 class SidecarProtocol(HttpToolsProtocol):
     """One client's connection.
@@ -44,6 +50,7 @@ class SidecarProtocol(HttpToolsProtocol):
     _in_head = False
     _in_body = False
     _timer: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """Counts the connection, and waits for a head."""
@@ -56,6 +63,7 @@ class SidecarProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends what is under way: uvicorn tells the last request only, not the one in front."""
         self._expect_nothing()
+        self._has_read()
         self.all_connections.leave(self)
         answering = self._answering
         if answering is not None and not answering.response_complete:
@@ -65,12 +73,14 @@ class SidecarProtocol(HttpToolsProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way."""
+        """Whether no request is under way, or what is left of it is for the client to read."""
+        if self.transport.is_closing():
+            return True
         return not self._in_head and not self._in_body and not self._is_answering
 
     def drop(self) -> None:
-        """Closes an idle connection."""
-        self.transport.close()
+        """Closes an idle connection, also one whose client does not read its last answer."""
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Parses what arrived, and counts it until it was good for something."""
@@ -79,6 +89,19 @@ class SidecarProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._pending > _MOST_PENDING:
             self._refuse(431, "The head of the request is too large.")
+        if self.is_idle and self._timer is None:
+            # An empty line ended uvicorn's own wait, and began no request.
+            self._expect()
+
+    def pause_writing(self) -> None:
+        """Gives the client its time to read."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(_UNREAD_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Waits for it no longer."""
+        self._has_read()
+        super().resume_writing()
 
     def on_message_begin(self) -> None:
         """Waits for the head."""
@@ -91,12 +114,20 @@ class SidecarProtocol(HttpToolsProtocol):
         """Starts the request, if its head is one."""
         self._pending = 0
         self._in_head = False
+        if self.transport.is_closing():
+            # The parser goes on to the end of what arrived.
+            return
         if self.parser.get_http_version() == "1.1" and _hosts(self.headers) != 1:
             self._refuse(400, "A request needs one Host header (RFC 9112, section 3.2).")
             return
         self._in_body = True
         self._expect()
         super().on_headers_complete()
+        if len(self.pipeline) > _MOST_AHEAD:
+            self.transport.abort()
+        elif self.pipeline:
+            # uvicorn stops reading now, and who does not read never hears that the client is gone.
+            self.flow.resume_reading()
 
     def on_body(self, body: bytes) -> None:
         """Takes a piece of the body, whether or not the request has a use for one."""
@@ -139,6 +170,11 @@ class SidecarProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _has_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _nothing_came(self) -> None:
         if not self._in_head and not self._in_body:

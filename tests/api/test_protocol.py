@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import json
+import socket
 
 import pytest
 
 from sidecar.api.connections import Connections
-from tests.api.build import FakeSidecar, until
+from tests.api.build import BEARER, FakeSidecar, until
 from tests.api.test_server import ask, serving, until_tasks, waiting_request
+from tests.throttle.build import reading, whole
 
 
 async def problem_from(reader: asyncio.StreamReader) -> dict[str, object]:
@@ -200,6 +202,102 @@ async def test_a_client_that_goes_with_a_request_behind_one_that_waits() -> None
         await until(lambda: len(asyncio.all_tasks()) < waiting - 1)
 
 
+async def test_a_client_that_goes_after_a_later_request_behind_one_that_waits() -> None:
+    """The same when the second comes while the first already waits: reading goes on."""
+    sidecar = FakeSidecar()
+    async with serving(sidecar) as server:
+        _, writer = await ask(server.address, waiting_request())
+        await until_tasks(5)
+        waiting = len(asyncio.all_tasks())
+        writer.write(waiting_request().encode())
+        await asyncio.sleep(0.1)
+        writer.transport.abort()
+        await until(lambda: len(asyncio.all_tasks()) < waiting - 1)
+
+
+async def test_requests_ahead_are_bounded() -> None:
+    """Sixteen behind one that waits are kept and answered, one more is a cut."""
+    health = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    async with serving(FakeSidecar()) as server:
+        reader, writer = await ask(server.address, waiting_request(1) + 16 * health)
+        for _ in range(16):
+            async with asyncio.timeout(5):
+                await reader.readuntil(b'{"status":"ok"}')
+        writer.close()
+        reader, writer = await ask(server.address, waiting_request() + 17 * health)
+        async with asyncio.timeout(5):
+            assert b"" == await all_of(reader)
+        writer.close()
+
+
+async def test_nothing_is_done_behind_a_request_that_is_refused() -> None:
+    """What came in the same packet goes with the connection."""
+    clear = "DELETE /v1/override HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer s3cr3t-t0k3n\r\n\r\n"
+    sidecar = FakeSidecar()
+    async with serving(sidecar) as server, sidecar.client() as client:
+        override = {"factor": 0.5, "reason": "a migration", "duration": "PT1H"}
+        (await client.put("/v1/override", json=override, headers=BEARER)).raise_for_status()
+        before = sidecar.board.snapshot
+        reader, writer = await ask(server.address, "GET / HTTP/1.1\r\n\r\n" + clear)
+        assert 400 == (await problem_from(reader))["status"]
+        writer.close()
+        assert sidecar.board.snapshot is before
+
+
+async def test_an_empty_line_after_an_answer_is_no_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It buys the connection a head's time, not an endless one."""
+    monkeypatch.setattr("sidecar.api.protocol._PATIENCE_S", 0.05)
+    async with serving(FakeSidecar()) as server:
+        reader, writer = await ask(server.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readuntil(b'{"status":"ok"}')
+        writer.write(b"\r\n")
+        async with asyncio.timeout(5):
+            assert b"" == await all_of(reader)
+        writer.close()
+
+
+def listing(available_bytes: int = 50) -> FakeSidecar:
+    """A sidecar whose list of volumes no buffer of a socket holds: some 9 MB."""
+    sidecar = FakeSidecar()
+    dirs = {f"/data/d{number}": available_bytes for number in range(40_000)}
+    sidecar.see(whole(0.0, [reading(1, 0.0, dirs)]))
+    return sidecar
+
+
+VOLUMES = "GET /v1/volumes HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+async def test_an_answer_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is cut after the time for it, and what made the answer ends."""
+    monkeypatch.setattr("sidecar.api.protocol._UNREAD_S", 0.2)
+    connections = Connections(4)
+    async with serving(listing(), connections) as server:
+        idle = asyncio.all_tasks()
+        with socket.create_connection(server.address) as client:
+            client.sendall(VOLUMES.encode())
+            await until(lambda: len(connections) == 1)
+            await until(lambda: len(connections) == 0)
+            await until(lambda: idle >= asyncio.all_tasks())
+
+
+async def test_an_answer_that_is_read_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads on is given all of it, however long the whole takes."""
+    monkeypatch.setattr("sidecar.api.protocol._UNREAD_S", 0.3)
+    request = VOLUMES.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
+    async with serving(listing()) as server:
+        reader, writer = await ask(server.address, request)
+        received, began = 0, asyncio.get_running_loop().time()
+        while piece := await reader.read(500_000):
+            received += len(piece)
+            last = piece
+            await asyncio.sleep(0.03)
+        assert last.endswith((b"]}", b"0\r\n\r\n"))
+        assert 0.3 < asyncio.get_running_loop().time() - began, f"{received} bytes were too few"
+        writer.close()
+
+
 async def test_idle_connections_make_room_for_one_that_asks() -> None:
     """With every connection taken by who says nothing, the next request is answered."""
     connections = Connections(4)
@@ -211,6 +309,23 @@ async def test_idle_connections_make_room_for_one_that_asks() -> None:
             assert b"HTTP/1.1 200 OK\r\n" == await reader.readline()
         for each in (writer, *(other for _, other in idle)):
             each.close()
+
+
+async def test_an_idle_connection_gives_its_file_back_at_once() -> None:
+    """Also when its client does not read: nothing is kept for what it was sent."""
+    async with serving(listing(available_bytes=5), Connections(1)) as server:
+        unread, writer = await ask(
+            server.address, "GET /v1/throttle-factor HTTP/1.1\r\nHost: x\r\n\r\n"
+        )
+        head = await unread.readuntil(b"\r\n\r\n")
+        reader, other = await ask(server.address, "GET /healthz HTTP/1.0\r\n\r\n")
+        assert (await all_of(reader)).startswith(b"HTTP/1.1 200 ")
+        async with asyncio.timeout(5):
+            body = await all_of(unread)
+        for each in (writer, other):
+            each.close()
+    length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    assert 0 < len(body) < length
 
 
 async def test_readers_that_wait_make_no_room() -> None:
