@@ -304,6 +304,33 @@ class TestReload:
             assert PASSWORD not in daemon.output
 
 
+class TestFewFiles:
+    def test_idle_connections_blind_it_neither_to_brokers_nor_to_readers(
+        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
+    ) -> None:
+        """128 files, 200 connections that say nothing: brokers are redialled, readers answered."""
+        with started(tmp_path, settings, files=128) as daemon, ExitStack() as stack:
+            daemon.wait_for(DECIDED)
+            address = ("127.0.0.1", port_of(daemon.url))
+            idle = [stack.enter_context(socket.create_connection(address, 5)) for _ in range(200)]
+            daemon.wait_for("all 64 HTTP connections are taken")
+            for broker in cluster.brokers.values():
+                assert broker.server is not None
+                broker.server.get_loop().call_soon_threadsafe(broker.drop)
+            becomes(cluster.brokers[1], FULL)
+            daemon.wait_for(r"throttle factor 0\.0 \(observation\): broker 1 ")
+            assert (0.0, "observation") == (daemon.factor()["factor"], daemon.factor()["source"])
+            assert 200 == daemon.get("/metrics").status_code
+            for each in idle:
+                each.close()
+            daemon.wait_for("there is room for HTTP connections again")
+            daemon.send(signal.SIGTERM)
+            assert 0 == daemon.ended()[0]
+        assert 1 == daemon.output.count("HTTP connections are taken")
+        assert 1 == daemon.output.count("there is room for HTTP connections again")
+        assert "Traceback" not in daemon.output
+
+
 class TestRestart:
     def test_killed_it_comes_back_with_decision_and_override(
         self,

@@ -288,7 +288,7 @@ async def test_an_answer_that_is_read_slowly(monkeypatch: pytest.MonkeyPatch) ->
     request = VOLUMES.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
     async with serving(listing()) as server:
         reader, writer = await ask(server.address, request)
-        received, began = 0, asyncio.get_running_loop().time()
+        received, last, began = 0, b"", asyncio.get_running_loop().time()
         while piece := await reader.read(500_000):
             received += len(piece)
             last = piece

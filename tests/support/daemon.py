@@ -97,13 +97,25 @@ def get(url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
 
 
 @contextmanager
-def started(folder: Path, settings: Mapping[str, str], *args: str) -> Iterator[Daemon]:
-    """Starts a daemon with nothing of ours in its environment, and kills it at the end."""
+def started(
+    folder: Path, settings: Mapping[str, str], *args: str, files: int | None = None
+) -> Iterator[Daemon]:
+    """Starts a daemon with nothing of ours in its environment, and kills it at the end.
+
+    Args:
+        folder: for its log.
+        settings: its environment.
+        args: of its command.
+        files: how many it may have open, by its hard limit.
+    """
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("SIDECAR_")}
     log = folder / f"daemon-{time.monotonic_ns()}.log"
+    command = [sys.executable, "-m", "sidecar", "run", *args]
+    if files is not None:
+        command = ["sh", "-c", f'ulimit -n {files}; exec "$0" "$@"', *command]
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", "sidecar", "run", *args],
+            command,
             env=inherited | {"SIDECAR_HTTP_LISTEN": "127.0.0.1:0"} | dict(settings),
             stdout=stream,
             stderr=stream,
