@@ -25,7 +25,7 @@ class ReadBeans {
             MBeanServerConnection server = connector.getMBeanServerConnection();
             StringJoiner beans = new StringJoiner(",", "{", "}");
             for (ObjectName name : server.queryNames(new ObjectName(arguments[1]), null)) {
-                beans.add(text(name.getCanonicalName()) + ":" + attributes(server, name));
+                beans.add(text(name.toString()) + ":" + attributes(server, name));
             }
             System.out.println(beans);
         } finally {

@@ -55,6 +55,9 @@ async def beans(cluster: Cluster, broker_id: int, pattern: str) -> dict[str, Bea
         broker_id: the broker.
         pattern: as JMX has them, such as "throttlesidecar:*".
 
+    Returns:
+        Name, as it was registered -> attributes.
+
     Raises:
         ClusterError: they can't be read.
     """

@@ -1,0 +1,1 @@
+"""Producers held by a full volume, and let go: ours and Strimzi's plugin side by side."""

@@ -1,0 +1,221 @@
+"""The page says what was measured, what is to be reached and whether it was."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from benchmarks.enforcement import __main__ as program
+from benchmarks.enforcement.comparison import Comparison, as_table, compare, number
+from benchmarks.enforcement.contenders import Contender
+from benchmarks.enforcement.course import Course
+from benchmarks.enforcement.figures import Figures
+from benchmarks.enforcement.polls import Cost
+from benchmarks.enforcement.report import poll_ms, report
+from benchmarks.enforcement.scene import Scenario
+from sidecar.demo.series import Series
+from sidecar.errors import ClusterError
+
+OURS = Figures(
+    before=18e6,
+    held_s=0.2,
+    past_at_held=2e6,
+    past_at_freed=5e6,
+    throttled_s=22.0,
+    longest_throttle_s=4.5,
+    let_through=150e3,
+    promise=180e3,
+    back_s=5.5,
+    watched_s=20.0,
+    flood=1.1,
+    failed_records=0,
+)
+PEER = replace(
+    OURS, held_s=1.5, past_at_held=18e6, longest_throttle_s=2.1e6, let_through=0.0, promise=180e3,
+    back_s=None, watched_s=90.0, flood=None,
+)  # fmt: skip
+
+
+def _row(rows: list[Comparison], start: str) -> Comparison:
+    (row,) = [row for row in rows if row.figure.startswith(start)]
+    return row
+
+
+def test_what_is_reached_is_said_of_each_figure() -> None:
+    """A fifth of the plugin's, or the bound that the issue names; "> 90 s" for who never came."""
+    rows = list(compare([PEER], [OURS], poll_s=1.0))
+    assert all(row.met for row in rows if row.target)
+    held = _row(rows, "from crossing")
+    assert ("1.50 s", "0.20 s", "≤ 0.30 s", True) == (held.peer, held.ours, held.target, held.met)
+    assert "≤ 3.60 MB" == _row(rows, "past the limit on").target
+    assert "≤ 5.00 s" == _row(rows, "longest throttle").target
+    assert "2,100,000 s" == _row(rows, "longest throttle").peer
+    assert "≤ 180 kB/s" == _row(rows, "let through").target
+    back = _row(rows, "from space freed")
+    assert ("> 90.0 s", "5.50 s", "≤ 7.00 s") == (back.peer, back.ours, back.target)
+    assert "" == _row(rows, "most in a second").peer
+
+
+@pytest.mark.parametrize(
+    ("change", "start"),
+    [
+        ({"held_s": 0.31}, "from crossing"),
+        ({"past_at_held": 3.7e6}, "past the limit on"),
+        ({"longest_throttle_s": 5.1}, "longest"),
+        ({"let_through": 181e3}, "let through"),
+        ({"back_s": 7.1}, "from space"),
+        ({"back_s": None}, "from space"),
+        ({"flood": 1.3}, "most"),
+    ],
+)
+def test_what_is_missed_is_said(change: dict[str, float | None], start: str) -> None:
+    """Each by itself, and of no other figure."""
+    rows = list(compare([PEER], [replace(OURS, **change)], poll_s=1.0))  # type: ignore[arg-type]  # each is of its field's type
+    assert [start] == [start for row in rows if row.met is False and row.figure.startswith(start)]
+    assert 1 == sum(row.met is False for row in rows)
+
+
+def test_of_several_rounds_the_median_is_told_and_the_range() -> None:
+    """A round that was not watched to its end says nothing of it; one missed return is a miss."""
+    ours = [replace(OURS, held_s=held) for held in (0.1, 0.3, 0.2)]
+    ours[1] = replace(ours[1], back_s=None, watched_s=90.0)
+    rows = list(compare([PEER, replace(PEER, watched_s=0.0)], ours, poll_s=1.0))
+    assert "0.20 s (0.10 to 0.30)" == _row(rows, "from crossing").ours
+    back = _row(rows, "from space")
+    assert ("> 90.0 s", "5.50 s (5.50 to 5.50), > 90.0 s", False) == (
+        back.peer,
+        back.ours,
+        back.met,
+    )
+
+
+def test_a_return_that_was_not_waited_for_is_not_told() -> None:
+    """As of the plugin's later rounds, were they all."""
+    assert "" == _row(list(compare([replace(PEER, watched_s=0.0)], [], 1.0)), "from space").peer
+
+
+def test_one_alone_is_no_comparison() -> None:
+    """Without the plugin's figures a fifth of them is no target; without ours nothing is met."""
+    assert None is _row(list(compare([], [OURS], 1.0)), "from crossing").met
+    assert "" == _row(list(compare([], [OURS], 1.0)), "from crossing").target
+    assert all(row.met is None for row in compare([PEER], [], 1.0))
+
+
+def test_a_slow_look_and_a_ramp_are_allowed_for() -> None:
+    """pause.max + 2 s + the poll, or the ramp where that is longer."""
+    assert "≤ 66.0 s" == _row(list(compare([PEER], [OURS], 60.0)), "from space").target
+
+
+def test_the_table_is_markdown() -> None:
+    """One column for each of the two."""
+    table = as_table([Comparison("a", "1", "2", "≤ 3", False), Comparison("b", "", "4")], "P", "O")
+    assert [
+        "| figure | P | O | to reach | reached |",
+        "|---|---|---|---|---|",
+        "| a | 1 | 2 | ≤ 3 | NO |",
+        "| b |  | 4 |  |  |",
+    ] == table.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.256, "0.26"),
+        (12.34, "12.3"),
+        (123.4, "123"),
+        (2062145.6, "2,062,146"),
+        (0.0, "0.00"),
+        (9.999, "10.0"),
+    ],
+)
+def test_numbers_are_for_people(value: float, expected: str) -> None:
+    """Three figures, no exponents."""
+    assert expected == number(value)
+
+
+def test_the_cost_of_a_poll_is_what_it_adds() -> None:
+    """The docstring's example, and that of a baseline measured for twice as long."""
+    cost = Cost(60.0, broker_cpu_s=9.0, sidecar_cpu_s=0.0, requests=270.0)
+    for bare in (Cost(60.0, 3.0, 0.0, 0.0), Cost(120.0, 6.0, 0.0, 0.0)):
+        assert pytest.approx(66.67, abs=0.01) == poll_ms(cost, bare)
+
+
+def _course(contender: str, freed_at: float) -> Course:
+    """18 MB/s for 20 s and none after that."""
+    return Course(
+        "librdkafka-3",
+        contender,
+        connections=3,
+        limit_bytes=100_000_000,
+        acknowledged=Series([(0.0, 0.0), (20.0, 360e6), (60.0, 360e6)]),
+        stored=Series([(0.0, 0.0), (20.0, 720e6), (60.0, 720e6)]),
+        available=Series([(0.0, 340e6), (20.0, 100e6), (60.0, 90e6)]),
+        crossed_at=20.0,
+        freed_at=freed_at,
+        notes=["broker 1 ended itself"],
+    )
+
+
+def test_the_page_has_what_there_is(tmp_path: Path) -> None:
+    """A table, a picture and the notes of each scenario measured, and the costs."""
+    _course("peer", 42.0).save(tmp_path / "librdkafka-3.peer.0.json")
+    _course("ours", 42.2).save(tmp_path / "librdkafka-3.ours.0.json")
+    rates = {"none": [100.0, 102.0], "peer": [50.0, 51.0], "ours": [99.0, 100.98]}
+    (tmp_path / "overhead.json").write_text(json.dumps({"large": rates, "small": rates}))
+    costs = {
+        key: {"seconds": 60, "broker_cpu_s": cpu, "sidecar_cpu_s": 1.0, "requests": 270}
+        for key, cpu in (("none", 3.0), ("peer", 12.0), ("ours", 3.9))
+    }
+    (tmp_path / "polls.json").write_text(json.dumps(costs))
+    (tmp_path / "machine.json").write_text(json.dumps(["4 cores"]))
+
+    page = report(tmp_path, tmp_path / "page.md")
+
+    assert page == (tmp_path / "page.md").read_text()
+    assert "- 4 cores" in page
+    assert "java-3" not in page
+    assert "throttle-sidecar: broker 1 ended itself" in page
+    assert "| 50.0 % (50.0 to 50.0) | 99.0 % (99.0 to 99.0) | within noise" in page
+    assert "(without a callback: ±1.0 %) | yes |" in page
+    assert "| a sidecar's own CPU for it |  | 11.1 ms |" in page
+    assert "| 100 ms | 10.0 ms | ≤ 20.0 ms | yes |" in page
+    image = ET.parse(tmp_path / "page-librdkafka-3.svg")
+    texts = [each.text for each in image.iter("{http://www.w3.org/2000/svg}text")]
+    assert 2 == texts.count("Strimzi's plugin 0.3.1"), "a line in each of the two panels"
+    # 0.2 s apart: one mark.
+    assert {"limit crossed", "freed", "limit"} <= set(texts)
+
+
+def _main(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> int:
+    words = ["--results", str(folder), "--out", str(folder / "page.md"), *arguments]
+    monkeypatch.setattr("sys.argv", ["enforcement", *words])
+    return program.main()
+
+
+def test_one_that_fails_does_not_stop_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each round at another phase; the reason is shown, and the exit code is 1."""
+    phases = []
+
+    async def happen(scenario: Scenario, contender: Contender, phase: float) -> Course:
+        if contender.key == "ours":
+            raise ClusterError("no jar")
+        phases.append(phase)
+        return _course(contender.key, 42.0)
+
+    monkeypatch.setattr(program, "happen", happen)
+    assert 1 == _main(monkeypatch, tmp_path, "librdkafka-3", "--rounds", "2")
+    assert [0.0, 0.5] == phases
+    told = capsys.readouterr()
+    assert "no jar" in told.err
+    assert "| 18.0 MB/s (18.0 to 18.0) |" in told.out
+
+
+def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Before anything runs."""
+    with pytest.raises(SystemExit) as ended:
+        _main(monkeypatch, tmp_path, "librdkafka-4")
+    assert 2 == ended.value.code
