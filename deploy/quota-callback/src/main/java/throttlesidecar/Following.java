@@ -281,10 +281,10 @@ final class Following {
     private void tellOfDocument(Factors next) {
         String line =
                 String.format(
-                        "Produce quotas are multiplied by %s (generation %d: %s)%s",
+                        "Produce quotas are multiplied by %s (generation %d%s)%s",
                         next.global(),
                         next.generation(),
-                        document.reason(),
+                        document.reason().isEmpty() ? "" : ": " + document.reason(),
                         next.users().isEmpty()
                                 ? ""
                                 : ", those of " + next.users().size() + " users by their own");

@@ -95,8 +95,11 @@ final class Settings implements Enforcement.Limits {
         leakBytesPerSecond = given.amount(LEAK_BYTES, Double.NaN);
         rampMs = given.millis(RAMP, 5000, 0);
         fallback = given.share(FALLBACK, 1.0);
-        excluded = given.excluded();
-        staticQuotas = given.staticQuotas();
+        // Switched off, there is nothing that Kafka's own callback does not know.
+        Set<String> names = given.excluded();
+        excluded = enabled ? names : Set.of();
+        Map<ClientQuotaType, Double> quotas = given.staticQuotas();
+        staticQuotas = enabled ? quotas : Map.of();
         tokenFile = given.file(TOKEN_FILE);
         caFile = given.file(CA_FILE);
         if (emergencyPauseMaxMs < pauseMaxMs) {
@@ -111,18 +114,19 @@ final class Settings implements Enforcement.Limits {
     }
 
     /**
-     * The settings that a broker's properties hold.
+     * The settings that a broker's properties hold. A property of ours that there is not is passed
+     * over: Kafka takes it when it is set at a running broker, and if it were refused then, so would
+     * be every later change, switching off too.
      *
      * @throws ConfigException they can't be used; the message says what to do.
      */
     static Settings of(Map<String, ?> configs) {
-        Given given = new Given(configs);
-        given.refuseUnknown();
-        return new Settings(given);
+        return new Settings(new Given(configs));
     }
 
     /**
-     * The same at a broker's start, where the callback must also be in the right place.
+     * The same at a broker's start, where the callback must also be in the right place and nothing
+     * misspelt.
      *
      * @throws ConfigException likewise.
      */
@@ -144,7 +148,8 @@ final class Settings implements Enforcement.Limits {
                             + "=org.apache.kafka.common.metrics.JmxReporter,"
                             + reporter);
         }
-        return of(configs);
+        given.refuseUnknown();
+        return new Settings(given);
     }
 
     URI url() {

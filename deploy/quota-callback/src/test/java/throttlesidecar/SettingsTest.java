@@ -1,6 +1,7 @@
 package throttlesidecar;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -85,10 +86,26 @@ class SettingsTest {
     }
 
     @Test
-    void aMisspeltPropertyOfOursIsRefused() {
+    void aMisspeltPropertyOfOursIsRefusedAtTheStart() {
+        Map<String, String> configs = new HashMap<>(BROKER);
+        configs.put(P + "pause.max", "4000");
         ConfigException refused =
-                assertThrows(ConfigException.class, () -> with(P + "pause.max", "4000"));
+                assertThrows(ConfigException.class, () -> Settings.atStart(configs));
         assertTrue(refused.getMessage().contains(P + "pause.max.ms"), refused.getMessage());
+    }
+
+    /** Kafka lets one in while the broker runs, and nobody could switch off any more. */
+    @Test
+    void aMisspeltPropertyIsPassedOverLater() {
+        assertFalse(Settings.of(Map.of(P + "enabld", "true", P + "enabled", "false")).enabled());
+    }
+
+    @Test
+    void switchedOffThereIsNothingBesideKafkasOwn() {
+        Settings settings = Settings.of(
+                Map.of(P + "enabled", "false", P + "produce", "5", P + "excluded.principals", "x"));
+        assertNull(settings.staticQuota(ClientQuotaType.PRODUCE));
+        assertFalse(settings.excludes("x"));
     }
 
     @Test

@@ -1,0 +1,237 @@
+package throttlesidecar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.ManagementFactory;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import javax.management.InstanceNotFoundException;
+import javax.management.ObjectName;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.server.quota.ClientQuotaType;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** The callback as Kafka makes, asks, changes and closes it; one store behind them all. */
+class SidecarQuotaCallbackTest {
+    private static final String P = "client.quota.callback.sidecar.";
+    private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
+
+    private final SidecarQuotaCallback broker = new SidecarQuotaCallback();
+    private final SidecarQuotaCallback controller = new SidecarQuotaCallback();
+    private final Map<String, Object> configs = new HashMap<>();
+    private volatile String factor = "0.0";
+    private RawServer sidecar;
+
+    @BeforeEach
+    void configs() throws Exception {
+        sidecar =
+                new RawServer(
+                        (head, out) -> {
+                            boolean known =
+                                    head.stream().anyMatch(line -> line.endsWith(tag()));
+                            if (known) {
+                                Thread.sleep(300);
+                            }
+                            out.write(answer());
+                        });
+        configs.put("process.roles", "broker,controller");
+        configs.put("node.id", "7");
+        configs.put(
+                "metric.reporters",
+                "org.apache.kafka.common.metrics.JmxReporter,"
+                        + "throttlesidecar.SidecarMetricsReporter");
+        configs.put(P + "url", sidecar.url().toString());
+    }
+
+    private String tag() {
+        return "\"" + factor + "\"";
+    }
+
+    private byte[] answer() {
+        String body = "{\"factor\":" + factor + ",\"generation\":3,\"valid_for_ms\":60000}";
+        return RawServer.http("200 OK", "ETag: " + tag() + "\r\n", body);
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        broker.close();
+        controller.close();
+        sidecar.close();
+        assertEquals(0, followers());
+    }
+
+    /** What the sidecar says shows in JMX, and the sidecar is told who asks. */
+    @Test
+    void showsWhatIsInForce() throws Exception {
+        broker.configure(configs);
+        await("FactorApplied", 0.0);
+
+        assertEquals("SIDECAR", figure("Source"));
+        assertEquals(3L, figure("Generation"));
+        assertEquals(true, figure("Enabled"));
+        assertEquals("HELD", figure("Regime"));
+        assertEquals(0, figure("TagSetsHeld"));
+        assertEquals(false, figure("Emergency"));
+        assertEquals(0L, figure("LongestPauseGivenMs"));
+        assertEquals(0L, figure("PauseInForceMs"));
+        assertEquals(0L, figure("Failures"));
+        assertTrue((long) figure("DocumentAgeMs") >= 0);
+        assertTrue(
+                sidecar.heads.get(0).stream()
+                        .map(line -> line.toLowerCase(Locale.ROOT))
+                        .anyMatch("throttle-reader: broker=7; emergency=false; held=0"::equals));
+    }
+
+    /** In combined mode there is one follower and one set of figures, until both have closed. */
+    @Test
+    void sharesOneStore() throws Exception {
+        broker.configure(configs);
+        controller.configure(configs);
+        await("FactorApplied", 0.0);
+        assertEquals(1, followers());
+        broker.close();
+        broker.close();
+        assertEquals(1, followers());
+        assertEquals(0.0, figure("FactorApplied"));
+        controller.close();
+
+        assertEquals(0, followers());
+        assertThrows(InstanceNotFoundException.class, () -> figure("FactorApplied"));
+        assertNull(TagSets.SHARED.enforcement());
+    }
+
+    /** After a close another one starts anew, as when a test restarts a broker in its JVM. */
+    @Test
+    void startsAnew() throws Exception {
+        broker.configure(configs);
+        await("FactorApplied", 0.0);
+        broker.close();
+        factor = "1.0";
+        broker.configure(configs);
+        await("Source", "SIDECAR");
+
+        assertEquals(1.0, figure("FactorApplied"));
+    }
+
+    /** A setting that can't be used stops the start, and leaves nothing behind. */
+    @Test
+    void refusesWrongSettings() {
+        configs.put(P + "fallback", "7");
+        ConfigException refused =
+                assertThrows(ConfigException.class, () -> broker.configure(configs));
+        assertTrue(refused.getMessage().contains(P + "fallback"), refused.getMessage());
+        configs.put(P + "fallback", "1.0");
+        configs.put(P + "url", "https://127.0.0.1:1");
+        configs.put(P + "ssl.ca.file", "/none.pem");
+        refused = assertThrows(ConfigException.class, () -> broker.configure(configs));
+        assertTrue(refused.getMessage().contains("/none.pem"), refused.getMessage());
+        configs.put("process.roles", "controller");
+        refused = assertThrows(ConfigException.class, () -> broker.configure(configs));
+        assertTrue(refused.getMessage().contains("dedicated controller"), refused.getMessage());
+
+        assertEquals(0, followers());
+        broker.close();
+    }
+
+    /** Switched off by kafka-configs, the factor is gone at once, and back when it is on again. */
+    @Test
+    void isSwitchedOffAndOn() throws Exception {
+        broker.configure(configs);
+        await("FactorApplied", 0.0);
+        reconfigure("enabled", "false");
+        long before = System.nanoTime();
+        await("FactorApplied", 1.0);
+        assertTrue(System.nanoTime() - before < TimeUnit.MILLISECONDS.toNanos(500));
+        assertEquals("DISABLED", figure("Source"));
+        assertEquals("FREE", figure("Regime"));
+        assertEquals(false, figure("Enabled"));
+        reconfigure("enabled", "true");
+
+        await("FactorApplied", 0.0);
+    }
+
+    /** A change that can't be used is refused before anything is changed. */
+    @Test
+    void refusesWrongChanges() {
+        broker.configure(configs);
+        configs.put(P + "pause.max.ms", "4s");
+        assertThrows(ConfigException.class, () -> broker.validateReconfiguration(configs));
+        configs.put(P + "pause.max.ms", "4000");
+        configs.put(P + "url", "https://127.0.0.1:1");
+        configs.put(P + "ssl.ca.file", "/none.pem");
+
+        assertThrows(ConfigException.class, () -> broker.validateReconfiguration(configs));
+        assertTrue(broker.reconfigurableConfigs().contains(P + "enabled"));
+    }
+
+    /** Static quotas that change are renewed once by each instance, those of PRODUCE by ours. */
+    @Test
+    void renewsLimitsOnce() {
+        broker.configure(configs);
+        controller.configure(configs);
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            assertFalse(broker.quotaResetRequired(type));
+        }
+        reconfigure("fetch", "1000");
+        assertEquals(
+                Map.of("user", "", "client-id", ""),
+                broker.quotaMetricTags(ClientQuotaType.FETCH, ANN, "app"));
+        assertEquals(
+                1000.0,
+                broker.quotaLimit(ClientQuotaType.FETCH, Map.of("user", "", "client-id", "")));
+
+        for (SidecarQuotaCallback each : new SidecarQuotaCallback[] {broker, controller}) {
+            assertTrue(each.quotaResetRequired(ClientQuotaType.FETCH));
+            assertFalse(each.quotaResetRequired(ClientQuotaType.FETCH));
+            assertTrue(each.quotaResetRequired(ClientQuotaType.REQUEST));
+            assertFalse(each.quotaResetRequired(ClientQuotaType.PRODUCE));
+        }
+        assertFalse(broker.updateClusterMetadata(null));
+    }
+
+    /** Requests that are under way when the broker closes still get their tags. */
+    @Test
+    void answersAfterItsEnd() {
+        broker.configure(configs);
+        broker.close();
+
+        assertNotNull(broker.quotaMetricTags(ClientQuotaType.PRODUCE, ANN, "app"));
+    }
+
+    private void reconfigure(String key, String value) {
+        configs.put(P + key, value);
+        broker.validateReconfiguration(configs);
+        broker.reconfigure(configs);
+    }
+
+    private static Object figure(String name) throws Exception {
+        return ManagementFactory.getPlatformMBeanServer()
+                .getAttribute(new ObjectName("throttlesidecar:type=QuotaCallback"), name);
+    }
+
+    private static void await(String name, Object expected) throws Exception {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+        while (!expected.equals(figure(name)) && System.nanoTime() < deadline) {
+            Thread.sleep(5);
+        }
+        assertEquals(expected, figure(name));
+    }
+
+    private static long followers() {
+        return Stream.of(Thread.getAllStackTraces().keySet().toArray(new Thread[0]))
+                .filter(thread -> thread.getName().equals("throttle-sidecar-follower"))
+                .filter(Thread::isAlive)
+                .count();
+    }
+}
