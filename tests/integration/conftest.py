@@ -5,6 +5,7 @@ Whatever a test does to brokers, volumes and topics is undone after it. A test a
 
 - ``kafka``: Kafka 4.3.1, three brokers with two volumes of 64 MiB each;
 - ``any_kafka``: the same test on each of ``VERSIONS`` in turn, with fewer brokers and volumes;
+- ``obeying``: as ``kafka``, its brokers with the quota callback; ``any_obeying``: on each version;
 - ``secure_kafka``: one broker with listeners for TLS, SASL and mTLS, and an authorizer;
 - ``start``: starts the real daemon beside a cluster's brokers, and ends it after the test.
 """
@@ -29,6 +30,7 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.cache import cache_folder
+from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar, callback_jar
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.jars import DEFAULT_VERSION, jars
 from sidecar.demo.listeners import Listener, Tls
@@ -42,6 +44,12 @@ VERSIONS = {
     "3.9.1": (2, 2),
     "4.3.1": (3, 2),
 }
+PASSWORD = "secret"
+"""Of the users on the listener BASIC of brokers with the quota callback, ops and etl."""
+
+_VERSIONED = ("any_kafka", "any_obeying", "version")
+"""Parameters that are Kafka versions."""
+
 Start = Callable[[Cluster, Mapping[str, str]], Awaitable[Daemon]]
 """Starts a daemon with these SIDECAR_* variables; returns when it listens."""
 
@@ -71,12 +79,47 @@ class SecureKafka:
     client_key_file: Path
 
 
+@dataclass(frozen=True, slots=True)
+class Obeying:
+    """A cluster whose brokers have the quota callback.
+
+    Each asks the sidecar at its ``sidecar_url``, which the test starts. On the listener BASIC
+    (SASL_PLAINTEXT, PLAIN) there are the users etl and ops, of whom ops is never held.
+
+    Attributes:
+        cluster: the cluster.
+    """
+
+    cluster: Cluster
+
+
 class Clusters:
     """The run's clusters, started on demand."""
 
     def __init__(self) -> None:
         self._running: dict[str, Cluster] = {}
         self._stack = AsyncExitStack()
+
+    async def obeying(self, version: str) -> Cluster:
+        key = f"{version} with the callback"
+        if key not in self._running:
+            users = {"ops": PASSWORD, "etl": PASSWORD}
+            cluster = Cluster(
+                environ=os.environ,
+                version=version,
+                brokers=3,
+                volumes=2,
+                volume_bytes=VOLUME_BYTES,
+                listeners=[Listener("BASIC", "SASL_PLAINTEXT", "PLAIN", users)],
+                broker_jars=[callback_jar()],
+                properties={
+                    **CALLBACK_PROPERTIES,
+                    "client.quota.callback.sidecar.excluded.principals": "User:ops",
+                },
+                properties_of=asks_its_sidecar,
+            )
+            self._running[key] = await self._stack.enter_async_context(cluster)
+        return self._running[key]
 
     async def get(self, version: str) -> Cluster:
         if version not in self._running:
@@ -113,7 +156,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
             chosen = item.callspec.params
-            versions |= {str(chosen[name]) for name in ("any_kafka", "version") if name in chosen}
+            versions |= {str(chosen[name]) for name in _VERSIONED if name in chosen}
     for version in sorted(versions):
         asyncio.run(jars(version, cache_folder(os.environ)))
 
@@ -140,6 +183,22 @@ async def any_kafka(clusters: Clusters, request: pytest.FixtureRequest) -> Async
     """A cluster of each version in turn."""
     cluster = await clusters.get(request.param)
     yield cluster
+    await _undo(cluster)
+
+
+@pytest_asyncio.fixture
+async def obeying(clusters: Clusters) -> AsyncIterator[Obeying]:
+    """The cluster of 4.3.1 with the quota callback."""
+    cluster = await clusters.obeying(DEFAULT_VERSION)
+    yield Obeying(cluster)
+    await _undo(cluster)
+
+
+@pytest_asyncio.fixture(params=list(VERSIONS))
+async def any_obeying(clusters: Clusters, request: pytest.FixtureRequest) -> AsyncIterator[Obeying]:
+    """A cluster with the quota callback of each version in turn."""
+    cluster = await clusters.obeying(request.param)
+    yield Obeying(cluster)
     await _undo(cluster)
 
 

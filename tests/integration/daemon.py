@@ -119,8 +119,8 @@ class Daemon:
     async def start(self) -> None:
         """Start it, again with the same settings; returns when it listens."""
         self.log.unlink(missing_ok=True)
-        words = [f"{name}={value}" for name, value in self._environ.items()]
-        argv = ["env", "-i", *words, "SIDECAR_HTTP_LISTEN=127.0.0.1:0"]
+        environ = {"SIDECAR_HTTP_LISTEN": "127.0.0.1:0", **self._environ}
+        argv = ["env", "-i", *(f"{name}={value}" for name, value in environ.items())]
         self._pid = await self._cluster.run_beside(
             self._name, [*argv, sys.executable, "-m", "sidecar", "run"], self.log
         )

@@ -1,0 +1,405 @@
+"""Brokers obey the factor: real producers are held by a full volume, and get their traffic back."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from sidecar.demo.admin import Admin
+from sidecar.demo.cluster import Cluster
+from sidecar.demo.traffic import Traffic
+from sidecar.demo.waiting import deadline, until
+from tests.integration.conftest import PASSWORD, Obeying, Start
+from tests.integration.daemon import FULL_BYTES, Daemon, settings
+from tests.integration.waiting import seen
+from tests.support.java import Bean, bean
+from tests.support.java_traffic import JavaTraffic
+
+RATE = 2e6
+"""Bytes a second of each producer, while nobody holds it."""
+
+SMALL = {"retention.bytes": str(4 << 20), "segment.bytes": str(1 << 20)}
+"""So that a topic never fills a volume by itself: the test does that."""
+
+BEAN = "throttlesidecar:type=QuotaCallback"
+
+PAUSE_MAX_S = 4.0
+
+
+async def sidecars(cluster: Cluster, start: Start, **more: str) -> list[Daemon]:
+    """One beside each broker, where its callback asks; all see the cluster."""
+    daemons = [
+        await start(
+            cluster,
+            {
+                **settings(cluster.bootstrap, **more),
+                "SIDECAR_HTTP_LISTEN": f"127.0.0.1:{broker.sidecar_port}",
+            },
+        )
+        for broker in cluster.brokers.values()
+    ]
+    for daemon in daemons:
+        await daemon.decides(1.0)
+    return daemons
+
+
+async def figures(cluster: Cluster, broker_id: int) -> Bean:
+    """What a broker's callback tells in JMX."""
+    return await bean(cluster, broker_id, BEAN)
+
+
+async def rate(traffic: Traffic | JavaTraffic, over_s: float) -> float:
+    """Acknowledged bytes a second, from now on."""
+    begin = time.monotonic()
+    await asyncio.sleep(over_s)
+    return traffic.samples.rate(begin, begin + over_s - 0.2)
+
+
+async def rates(traffics: Sequence[Traffic | JavaTraffic], over_s: float) -> list[float]:
+    return list(await asyncio.gather(*(rate(each, over_s) for each in traffics)))
+
+
+async def flows(traffics: Sequence[Traffic | JavaTraffic], timeout_s: float = 20.0) -> None:
+    """Until every producer is at nearly its own rate."""
+    async with deadline(timeout_s, "not every producer was at its rate"):
+        while min(await rates(traffics, 1.2)) < 0.85 * RATE:
+            pass
+
+
+async def topics(
+    cluster: Cluster, *leaders: int, replicas: Mapping[int, list[int]] | None = None
+) -> list[str]:
+    """A topic on each of these brokers, with the replicas given besides."""
+    names = [f"on-{leader}" for leader in leaders]
+    async with Admin(cluster.bootstrap) as admin:
+        for name, leader in zip(names, leaders, strict=True):
+            followers = (replicas or {}).get(leader, [])
+            await admin.create_topic(name, assignment=[[leader, *followers]], config=SMALL)
+    return names
+
+
+@asynccontextmanager
+async def producers(
+    cluster: Cluster, names: Sequence[str], config: dict[str, object] | None = None
+) -> AsyncIterator[list[Traffic]]:
+    """One for each topic, at its rate."""
+    async with AsyncExitStack() as stack:
+        traffics = [
+            await stack.enter_async_context(
+                Traffic(cluster.bootstrap, name, bytes_per_s=RATE, config=config)
+            )
+            for name in names
+        ]
+        await flows(traffics)
+        yield traffics
+
+
+async def held(traffics: Sequence[Traffic | JavaTraffic], over_s: float = 5.0) -> None:
+    """Every producer is at a trickle, and none was told to wait for longer than the most."""
+    now = await rates(traffics, over_s)
+    assert max(now) < 0.15 * RATE, now
+    assert max(each.longest_throttle_s for each in traffics) <= PAUSE_MAX_S + 1.0
+
+
+async def test_a_volume_full_on_one_broker_holds_producers_whose_leaders_are_on_others(
+    any_obeying: Obeying, start: Start
+) -> None:
+    """The proposal's own example; and traffic is back within seconds of the space being free."""
+    cluster = any_obeying.cluster
+    others = [broker_id for broker_id in cluster.brokers if broker_id != 1]
+    names = await topics(cluster, *others)
+    daemons = await sidecars(cluster, start)
+    async with producers(cluster, names) as traffics:
+        await cluster.occupy(1, 0, FULL_BYTES)
+        for daemon in daemons:
+            await daemon.decides(0.0)
+        await asyncio.sleep(1.0)
+        await held(traffics)
+        assert all(each.longest_throttle_s > 0.0 for each in traffics), "the brokers told nobody"
+        await cluster.occupy(1, 0, 0)
+        for daemon in daemons:
+            await daemon.decides(1.0)
+        await flows(traffics, timeout_s=PAUSE_MAX_S + 8.0)
+        assert 0 == sum(each.failed_records for each in traffics)
+
+
+async def test_followers_that_fill_up_by_replication_are_protected(
+    obeying: Obeying, start: Start
+) -> None:
+    """The leader's volumes are free; what the follower's copies take is what counts."""
+    cluster = obeying.cluster
+    (name,) = await topics(cluster, 0, replicas={0: [1]})
+    async with Admin(cluster.bootstrap) as admin:
+        await admin.set_topic_config(name, {"retention.bytes": "-1"})
+    daemons = await sidecars(cluster, start)
+    # Both, since nobody says on which of them the broker puts the copy.
+    for index in (0, 1):
+        await cluster.occupy(1, index, 18 << 20)
+    async with Traffic(cluster.bootstrap, name, bytes_per_s=RATE) as traffic:
+        document = await daemons[0].decides(0.0)
+        assert {1} == {each["broker_id"] for each in document["violations"]}
+        await asyncio.sleep(1.0)
+        await held([traffic])
+        free = [await cluster.usage(1, index) for index in (0, 1)]
+        assert min(available for _, available in free) > 35 << 20
+
+
+async def test_consumers_are_not_slowed(obeying: Obeying, start: Start) -> None:
+    """What was produced before is read at full speed while producers are held."""
+    cluster = obeying.cluster
+    (name,) = await topics(cluster, 0)
+    daemons = await sidecars(cluster, start)
+    async with producers(cluster, [name]) as traffics:
+        await cluster.occupy(1, 0, FULL_BYTES)
+        await daemons[0].decides(0.0)
+        await asyncio.sleep(1.0)
+        read, took_s = await asyncio.to_thread(_read_all, cluster.bootstrap, name)
+        await held(traffics)
+    assert read > 3_000_000
+    assert read / took_s > 5 * RATE, f"{read} bytes took {took_s} s"
+
+
+def _read_all(bootstrap: str, topic: str) -> tuple[int, float]:
+    """How many bytes there are in a topic, and how long reading them took, seconds."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic})
+    try:
+        low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
+        consumer.assign([TopicPartition(topic, 0, low)])
+        read, began = 0, 0.0
+        while True:
+            message = consumer.poll(10.0)
+            assert message is not None
+            assert message.error() is None
+            began = began or time.monotonic()
+            read += len(message.value() or b"")
+            if (message.offset() or 0) >= high - 1:
+                return read, time.monotonic() - began
+    finally:
+        consumer.close()
+
+
+async def test_an_excluded_principal_is_not_slowed(obeying: Obeying, start: Start) -> None:
+    """Another one with the same client-id is, at the same time."""
+    cluster = obeying.cluster
+    names = await topics(cluster, 0, 2)
+    daemons = await sidecars(cluster, start)
+    async with AsyncExitStack() as stack:
+        ops, etl = [
+            await stack.enter_async_context(
+                Traffic(
+                    cluster.bootstrap_of("BASIC"),
+                    name,
+                    bytes_per_s=RATE,
+                    config={
+                        "security.protocol": "SASL_PLAINTEXT",
+                        "sasl.mechanism": "PLAIN",
+                        "sasl.username": user,
+                        "sasl.password": PASSWORD,
+                        "client.id": "same",
+                    },
+                )
+            )
+            for user, name in zip(("ops", "etl"), names, strict=True)
+        ]
+        await flows([ops, etl])
+        await cluster.occupy(1, 0, FULL_BYTES)
+        for daemon in daemons:
+            await daemon.decides(0.0)
+        await asyncio.sleep(1.0)
+        fast, slow = await rates([ops, etl], 5.0)
+        assert fast > 0.85 * RATE
+        assert slow < 0.15 * RATE
+        assert 0.0 == ops.longest_throttle_s
+
+
+async def test_the_full_brokers_restart_releases_nobody(obeying: Obeying, start: Start) -> None:
+    """Nor does the time without it: the others go on holding, and it does once it is back."""
+    cluster = obeying.cluster
+    names = await topics(cluster, 0, 2)
+    daemons = await sidecars(cluster, start)
+    async with producers(cluster, names) as traffics:
+        await cluster.occupy(1, 0, FULL_BYTES)
+        for daemon in daemons:
+            await daemon.decides(0.0)
+        await asyncio.sleep(1.0)
+        before = [each.acknowledged_bytes for each in traffics]
+        began = time.monotonic()
+        await cluster.kill_broker(1)
+        await daemons[0].shows_state(1, "fenced")
+        await cluster.start_broker(1)
+        await daemons[0].shows_state(1, "active")
+        took_s = time.monotonic() - began
+        grown = [now.acknowledged_bytes - then for now, then in zip(traffics, before, strict=True)]
+        assert max(grown) / took_s < 0.15 * RATE
+        for daemon in daemons:
+            assert 0.0 == (await daemon.factor())["factor"]
+
+        async def applied() -> Bean:
+            return await figures(cluster, 1)
+
+        await seen("the restarted broker obeys", applied, lambda now: now["FactorApplied"] == 0.0)
+
+
+async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Obeying, start: Start) -> None:
+    """Nothing flaps: the throttle holds for the validity, and then the fallback is in force."""
+    cluster = obeying.cluster
+    (name,) = await topics(cluster, 0)
+    validity_s = 5.0
+    daemons = await sidecars(cluster, start, THROTTLE_FACTOR_VALIDITY_DURATION="PT5S")
+
+    async def source() -> Bean:
+        return await figures(cluster, 0)
+
+    async with producers(cluster, [name]) as traffics:
+        await cluster.occupy(1, 0, FULL_BYTES)
+        await daemons[0].decides(0.0)
+        await seen("the broker obeys", source, lambda now: now["FactorApplied"] == 0.0)
+        for stop, again in ((signal.SIGSTOP, signal.SIGCONT), (signal.SIGKILL, None)):
+            daemons[0].send(stop)
+            gone = time.monotonic()
+            now = await source()
+            assert (0.0, "SIDECAR") == (now["FactorApplied"], now["Source"])
+            now = await seen("the fallback", source, lambda now: now["Source"] == "FALLBACK")
+            assert 1.0 == now["FactorApplied"]
+            assert time.monotonic() - gone < validity_s + 3.0
+            await flows(traffics)
+            if again is not None:
+                daemons[0].send(again)
+            else:
+                await daemons[0].start()
+            await seen("the sidecar again", source, lambda now: now["FactorApplied"] == 0.0)
+            await asyncio.sleep(1.0)
+            await held(traffics, 3.0)
+
+
+async def test_producers_that_come_during_the_throttle_are_held(
+    obeying: Obeying, start: Start
+) -> None:
+    """One that connects, and 100 connections of one client."""
+    cluster = obeying.cluster
+    names = await topics(cluster, 0, 2)
+    daemons = await sidecars(cluster, start)
+    async with producers(cluster, names[:1]) as traffics:
+        await cluster.occupy(1, 0, FULL_BYTES)
+        for daemon in daemons:
+            await daemon.decides(0.0)
+        async with (
+            Traffic(cluster.bootstrap, names[1], bytes_per_s=RATE) as late,
+            JavaTraffic(
+                cluster.bootstrap,
+                names[1],
+                bytes_per_s=RATE,
+                record_bytes=1000,
+                connections=100,
+                config={"client.id": "many", "acks": 1},
+            ) as many,
+        ):
+            # Each connection has landed its first request by then.
+            await asyncio.sleep(8.0)
+            await held([*traffics, late, many], 10.0)
+
+
+@pytest.mark.parametrize("acks", [0, 1, "all"])
+async def test_producers_are_held_whatever_they_wait_for(
+    obeying: Obeying, start: Start, acks: object
+) -> None:
+    """With acks=0 nobody is told, and the connection is muted all the same."""
+    cluster = obeying.cluster
+    (name,) = await topics(cluster, 0)
+    daemons = await sidecars(cluster, start)
+    async with producers(cluster, [name], {"acks": acks}):
+        await cluster.occupy(1, 0, FULL_BYTES)
+        await daemons[0].decides(0.0)
+        await asyncio.sleep(2.0)
+        # With acks=0 what is sent counts as acknowledged: what lands is what the log grows by.
+        before = await asyncio.to_thread(_end_offset, cluster.bootstrap, name)
+        await asyncio.sleep(5.0)
+        landed = (await asyncio.to_thread(_end_offset, cluster.bootstrap, name) - before) * 10_000
+        assert landed / 5.0 < 0.15 * RATE
+
+
+def _end_offset(bootstrap: str, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1])
+    finally:
+        consumer.close()
+
+
+async def test_a_transactional_producer_survives_with_its_transactions_whole(
+    obeying: Obeying, start: Start
+) -> None:
+    """Java's: held in the middle of transactions, it commits them all, and none twice."""
+    cluster = obeying.cluster
+    (name,) = await topics(cluster, 0)
+    async with Admin(cluster.bootstrap) as admin:
+        await admin.set_topic_config(name, {"retention.bytes": "-1"})
+    daemons = await sidecars(cluster, start)
+    async with JavaTraffic(
+        cluster.bootstrap,
+        name,
+        bytes_per_s=RATE / 4,
+        config={"transactional.id": "tx", "acks": "all", "transaction.timeout.ms": 10_000},
+    ) as traffic:
+        async with deadline(30.0, "nothing was committed"):
+            await until(lambda: traffic.committed_records > 0)
+        await cluster.occupy(1, 0, FULL_BYTES)
+        await daemons[0].decides(0.0)
+        await asyncio.sleep(15.0)
+        await cluster.occupy(1, 0, 0)
+        await daemons[0].decides(1.0)
+        committed = traffic.committed_records
+        async with deadline(20.0, "nothing was committed after the throttle"):
+            await until(lambda: traffic.committed_records > committed + 50)
+        assert (0, None) == (traffic.failed_records, traffic.last_failure)
+        committed = traffic.committed_records
+    values = await asyncio.to_thread(_committed_values, cluster.bootstrap, name)
+    assert len(set(values)) == len(values)
+    assert len(values) >= committed
+
+
+def _committed_values(bootstrap: str, topic: str) -> list[str]:
+    """What identifies each record that a consumer of committed ones finds."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": topic, "isolation.level": "read_committed"}
+    )
+    found = []
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        wait_s = 20.0
+        while (message := consumer.poll(wait_s)) is not None:
+            assert message.error() is None
+            found.append((message.value() or b"").rstrip(b"\0").decode())
+            wait_s = 3.0
+    finally:
+        consumer.close()
+    return found
+
+
+async def test_java_and_librdkafka_are_held_and_released_alike(
+    obeying: Obeying, start: Start
+) -> None:
+    """Side by side on one broker: both at a trickle, both back within seconds."""
+    cluster = obeying.cluster
+    names = await topics(cluster, 0, 2)
+    daemons = await sidecars(cluster, start)
+    async with (
+        producers(cluster, names[:1]) as (librdkafka,),
+        JavaTraffic(cluster.bootstrap, names[1], bytes_per_s=RATE, config={"acks": 1}) as java,
+    ):
+        await flows([librdkafka, java])
+        await cluster.occupy(1, 0, FULL_BYTES)
+        for daemon in daemons:
+            await daemon.decides(0.0)
+        await asyncio.sleep(1.0)
+        await held([librdkafka, java])
+        assert java.longest_throttle_s > 0.0
+        await cluster.occupy(1, 0, 0)
+        for daemon in daemons:
+            await daemon.decides(1.0)
+        await flows([librdkafka, java], timeout_s=PAUSE_MAX_S + 8.0)
+        assert 0 == librdkafka.failed_records + java.failed_records
