@@ -2,17 +2,22 @@
 # make test    everything: lint, types, all tests on real clusters
 # make check   the fast part of it: under a minute
 # make bench   the figures of the README
+# make jar     the quota callback for brokers
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+CALLBACK := deploy/quota-callback
+JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
+MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo test check lint unit bench lock clean tools-demo tools-test
+.PHONY: demo test check lint unit java jar bench lock clean tools-demo tools-test
 
-demo: tools-demo $(INSTALLED)
+demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
 
-test: tools-test lint
+test: tools-test lint java $(JAR)
+	$(MVN) test -Dkafka.version=4.4.0 -Dbuild.dir=target/kafka-4.4.0
 	$(BIN)/coverage erase
 	$(BIN)/pytest -m 'not integration' -n auto --cov --cov-report=
 	$(BIN)/pytest -m integration --cov --cov-append --cov-report=
@@ -20,7 +25,8 @@ test: tools-test lint
 	$(BIN)/coverage report --fail-under=95 \
 	    --include='sidecar/throttle/*,sidecar/volumes.py,sidecar/settings/*'
 
-check: lint unit
+check: $(INSTALLED)
+	$(MAKE) --no-print-directory --output-sync=target --jobs lint unit java
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check
@@ -30,6 +36,18 @@ lint: $(INSTALLED)
 
 unit: $(INSTALLED)
 	$(BIN)/pytest -m 'not integration' -n auto
+
+# The quota callback's own tests, on the classes of the oldest Kafka that it runs in.
+java:
+	tools/prerequisites java mvn
+	$(MVN) test -Dbuild.dir=target/kafka-3.3.2
+
+jar: $(JAR)
+
+$(JAR): $(shell find $(CALLBACK)/src/main -type f) $(CALLBACK)/pom.xml
+	tools/prerequisites java mvn
+	$(MVN) package -Dmaven.test.skip=true
+	touch $@
 
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks
@@ -55,4 +73,4 @@ $(INSTALLED): requirements-dev.txt pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(CALLBACK)/target .coverage .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
