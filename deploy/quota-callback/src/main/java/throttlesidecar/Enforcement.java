@@ -99,7 +99,7 @@ final class Enforcement {
         if (factor < 1.0) {
             Throttle next = factor == old.factor() ? old : old.change(factor, ++epochs, nanos);
             return next.watch(
-                    factors.secondsToFull(), now.emergencyHorizonMs(), now.settleMs(), nanos);
+                    factors.secondsToFull(), now.emergencyHorizonMs(), now.pauseMaxMs(), nanos);
         }
         Throttle next = old.release(epochs + 1, nanos, now.rampMs());
         epochs += next == old ? 0 : 1;
@@ -220,7 +220,8 @@ final class Enforcement {
         switch (throttle.mode()) {
             case HELD:
                 double budget = throttle.budget(now.leakRatio(), now.leakBytesPerSecond());
-                double cap = throttle.isEmergency() ? now.emergencyPauseMaxMs() : now.pauseMaxMs();
+                double cap = Math.min(
+                        now.emergencyPauseMaxMs(), now.pauseMaxMs() / throttle.emergencyScale());
                 double held = throttle.pacer().pauseMs(bytes, budget, cap, 0.0, nanos);
                 return pausing(held, landed, window);
             case SCALED:
@@ -351,11 +352,6 @@ final class Enforcement {
 
         /** Whether a user, by the tag, is never held. */
         boolean excludes(String user);
-
-        /** How long after its beginning a throttle shows in the sidecar's fill rate, ms. */
-        default long settleMs() {
-            return pauseMaxMs() + 6000;
-        }
     }
 
     /** What the metrics tell. */

@@ -31,8 +31,8 @@ final class Throttle {
     /** How long the rate window remembers: Kafka's default of 11 samples of 1 s. */
     static final long WINDOW_NANOS = 11_000_000_000L;
 
-    /** From one change of the emergency's scale to the next: a fill rate is seen over 5 s. */
-    static final long EMERGENCY_STEP_NANOS = 10_000_000_000L;
+    /** From one change of the emergency's scale to the next at least: fill rates are over 5 s. */
+    static final long EMERGENCY_STEP_MS = 10_000;
 
     private static final double SMALLEST_SCALE = 0.001;
 
@@ -148,17 +148,18 @@ final class Throttle {
     /**
      * Puts the disk before the clients, or ends doing so.
      *
-     * <p>The leak budget is scaled, step by step, until the volume would not be full within the
-     * horizon; when it would not be for twice as long, the scale goes back the same way.
+     * <p>What leaks is scaled, step by step, until the volume would not be full within the horizon;
+     * when it would not be for twice as long, the scale goes back the same way.
      *
      * @param secondsToFull at the present fill rate; NaN: none fills.
      * @param horizonMs within which no volume may be full, ms.
-     * @param settleMs from the beginning until the throttle shows in the fill rate, ms.
+     * @param pauseMaxMs the longest pause without an emergency, ms; what it does shows in the fill
+     *     rate after some seconds more.
      */
-    Throttle watch(double secondsToFull, long horizonMs, long settleMs, long nowNanos) {
-        boolean early = nowNanos - sinceNanos < settleMs * 1_000_000L;
-        boolean late = nowNanos - scaledAtNanos < EMERGENCY_STEP_NANOS && emergencyScale < 1.0;
-        if (mode != Mode.HELD || early || late) {
+    Throttle watch(double secondsToFull, long horizonMs, long pauseMaxMs, long nowNanos) {
+        // A pause that is twice as long takes twice as long to show.
+        double settleMs = Math.max(EMERGENCY_STEP_MS, 2.0 * pauseMaxMs / emergencyScale);
+        if (mode != Mode.HELD || nowNanos - scaledAtNanos < settleMs * 1e6) {
             return this;
         }
         double share = secondsToFull * 1000.0 / horizonMs;
@@ -200,6 +201,11 @@ final class Throttle {
     /** Whether the disk is put before the clients. */
     boolean isEmergency() {
         return emergencyScale < 1.0;
+    }
+
+    /** By which all that leaks is multiplied, by longer pauses: 1 without an emergency. */
+    double emergencyScale() {
+        return emergencyScale;
     }
 
     /** What all together may let through while the factor is 0, bytes per second, at least 1. */

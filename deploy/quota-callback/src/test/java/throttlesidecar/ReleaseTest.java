@@ -185,27 +185,38 @@ class ReleaseTest {
     @Test
     void theDiskWinsOverTheClient() {
         rig.leakBytesPerSecond = 100_000;
-        rig.pauseMaxMs = 400_000;
         send("", 6e6, 100_000, 12_000);
         rig.enforcement.apply(factors(0.0, 60));
         assertEquals(1000, rig.sensor.produce("", "c", 100_000), 2);
         // At once it would be judged by the rate before the throttle.
         assertTrue(!rig.enforcement.figures().emergency);
         moments.pass(10_000);
-        rig.pauseMaxMs = 4000;
-        rig.enforcement.apply(factors(0.0, 60));
+        rig.enforcement.apply(factors(0.0, 300));
         assertTrue(rig.enforcement.figures().emergency);
-        assertEquals(10_000, rig.sensor.produce("", "c", 100_000), 5);
-        // Until no volume would be full for twice the horizon.
+        // Full in half the horizon: half as much may leak.
+        assertEquals(2000, rig.sensor.produce("", "c", 100_000), 5);
         moments.pass(20_000);
         rig.enforcement.apply(factors(0.0, 1000));
-        assertTrue(rig.enforcement.figures().emergency);
-        for (int step = 0; step < 4; step++) {
-            moments.pass(20_000);
-            rig.enforcement.apply(factors(0.0, 1201));
-        }
+        assertTrue(rig.enforcement.figures().emergency, "until it would not be for twice as long");
+        moments.pass(20_000);
+        rig.enforcement.apply(factors(0.0, 1201));
         assertTrue(!rig.enforcement.figures().emergency);
         assertEquals(1000, rig.sensor.produce("", "c", 100_000), 2);
+    }
+
+    @Test
+    void inAnEmergencyPausesThatWereCutAreLengthenedNoMoreThanNeeded() {
+        send("", 6e6, 100_000, 12_000);
+        rig.enforcement.apply(factors(0.0, 120));
+        assertEquals(4000, rig.sensor.produce("", "c", 1e9), 2);
+        moments.pass(12_000);
+        rig.enforcement.apply(factors(0.0, 120));
+        assertEquals(20_000, rig.sensor.produce("", "c", 1e9), 5);
+        for (int step = 0; step < 20; step++) {
+            moments.pass(700_000);
+            rig.enforcement.apply(factors(0.0, 1));
+        }
+        assertEquals(300_000, rig.sensor.produce("", "c", 1e12), 5);
     }
 
     @Test
