@@ -183,6 +183,9 @@ class SidecarQuotaCallbackTest {
         for (ClientQuotaType type : ClientQuotaType.values()) {
             assertFalse(broker.quotaResetRequired(type));
         }
+        assertEquals(
+                Map.of("user", "", "client-id", "app"),
+                broker.quotaMetricTags(ClientQuotaType.FETCH, ANN, "app"));
         reconfigure("fetch", "1000");
         assertEquals(
                 Map.of("user", "", "client-id", ""),
