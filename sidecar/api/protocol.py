@@ -49,6 +49,7 @@ class SidecarProtocol(HttpToolsProtocol):
     _answering: RequestResponseCycle | None = None
     _in_head = False
     _in_body = False
+    _in_next_part = False
     _timer: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
@@ -89,9 +90,14 @@ class SidecarProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._pending > _MOST_PENDING:
             self._refuse(431, "The head of the request is too large.")
-        if self.is_idle and self._timer is None:
+        # Only here: most requests come in one piece, and have nothing to wait for.
+        if self._in_head or self._in_body:
+            if self._in_next_part:
+                self._expect()
+        elif self._timer is None and not self._is_answering:
             # An empty line ended uvicorn's own wait, and began no request.
             self._expect()
+        self._in_next_part = False
 
     def pause_writing(self) -> None:
         """Gives the client its time to read."""
@@ -105,9 +111,8 @@ class SidecarProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Waits for the head."""
-        self._in_head = True
+        self._in_head = self._in_next_part = True
         self._body_bytes = 0
-        self._expect()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -120,8 +125,7 @@ class SidecarProtocol(HttpToolsProtocol):
         if self.parser.get_http_version() == "1.1" and _hosts(self.headers) != 1:
             self._refuse(400, "A request needs one Host header (RFC 9112, section 3.2).")
             return
-        self._in_body = True
-        self._expect()
+        self._in_body = self._in_next_part = True
         super().on_headers_complete()
         if len(self.pipeline) > _MOST_AHEAD:
             self.transport.abort()
