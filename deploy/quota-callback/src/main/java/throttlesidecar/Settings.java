@@ -115,8 +115,8 @@ final class Settings implements Enforcement.Limits {
 
     /**
      * The settings that a broker's properties hold. A property of ours that there is not is passed
-     * over: Kafka takes it when it is set at a running broker, and if it were refused then, so would
-     * be every later change, switching off too.
+     * over: Kafka takes it when it is set at a running broker, and if it were refused then, so
+     * would be every later change, switching off too.
      *
      * @throws ConfigException they can't be used; the message says what to do.
      */
