@@ -1,6 +1,6 @@
 # aiokafka ships no type information, so its base classes are Any to mypy.
 # mypy: allow-subclassing-any
-"""The messages that aiokafka lacks: DescribeCluster and DescribeLogDirs.
+"""The messages that aiokafka lacks and polls need: DescribeCluster and DescribeLogDirs.
 
 They are declared with aiokafka's own types, field by field as in Kafka's message definitions. All
 versions here are flexible (KIP-482), so tags are listed at every level; we send none, and skip
@@ -27,6 +27,8 @@ from aiokafka.protocol.types import (
     Schema,
     TaggedFields,
 )
+
+from sidecar.kafka.quota_messages import AlterClientQuotas
 
 DESCRIBE_CLUSTER_KEY = 60
 DESCRIBE_LOG_DIRS_KEY = 35
@@ -232,4 +234,4 @@ class DescribeLogDirs(Request[_DescribeLogDirsStruct]):
         return request_struct_class([], {})
 
 
-AdminRequest = DescribeCluster | DescribeLogDirs
+AdminRequest = AlterClientQuotas | DescribeCluster | DescribeLogDirs

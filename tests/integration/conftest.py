@@ -115,6 +115,8 @@ class Clusters:
                 properties={
                     **CALLBACK_PROPERTIES,
                     "client.quota.callback.sidecar.excluded.principals": "User:ops",
+                    # The volumes are so small that every leak would be an emergency.
+                    "client.quota.callback.sidecar.emergency.horizon.ms": "1",
                 },
                 properties_of=asks_its_sidecar,
             )

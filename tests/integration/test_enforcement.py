@@ -1,6 +1,7 @@
 """Brokers obey the factor: real producers are held by a full volume, and get their traffic back."""
 
 import asyncio
+import itertools
 import signal
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -13,6 +14,8 @@ from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline, until
+from sidecar.kafka.client_quotas import alter_client_quotas
+from sidecar.settings import HostPort, KafkaAdmin
 from tests.integration.conftest import PASSWORD, Obeying, Start
 from tests.integration.daemon import FULL_BYTES, Daemon, settings
 from tests.integration.waiting import seen
@@ -28,6 +31,8 @@ SMALL = {"retention.bytes": str(4 << 20), "segment.bytes": str(1 << 20)}
 BEAN = "throttlesidecar:type=QuotaCallback"
 
 PAUSE_MAX_S = 4.0
+
+_NUMBERS = itertools.count()
 
 
 async def sidecars(cluster: Cluster, start: Start, **more: str) -> list[Daemon]:
@@ -73,8 +78,11 @@ async def flows(traffics: Sequence[Traffic | JavaTraffic], timeout_s: float = 20
 async def topics(
     cluster: Cluster, *leaders: int, replicas: Mapping[int, list[int]] | None = None
 ) -> list[str]:
-    """A topic on each of these brokers, with the replicas given besides."""
-    names = [f"on-{leader}" for leader in leaders]
+    """A topic on each of these brokers, with the replicas given besides.
+
+    Never the same name twice: what a muted producer of an earlier test has sent still lands.
+    """
+    names = [f"on-{leader}-{next(_NUMBERS)}" for leader in leaders]
     async with Admin(cluster.bootstrap) as admin:
         for name, leader in zip(names, leaders, strict=True):
             followers = (replicas or {}).get(leader, [])
@@ -146,6 +154,46 @@ async def test_followers_that_fill_up_by_replication_are_protected(
         await held([traffic])
         free = [await cluster.usage(1, index) for index in (0, 1)]
         assert min(available for _, available in free) > 35 << 20
+
+
+async def test_a_tenant_keeps_its_quota_and_gets_it_back(obeying: Obeying, start: Start) -> None:
+    """Its producer_byte_rate holds at factor 1.0, before and after a throttle; others are free."""
+    cluster = obeying.cluster
+    names = await topics(cluster, 0, 2)
+    daemons = await sidecars(cluster, start)
+    quota = RATE / 4
+    admin = KafkaAdmin(bootstrap_servers=(HostPort("127.0.0.1", _port(cluster)),))
+    tenant = {"client-id": "tenant"}
+    assert await alter_client_quotas(admin, [(tenant, {"producer_byte_rate": quota})]) is None
+    try:
+        async with (
+            producers(cluster, names[:1]) as others,
+            Traffic(
+                cluster.bootstrap, names[1], bytes_per_s=RATE, config={"client.id": "tenant"}
+            ) as traffic,
+        ):
+            # Kafka lets ten seconds' worth through at once, and makes up for it afterwards.
+            await asyncio.sleep(12.0)
+            assert pytest.approx(quota, rel=0.25) == await rate(traffic, 12.0)
+            assert min(await rates(others, 2.0)) > 0.85 * RATE
+            await cluster.occupy(1, 0, FULL_BYTES)
+            for daemon in daemons:
+                await daemon.decides(0.0)
+            await asyncio.sleep(1.0)
+            await held([*others], 3.0)
+            assert await rate(traffic, 5.0) < 0.15 * quota
+            await cluster.occupy(1, 0, 0)
+            for daemon in daemons:
+                await daemon.decides(1.0)
+            await flows(others, timeout_s=PAUSE_MAX_S + 8.0)
+            await asyncio.sleep(12.0)
+            assert pytest.approx(quota, rel=0.25) == await rate(traffic, 12.0)
+    finally:
+        assert await alter_client_quotas(admin, [(tenant, {"producer_byte_rate": None})]) is None
+
+
+def _port(cluster: Cluster) -> int:
+    return int(cluster.brokers[0].address.rpartition(":")[2])
 
 
 async def test_consumers_are_not_slowed(obeying: Obeying, start: Start) -> None:
@@ -295,7 +343,8 @@ async def test_producers_that_come_during_the_throttle_are_held(
                 bytes_per_s=RATE,
                 record_bytes=1000,
                 connections=100,
-                config={"client.id": "many", "acks": 1},
+                # One record a request: each connection lands one in each pause.
+                config={"client.id": "many", "acks": 1, "batch.size": 1},
             ) as many,
         ):
             # Each connection has landed its first request by then.
@@ -343,7 +392,15 @@ async def test_a_transactional_producer_survives_with_its_transactions_whole(
         cluster.bootstrap,
         name,
         bytes_per_s=RATE / 4,
-        config={"transactional.id": "tx", "acks": "all", "transaction.timeout.ms": 10_000},
+        # A transaction in one request or two: each may be paused for up to 4 s, and Streams gives
+        # transactions 10 s.
+        config={
+            "transactional.id": "tx",
+            "acks": "all",
+            "transaction.timeout.ms": 10_000,
+            "batch.size": 1 << 20,
+            "linger.ms": 300,
+        },
     ) as traffic:
         async with deadline(30.0, "nothing was committed"):
             await until(lambda: traffic.committed_records > 0)
@@ -403,3 +460,62 @@ async def test_java_and_librdkafka_are_held_and_released_alike(
             await daemon.decides(1.0)
         await flows([librdkafka, java], timeout_s=PAUSE_MAX_S + 8.0)
         assert 0 == librdkafka.failed_records + java.failed_records
+
+
+async def test_the_disk_wins_over_the_client(obeying: Obeying, start: Start) -> None:
+    """A volume that would be full soon in spite of the throttle: longer pauses, and it is told."""
+    cluster = obeying.cluster
+    (name,) = await topics(cluster, 0)
+    daemons = await sidecars(cluster, start)
+    horizon = "client.quota.callback.sidecar.emergency.horizon.ms"
+    async with AsyncExitStack() as stack:
+        admin = await stack.enter_async_context(Admin(cluster.bootstrap))
+        await admin.set_topic_config(name, {"retention.bytes": "-1"})
+        await admin.set_broker_config(0, {horizon: "3600000"})
+        stack.push_async_callback(admin.set_broker_config, 0, {horizon: "1"})
+        await stack.enter_async_context(
+            JavaTraffic(
+                cluster.bootstrap,
+                name,
+                bytes_per_s=RATE,
+                record_bytes=1000,
+                connections=50,
+                config={"acks": 1},
+            )
+        )
+        await asyncio.sleep(3.0)
+        await cluster.occupy(1, 0, FULL_BYTES)
+        await daemons[0].decides(0.0)
+
+        async def told() -> Bean:
+            return await figures(cluster, 0)
+
+        now = await seen("an emergency", told, lambda now: now["Emergency"] is True, 40.0)
+        assert 0.0 == now["FactorApplied"]
+
+        async def longest() -> float:
+            return float((await figures(cluster, 0))["LongestPauseGivenMs"] or 0)
+
+        await seen("a longer pause", longest, lambda pause: pause > 1000 * PAUSE_MAX_S, 40.0)
+        (reader,) = [
+            each for each in (await daemons[0].get("/v1/readers"))["readers"] if each["emergency"]
+        ]
+        assert 0 == reader["broker_id"]
+
+
+async def test_it_is_switched_off_at_three_in_the_morning(obeying: Obeying, start: Start) -> None:
+    """By kafka-configs, without a restart, at once; and on again."""
+    cluster = obeying.cluster
+    (name,) = await topics(cluster, 0)
+    daemons = await sidecars(cluster, start)
+    enabled = "client.quota.callback.sidecar.enabled"
+    async with producers(cluster, [name]) as traffics, Admin(cluster.bootstrap) as admin:
+        await cluster.occupy(1, 0, FULL_BYTES)
+        await daemons[0].decides(0.0)
+        await asyncio.sleep(1.0)
+        await held(traffics, 3.0)
+        await admin.set_broker_config(0, {enabled: "false"})
+        await flows(traffics, PAUSE_MAX_S + 3.0)
+        await admin.set_broker_config(0, {enabled: "true"})
+        await asyncio.sleep(2.0)
+        await held(traffics, 3.0)

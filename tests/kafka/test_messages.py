@@ -28,6 +28,10 @@ from sidecar.kafka.messages import (
     DescribeLogDirsResponseV4,
     DescribeLogDirsResponseV5,
 )
+from sidecar.kafka.quota_messages import (
+    ALTER_CLIENT_QUOTAS_KEY,
+    AlterClientQuotasResponseV1,
+)
 from tests.support.fake_broker import encode
 
 RESPONSES = [
@@ -36,8 +40,13 @@ RESPONSES = [
     DescribeClusterResponseV2,
     DescribeLogDirsResponseV4,
     DescribeLogDirsResponseV5,
+    AlterClientQuotasResponseV1,
 ]
-NAMES = {DESCRIBE_CLUSTER_KEY: "DescribeCluster", DESCRIBE_LOG_DIRS_KEY: "DescribeLogDirs"}
+NAMES = {
+    DESCRIBE_CLUSTER_KEY: "DescribeCluster",
+    DESCRIBE_LOG_DIRS_KEY: "DescribeLogDirs",
+    ALTER_CLIENT_QUOTAS_KEY: "AlterClientQuotas",
+}
 
 
 def kio_type(key: int, version: int, kind: Any) -> Any:
