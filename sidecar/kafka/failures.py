@@ -98,7 +98,13 @@ def _tls(error: ssl.SSLError, _doing: str) -> str:
 
 def _system(error: OSError, doing: str) -> str:
     # The loop raises some without a word, such as a reset during the TLS handshake.
-    return f"{str(error) or 'the connection was dropped'} while {doing}"
+    return f"{str(error)} while {doing}" if str(error) else _dropped("was dropped", doing)
+
+
+def _dropped(how: str, doing: str) -> str:
+    # What a broker does with a client that speaks TLS where it does not, or the other way round.
+    asked = "; is security.protocol that of this listener?" if doing == "connecting" else ""
+    return f"the connection {how} while {doing}{asked}"
 
 
 # The first that fits counts: time-outs and TLS errors are OSErrors too.
@@ -133,7 +139,7 @@ _RULES = (
         FailureKind.CONNECT,
         lambda error, _: f"the name has no address: {error.strerror}",
     ),
-    _Rule(EOFError, FailureKind.CONNECT, lambda _, doing: f"closed the connection while {doing}"),
+    _Rule(EOFError, FailureKind.CONNECT, lambda _, doing: _dropped("was closed", doing)),
     _Rule((OSError, KafkaError), FailureKind.CONNECT, _system),
 )
 

@@ -139,7 +139,8 @@ def _address(written: str, *, lowest_port: int) -> HostPort:
         if re.fullmatch(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*", written):
             raise ValueError(f"{shown(written)}: an IPv6 address needs brackets, as in [::1]:9092")
         if written.startswith(":"):
-            raise ValueError(f"{shown(written)} names no host; for every address, write 0.0.0.0")
+            every = "; for every address, write 0.0.0.0" if lowest_port == 0 else ""
+            raise ValueError(f"{shown(written)} names no host{every}")
         raise ValueError(f"{shown(written)} is not host:port, such as 127.0.0.1:9092")
     host, port = match["v6"] or match["name"], int(match["port"])
     try:

@@ -30,8 +30,16 @@ from sidecar.volumes import Failure, FailureKind
         (TimeoutError(), FailureKind.TIMEOUT, "no answer in time while connecting"),
         (OSError(errno.ETIMEDOUT, "x"), FailureKind.TIMEOUT, "no answer in time"),
         (ConnectionRefusedError(111, "refused"), FailureKind.CONNECT, "refused while connecting"),
-        (ConnectionResetError(), FailureKind.CONNECT, "the connection was dropped while"),
-        (asyncio.IncompleteReadError(b"", 4), FailureKind.CONNECT, "closed the connection while"),
+        (
+            ConnectionResetError(),
+            FailureKind.CONNECT,
+            "the connection was dropped while connecting; is security.protocol that of this",
+        ),
+        (
+            asyncio.IncompleteReadError(b"", 4),
+            FailureKind.CONNECT,
+            "the connection was closed while connecting; is security.protocol that of this",
+        ),
         (ssl.SSLError(1, "handshake failure"), FailureKind.TLS, "TLS failed: "),
         (SaslAuthenticationFailed("bad"), FailureKind.AUTHENTICATION, "bad"),
         (IllegalSaslStateError(), FailureKind.AUTHENTICATION, "the login was refused"),
@@ -49,6 +57,13 @@ def test_every_foreign_error_has_a_kind(error: Exception, kind: FailureKind, say
     assert kind is failure.kind
     assert failure.message.startswith("b1:9092: ")
     assert says in failure.message
+
+
+def test_a_connection_that_had_worked_is_of_the_right_protocol() -> None:
+    """What breaks later has other reasons."""
+    error = asyncio.IncompleteReadError(b"", 4)
+    failure = to_failure(error, "b1:9092", "waiting for DescribeCluster")
+    assert "b1:9092: the connection was closed while waiting for DescribeCluster" == failure.message
 
 
 def test_the_cause_of_a_broken_connection_counts() -> None:

@@ -34,7 +34,7 @@ def test_brokers_are_a_list_of_addresses(expected: tuple[HostPort, ...], raw: ob
         ("is not host:port", "a:x"),
         ("is not host:port", "a:\u0661"),
         ("needs brackets", "::1:9092"),
-        ("names no host", ":9092"),
+        ("names no host$", ":9092"),
         ("is not an IP address", "[::g]:1"),
         ("is not an IP address", "300.1.1.1:1"),
         ("the port must be 1 to 65535", "a:0"),
