@@ -98,7 +98,7 @@ def _tls(error: ssl.SSLError, _doing: str) -> str:
 
 def _system(error: OSError, doing: str) -> str:
     # The loop raises some without a word, such as a reset during the TLS handshake.
-    return f"{str(error)} while {doing}" if str(error) else _dropped("was dropped", doing)
+    return f"{error!s} while {doing}" if str(error) else _dropped("was dropped", doing)
 
 
 def _dropped(how: str, doing: str) -> str:
