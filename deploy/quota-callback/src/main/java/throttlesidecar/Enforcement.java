@@ -3,7 +3,6 @@ package throttlesidecar;
 import java.util.ConcurrentModificationException;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 import org.apache.kafka.common.metrics.KafkaMetric;
@@ -30,13 +29,11 @@ final class Enforcement {
     /** What can be told apart from rounding: S is had as rate x window. */
     private static final double ONE_BYTE = 0.5;
 
-    /** How far a client may be ahead of its ramp, ms: requests come in lumps. */
-    private static final double RAMP_TOLERANCE_MS = 100.0;
-
-    /** Where a client begins after a release that was not there before, bytes per second. */
-    private static final double RAMP_FLOOR = 1_000_000.0;
+    /** How often the clock may tick while a rate is read; it does so once in thousands. */
+    private static final int ATTEMPTS = 3;
 
     private static final double MS_PER_S = 1000.0;
+    private static final double NANOS_PER_MS = 1e6;
 
     private final TagSets tagSets;
     private final OwnLimit limits;
@@ -60,7 +57,11 @@ final class Enforcement {
         this.settings = settings;
         this.moments = moments;
         this.state =
-                new State(Factors.DISABLED, Throttle.free(moments.nanos()), Map.of(), settings.get());
+                new State(
+                        Factors.DISABLED,
+                        Throttle.free(moments.nanos()),
+                        Map.of(),
+                        settings.get());
     }
 
     /**
@@ -79,7 +80,7 @@ final class Enforcement {
         Map<String, Throttle> users = new HashMap<>();
         old.users.forEach((user, throttle) -> {
             Throttle next = next(throttle, user, 1.0, factors, now, nanos);
-            if (next.mode() != Mode.FREE || next.isRecent(nanos)) {
+            if (next.isRecent(nanos)) {
                 users.put(user, next);
             }
         });
@@ -94,39 +95,68 @@ final class Enforcement {
     private Throttle next(
             Throttle old, String user, double factor, Factors factors, Limits now, long nanos) {
         if (old.begins(factor)) {
-            return old.begin(factor, measure(user, old.isRecent(nanos), now), ++epochs, nanos);
+            return old.begin(factor, measure(user, now, nanos), ++epochs, nanos);
         }
         if (factor < 1.0) {
             Throttle next = factor == old.factor() ? old : old.change(factor, ++epochs, nanos);
             return next.watch(
                     factors.secondsToFull(), now.emergencyHorizonMs(), now.pauseMaxMs(), nanos);
         }
-        Throttle next = old.release(epochs + 1, nanos, now.rampMs());
+        Throttle next = old.release(epochs + 1, nanos, now.rampMs(), now.pauseMaxMs());
         epochs += next == old ? 0 : 1;
         return next;
     }
 
     /** Notes each tag set's rate; a walk over our own, on the thread that applies. */
-    private Throttle.Before measure(String user, boolean recent, Limits now) {
-        double[] sum = {0.0};
-        int[] sets = {0};
+    private Throttle.Before measure(String user, Limits now, long nanos) {
+        Sum group = new Sum();
+        Sum everybody = new Sum();
         tagSets.forEach(tagSet -> {
             KafkaMetric metric = tagSet.metric();
-            boolean counts = user == null ? !now.excludes(tagSet.user()) : user.equals(tagSet.user());
-            if (metric == null || !counts) {
+            if (metric == null || now.excludes(tagSet.user())) {
                 return;
             }
-            double rate = (Double) metric.metricValue();
-            double before = recent ? Math.max(rate, tagSet.before()) : rate;
-            tagSet.before(before);
-            sum[0] += before;
-            sets[0] += before > 0.0 ? 1 : 0;
+            boolean counts = user == null || user.equals(tagSet.user());
+            double rate = rate(tagSet, metric, nanos);
+            double before = counts ? state.before(tagSet, rate, nanos) : rate;
+            everybody.add(before);
+            if (counts) {
+                tagSet.before(before);
+                group.add(before);
+            }
         });
-        return new Throttle.Before(sum[0], sets[0]);
+        // A user that had no traffic, or none apart from others: as much as anybody.
+        return group.sets > 0 || everybody.sets == 0
+                ? new Throttle.Before(group.rate, group.sets)
+                : new Throttle.Before(everybody.rate / everybody.sets, 1);
+    }
+
+    /** Kafka's is over a window of at least all its samples but one, however young the tag set. */
+    private static double rate(TagSet tagSet, KafkaMetric metric, long nanos) {
+        double rate = (Double) metric.metricValue();
+        Long since = tagSet.sinceNanos();
+        if (since == null) {
+            return rate;
+        }
+        double ageMs = Math.max(MS_PER_S, (nanos - since) / NANOS_PER_MS);
+        long leastMs = (metric.config().samples() - 1) * metric.config().timeWindowMs();
+        return rate * Math.max(1.0, leastMs / ageMs);
+    }
+
+    /** Of the rates of tag sets, bytes per second, and how many have any. */
+    private static final class Sum {
+        private double rate;
+        private int sets;
+
+        void add(double more) {
+            rate += more;
+            sets += more > 0.0 ? 1 : 0;
+        }
     }
 
     /** A tag set has its first request, whose bytes are the first that count. */
     void appeared(TagSet tagSet) {
+        tagSet.sinceNanos(moments.nanos());
         State now = state;
         if (!now.isFree) {
             tagSet.begin(now.epoch(tagSet.user()), 0.0);
@@ -140,11 +170,8 @@ final class Enforcement {
         }
         tagSets.install(tagSet);
         State now = state;
-        if (now.isFree || now.limits.excludes(tagSet.user())) {
-            return;
-        }
         KafkaMetric metric = tagSet.metric();
-        if (metric == null) {
+        if (now.isFree(tagSet.user()) || metric == null) {
             return;
         }
         double landed;
@@ -154,29 +181,43 @@ final class Enforcement {
             // The rate's first samples are being made: nothing can have left its window yet.
             return;
         }
-        if (!tagSet.begin(now.epoch(tagSet.user()), landed)) {
-            tagSet.expire(landed);
+        long epoch = now.epoch(tagSet.user());
+        if (!tagSet.begin(epoch, landed)) {
+            TagSet.Account account = tagSet.account(epoch);
+            if (account != null) {
+                account.expire(landed);
+            }
         }
     }
 
     /** S without the sensor's monitor, while others may record. */
     private double landedUnlocked(KafkaMetric metric) {
-        // Taken before the rate: what has left the window by then was purged under Kafka's lock,
-        // so that asking for the window's size, which takes none, finds nothing to purge.
-        long nowMs = moments.nowMs();
-        double rate = (Double) metric.metricValue();
-        return rate * ((Rate) metric.measurable()).windowSize(metric.config(), nowMs) / MS_PER_S;
+        double landed = 0.0;
+        for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+            // Taken before the rate: what has left the window by then was purged under Kafka's
+            // lock, so that asking for the window's size, which takes none, finds nothing to purge.
+            long nowMs = moments.nowMs();
+            double rate = (Double) metric.metricValue();
+            Rate measurable = (Rate) metric.measurable();
+            landed = rate * measurable.windowSize(metric.config(), nowMs) / MS_PER_S;
+            // A window that begins is a second shorter at its next ms.
+            if (moments.nowMs() == nowMs) {
+                break;
+            }
+        }
+        return landed;
     }
 
     /** The quota of a tag set, asked for by Kafka under the monitor of the tag set's sensor. */
     Quota quota(TagSet tagSet, TagSetConfig config) {
         Quota own = tagSet.own(limits);
         State now = state;
-        if (now.isFree || now.limits.excludes(tagSet.user())) {
+        if (now.isFree(tagSet.user()) || tagSet.isCompared()) {
             return own;
         }
         KafkaMetric metric = tagSet.metric();
-        if (metric == null || !tagSet.isIn(now.epoch(tagSet.user()))) {
+        TagSet.Account account = tagSet.account(now.epoch(tagSet.user()));
+        if (metric == null || account == null) {
             return own;
         }
         long nowMs = moments.nowMs();
@@ -184,98 +225,39 @@ final class Enforcement {
         double observed = rate.measure(config, nowMs);
         double window = rate.windowSize(config, nowMs) / MS_PER_S;
         double landed = observed * window;
-        double bytes = tagSet.count(landed);
-        Quota last = tagSet.lastBound();
+        double bytes = account.count(landed);
         if (bytes < ONE_BYTE) {
-            // Nobody's request: Kafka compares quotas after an operator changed one.
+            // As much has left the window as has landed: what was given last does for that.
+            Quota last = account.bound();
             return last == null ? own : last;
         }
-        double bound = bound(tagSet, now, own.bound(), bytes, landed, window);
-        Quota given = bound < own.bound() ? Quota.upperBound(bound) : own;
-        tagSet.lastBound(given);
+        Bounds bounds =
+                new Bounds(
+                        now.limits, tagSet, own.bound(), bytes, landed, window, moments.nanos());
+        double bound = bounds.under(now.all, now.users.get(tagSet.user()));
+        if (bound >= own.bound()) {
+            account.bound(null);
+            return own;
+        }
+        Quota given = Quota.upperBound(bound);
+        account.bound(given);
+        longestPauseMs.accumulateAndGet(Math.round(bounds.pauseMs(given)), Math::max);
         return given;
     }
 
-    private double bound(
-            TagSet tagSet, State now, double own, double bytes, double landed, double window) {
-        Throttle user = now.users.get(tagSet.user());
-        long nanos = moments.nanos();
-        double bound = boundBy(now.all, tagSet, now.limits, own, bytes, landed, window, nanos);
-        if (user != null) {
-            double other = boundBy(user, tagSet, now.limits, own, bytes, landed, window, nanos);
-            bound = Math.min(bound, other);
-        }
-        return bound;
-    }
-
-    private double boundBy(
-            Throttle throttle,
-            TagSet tagSet,
-            Limits now,
-            double own,
-            double bytes,
-            double landed,
-            double window,
-            long nanos) {
-        switch (throttle.mode()) {
-            case HELD:
-                double budget = throttle.budget(now.leakRatio(), now.leakBytesPerSecond());
-                double cap = Math.min(
-                        now.emergencyPauseMaxMs(), now.pauseMaxMs() / throttle.emergencyScale());
-                double held = throttle.pacer().pauseMs(bytes, budget, cap, 0.0, nanos);
-                return pausing(held, landed, window);
-            case SCALED:
-                double limit = throttle.factor() * (own < Long.MAX_VALUE ? own : before(throttle, tagSet));
-                double least = landed / (window + now.pauseMaxMs() / MS_PER_S);
-                return Math.max(limit, least);
-            case RAMP:
-                double share = throttle.rampedShare(nanos, now.rampMs());
-                if (share >= 1.0) {
-                    return own;
-                }
-                double start = Math.min(own, Math.max(before(throttle, tagSet), RAMP_FLOOR));
-                double end = own < Long.MAX_VALUE ? own : start * Throttle.RAMP_HEADROOM;
-                double pace = start + (end - start) * share;
-                double pause = rampPacer(tagSet, nanos)
-                        .pauseMs(bytes, pace, now.pauseMaxMs(), RAMP_TOLERANCE_MS, nanos);
-                return pause == 0.0 ? own : pausing(pause, landed, window);
-            default:
-                return own;
-        }
-    }
-
-    private double pausing(double pauseMs, double landed, double window) {
-        longestPauseMs.accumulateAndGet((long) Math.ceil(pauseMs), Math::max);
-        return landed / (window + pauseMs / MS_PER_S);
-    }
-
-    private static double before(Throttle throttle, TagSet tagSet) {
-        double before = tagSet.before();
-        return before > 0.0 ? before : throttle.fairShare();
-    }
-
-    /** Under the monitor of the tag set's sensor, so that there is only ever one. */
-    private static Pacer rampPacer(TagSet tagSet, long nanos) {
-        Pacer pacer = tagSet.pacer();
-        if (pacer == null) {
-            pacer = new Pacer(nanos);
-            tagSet.pacer(pacer);
-        }
-        return pacer;
-    }
-
     /**
-     * What Kafka is to take for the limit of a tag set outside a request.
+     * What Kafka is to take for the limit of a tag set outside a request: its own. After an
+     * operator changed a quota Kafka walks over all rates, compares this with what {@link #quota}
+     * gives, and where they differ puts a plain limit in its place, which would fit no sum but the
+     * last. So for the comparison that follows, the tag set's own is what that gives too.
      *
      * @return bytes per second; null for none.
      */
     Double limit(String user, String clientId) {
-        TagSet tagSet = tagSets.find(user, clientId);
-        State now = state;
-        if (tagSet != null && !now.isFree && tagSet.isIn(now.epoch(user))) {
-            Quota last = tagSet.lastBound();
-            if (last != null && !now.limits.excludes(user)) {
-                return last.bound();
+        if (!state.isFree) {
+            TagSet tagSet = tagSets.find(user, clientId);
+            if (tagSet != null) {
+                tagSet.compare();
             }
         }
         return limits.of(user, clientId);
@@ -288,8 +270,8 @@ final class Enforcement {
         int[] held = {0};
         if (!now.isFree) {
             tagSets.forEach(tagSet -> {
-                boolean inForce = tagSet.isIn(now.epoch(tagSet.user())) && tagSet.lastBound() != null;
-                held[0] += inForce ? 1 : 0;
+                TagSet.Account account = tagSet.account(now.epoch(tagSet.user()));
+                held[0] += account != null && account.bound() != null ? 1 : 0;
             });
         }
         Mode mode = now.all.mode();
@@ -318,6 +300,32 @@ final class Enforcement {
             this.isFree =
                     all.mode() == Mode.FREE
                             && users.values().stream().allMatch(user -> user.mode() == Mode.FREE);
+        }
+
+        /** Whether a user, by the tag, is left alone. */
+        boolean isFree(String user) {
+            return isFree
+                    || limits.excludes(user)
+                    || isFree(all) && isFree(users.get(user));
+        }
+
+        private static boolean isFree(Throttle throttle) {
+            return throttle == null || throttle.mode() == Mode.FREE;
+        }
+
+        /**
+         * The rate of a tag set before a throttle that begins now: the one that is measured, unless
+         * another throttle made that.
+         */
+        double before(TagSet tagSet, double measured, long nanos) {
+            Throttle user = users.get(tagSet.user());
+            double last = tagSet.before();
+            boolean shaped = !isFree(all) || !isFree(user);
+            if (shaped && last > 0.0) {
+                return last;
+            }
+            boolean recent = all.isRecent(nanos) || user != null && user.isRecent(nanos);
+            return recent ? Math.max(last, measured) : measured;
         }
 
         long epoch(String user) {

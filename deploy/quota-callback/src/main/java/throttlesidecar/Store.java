@@ -136,7 +136,7 @@ final class Store implements QuotaCallbackMXBean {
                 settings.url().toString(),
                 settings.enabled(),
                 settings.fallback(),
-                settings.rampMs());
+                Ramp.lastsMs(settings.rampMs(), settings.pauseMaxMs()));
     }
 
     private static SidecarClient client(Settings settings) {

@@ -1,6 +1,7 @@
 package throttlesidecar;
 
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.Quota;
 
@@ -16,19 +17,20 @@ final class TagSet {
     private final String user;
     private final String clientId;
 
-    /** Kafka's rate of what has landed; null before the first request and an hour after the last. */
+    /** Kafka's rate of what has landed; null before the first request. */
     private volatile KafkaMetric metric;
+
+    /** When its first request came, on the clock that never goes back; null: before we knew. */
+    private volatile Long sinceNanos;
 
     private volatile Own own = new Own(NEVER, null);
 
-    /** The throttle that the three below belong to. */
-    private final AtomicLong epoch = new AtomicLong(NEVER);
+    /** What was counted in the last throttle; replaced as a whole, so that no two ever mix. */
+    private final AtomicReference<Account> account =
+            new AtomicReference<>(new Account(NEVER, 0.0));
 
-    /** The bytes in the rate's window that have been answered with a pause, as a double's bits. */
-    private final AtomicLong counted = new AtomicLong();
-
-    /** What was given last; null when nothing was in this throttle. */
-    private volatile Quota lastBound;
+    /** The thread that compares this quota with what the callback says; NEVER for none. */
+    private volatile long comparing = NEVER;
 
     /** Bytes per second when the throttle began; 0 when there was no traffic. */
     private volatile double before;
@@ -59,6 +61,14 @@ final class TagSet {
         this.metric = metric;
     }
 
+    Long sinceNanos() {
+        return sinceNanos;
+    }
+
+    void sinceNanos(long nanos) {
+        sinceNanos = nanos;
+    }
+
     /** The quota that it was given; Kafka's "none" is the largest long. */
     Quota own(OwnLimit limits) {
         Own known = own;
@@ -72,49 +82,35 @@ final class TagSet {
     }
 
     /**
-     * Makes what was counted that of a throttle that is new to it.
+     * Opens an account for a throttle, unless it has one.
      *
-     * @param newEpoch the throttle's.
-     * @param landed bytes in the window so far.
+     * @param epoch the throttle's.
+     * @param landed bytes in the window so far; they don't count.
      * @return whether it was new.
      */
-    boolean begin(long newEpoch, double landed) {
-        long old = epoch.get();
-        if (old == newEpoch || !epoch.compareAndSet(old, newEpoch)) {
+    boolean begin(long epoch, double landed) {
+        Account old = account.get();
+        return old.epoch != epoch && account.compareAndSet(old, new Account(epoch, landed));
+    }
+
+    /** The account for a throttle; null when it has none. */
+    Account account(long epoch) {
+        Account last = account.get();
+        return last.epoch == epoch ? last : null;
+    }
+
+    /** This thread was told the quota, and is going to ask for the one in force. */
+    void compare() {
+        comparing = Thread.currentThread().getId();
+    }
+
+    /** Whether this thread asks in order to compare; once. */
+    boolean isCompared() {
+        if (comparing == NEVER || comparing != Thread.currentThread().getId()) {
             return false;
         }
-        lastBound = null;
-        counted.set(Double.doubleToRawLongBits(landed));
+        comparing = NEVER;
         return true;
-    }
-
-    boolean isIn(long someEpoch) {
-        return epoch.get() == someEpoch;
-    }
-
-    /** Takes away what has left the window; what has landed since and is not counted stays so. */
-    void expire(double landed) {
-        long seen = counted.get();
-        while (landed < Double.longBitsToDouble(seen)) {
-            if (counted.compareAndSet(seen, Double.doubleToRawLongBits(landed))) {
-                return;
-            }
-            seen = counted.get();
-        }
-    }
-
-    /** Counts all that has landed; returns how many bytes of it are new. */
-    double count(double landed) {
-        long seen = counted.getAndSet(Double.doubleToRawLongBits(landed));
-        return landed - Double.longBitsToDouble(seen);
-    }
-
-    Quota lastBound() {
-        return lastBound;
-    }
-
-    void lastBound(Quota bound) {
-        lastBound = bound;
     }
 
     double before() {
@@ -131,6 +127,47 @@ final class TagSet {
 
     void pacer(Pacer newPacer) {
         pacer = newPacer;
+    }
+
+    /** What has landed and what was answered, within one throttle. */
+    static final class Account {
+        private final long epoch;
+
+        /** The bytes in the rate's window that have been answered, as a double's bits. */
+        private final AtomicLong counted;
+
+        /** What was given last; null when that was the client's own. */
+        private volatile Quota bound;
+
+        private Account(long epoch, double landed) {
+            this.epoch = epoch;
+            this.counted = new AtomicLong(Double.doubleToRawLongBits(landed));
+        }
+
+        /** Takes away what has left the window; what landed and is not counted stays so. */
+        void expire(double landed) {
+            long seen = counted.get();
+            while (landed < Double.longBitsToDouble(seen)) {
+                if (counted.compareAndSet(seen, Double.doubleToRawLongBits(landed))) {
+                    return;
+                }
+                seen = counted.get();
+            }
+        }
+
+        /** Counts all that has landed; returns how many bytes of it are new. */
+        double count(double landed) {
+            long seen = counted.getAndSet(Double.doubleToRawLongBits(landed));
+            return landed - Double.longBitsToDouble(seen);
+        }
+
+        Quota bound() {
+            return bound;
+        }
+
+        void bound(Quota given) {
+            bound = given;
+        }
     }
 
     /** A quota and what it was resolved from. */

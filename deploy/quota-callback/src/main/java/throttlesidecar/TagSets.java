@@ -3,6 +3,7 @@ package throttlesidecar;
 import java.util.Collection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
 import org.apache.kafka.common.metrics.KafkaMetric;
 
 /**
@@ -40,7 +41,7 @@ final class TagSets {
     }
 
     /** Calls for each tag set; one that comes or goes meanwhile may be missed. */
-    void forEach(java.util.function.Consumer<TagSet> visitor) {
+    void forEach(Consumer<TagSet> visitor) {
         for (Map<String, TagSet> ofUser : byUser.values()) {
             ofUser.values().forEach(visitor);
         }

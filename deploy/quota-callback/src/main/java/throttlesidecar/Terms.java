@@ -13,7 +13,7 @@ final class Terms {
      * @param url the sidecar's, for the log.
      * @param enabled whether it is asked and obeyed at all.
      * @param fallback the factor without a valid document, within [0, 1].
-     * @param rampMs how long a release takes, ms.
+     * @param rampMs how long a release takes, to its very end, ms.
      */
     Terms(String url, boolean enabled, double fallback, long rampMs) {
         this.url = url;

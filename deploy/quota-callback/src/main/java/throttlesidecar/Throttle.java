@@ -25,11 +25,11 @@ final class Throttle {
         RAMP
     }
 
-    /** Of the clients' rates before that have no quota of their own, at the end of the ramp. */
-    static final double RAMP_HEADROOM = 1.2;
-
     /** How long the rate window remembers: Kafka's default of 11 samples of 1 s. */
-    static final long WINDOW_NANOS = 11_000_000_000L;
+    static final long WINDOW_MS = 11_000;
+
+    private static final double NANOS_PER_MS = 1e6;
+    private static final long WINDOW_NANOS = WINDOW_MS * 1_000_000;
 
     /** From one change of the emergency's scale to the next at least: fill rates are over 5 s. */
     static final long EMERGENCY_STEP_MS = 10_000;
@@ -95,7 +95,7 @@ final class Throttle {
         return newFactor < 1.0 && (mode == Mode.FREE || mode == Mode.RAMP);
     }
 
-    /** Whether the rates that are measured now were made by a throttle. */
+    /** Whether the rates that are measured now were made by a throttle, in part at least. */
     boolean isRecent(long nowNanos) {
         return mode != Mode.FREE || nowNanos - sinceNanos < WINDOW_NANOS;
     }
@@ -131,18 +131,34 @@ final class Throttle {
                 nowNanos);
     }
 
-    /** The factor is 1 again. */
-    Throttle release(long newEpoch, long nowNanos, long rampMs) {
-        if (mode == Mode.HELD || mode == Mode.SCALED) {
-            Mode next = rampMs > 0 ? Mode.RAMP : Mode.FREE;
-            return new Throttle(
-                    next, 1.0, newEpoch, nowNanos, pacer, rateBefore, setsBefore, 1.0, nowNanos);
+    /**
+     * The factor is 1 again.
+     *
+     * @param rampMs the setting; 0 for at once.
+     * @param pauseMaxMs the longest pause that was given.
+     */
+    Throttle release(long newEpoch, long nowNanos, long rampMs, long pauseMaxMs) {
+        long lastsMs = Ramp.lastsMs(rampMs, pauseMaxMs);
+        boolean ends = mode == Mode.RAMP && nowNanos - sinceNanos >= lastsMs * NANOS_PER_MS;
+        if (mode == Mode.FREE || mode == Mode.RAMP && !ends) {
+            return this;
         }
-        if (mode == Mode.RAMP && nowNanos - sinceNanos >= rampMs * 1_000_000L) {
-            return new Throttle(
-                    Mode.FREE, 1.0, newEpoch, nowNanos, null, rateBefore, setsBefore, 1.0, nowNanos);
-        }
-        return this;
+        Mode next = ends || lastsMs == 0 ? Mode.FREE : Mode.RAMP;
+        return new Throttle(
+                next,
+                1.0,
+                newEpoch,
+                nowNanos,
+                new Pacer(nowNanos),
+                rateBefore,
+                setsBefore,
+                1.0,
+                nowNanos);
+    }
+
+    /** Where the ramp is now; only while there is one. */
+    Ramp ramp(long nowNanos, long rampMs, long pauseMaxMs) {
+        return new Ramp((nowNanos - sinceNanos) / NANOS_PER_MS, Math.max(1, rampMs), pauseMaxMs);
     }
 
     /**
@@ -210,17 +226,13 @@ final class Throttle {
 
     /** What all together may let through while the factor is 0, bytes per second, at least 1. */
     double budget(double leakRatio, double leakBytesPerSecond) {
-        double budget = Double.isNaN(leakBytesPerSecond) ? leakRatio * rateBefore : leakBytesPerSecond;
+        boolean absolute = !Double.isNaN(leakBytesPerSecond);
+        double budget = absolute ? leakBytesPerSecond : leakRatio * rateBefore;
         return Math.max(1.0, budget * emergencyScale);
     }
 
     /** What a client may have been sending that was not seen before the throttle. */
     double fairShare() {
         return setsBefore == 0 ? 0.0 : rateBefore / setsBefore;
-    }
-
-    /** How much of the ramp is over, from 0 to 1. */
-    double rampedShare(long nowNanos, long rampMs) {
-        return rampMs <= 0 ? 1.0 : Math.min(1.0, (nowNanos - sinceNanos) / (rampMs * 1e6));
     }
 }

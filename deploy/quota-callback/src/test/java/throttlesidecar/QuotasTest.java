@@ -7,14 +7,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
-import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
-import org.apache.kafka.server.quota.ClientQuotaEntity;
-import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -44,52 +41,6 @@ class QuotasTest {
 
     private static Settings settings(Map<String, String> configs) {
         return Settings.of(configs);
-    }
-
-    /** Ours as a broker has it, without its connection to the sidecar. */
-    private final class Ours implements ClientQuotaCallback {
-        @Override
-        public Map<String, String> quotaMetricTags(
-                ClientQuotaType type, KafkaPrincipal principal, String clientId) {
-            Quotas.Client client = quotas.client(principal.getName(), clientId);
-            if (type == ClientQuotaType.PRODUCE) {
-                enforcement.beforeRecord(client.tagSet(tagSets));
-            }
-            return client.tags(type);
-        }
-
-        @Override
-        public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
-            return type == ClientQuotaType.PRODUCE
-                    ? enforcement.limit(tags.get("user"), tags.get("client-id"))
-                    : quotas.limit(type, tags.get("user"), tags.get("client-id"));
-        }
-
-        @Override
-        public void updateQuota(ClientQuotaType type, ClientQuotaEntity entity, double value) {
-            quotas.update(type, entity, value);
-        }
-
-        @Override
-        public void removeQuota(ClientQuotaType type, ClientQuotaEntity entity) {
-            quotas.remove(type, entity);
-        }
-
-        @Override
-        public boolean quotaResetRequired(ClientQuotaType type) {
-            return false;
-        }
-
-        @Override
-        public boolean updateClusterMetadata(Cluster cluster) {
-            return false;
-        }
-
-        @Override
-        public void configure(Map<String, ?> configs) {}
-
-        @Override
-        public void close() {}
     }
 
     private KafkaQuotas manager(String type, Metrics metrics, ClientQuotaCallback callback) {
@@ -173,7 +124,7 @@ class QuotasTest {
         ourMetrics.addReporter(new SidecarMetricsReporter(tagSets));
         tagSets.enforcement(enforcement);
         KafkaQuotas bare = manager(type, bareMetrics, null);
-        KafkaQuotas ours = manager(type, ourMetrics, new Ours());
+        KafkaQuotas ours = manager(type, ourMetrics, new LoneCallback(quotas, tagSets, enforcement));
         Random random = new Random(7);
         compare(bare, ours, bareMetrics, ourMetrics, random);
         for (Object[] step : steps) {

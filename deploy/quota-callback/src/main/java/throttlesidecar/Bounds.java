@@ -1,0 +1,136 @@
+package throttlesidecar;
+
+import org.apache.kafka.common.metrics.Quota;
+import throttlesidecar.Throttle.Mode;
+
+/**
+ * What a request that has landed gets for a quota: that of its client, or less.
+ *
+ * <p>A client is in two groups at most, all of the broker's and those of its user; the stricter one
+ * counts.
+ */
+final class Bounds {
+    /** How far a client may be ahead of its ramp, ms: requests come in lumps. */
+    private static final double RAMP_TOLERANCE_MS = 100.0;
+
+    private static final double MS_PER_S = 1000.0;
+
+    private final Enforcement.Limits limits;
+    private final TagSet tagSet;
+    private final double own;
+    private final double bytes;
+    private final double landed;
+    private final double windowS;
+    private final long nanos;
+
+    /**
+     * A request that has landed.
+     *
+     * @param own the tag set's quota, bytes per second.
+     * @param bytes its size, and of whatever landed at the same time.
+     * @param landed in the rate's window, it included, bytes.
+     * @param windowS the rate's window, s.
+     */
+    Bounds(
+            Enforcement.Limits limits,
+            TagSet tagSet,
+            double own,
+            double bytes,
+            double landed,
+            double windowS,
+            long nanos) {
+        this.limits = limits;
+        this.tagSet = tagSet;
+        this.own = own;
+        this.bytes = bytes;
+        this.landed = landed;
+        this.windowS = windowS;
+        this.nanos = nanos;
+    }
+
+    /**
+     * The quota by which Kafka pauses as it should. To be asked once a request: pacers count.
+     *
+     * @param user null when the user has no throttle of its own.
+     * @return bytes per second, at most the tag set's own.
+     */
+    double under(Throttle all, Throttle user) {
+        double bound = Math.min(own, under(all));
+        if (user != null) {
+            bound = Math.min(bound, under(user));
+        }
+        boolean ramps = all.mode() == Mode.RAMP || user != null && user.mode() == Mode.RAMP;
+        return ramps ? Math.min(bound, pausing(rampPauseMs(all, user))) : bound;
+    }
+
+    private double under(Throttle throttle) {
+        switch (throttle.mode()) {
+            case HELD:
+                double budget = throttle.budget(limits.leakRatio(), limits.leakBytesPerSecond());
+                double cap =
+                        Math.min(
+                                limits.emergencyPauseMaxMs(),
+                                limits.pauseMaxMs() / throttle.emergencyScale());
+                return pausing(throttle.pacer().pauseMs(bytes, budget, cap, 0.0, nanos));
+            case SCALED:
+                double limit = throttle.factor() * (hasQuota() ? own : scaled(throttle));
+                return Math.max(limit, pausing(limits.pauseMaxMs()));
+            default:
+                return own;
+        }
+    }
+
+    /** What a factor multiplies where there is no quota. */
+    private double scaled(Throttle throttle) {
+        double before = tagSet.before() > 0.0 ? tagSet.before() : throttle.fairShare();
+        return before > 0.0 ? before : Ramp.FLOOR;
+    }
+
+    /** Kafka's pause is S / T - W: so this is T for a pause. */
+    private double pausing(double pauseMs) {
+        return pauseMs == 0.0 ? own : landed / (windowS + pauseMs / MS_PER_S);
+    }
+
+    /** Its groups may ramp at the same time, but it has one pace: as of the later release. */
+    private double rampPauseMs(Throttle all, Throttle user) {
+        Throttle last = all;
+        if (user != null && user.mode() == Mode.RAMP) {
+            last = all.mode() == Mode.RAMP && all.epoch() > user.epoch() ? all : user;
+        }
+        return rampPacer()
+                .pauseMs(bytes, pace(last), limits.pauseMaxMs(), RAMP_TOLERANCE_MS, nanos);
+    }
+
+    private double pace(Throttle throttle) {
+        Ramp ramp = throttle.ramp(nanos, limits.rampMs(), limits.pauseMaxMs());
+        double before = rateBefore(throttle);
+        if (hasQuota()) {
+            return ramp.towards(before, own);
+        }
+        return before > 0.0 ? before * ramp.headroom() : ramp.slowStart();
+    }
+
+    /** The tag set's rate before, at least what all had on average; 0 when nobody had any. */
+    private double rateBefore(Throttle throttle) {
+        return Math.max(tagSet.before(), throttle.fairShare());
+    }
+
+    private boolean hasQuota() {
+        return own < Long.MAX_VALUE;
+    }
+
+    /** Under the monitor of the tag set's sensor, so that there is only ever one. */
+    private Pacer rampPacer() {
+        Pacer pacer = tagSet.pacer();
+        if (pacer == null) {
+            pacer = new Pacer(nanos);
+            tagSet.pacer(pacer);
+        }
+        return pacer;
+    }
+
+    /** The pause that a quota makes, ms. */
+    double pauseMs(Quota given) {
+        return (landed / given.bound() - windowS) * MS_PER_S;
+    }
+}
