@@ -91,6 +91,6 @@ async def _run(kafka_version: str, *, keep: bool) -> int:
         for note in story.notes:
             console.print(f"Note: {note}")
         if keep and story.sidecars:
-            console.print(addresses(story, cluster.bootstrap), soft_wrap=True)
+            console.print(addresses(story, cluster.bootstrap), markup=False, soft_wrap=True)
             await asyncio.Event().wait()
     return 0 if story.complete else 1

@@ -7,7 +7,9 @@ reaches them, and end with the cluster. Asked over HTTP, as anyone would.
 import asyncio
 import http.client
 import json
+import os
 import re
+import secrets
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +99,19 @@ class Sidecar:
             connection.close()
 
 
+def write_token(cluster: Cluster) -> Path:
+    """A new bearer token for the sidecars of a cluster, in its folder, readable by its owner alone.
+
+    Raises:
+        ClusterError: the cluster is not up.
+    """
+    file = _folder(cluster) / "token"
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w") as opened:
+        opened.write(f"{secrets.token_hex(32)}\n")
+    return file
+
+
 async def start_sidecars(cluster: Cluster, settings: dict[str, str]) -> tuple[Sidecar, ...]:
     """Start one daemon beside each broker.
 
@@ -123,9 +138,7 @@ async def start_sidecars(cluster: Cluster, settings: dict[str, str]) -> tuple[Si
 
 
 async def _start(cluster: Cluster, broker_id: int, settings: dict[str, str]) -> Sidecar:
-    if cluster.folder is None:
-        raise ClusterError("the cluster is not up")
-    folder = cluster.folder / f"sidecar-{broker_id}"
+    folder = _folder(cluster) / f"sidecar-{broker_id}"
     folder.mkdir(exist_ok=True)
     log = folder / "sidecar.log"
     log.unlink(missing_ok=True)
@@ -147,3 +160,9 @@ async def _start(cluster: Cluster, broker_id: int, settings: dict[str, str]) -> 
         if cluster.ended(name) is not None or asyncio.get_running_loop().time() > give_up_at:
             raise ClusterError(f"the {name} did not start:\n{tail(log)}")
         await asyncio.sleep(0.02)
+
+
+def _folder(cluster: Cluster) -> Path:
+    if cluster.folder is None:
+        raise ClusterError("the cluster is not up")
+    return cluster.folder

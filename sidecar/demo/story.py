@@ -13,11 +13,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Final
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
-from sidecar.demo.sidecars import Answer, Sidecar, start_sidecars
+from sidecar.demo.sidecars import Answer, Sidecar, start_sidecars, write_token
 from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline, until
 
@@ -92,6 +93,7 @@ class Story:
         heard: broker id -> what was last heard from its sidecar.
         notes: what has to be said besides.
         sidecars: the running daemons.
+        token_file: the bearer token that they want for changes; None until there is one.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -102,6 +104,7 @@ class Story:
     heard: dict[int, Heard] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     sidecars: tuple[Sidecar, ...] = ()
+    token_file: Path | None = None
 
     @property
     def complete(self) -> bool:
@@ -144,12 +147,14 @@ async def tell(story: Story, cluster: Cluster) -> None:
     broker_id = max(cluster.brokers)
     await _choose_limit(story, cluster, broker_id)
     async with story.step(f"{len(cluster.brokers)} sidecars up, factor 1.0 by observation"):
+        story.token_file = write_token(cluster)
         story.sidecars = await start_sidecars(
             cluster,
             {
                 "SIDECAR_STORAGE_CHECK_INTERVAL": INTERVAL,
                 "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": MINIMUM_INTERVAL,
                 "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(story.limit_bytes),
+                "SIDECAR_TOKEN_FILE": str(story.token_file),
             },
         )
         for sidecar in story.sidecars:

@@ -1,5 +1,8 @@
 """Draws the demo's story in a terminal: the steps, the volumes, what each sidecar says."""
 
+import shlex
+from pathlib import Path
+
 from rich.console import Group, RenderableType
 from rich.spinner import Spinner
 from rich.table import Table
@@ -38,11 +41,19 @@ def addresses(story: Story, bootstrap: str) -> str:
     lines += [f"  curl -s {first.url}/v1/{what}" for what in ("throttle-factor", "volumes")]
     lines += [
         f"  curl -s {first.url}/metrics | grep ^kafka_throttle",
-        f"  throttle-sidecar override show --sidecars {urls}",
+        *(f"  throttle-sidecar override {words}" for words in _overrides(urls, story.token_file)),
         f"  {first.url}/docs in a browser",
     ]
     lines += [f"Log of sidecar {sidecar.broker_id}: {sidecar.log}" for sidecar in story.sidecars]
     return "\n".join(lines)
+
+
+def _overrides(urls: str, token_file: Path | None) -> list[str]:
+    show = f"show --sidecars {urls}"
+    if token_file is None:
+        return [show]
+    change = f"--sidecars {urls} --token-file {shlex.quote(str(token_file))}"
+    return [f"set 0.5 --reason 'to try it' --for PT1M {change}", show, f"clear {change}"]
 
 
 def _steps(story: Story) -> Table:

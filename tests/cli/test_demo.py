@@ -1,8 +1,10 @@
 """``demo`` as a person runs it: the whole story, Ctrl-C and kill -9 at any time, --keep."""
 
 import asyncio
+import json
 import os
 import re
+import shlex
 import signal
 import sys
 import urllib.request
@@ -191,6 +193,7 @@ async def test_two_that_are_kept_go_on_until_they_are_ended(folder: Path) -> Non
         (url,) = urls[1]
         with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: ASYNC210 - on loopback
             assert 200 == answer.status
+        await overridden(other)
         async with deadline(5.0, "what was killed stayed"):
             await until(lambda: len(alive(folder)) == 1)
         (kept,) = alive(folder)
@@ -200,6 +203,25 @@ async def test_two_that_are_kept_go_on_until_they_are_ended(folder: Path) -> Non
     # What was killed is left for the next start to remove.
     assert kept not in owned(folder)
     assert 1 == len(owned(folder))
+
+
+async def overridden(it: Demo) -> None:
+    """Try the overrides that it says can be tried, as they stand there."""
+    said = re.findall(r"^  throttle-sidecar (override .*)$", it.said(), re.MULTILINE)
+    answers = []
+    for command in said:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "sidecar", *shlex.split(command), "--json"),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(30):
+            output, _ = await process.communicate()
+        assert 0 == process.returncode, output
+        answers.append([each["answer"] for each in json.loads(output)["sidecars"]])
+    set_, shown, cleared = answers
+    assert [3, 3, 3] == [len(set_), len(shown), len(cleared)]
+    assert [(0.5, "override")] * 3 == [(each["factor"], each["source"]) for each in shown]
+    assert [True] * 3 == [each["cleared"] for each in cleared]
 
 
 class ClusterInWords(FakeCluster):

@@ -1,6 +1,7 @@
 """The demo's sidecars: how they are started, and how they are asked."""
 
 import socket
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -9,8 +10,9 @@ from threading import Thread
 
 import pytest
 
-from sidecar.demo.sidecars import Sidecar, start_sidecars
+from sidecar.demo.sidecars import Sidecar, start_sidecars, write_token
 from sidecar.errors import ClusterError
+from sidecar.token import read_token
 from tests.demo.clusters import FakeCluster
 
 LISTENS = "throttle-sidecar 0.1.0 listens on http://127.0.0.1:{}\n"
@@ -89,6 +91,25 @@ async def test_a_cluster_that_is_not_up_has_no_sidecars() -> None:
     """There is no folder for them."""
     with pytest.raises(ClusterError, match="not up"):
         await start_sidecars(FakeCluster(None), {})
+
+
+def test_a_token_is_random_and_for_its_owner_alone(tmp_path: Path) -> None:
+    """In the cluster's folder, so that it goes with it; as the sidecars read one."""
+    tokens = set()
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        file = write_token(FakeCluster(tmp_path / name))
+        assert tmp_path / name == file.parent
+        assert 0o600 == stat.S_IMODE(file.stat().st_mode)
+        tokens.add(read_token(file))
+    assert 2 == len(tokens)
+    assert min(map(len, tokens)) >= 32
+
+
+def test_a_cluster_that_is_not_up_has_no_token() -> None:
+    """There is no folder for it."""
+    with pytest.raises(ClusterError, match="not up"):
+        write_token(FakeCluster(None))
 
 
 class Handler(BaseHTTPRequestHandler):

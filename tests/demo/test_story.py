@@ -155,9 +155,9 @@ LIMIT_BYTES = 500
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeCluster:
     """A cluster with volumes of 1,000 bytes, which traffic fills and deletion frees."""
-    cluster = FakeCluster(None)
+    cluster = FakeCluster(tmp_path)
     cluster.free = {(2, 0): 1000, (2, 1): 1000}
     monkeypatch.setattr(story_module, "Admin", lambda *_: FakeAdmin(cluster))
     monkeypatch.setattr(story_module, "Traffic", lambda *_, **__: FakeTraffic(cluster))
@@ -193,6 +193,8 @@ async def test_the_whole_story_is_measured_from_what_the_file_systems_say(
     assert [str(LIMIT_BYTES)] == [
         value for settings in started for key, value in settings.items() if "BYTES" in key
     ]
+    assert story.token_file is not None
+    assert [str(story.token_file)] == [settings["SIDECAR_TOKEN_FILE"] for settings in started]
     measured = [step for step in story.steps if step.title.startswith("factor")]
     assert ["the limit being crossed"] * 3 + ["the space being free"] * 3 == [
         step.measured_from for step in measured

@@ -1,10 +1,16 @@
 """The demo's story as it is drawn, in the words of a terminal of 80 columns."""
 
 import io
+import shlex
+import socket
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
 from rich.console import Console, RenderableType
 
+from sidecar.cli import group
 from sidecar.demo.sidecars import Sidecar
 from sidecar.demo.story import Heard, Step, Story, VolumeNow
 from sidecar.demo.view import addresses, draw, summary
@@ -82,11 +88,45 @@ def test_the_summary_has_every_step_and_says_what_was_not_seen() -> None:
     ] == rows
 
 
+def kept(ports: Sequence[int], token_file: Path) -> Story:
+    """A story whose sidecars are left running."""
+    sidecars = tuple(
+        Sidecar(number, "127.0.0.1", port, Path(f"{number}.log"))
+        for number, port in enumerate(ports)
+    )
+    return Story(sidecars=sidecars, token_file=token_file)
+
+
+@pytest.fixture
+def ports() -> Iterator[list[int]]:
+    """Two ports on which nobody listens meanwhile."""
+    with socket.socket() as one, socket.socket() as other:
+        for each in (one, other):
+            each.bind(("127.0.0.1", 0))
+        yield [each.getsockname()[1] for each in (one, other)]
+
+
+def test_the_commands_to_try_are_those_that_there_are(ports: list[int], tmp_path: Path) -> None:
+    """An override of all sidecars is set, shown and cleared, with the token's file."""
+    token_file = tmp_path / "a folder" / "token"
+    token_file.parent.mkdir()
+    token_file.write_text("secret")
+    said = addresses(kept(ports, token_file), "127.0.0.1:9092")
+    assert "secret" not in said
+    lines = [line.strip() for line in said.splitlines()]
+    commands = [shlex.split(line) for line in lines if line.startswith("throttle-sidecar ")]
+    assert [["override", "set"], ["override", "show"], ["override", "clear"]] == [
+        words[1:3] for words in commands
+    ]
+    for words in commands:
+        result = CliRunner().invoke(group, words[1:])
+        assert (1, 2) == (result.exit_code, result.output.count("Connection refused")), words
+        assert (words[2] != "show") == (str(token_file) in words)
+
+
 def test_the_addresses_to_try_are_those_of_the_sidecars() -> None:
     """The first one's API and metrics, all of them for the command that asks all."""
-    story = Story(
-        sidecars=tuple(Sidecar(n, "127.0.0.1", 7000 + n, Path(f"{n}.log")) for n in range(2))
-    )
+    story = kept([7000, 7001], Path("token"))
     said = addresses(story, "127.0.0.1:9092")
     for expected in (
         "Brokers: 127.0.0.1:9092",
