@@ -8,6 +8,7 @@ import os
 import sys
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 import click
@@ -40,29 +41,47 @@ def _known(_context: click.Context, _option: click.Parameter, begun: str) -> lis
     help=f"The brokers' version; known to work: {', '.join(KNOWN_VERSIONS)}.",
 )
 @click.option("--keep", is_flag=True, help="Leave it running afterwards, until Ctrl-C.")
-def command(kafka_version: str, keep: bool) -> None:
-    """Start a real Kafka cluster with sidecars and show the factor fall and rise.
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("throttle-sidecar-demo.svg"),
+    show_default=True,
+    help="Where the picture is written.",
+)
+@click.option(
+    "--callback-jar",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The quota callback's jar; by default the one that make jar builds.",
+)
+def command(kafka_version: str, keep: bool, svg: Path, callback_jar: Path | None) -> None:
+    """Start a real Kafka cluster with sidecars and show brokers obey the factor.
 
-    Three brokers with small volumes and a sidecar beside each; real messages fill a volume until
-    the factor is 0.0 everywhere; the topic is deleted and the factor is 1.0 again. Needs a JDK (17
-    or 21), and Maven for the first download of Kafka's jars. Nothing of it stays.
+    Three brokers with small volumes and the quota callback, and a sidecar beside each; producers at
+    full speed fill a volume until the factor is 0.0 everywhere and every producer is held;
+    retention frees the space, and throughput comes back. Needs a JDK (17 or 21), and Maven for the
+    first download of Kafka's jars. Only the picture stays.
     """
     if find_spec("confluent_kafka") is None:
         raise click.ClickException(
             "the demo needs the package confluent-kafka: pip install 'throttle-sidecar[demo]'"
         )
-    sys.exit(asyncio.run(_run(kafka_version, keep=keep)))
+    sys.exit(asyncio.run(_run(kafka_version, keep=keep, svg=svg, callback_jar=callback_jar)))
 
 
-async def _run(kafka_version: str, *, keep: bool) -> int:
+async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path | None) -> int:
     # Here and not above, so that --help needs none of it.
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
+    from sidecar.demo import callback  # noqa: PLC0415
     from sidecar.demo.cluster import Cluster  # noqa: PLC0415
     from sidecar.demo.story import Story, tell  # noqa: PLC0415
-    from sidecar.demo.view import addresses, draw, summary  # noqa: PLC0415
+    from sidecar.demo.view import addresses, draw, picture, summary  # noqa: PLC0415
 
+    try:
+        jar = callback.callback_jar(callback_jar)
+    except ClusterError as error:
+        raise click.ClickException(str(error)) from error
     console = Console()
     story = Story()
     cluster = Cluster(
@@ -70,7 +89,10 @@ async def _run(kafka_version: str, *, keep: bool) -> int:
         version=kafka_version,
         brokers=3,
         volumes=2,
-        volume_bytes=128 << 20,
+        volume_bytes=192 << 20,
+        broker_jars=[jar],
+        properties=callback.CALLBACK_PROPERTIES,
+        properties_of=callback.asks_its_sidecar,
     )
     async with AsyncExitStack() as stack:
         live = Live(get_renderable=lambda: draw(story), console=console, refresh_per_second=10)
@@ -88,6 +110,9 @@ async def _run(kafka_version: str, *, keep: bool) -> int:
                 # What is drawn last is without its line feed there.
                 console.print()
         console.print(summary(story))
+        if story.loads:
+            await asyncio.to_thread(svg.write_text, picture(story), encoding="utf-8")
+            console.print(f"Picture: {svg}")
         for note in story.notes:
             console.print(f"Note: {note}")
         if keep and story.sidecars:

@@ -26,6 +26,7 @@ _BOTTOM: Final = 12
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "4 2", "1 2")
 _TICKS: Final = 6
+_ROW: Final = 18
 _CHARACTER: Final = 6.6
 """Roughly the width of a character of the legend's font, pixels."""
 _STYLE: Final = (
@@ -84,13 +85,16 @@ class Panel:
     top: float | None = None
 
 
-def svg(title: str, x_title: str, panels: Sequence[Panel]) -> str:
+def svg(
+    title: str, x_title: str, panels: Sequence[Panel], rows: Sequence[tuple[str, str]] = ()
+) -> str:
     """The whole document.
 
     Args:
         title: above all.
         x_title: what x is, with its unit, below all.
         panels: from the top down, on one x axis.
+        rows: a table of figures under the panels: what it is, and the figure.
 
     Raises:
         ValueError: there is nothing to draw, or a figure is not finite.
@@ -102,7 +106,8 @@ def svg(title: str, x_title: str, panels: Sequence[Panel]) -> str:
     if not all(map(math.isfinite, (*xs, *ys))):
         raise ValueError("a figure is not finite")
     x_axis = _Axis(min(xs), max(xs), _LEFT, WIDTH - _RIGHT)
-    height = _HEAD + PANEL_HEIGHT * len(panels) + _FOOT
+    foot = _HEAD + PANEL_HEIGHT * len(panels) + _FOOT
+    height = foot + (_ROW * len(rows) + _BOTTOM if rows else 0)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
         f"<title>{escape(title)}</title><style>{_STYLE}</style>",
@@ -111,9 +116,13 @@ def svg(title: str, x_title: str, panels: Sequence[Panel]) -> str:
     ]
     for index, panel in enumerate(panels):
         parts.extend(_panel(panel, x_axis, _HEAD + PANEL_HEIGHT * index))
-    bottom = height - _FOOT
+    bottom = foot - _FOOT
     parts += [_text(x_axis(x), bottom + 6, label, anchor="middle") for x, label in x_axis.ticks()]
     parts.append(_text((_LEFT + WIDTH - _RIGHT) / 2, bottom + 28, x_title, anchor="middle"))
+    for index, (what, figure) in enumerate(rows):
+        y = foot + _ROW * (index + 1)
+        parts.append(_text(_LEFT, y, what))
+        parts.append(_text(WIDTH - _RIGHT, y, figure, anchor="end"))
     return "\n".join([*parts, "</svg>", ""])
 
 

@@ -1,8 +1,9 @@
 """The story that the demo shows, step by step, each step seen on the real cluster or failed.
 
-Sidecars up, real messages fill the volumes of one broker, the factor falls at every sidecar, the
-topic is deleted, the factor rises at every sidecar. Times are from when a volume's own file system
-says that the limit is crossed to when a reader that waits at a sidecar hears of it.
+Sidecars up, producers at full speed on every broker, one broker's volumes reach the limit, the
+factor falls at every sidecar and the brokers hold every producer; retention frees the space, the
+factor rises and the throughput is back; a tenant never had more than its own quota. Times are from
+when a volume's own file system says that the limit is crossed, or that it no longer is.
 
 Example of a step that was seen: ``Step("factor 0.0 at the sidecar of broker 1", seconds=0.11)``.
 """
@@ -16,16 +17,21 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
+from sidecar.demo.loads import QUOTA_WINDOW_S, Load, free_space, loads
+from sidecar.demo.series import Series
 from sidecar.demo.sidecars import Answer, Sidecar, start_sidecars, write_token
-from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline, until
+from sidecar.errors import ClusterError
 
-FILL_BYTES_PER_S: Final = 16e6
 MINIMUM_INTERVAL: Final = "PT0.1S"
 INTERVAL: Final = "PT1S"
-TOPIC: Final = "throttle-demo"
+PAUSE_MAX_S: Final = 4.0
+"""The longest pause that brokers give by default, client.quota.callback.sidecar.pause.max.ms."""
+HELD_SHARE: Final = 0.2
+BACK_SHARE: Final = 0.9
+_HOLD_S: Final = 6.0
+"""How long the throttle is looked at before space is freed."""
 _STEP_TIMEOUT_S: Final = 60.0
 """Kafka 3.3 takes 20 s to free what is deleted; all else here is a matter of seconds."""
 _STORY_TIMEOUT_S: Final = 600.0
@@ -93,6 +99,9 @@ class Story:
         heard: broker id -> what was last heard from its sidecar.
         notes: what has to be said besides.
         sidecars: the running daemons.
+        loads: the producers.
+        free: available bytes of the fullest volume, loop seconds.
+        moments: name -> when it was seen, loop seconds.
         token_file: the bearer token that they want for changes; None until there is one.
     """
 
@@ -104,6 +113,9 @@ class Story:
     heard: dict[int, Heard] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     sidecars: tuple[Sidecar, ...] = ()
+    loads: tuple[Load, ...] = ()
+    free: Series = field(default_factory=Series)
+    moments: dict[str, float] = field(default_factory=dict)
     token_file: Path | None = None
 
     @property
@@ -187,30 +199,83 @@ async def _choose_limit(story: Story, cluster: Cluster, broker_id: int) -> None:
 
 
 async def _fill_and_free(story: Story, cluster: Cluster, broker_id: int) -> None:
-    assignment = [[broker_id] for _ in cluster.brokers[broker_id].volumes]
-    async with Admin(cluster.bootstrap) as admin:
-        await admin.create_topic(TOPIC, assignment=assignment)
-        traffic = Traffic(
-            cluster.bootstrap,
-            TOPIC,
-            bytes_per_s=FILL_BYTES_PER_S,
-            partitions=range(len(assignment)),
-        )
-        async with traffic:
-            rate = f"{FILL_BYTES_PER_S / 1e6:.0f} MB/s of real messages"
-            async with story.step(f"{rate} fill broker {broker_id} down to the limit"):
-                await until(lambda: story.crossed)
-            await _heard_everywhere(story, 0.0, "the limit being crossed")
-        story.notes.append(
-            "the demo itself stops its producer here: a broker obeys the factor by itself once it "
-            "has a quota callback that reads it"
-        )
+    async with loads(cluster) as story.loads:
+        others = [load for load in story.loads if load.quota is None]
+        rate = f"{sum(load.wanted for load in others) / 1e6:.0f} MB/s of real messages"
+        async with story.step(f"{rate} to {len(others)} brokers, each at full speed"):
+            await until(lambda: all(load.rate() >= BACK_SHARE * load.wanted for load in others))
+        async with story.step(f"broker {broker_id} is filled down to the limit"):
+            await until(lambda: story.crossed)
+        story.moments["limit crossed"] = story.crossed_at
+        await _heard_everywhere(story, 0.0, "the limit being crossed")
         await _in_all_metrics(story, 0.0)
-        async with story.step("the topic is deleted and its space is free"):
-            await admin.delete_topic(TOPIC)
+        for load in others:
+            await _seen_since(
+                story,
+                f"producers to {load.name} held to a trickle by their broker",
+                "the limit being crossed",
+                partial(_is_held, load),
+            )
+        await _waits_were_told(story, others)
+        async with story.step("retention frees the space"):
+            await free_space(cluster)
             await until(lambda: not story.crossed)
+        story.moments["space free"] = story.crossed_at
         await _heard_everywhere(story, 1.0, "the space being free")
         await _in_all_metrics(story, 1.0)
+        for load in others:
+            await _seen_since(
+                story,
+                f"{BACK_SHARE:.0%} of the throughput to {load.name} is back",
+                "the space being free",
+                partial(_is_back, load),
+            )
+        await _quotas_were_kept(story)
+
+
+def _is_held(load: Load) -> bool:
+    return load.rate() <= HELD_SHARE * load.wanted
+
+
+def _is_back(load: Load) -> bool:
+    return load.rate(0.5) >= BACK_SHARE * load.wanted
+
+
+async def _seen_since(
+    story: Story, title: str, measured_from: str, holds: Callable[[], bool]
+) -> None:
+    """A step whose seconds count from when the limit was crossed, or no longer was."""
+    now = asyncio.get_running_loop().time
+    async with story.step(title, measured_from) as step:
+        await until(holds)
+        step.seconds = now() - story.crossed_at
+
+
+async def _waits_were_told(story: Story, others: list[Load]) -> None:
+    title = f"throttle_cb tells every producer to wait, never more than {PAUSE_MAX_S:.0f} s"
+    async with story.step(title):
+        await until(lambda: all(load.traffic.longest_throttle_s > 0.0 for load in others))
+        await asyncio.sleep(_HOLD_S)
+        longest = max(load.traffic.longest_throttle_s for load in others)
+        # Kafka counts from when the request came, and a busy machine is late.
+        if longest > PAUSE_MAX_S + 1.0:
+            raise ClusterError(f"a producer was told to wait for {longest:.1f} s")
+
+
+async def _quotas_were_kept(story: Story) -> None:
+    """Kafka's own promise: never more than the quota, and the window's worth at once."""
+    for load in story.loads:
+        if load.quota is None:
+            continue
+        title = f"the {load.name} had no more than its quota of {load.quota / 1e6:.0f} MB/s"
+        async with story.step(title, "the producers' start") as step:
+            samples = list(load.traffic.samples)
+            seconds = samples[-1][0] - samples[0][0] if samples else 0.0
+            most = load.quota * (seconds + QUOTA_WINDOW_S)
+            if not 0 < load.traffic.acknowledged_bytes <= most:
+                sent = load.traffic.acknowledged_bytes / 1e6
+                raise ClusterError(f"the {load.name} sent {sent:.1f} MB in {seconds:.1f} s")
+            step.seconds = seconds
 
 
 async def _watch_volumes(story: Story, cluster: Cluster, broker_id: int) -> None:
@@ -223,6 +288,7 @@ async def _watch_volumes(story: Story, cluster: Cluster, broker_id: int) -> None
             total, available = await cluster.usage(broker_id, index)
             volumes.append(VolumeNow(f"broker {broker_id} volume {index}", total, available))
         story.volumes = volumes
+        story.free.add(now(), min(volume.available_bytes for volume in volumes))
         crossed = any(volume.available_bytes <= story.limit_bytes for volume in volumes)
         if crossed != story.crossed:
             story.crossed, story.crossed_at = crossed, now()

@@ -1,4 +1,4 @@
-"""Draws the demo's story in a terminal: the steps, the volumes, what each sidecar says."""
+"""Draws the demo's story: in a terminal as it happens, and as a picture at its end."""
 
 import shlex
 from pathlib import Path
@@ -8,9 +8,15 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from sidecar.demo.chart import Line, Mark, Panel, svg
+from sidecar.demo.loads import Load
+from sidecar.demo.series import Series
 from sidecar.demo.story import Step, Story, VolumeNow
 
 _BAR_CELLS = 32
+_SPARKS = " ▁▂▃▄▅▆▇█"
+_SPARK_S = 1.0
+"""What one cell of a line of throughput stands for."""
 
 
 def draw(story: Story) -> RenderableType:
@@ -18,7 +24,38 @@ def draw(story: Story) -> RenderableType:
     parts: list[RenderableType] = [_steps(story)]
     if story.volumes:
         parts.append(_volumes(story))
+    if story.loads:
+        parts.append(_loads(story))
     return Group(*parts)
+
+
+def picture(story: Story) -> str:
+    """Throughput and free space over time with the table of what was seen, as SVG.
+
+    Raises:
+        ValueError: nothing was measured.
+    """
+    begin = min((at for load in story.loads for at, _ in load.traffic.samples), default=0.0)
+    moments = [Mark(name, at - begin) for name, at in story.moments.items()]
+    throughput = [
+        Line(load.name, _scaled(Series(load.traffic.samples.rates(0.25, 1.0)), begin), style)
+        for style, load in enumerate(story.loads)
+    ]
+    free = [Line("the fullest volume", _scaled(story.free, begin))]
+    limit = [Mark("limit", story.limit_bytes / 1e6)]
+    rows = [
+        (step.title, "not seen" if step.seconds is None else f"{step.seconds:.2f} s")
+        for step in story.steps
+    ]
+    panels = [
+        Panel("throughput, MB/s", throughput, moments),
+        Panel("free space, MB", free, moments, limit),
+    ]
+    return svg("Brokers obey the throttle factor", "seconds", panels, rows)
+
+
+def _scaled(series: Series, begin: float) -> list[tuple[float, float]]:
+    return [(at - begin, value / 1e6) for at, value in series if at >= begin]
 
 
 def summary(story: Story) -> Table:
@@ -86,6 +123,25 @@ def _volumes(story: Story) -> Table:
         style = "green" if heard.factor == 1.0 else "bold red"
         grid.add_row(f"  sidecar {broker_id}", Text(f"factor {heard.factor}", style), "")
     return grid
+
+
+def _loads(story: Story) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    for load in story.loads:
+        told = load.traffic.longest_throttle_s
+        grid.add_row(
+            f"  to {load.name}" if load.quota is None else f"  {load.name}",
+            Text(_sparks(load), "cyan"),
+            f"{load.rate() / 1e6:.1f} MB/s" + (f", told to wait {told:.1f} s" if told else ""),
+        )
+    return grid
+
+
+def _sparks(load: Load) -> str:
+    """The throughput of the last seconds, a cell each, the highest for what is wanted."""
+    rates = [rate for _, rate in load.traffic.samples.rates(_SPARK_S, _SPARK_S)][-_BAR_CELLS:]
+    top = len(_SPARKS) - 1
+    return "".join(_SPARKS[min(top, round(top * rate / load.wanted))] for rate in rates)
 
 
 def _bar(volume: VolumeNow, limit_bytes: int) -> Text:

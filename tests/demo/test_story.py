@@ -3,15 +3,20 @@
 import asyncio
 import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import cast
 
 import pytest
 
 import sidecar.demo.story as story_module
+from sidecar.demo.loads import Load
+from sidecar.demo.series import Series
 from sidecar.demo.sidecars import Answer, Sidecar
 from sidecar.demo.story import Step, Story, tell
+from sidecar.demo.traffic import Traffic
 from sidecar.errors import ClusterError
 from tests.demo.clusters import FakeCluster
 
@@ -117,37 +122,39 @@ class FakeSidecar(Sidecar):
         return Answer(200, etag, body)
 
 
-class FakeAdmin:
-    """Deletes what fills the volumes."""
-
-    def __init__(self, cluster: FakeCluster) -> None:
-        self._cluster = cluster
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
-    async def create_topic(self, name: str, *, assignment: list[list[int]]) -> None:
-        assert [[2], [2]] == assignment, "a partition for each volume of the last broker"
-
-    async def delete_topic(self, name: str) -> None:
-        self._cluster.free |= {(2, 0): 1000, (2, 1): 1000}
-
-
 class FakeTraffic:
-    """Fills a volume at once."""
+    """What a producer has seen; the cluster lets it through while nothing is full."""
 
-    def __init__(self, cluster: FakeCluster) -> None:
+    def __init__(self, cluster: FakeCluster, wanted: float) -> None:
+        self.longest_throttle_s = 0.0
+        self.samples = Series()
+        self.acknowledged_bytes = 0.0
         self._cluster = cluster
+        self._wanted = wanted
 
-    async def __aenter__(self) -> Self:
-        self._cluster.free[2, 1] = LIMIT_BYTES
-        return self
+    async def run(self, held_share: float, told_s: float) -> None:
+        while True:
+            free = min(self._cluster.free.values()) > LIMIT_BYTES
+            self.acknowledged_bytes += self._wanted * (1.0 if free else held_share) / 10
+            if not free:
+                self.longest_throttle_s = told_s
+            self.samples.add(asyncio.get_running_loop().time(), self.acknowledged_bytes)
+            await asyncio.sleep(0.1)
 
-    async def __aexit__(self, *_: object) -> None:
-        pass
+
+@dataclass
+class Brokers:
+    """How the brokers behave.
+
+    Attributes:
+        held_share: what they let through of a producer's rate while a volume is full.
+        told_s: how long they tell producers to wait.
+        tenant_share: how much of its quota the tenant sends.
+    """
+
+    held_share: float = 0.01
+    told_s: float = 4.0
+    tenant_share: float = 1.0
 
 
 REACTION_S = 0.1
@@ -155,12 +162,42 @@ LIMIT_BYTES = 500
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeCluster:
-    """A cluster with volumes of 1,000 bytes, which traffic fills and deletion frees."""
+def brokers() -> Brokers:
+    """Brokers that obey."""
+    return Brokers()
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, brokers: Brokers) -> FakeCluster:
+    """A cluster with volumes of 1,000 bytes, full after 20 s of traffic, which retention frees."""
     cluster = FakeCluster(tmp_path)
     cluster.free = {(2, 0): 1000, (2, 1): 1000}
-    monkeypatch.setattr(story_module, "Admin", lambda *_: FakeAdmin(cluster))
-    monkeypatch.setattr(story_module, "Traffic", lambda *_, **__: FakeTraffic(cluster))
+
+    @asynccontextmanager
+    async def loads(_: FakeCluster) -> AsyncIterator[tuple[Load, ...]]:
+        running = [
+            Load(f"broker {number}", 6e6, None, cast("Traffic", FakeTraffic(cluster, 6e6)))
+            for number in cluster.brokers
+        ]
+        rate = 1e6 * brokers.tenant_share
+        running.append(Load("tenant", 2e6, 1e6, cast("Traffic", FakeTraffic(cluster, rate))))
+        asyncio.get_running_loop().call_later(20.0, cluster.free.update, {(2, 1): LIMIT_BYTES})
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(
+                    cast("FakeTraffic", load.traffic).run(brokers.held_share, brokers.told_s)
+                )
+                for load in running
+            ]
+            yield tuple(running)
+            for task in tasks:
+                task.cancel()
+
+    async def free_space(_: FakeCluster) -> None:
+        cluster.free |= {(2, 0): 1000, (2, 1): 1000}
+
+    monkeypatch.setattr(story_module, "loads", loads)
+    monkeypatch.setattr(story_module, "free_space", free_space)
     return cluster
 
 
@@ -184,12 +221,14 @@ def sidecars(
 async def test_the_whole_story_is_measured_from_what_the_file_systems_say(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Eleven steps; the factor's are as late as a sidecar reacts and a volume is looked at."""
+    """Twenty steps; the factor's are as late as a sidecar reacts and a volume is looked at."""
     started = sidecars(monkeypatch, cluster)
     story = Story()
     await tell(story, cluster)
     assert story.complete
-    assert 11 == len(story.steps)
+    assert 20 == len(story.steps)
+    assert {"limit crossed", "space free"} == set(story.moments)
+    assert LIMIT_BYTES == min(value for _, value in story.free)
     assert [str(LIMIT_BYTES)] == [
         value for settings in started for key, value in settings.items() if "BYTES" in key
     ]
@@ -225,3 +264,29 @@ async def test_a_sidecar_that_does_not_see_it_fails_the_story(
     assert not story.complete
     assert [unseen] == [step.title for step in story.steps if step.failed]
     assert unseen == story.steps[-1].title
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"held_share": 0.3}, "not seen: producers to broker 0 held to a trickle"),
+        ({"told_s": 0.0}, "not seen: throttle_cb tells every producer to wait"),
+        ({"told_s": 5.1}, "a producer was told to wait for 5.1 s"),
+        ({"tenant_share": 2.0}, r"the tenant sent \d+"),
+    ],
+)
+async def test_brokers_that_do_not_obey_fail_the_story(
+    cluster: FakeCluster,
+    brokers: Brokers,
+    monkeypatch: pytest.MonkeyPatch,
+    change: dict[str, float],
+    says: str,
+) -> None:
+    """Each in its own words."""
+    sidecars(monkeypatch, cluster)
+    for name, value in change.items():
+        setattr(brokers, name, value)
+    story = Story()
+    with pytest.raises(ClusterError, match=says):
+        await tell(story, cluster)
+    assert not story.complete

@@ -5,15 +5,21 @@ import shlex
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console, RenderableType
 
 from sidecar.cli import group
+from sidecar.demo.loads import Load
+from sidecar.demo.series import Series
 from sidecar.demo.sidecars import Sidecar
 from sidecar.demo.story import Heard, Step, Story, VolumeNow
-from sidecar.demo.view import addresses, draw, summary
+from sidecar.demo.traffic import Traffic
+from sidecar.demo.view import addresses, draw, picture, summary
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 FREE = VolumeNow("broker 2 volume 0", 100_000_000, 75_000_000)
 FULL = VolumeNow("broker 2 volume 1", 100_000_000, 25_000_000)
@@ -136,3 +142,43 @@ def test_the_addresses_to_try_are_those_of_the_sidecars() -> None:
         "Log of sidecar 1: 1.log",
     ):
         assert expected in said
+
+
+def load(name: str, rates: Sequence[float], quota: float | None = None) -> Load:
+    """A producer that had these rates, bytes a second, for a second each; it wants 8 MB/s."""
+    traffic = Traffic("", "t", bytes_per_s=8e6)
+    sent = 0.0
+    for second, rate in enumerate([0.0, *rates]):
+        sent += rate
+        traffic.samples.add(float(second), sent)
+    traffic.longest_throttle_s = 4.0 if 0.0 in rates else 0.0
+    return Load(name, 8e6, quota, traffic)
+
+
+def test_throughput_is_drawn_second_by_second() -> None:
+    """As high as what is wanted; with what the producer was told to wait."""
+    story = Story(loads=(load("broker 0", [8e6, 4e6, 0.0]), load("tenant", [1e6], 1e6)))
+    first, second = [line for line in text(draw(story)) if "MB/s" in line]
+    assert "to broker 0 █▄  0.0 MB/s, told to wait 4.0 s" == first.strip()
+    assert "tenant      ▁   1.0 MB/s" == second.strip()
+
+
+def test_the_picture_has_the_lines_the_moments_and_the_table() -> None:
+    """A document of its own, as every browser draws it."""
+    story = Story(
+        limit_bytes=50_000_000,
+        loads=(load("broker 0", [8e6, 0.0, 8e6]),),
+        free=Series([(0.0, 90e6), (1.0, 50e6), (2.0, 90e6)]),
+        moments={"limit crossed": 1.0, "space free": 2.0},
+        steps=[Step("factor 0.0", "its start", 0.12), Step("factor 1.0", "its start")],
+    )
+    texts = [each.text for each in ET.fromstring(picture(story)).iter(f"{SVG}text")]
+    expected = {"broker 0", "limit crossed", "space free", "limit", "factor 0.0", "0.12 s"}
+    assert expected <= set(texts)
+    assert "not seen" in texts
+
+
+def test_without_traffic_there_is_no_picture() -> None:
+    """Nothing was measured."""
+    with pytest.raises(ValueError, match="nothing to draw"):
+        picture(Story())
