@@ -31,7 +31,7 @@ PAUSE_MAX_S: Final = 4.0
 HELD_SHARE: Final = 0.2
 BACK_SHARE: Final = 0.9
 _HOLD_S: Final = 6.0
-"""How long the throttle is looked at before space is freed."""
+"""How long the throttle is looked at before space is freed, and the traffic afterwards."""
 _STEP_TIMEOUT_S: Final = 60.0
 """Kafka 3.3 takes 20 s to free what is deleted; all else here is a matter of seconds."""
 _STORY_TIMEOUT_S: Final = 600.0
@@ -230,6 +230,7 @@ async def _fill_and_free(story: Story, cluster: Cluster, broker_id: int) -> None
                 "the space being free",
                 partial(_is_back, load),
             )
+        await asyncio.sleep(_HOLD_S)
         await _quotas_were_kept(story)
 
 
