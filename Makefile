@@ -11,7 +11,7 @@ CALLBACK := deploy/quota-callback
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo test check lint unit java jar bench lock clean tools-demo tools-test
+.PHONY: demo test check lint unit java jar bench bench-enforcement lock clean tools-demo tools-test
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -51,6 +51,10 @@ $(JAR): $(shell find $(CALLBACK)/src/main -type f) $(CALLBACK)/pom.xml
 
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks
+
+# The quota callback beside Strimzi's plugin: an hour, on a machine that does nothing else.
+bench-enforcement: tools-demo $(INSTALLED) $(JAR)
+	$(BIN)/python -m benchmarks.enforcement
 
 # The exact versions, with hashes; run after a change of the dependencies in pyproject.toml.
 lock: $(INSTALLED)

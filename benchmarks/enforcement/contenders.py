@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from sidecar.demo.cache import cache_folder, filling
+from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar, callback_jar
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.nodes import Broker
 from sidecar.demo.sidecars import start_sidecars
@@ -22,7 +23,6 @@ from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
 from tests.support.java import bean
 
-JAR: Final = Path("deploy/quota-callback/target/throttle-sidecar-quota-callback.jar")
 PAUSE_MAX_S: Final = 4.0
 """The callback's default pause.max."""
 LEAK_RATIO: Final = 0.01
@@ -34,7 +34,6 @@ _POM: Final = Path(__file__).with_name("peer.xml")
 _MAVEN_TIMEOUT_S: Final = 300.0
 _OBEYS_TIMEOUT_S: Final = 30.0
 _STATIC: Final = "client.quota.callback.static."
-_OURS: Final = "client.quota.callback.sidecar."
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,22 +160,11 @@ class Ours:
 
     async def jars(self) -> tuple[Path, ...]:
         """The one that Maven built."""
-        jar = JAR.resolve()
-        if not jar.is_file():
-            raise ClusterError(f"{JAR} is not built: mvn -f deploy/quota-callback package")
-        return (jar,)
+        return (callback_jar(),)
 
     def properties(self, broker: Broker, looks: Looks, limit_bytes: int) -> dict[str, str]:  # noqa: ARG002 - the sidecar's business
         """All defaults but the sidecar's address."""
-        reporters = (
-            "org.apache.kafka.common.metrics.JmxReporter",
-            "throttlesidecar.SidecarMetricsReporter",
-        )
-        return {
-            "client.quota.callback.class": "throttlesidecar.SidecarQuotaCallback",
-            "metric.reporters": ",".join(reporters),
-            f"{_OURS}url": broker.sidecar_url,
-        }
+        return {**CALLBACK_PROPERTIES, **asks_its_sidecar(broker)}
 
     async def obey(self, cluster: Cluster, looks: Looks, limit_bytes: int) -> None:
         """Start the sidecars and wait until every callback has heard from its own."""
