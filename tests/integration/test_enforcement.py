@@ -200,14 +200,18 @@ async def test_consumers_are_not_slowed(obeying: Obeying, start: Start) -> None:
     """What was produced before is read at full speed while producers are held."""
     cluster = obeying.cluster
     (name,) = await topics(cluster, 0)
+    async with Admin(cluster.bootstrap) as admin:
+        await admin.set_topic_config(name, {"retention.bytes": "-1"})
     daemons = await sidecars(cluster, start)
     async with producers(cluster, [name]) as traffics:
+        async with deadline(30.0, "there was not enough to read"):
+            await until(lambda: traffics[0].acknowledged_bytes > 8_000_000)
         await cluster.occupy(1, 0, FULL_BYTES)
         await daemons[0].decides(0.0)
         await asyncio.sleep(1.0)
         read, took_s = await asyncio.to_thread(_read_all, cluster.bootstrap, name)
         await held(traffics)
-    assert read > 3_000_000
+    assert read > 8_000_000
     assert read / took_s > 5 * RATE, f"{read} bytes took {took_s} s"
 
 
