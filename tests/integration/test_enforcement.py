@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import signal
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -11,9 +12,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from sidecar.demo.admin import Admin
+from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar, callback_jar
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline, until
+from sidecar.errors import ClusterError
 from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.settings import HostPort, KafkaAdmin
 from tests.integration.conftest import PASSWORD, Obeying, Start
@@ -523,3 +526,30 @@ async def test_it_is_switched_off_at_three_in_the_morning(obeying: Obeying, star
         await admin.set_broker_config(0, {enabled: "true"})
         await asyncio.sleep(2.0)
         await held(traffics, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (
+            {"client.quota.callback.sidecar.pause.max.ms": "4s"},
+            "must be a whole number of milliseconds",
+        ),
+        ({"metric.reporters": "org.apache.kafka.common.metrics.JmxReporter"}, "must name"),
+    ],
+    ids=["a wrong value", "no reporter"],
+)
+async def test_a_broker_does_not_start_half_configured(wrong: dict[str, str], says: str) -> None:
+    """It ends, and its log says what to do."""
+    cluster = Cluster(
+        environ=os.environ,
+        brokers=1,
+        volumes=1,
+        broker_jars=[callback_jar()],
+        properties={**CALLBACK_PROPERTIES, **wrong},
+        properties_of=asks_its_sidecar,
+    )
+    with pytest.raises(ClusterError, match="broker 0 ended with 1") as raised:
+        async with cluster:
+            pass
+    assert says in str(raised.value)
