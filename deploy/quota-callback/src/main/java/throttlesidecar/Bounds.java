@@ -52,10 +52,10 @@ final class Bounds {
      * The quota by which Kafka pauses as it should. To be asked once a request: pacers count.
      *
      * @param user null when the user has no throttle of its own.
-     * @return bytes per second, at most the tag set's own.
+     * @return bytes per second; where it is more than the tag set's own, that one counts.
      */
     double under(Throttle all, Throttle user) {
-        double bound = Math.min(own, under(all));
+        double bound = under(all);
         if (user != null) {
             bound = Math.min(bound, under(user));
         }

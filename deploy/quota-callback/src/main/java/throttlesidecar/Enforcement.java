@@ -174,6 +174,10 @@ final class Enforcement {
         if (now.isFree(tagSet.user()) || metric == null) {
             return;
         }
+        long epoch = now.epoch(tagSet.user());
+        TagSet.Account account = tagSet.account(epoch);
+        // Before what has landed is read: whatever is counted meanwhile is not in that.
+        long counted = account == null ? 0 : account.counted();
         double landed;
         try {
             landed = landedUnlocked(metric);
@@ -181,31 +185,28 @@ final class Enforcement {
             // The rate's first samples are being made: nothing can have left its window yet.
             return;
         }
-        long epoch = now.epoch(tagSet.user());
-        if (!tagSet.begin(epoch, landed)) {
-            TagSet.Account account = tagSet.account(epoch);
-            if (account != null) {
-                account.expire(landed);
-            }
+        if (account == null) {
+            tagSet.begin(epoch, landed);
+        } else {
+            account.expire(counted, landed);
         }
     }
 
-    /** S without the sensor's monitor, while others may record. */
+    /** S without the sensor's monitor, while others may record; infinite if it could not be had. */
     private double landedUnlocked(KafkaMetric metric) {
-        double landed = 0.0;
         for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
             // Taken before the rate: what has left the window by then was purged under Kafka's
             // lock, so that asking for the window's size, which takes none, finds nothing to purge.
             long nowMs = moments.nowMs();
             double rate = (Double) metric.metricValue();
             Rate measurable = (Rate) metric.measurable();
-            landed = rate * measurable.windowSize(metric.config(), nowMs) / MS_PER_S;
-            // A window that begins is a second shorter at its next ms.
+            double window = measurable.windowSize(metric.config(), nowMs) / MS_PER_S;
+            // Of one ms: a window may be a second shorter at the next.
             if (moments.nowMs() == nowMs) {
-                break;
+                return rate * window;
             }
         }
-        return landed;
+        return Double.POSITIVE_INFINITY;
     }
 
     /** The quota of a tag set, asked for by Kafka under the monitor of the tag set's sensor. */

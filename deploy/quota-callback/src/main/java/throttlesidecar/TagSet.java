@@ -86,11 +86,12 @@ final class TagSet {
      *
      * @param epoch the throttle's.
      * @param landed bytes in the window so far; they don't count.
-     * @return whether it was new.
      */
-    boolean begin(long epoch, double landed) {
+    void begin(long epoch, double landed) {
         Account old = account.get();
-        return old.epoch != epoch && account.compareAndSet(old, new Account(epoch, landed));
+        if (old.epoch != epoch) {
+            account.compareAndSet(old, new Account(epoch, landed));
+        }
     }
 
     /** The account for a throttle; null when it has none. */
@@ -144,14 +145,20 @@ final class TagSet {
             this.counted = new AtomicLong(Double.doubleToRawLongBits(landed));
         }
 
-        /** Takes away what has left the window; what landed and is not counted stays so. */
-        void expire(double landed) {
-            long seen = counted.get();
-            while (landed < Double.longBitsToDouble(seen)) {
-                if (counted.compareAndSet(seen, Double.doubleToRawLongBits(landed))) {
-                    return;
-                }
-                seen = counted.get();
+        /** What is counted, for {@link #expire}. */
+        long counted() {
+            return counted.get();
+        }
+
+        /**
+         * Takes away what has left the window, unless more was counted meanwhile: the next request
+         * does it then.
+         *
+         * @param seen what was counted before it was known what had landed.
+         */
+        void expire(long seen, double landed) {
+            if (landed < Double.longBitsToDouble(seen)) {
+                counted.compareAndSet(seen, Double.doubleToRawLongBits(landed));
             }
         }
 

@@ -149,7 +149,7 @@ final class Throttle {
                 1.0,
                 newEpoch,
                 nowNanos,
-                new Pacer(nowNanos),
+                null,
                 rateBefore,
                 setsBefore,
                 1.0,

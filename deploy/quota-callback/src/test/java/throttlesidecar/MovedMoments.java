@@ -5,7 +5,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.common.utils.Time;
 
 /** Clocks that a test moves, as ours and as Kafka's. */
-final class MovedMoments implements Moments {
+class MovedMoments implements Moments {
     private final AtomicLong ms = new AtomicLong(1_700_000_000_000L);
     private final AtomicLong wallOffsetMs = new AtomicLong();
 

@@ -222,6 +222,104 @@ class ReleaseTest {
     }
 
     @Test
+    void ratesThatARampMadeAreNotTakenForThoseOfBefore() {
+        double before = send("", 6e6, 50_000, 30_000);
+        for (int time = 0; time < 10; time++) {
+            rig.enforcement.apply(factors(0.0));
+            send("", 60e6, 50_000, 2000);
+            rig.enforcement.apply(factors(1.0));
+            send("", 60e6, 50_000, 14_000);
+        }
+        assertEquals(before, rig.tagSets.find("", "c").before(), 0.02 * before);
+    }
+
+    @Test
+    void ratesThatAThrottleMadeAreNotTakenForThoseOfBeforeWithoutARampEither() {
+        rig.rampMs = 0;
+        double before = send("", 6e6, 50_000, 30_000);
+        rig.enforcement.apply(factors(0.0));
+        send("", 60e6, 50_000, 30_000);
+        rig.enforcement.apply(factors(1.0));
+        rig.enforcement.apply(factors(0.0));
+        assertEquals(before, rig.tagSets.find("", "c").before(), 0.02 * before);
+    }
+
+    @Test
+    void aThrottleOfAllFindsTheRateThatAUserHadBeforeItsOwn() {
+        double before = send("ann", 6e6, 50_000, 30_000);
+        rig.enforcement.apply(user("ann", 0.0));
+        send("ann", 60e6, 50_000, 30_000);
+        rig.enforcement.apply(
+                new Factors(0.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1, Double.NaN));
+        assertEquals(before, rig.tagSets.find("ann", "").before(), 0.02 * before);
+    }
+
+    @Test
+    void aUserThatIsReleasedAfterAllIsPacedFromThenOn() {
+        double before = send("ann", 6e6, 50_000, 30_000);
+        rig.enforcement.apply(
+                new Factors(0.0, Map.of("ann", 0.0), Factors.Source.SIDECAR, 1, Double.NaN));
+        send("ann", 60e6, 50_000, 5000);
+        rig.enforcement.apply(user("ann", 0.0));
+        send("ann", 60e6, 50_000, 30_000);
+        rig.enforcement.apply(factors(1.0));
+        send("ann", 60e6, 50_000, 5000);
+        assertEquals(before, send("ann", 60e6, 50_000, 5000), 0.1 * before);
+    }
+
+    @Test
+    void aUsersLeakIsOfItsOwnRate() {
+        double before = send("ann", 1e6, 10_000, 20_000);
+        send("bob", 50e6, 500_000, 1000);
+        rig.enforcement.apply(user("ann", 0.0));
+        // Rates of before are over Kafka's window, which has a second of nothing in it.
+        assertEquals(1000 / (0.01 * before) * 1000, rig.sensor.produce("ann", "", 1000), 20);
+    }
+
+    @Test
+    void aUserWithoutTrafficLeaksOfWhatOthersHad() {
+        double before = send("bob", 1e6, 10_000, 20_000);
+        rig.enforcement.apply(user("ann", 0.0));
+        assertEquals(1000 / (0.01 * before) * 1000, rig.sensor.produce("ann", "", 1000), 10);
+    }
+
+    @Test
+    void whatExcludedUsersSendIsNotInTheBudget() {
+        rig.excluded.add("bob");
+        double before = send("ann", 1e6, 10_000, 20_000);
+        send("bob", 50e6, 500_000, 1000);
+        rig.enforcement.apply(factors(0.0));
+        assertEquals(1000 / (0.01 * before) * 1000, rig.sensor.produce("ann", "", 1000), 20);
+    }
+
+    @Test
+    void aFactorBetweenOnABrokerWithoutTrafficStopsNobody() {
+        rig.enforcement.apply(factors(0.5));
+        send("ann", 60e6, 10_000, 30_000);
+        assertEquals(0.5 * Ramp.FLOOR, send("ann", 60e6, 10_000, 60_000), 0.05 * Ramp.FLOOR);
+    }
+
+    @Test
+    void whoIsNotPausedDoesNotCountAsHeld() {
+        rig.quota("ann", "", 1e6);
+        send("ann", 1e6, 10_000, 30_000);
+        rig.enforcement.apply(factors(0.5));
+        rig.sensor.produce("ann", "", 10_000);
+        assertEquals(1, rig.enforcement.figures().tagSetsHeld);
+        rig.quota("ann", "", 1e4);
+        rig.sensor.produce("ann", "", 10_000);
+        assertEquals(0, rig.enforcement.figures().tagSetsHeld);
+    }
+
+    @Test
+    void anEmptyRequestIsPausedAsTheLastOneWas() {
+        send("", 6e6, 100_000, 12_000);
+        rig.enforcement.apply(factors(0.0));
+        assertEquals(4000, rig.sensor.produce("", "c", 1e6), 1);
+        assertEquals(4000, rig.sensor.produce("", "c", 0.0), 1);
+    }
+
+    @Test
     void theFiguresTellWhatIsDone() {
         send("", 6e6, 100_000, 12_000);
         rig.enforcement.apply(factors(0.0));

@@ -8,6 +8,7 @@ import java.util.Set;
 /** An enforcement on Kafka's sensors, with settings that a test changes. */
 final class Rig implements Enforcement.Limits, OwnLimit {
     long pauseMaxMs = 4000;
+    long emergencyPauseMaxMs = 300_000;
     long rampMs = 5000;
     double leakBytesPerSecond = Double.NaN;
     final Set<String> excluded = new HashSet<>();
@@ -45,7 +46,7 @@ final class Rig implements Enforcement.Limits, OwnLimit {
 
     @Override
     public long emergencyPauseMaxMs() {
-        return 300_000;
+        return emergencyPauseMaxMs;
     }
 
     @Override
