@@ -11,7 +11,7 @@ import throttlesidecar.Throttle.Mode;
  */
 final class Bounds {
     /** How far a client may be ahead of its ramp, ms: requests come in lumps. */
-    private static final double RAMP_TOLERANCE_MS = 100.0;
+    private static final double RAMP_TOLERANCE_MS = 20.0;
 
     private static final double MS_PER_S = 1000.0;
 
