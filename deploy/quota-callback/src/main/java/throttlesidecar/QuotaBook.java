@@ -13,7 +13,7 @@ import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntity;
  * The quotas of one type that operators have set, and which of them a client has.
  *
  * <p>With a callback installed Kafka resolves no quota by itself, so its eight levels are here, the
- * strictest match first: (user, client-id), (user, default client-id), user, (default user,
+ * most specific first: (user, client-id), (user, default client-id), user, (default user,
  * client-id), (default user, default client-id), default user, client-id, default client-id. Clients
  * that share a quota share their metric tags, which are Kafka's own: levels 1, 2, 4 and 5 have (user,
  * client-id), 3 and 6 (user, ""), 7, 8 and no match ("", client-id). While quotas of one kind only
