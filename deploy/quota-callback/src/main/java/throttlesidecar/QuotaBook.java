@@ -132,10 +132,10 @@ final class QuotaBook {
         return clientId.isEmpty() ? null : first(user, clientId, 7, 8);
     }
 
-    /** The quota of a client by all eight levels; null for none. */
+    /** The quota of a client by the tags that the levels give it, not by others; null for none. */
     Double limitOfClient(String user, String clientId) {
-        int level = level(user, clientId);
-        return level == 0 ? null : at(level, user, clientId);
+        Map<String, String> tags = tags(user, clientId);
+        return limit(tags.get(USER_TAG), tags.get(CLIENT_ID_TAG));
     }
 
     /** Whether any level names the client. */

@@ -16,7 +16,9 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * <p>Two things come on top of Kafka's own levels ({@link QuotaBook}): a client that no quota names
  * shares the broker's static quota with all others like it, under the tags ("", ""), where one is
  * set; and for PRODUCE, users that are excluded or have a factor of their own must not share tags
- * with others, so they get (user, client-id) where the levels would give ("", client-id).
+ * with others, so they get (user, client-id) where the levels would give ("", client-id). In the
+ * static quota, of any type, excluded users have no part; those with a factor of their own have one
+ * for each client-id.
  *
  * <p>What was resolved is kept per user and client-id, so that a request costs two look-ups.
  */
@@ -134,7 +136,9 @@ final class Quotas implements OwnLimit {
         QuotaBook book = books.get(type);
         boolean apart = type == ClientQuotaType.PRODUCE && isApart(user);
         if (settings.get().staticQuota(type) != null && !book.names(user, clientId)) {
-            return apart ? QuotaBook.tagsOf(user, clientId) : QuotaBook.tagsOf("", "");
+            return apart || settings.get().excludes(user)
+                    ? QuotaBook.tagsOf(user, clientId)
+                    : QuotaBook.tagsOf("", "");
         }
         Map<String, String> tags = book.tags(user, clientId);
         boolean shared = tags.get(QuotaBook.USER_TAG).isEmpty();

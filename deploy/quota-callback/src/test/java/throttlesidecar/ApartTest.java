@@ -6,11 +6,14 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** What is not Kafka's own: users that share no tags, static quotas, and the bounded memory. */
 class ApartTest {
@@ -37,6 +40,10 @@ class ApartTest {
 
     private static ClientQuotaEntity clientId(String name) {
         return entity(ClientQuotaEntity.ConfigEntityType.CLIENT_ID, name);
+    }
+
+    private static ClientQuotaEntity defaultClientId() {
+        return entity(ClientQuotaEntity.ConfigEntityType.DEFAULT_CLIENT_ID, "<default>");
     }
 
     private static ClientQuotaEntity user(String name) {
@@ -84,6 +91,44 @@ class ApartTest {
         assertNull(quotas.limit(FETCH, "", ""));
         quotas.usersApart(Set.of("bob"));
         assertEquals(1000.0, quotas.limit(PRODUCE, "bob", "web"));
+    }
+
+    @Test
+    void whomTheDefaultNamesHasNoPartInTheStaticQuota() {
+        settings = Settings.of(Map.of("client.quota.callback.static.produce", "1000"));
+        quotas.settingsChanged();
+        quotas.update(PRODUCE, defaultClientId(), 700.0);
+        assertEquals(tags("", "etl"), quotas.client("ann", "etl").tags(PRODUCE));
+        assertEquals(700.0, quotas.limit(PRODUCE, "", "etl"));
+    }
+
+    /** As in the Strimzi plugin, and not of produce requests only. */
+    @ParameterizedTest
+    @EnumSource(names = {"PRODUCE", "FETCH", "REQUEST"})
+    void whoIsExcludedHasNoPartInTheStaticQuota(ClientQuotaType type) {
+        String name = type.name().toLowerCase(Locale.ROOT);
+        settings = Settings.of(
+                Map.of(
+                        "client.quota.callback.static." + name, "1000",
+                        "client.quota.callback.static.excluded.principal.name.list", "User:root"));
+        quotas.settingsChanged();
+        assertEquals(tags("", ""), quotas.client("ann", "etl").tags(type));
+        for (String clientId : List.of("etl", "")) {
+            assertEquals(tags("root", clientId), quotas.client("root", clientId).tags(type));
+            assertNull(quotas.limit(type, "root", clientId));
+        }
+        quotas.update(type, user("root"), 500.0);
+        assertEquals(tags("root", ""), quotas.client("root", "etl").tags(type));
+        assertEquals(500.0, quotas.limit(type, "root", ""));
+    }
+
+    /** Kafka gives the default client-id's quota to no client without a client-id. */
+    @Test
+    void anExcludedUserWithoutAClientIdHasNoQuotaThatKafkaWouldNotGive() {
+        quotas.update(PRODUCE, defaultClientId(), 1000.0);
+        assertEquals(1000.0, quotas.limit(PRODUCE, "root", "etl"));
+        assertNull(quotas.limit(PRODUCE, "", ""));
+        assertNull(quotas.limit(PRODUCE, "root", ""));
     }
 
     @Test
