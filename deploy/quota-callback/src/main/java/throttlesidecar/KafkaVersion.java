@@ -29,12 +29,15 @@ final class KafkaVersion {
 
     /**
      * Whether a kind of quota no longer counts once the last of it is removed: from 4.2.0 on. Before,
-     * it counts until the broker's restart.
+     * it counts until the broker's restart (KAFKA-19282).
+     *
+     * @param version Kafka's, or Confluent's, which is by 4 ahead: 8.1.0-ccs is 4.1.
      */
     static boolean forgetsRemovedKinds(String version) {
         String[] parts = version.split("[.-]");
+        boolean isConfluents = version.endsWith("-ccs") || version.endsWith("-ce");
         try {
-            int major = Integer.parseInt(parts[0]);
+            int major = Integer.parseInt(parts[0]) - (isConfluents ? 4 : 0);
             int minor = Integer.parseInt(parts[1]);
             return major > 4 || major == 4 && minor >= 2;
         } catch (NumberFormatException | ArrayIndexOutOfBoundsException unknown) {

@@ -1,6 +1,7 @@
 package throttlesidecar;
 
 import java.net.URI;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.EnumMap;
@@ -9,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.TreeSet;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
@@ -231,7 +233,7 @@ final class Settings implements Enforcement.Limits {
                             "Unknown property "
                                     + key
                                     + ": there are "
-                                    + String.join(", ", new java.util.TreeSet<>(RECONFIGURABLE)));
+                                    + String.join(", ", new TreeSet<>(RECONFIGURABLE)));
                 }
             }
         }
@@ -330,7 +332,11 @@ final class Settings implements Enforcement.Limits {
             boolean known = "http".equals(parsed.getScheme()) || "https".equals(parsed.getScheme());
             String path = parsed.getPath();
             boolean bare = path == null || path.isEmpty() || "/".equals(path);
-            if (!known || parsed.getHost() == null || !bare || parsed.getQuery() != null) {
+            bare &= parsed.getQuery() == null && parsed.getFragment() == null;
+            // -1: the scheme's.
+            int port = parsed.getPort();
+            boolean possible = port == -1 || port > 0 && port <= 65_535;
+            if (!known || parsed.getHost() == null || !bare || !possible) {
                 throw new ConfigException(URL, text, must);
             }
             if (parsed.getUserInfo() != null) {
@@ -359,12 +365,8 @@ final class Settings implements Enforcement.Limits {
         Map<ClientQuotaType, Double> staticQuotas() {
             Map<ClientQuotaType, Double> quotas = new EnumMap<>(ClientQuotaType.class);
             STATIC.forEach((type, name) -> {
-                double strimzi = amount(STATIC_PREFIX + name, Double.NaN);
-                double quota = amount(PREFIX + name, strimzi);
-                // A quota of 0 divides by zero in Kafka, or throttles nobody.
-                if (quota == 0.0) {
-                    throw new ConfigException(PREFIX + name, 0, "must be more than 0");
-                }
+                double strimzi = quota(STATIC_PREFIX + name, Double.NaN);
+                double quota = quota(PREFIX + name, strimzi);
                 if (!Double.isNaN(quota)) {
                     quotas.put(type, quota);
                 }
@@ -372,9 +374,22 @@ final class Settings implements Enforcement.Limits {
             return quotas;
         }
 
+        private double quota(String key, double otherwise) {
+            double quota = amount(key, otherwise);
+            // A quota of 0 divides by zero in Kafka, or throttles nobody.
+            if (quota == 0.0) {
+                throw new ConfigException(key, 0, "must be more than 0");
+            }
+            return quota;
+        }
+
         Path file(String key) {
             String text = text(key);
-            return text == null ? null : Path.of(text);
+            try {
+                return text == null ? null : Path.of(text);
+            } catch (InvalidPathException noPath) {
+                throw new ConfigException(key, text, "must be a file's path");
+            }
         }
     }
 }

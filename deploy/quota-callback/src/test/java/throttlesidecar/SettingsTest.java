@@ -53,6 +53,7 @@ class SettingsTest {
     @ParameterizedTest
     @CsvSource({
         "url, localhost:7070", "url, ftp://a", "url, http://", "url, http://a/b?c", "url, 'http://a b'",
+        "url, http://a:0", "url, http://a:65536", "url, http://a#b",
         "enabled, yes", "pause.max.ms, 0", "pause.max.ms, -1", "pause.max.ms, 4s",
         "pause.max.ms, 86400001", "pause.emergency.max.ms, 3999", "emergency.horizon.ms, 0",
         "leak.ratio, 1.1", "leak.ratio, -0.1", "leak.ratio, NaN", "leak.bytes.per.second, -1",
@@ -71,6 +72,20 @@ class SettingsTest {
         ClientQuotaType type = ClientQuotaType.valueOf(name.toUpperCase(java.util.Locale.ROOT));
         assertEquals(5.5, with(STATIC + name, "5.5").staticQuota(type));
         assertEquals(7.0, Settings.of(Map.of(STATIC + name, "5", P + name, 7)).staticQuota(type));
+    }
+
+    @Test
+    void aStaticQuotaIsRefusedByTheNameThatItWasGivenBy() {
+        ConfigException refused =
+                assertThrows(ConfigException.class, () -> with(STATIC + "produce", "0"));
+        assertTrue(refused.getMessage().contains(STATIC + "produce"), refused.getMessage());
+    }
+
+    @Test
+    void aFileThatCanHaveNoSuchNameIsRefused() {
+        ConfigException refused =
+                assertThrows(ConfigException.class, () -> with(P + "token.file", "a\0b"));
+        assertTrue(refused.getMessage().contains(P + "token.file"), refused.getMessage());
     }
 
     @Test
