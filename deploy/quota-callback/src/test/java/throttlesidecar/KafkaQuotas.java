@@ -17,44 +17,49 @@ import org.apache.kafka.server.quota.ClientQuotaCallback;
  */
 final class KafkaQuotas implements AutoCloseable {
     private static final String DEFAULT = "<default>";
-    private static final boolean IS_JAVA = exists("org.apache.kafka.server.quota.ClientQuotaManager");
-    private static final String MANAGER =
-            IS_JAVA ? "org.apache.kafka.server.quota.ClientQuotaManager" : "kafka.server.ClientQuotaManager";
+    private static final String JAVA = "org.apache.kafka.server.quota.ClientQuotaManager";
+    private static final String SCALA = "kafka.server.ClientQuotaManager";
+    private static final String MANAGER = exists(JAVA) ? JAVA : SCALA;
 
     private final Object manager;
 
     /**
      * A manager as a broker makes it.
      *
-     * @param type Produce or Fetch.
+     * @param type Produce, Fetch, Request or ControllerMutation.
      * @param callback null for Kafka's own.
      */
     KafkaQuotas(String type, Metrics metrics, Time time, ClientQuotaCallback callback) {
         try {
-            manager = IS_JAVA ? java(type, metrics, time, callback) : scala(type, metrics, time, callback);
+            Constructor<?> made =
+                    Arrays.stream(Class.forName(MANAGER).getConstructors())
+                            .filter(constructor -> constructor.getParameterCount() == 6)
+                            .findFirst()
+                            .orElseThrow(() -> new NoSuchMethodException(MANAGER));
+            Object given = callback;
+            // From 4.1 on.
+            boolean wrapped = made.getGenericParameterTypes()[5].getTypeName().contains("Plugin");
+            if (given != null && wrapped) {
+                given = Class.forName("org.apache.kafka.common.internals.Plugin")
+                        .getMethod("wrapInstance", Object.class, Metrics.class, String.class)
+                        .invoke(null, callback, metrics, "client.quota.callback.class");
+            }
+            Object optional = optional(made.getParameterTypes()[5], given);
+            manager = made.newInstance(config(), metrics, kind(type), time, "test-", optional);
         } catch (ReflectiveOperationException changed) {
             throw new AssertionError("Kafka's quota manager is another one", changed);
         }
     }
 
-    private static Object java(String type, Metrics metrics, Time time, ClientQuotaCallback callback)
-            throws ReflectiveOperationException {
-        Class<?> types = Class.forName("org.apache.kafka.server.quota.QuotaType");
-        Object kind = types.getField(type.toUpperCase(java.util.Locale.ROOT)).get(null);
-        Optional<Object> plugin = Optional.empty();
-        if (callback != null) {
-            Class<?> plugins = Class.forName("org.apache.kafka.common.internals.Plugin");
-            plugin = Optional.of(
-                    plugins.getMethod("wrapInstance", Object.class, Metrics.class, String.class)
-                            .invoke(null, callback, metrics, "client.quota.callback.class"));
+    private static Object kind(String type) throws ReflectiveOperationException {
+        String name = "org.apache.kafka.server.quota.QuotaType";
+        if (!exists(name)) {
+            return constant("kafka.server.QuotaType$" + type + "$", "MODULE$");
         }
-        return make(config(), metrics, kind, time, "test-", plugin);
-    }
-
-    private static Object scala(String type, Metrics metrics, Time time, ClientQuotaCallback callback)
-            throws ReflectiveOperationException {
-        Object kind = Class.forName("kafka.server.QuotaType$" + type + "$").getField("MODULE$").get(null);
-        return make(config(), metrics, kind, time, "test-", option(callback));
+        return Arrays.stream(Class.forName(name).getEnumConstants())
+                .filter(kind -> kind.toString().equals(type))
+                .findFirst()
+                .orElseThrow(() -> new NoSuchFieldException(type));
     }
 
     private static Object config() throws ReflectiveOperationException {
@@ -63,49 +68,56 @@ final class KafkaQuotas implements AutoCloseable {
         return config.getConstructor(int.class, int.class).newInstance(11, 1);
     }
 
-    private static Object make(Object... arguments) throws ReflectiveOperationException {
-        for (Constructor<?> constructor : Class.forName(MANAGER).getConstructors()) {
-            if (constructor.getParameterCount() == arguments.length) {
-                return constructor.newInstance(arguments);
-            }
-        }
-        throw new NoSuchMethodException(MANAGER);
-    }
-
     /** Sets the quota of an entity, or removes it: null for no such part, "" for the default. */
     void set(String user, String clientId, Double value) {
-        Optional<Quota> quota = Optional.ofNullable(value).map(Quota::upperBound);
+        Quota quota = value == null ? null : Quota.upperBound(value);
         try {
-            if (IS_JAVA) {
-                call("updateQuota", Optional.ofNullable(userPart(user)), Optional.ofNullable(clientPart(clientId)), quota);
-            } else {
-                Object id = option(clientId == null || clientId.isEmpty() ? null : clientId);
-                Object sanitized = option(clientId == null ? null : clientId.isEmpty() ? DEFAULT : Sanitized.of(clientId));
-                Object name = option(user == null ? null : user.isEmpty() ? DEFAULT : Sanitized.of(user));
-                call("updateQuota", name, id, sanitized, option(quota.orElse(null)));
+            Method update = method("updateQuota");
+            Object[] given = update.getParameterCount() == 4
+                    ? new Object[] {
+                        name(user),
+                        clientId == null || clientId.isEmpty() ? null : clientId,
+                        name(clientId),
+                        quota,
+                    }
+                    : new Object[] {userPart(user), clientPart(clientId), quota};
+            for (int each = 0; each < given.length; each++) {
+                given[each] = optional(update.getParameterTypes()[each], given[each]);
             }
+            update.invoke(manager, given);
         } catch (ReflectiveOperationException changed) {
             throw new AssertionError(changed);
         }
     }
 
+    private static String name(String name) {
+        return name == null ? null : name.isEmpty() ? DEFAULT : Sanitized.of(name);
+    }
+
     private static Object userPart(String user) throws ReflectiveOperationException {
-        return part(user, "DEFAULT_USER_ENTITY", "$UserEntity", user == null ? null : Sanitized.of(user));
+        if (user != null && user.isEmpty()) {
+            return MANAGER.equals(JAVA)
+                    ? constant(JAVA, "DEFAULT_USER_ENTITY")
+                    : constant(SCALA + "$DefaultUserEntity$", "MODULE$");
+        }
+        return user == null ? null : part("$UserEntity", Sanitized.of(user));
     }
 
     private static Object clientPart(String clientId) throws ReflectiveOperationException {
-        return part(clientId, "DEFAULT_USER_CLIENT_ID", "$ClientIdEntity", clientId);
+        if (clientId != null && clientId.isEmpty()) {
+            return MANAGER.equals(JAVA)
+                    ? constant(JAVA, "DEFAULT_USER_CLIENT_ID")
+                    : constant(SCALA + "$DefaultClientIdEntity$", "MODULE$");
+        }
+        return clientId == null ? null : part("$ClientIdEntity", clientId);
     }
 
-    private static Object part(String name, String ofDefault, String ofName, String value)
-            throws ReflectiveOperationException {
-        if (name == null) {
-            return null;
-        }
-        if (name.isEmpty()) {
-            return Class.forName(MANAGER).getField(ofDefault).get(null);
-        }
-        return Class.forName(MANAGER + ofName).getConstructor(String.class).newInstance(value);
+    private static Object part(String kind, String name) throws ReflectiveOperationException {
+        return Class.forName(MANAGER + kind).getConstructor(String.class).newInstance(name);
+    }
+
+    private static Object constant(String type, String name) throws ReflectiveOperationException {
+        return Class.forName(type).getField(name).get(null);
     }
 
     /** Whether any quota was ever set, or there is a callback: else nothing is recorded. */
@@ -130,17 +142,23 @@ final class KafkaQuotas implements AutoCloseable {
         }
     }
 
-    private Object call(String name, Object... arguments) throws ReflectiveOperationException {
-        Method found = Arrays.stream(manager.getClass().getMethods())
+    private Method method(String name) throws NoSuchMethodException {
+        return Arrays.stream(manager.getClass().getMethods())
                 .filter(method -> method.getName().equals(name))
-                .filter(method -> method.getParameterCount() == arguments.length)
                 .findFirst()
                 .orElseThrow(() -> new NoSuchMethodException(name));
-        return found.invoke(manager, arguments);
     }
 
-    private static Object option(Object value) throws ReflectiveOperationException {
-        return Class.forName("scala.Option").getMethod("apply", Object.class).invoke(null, value);
+    private Object call(String name, Object... arguments) throws ReflectiveOperationException {
+        return method(name).invoke(manager, arguments);
+    }
+
+    /** Java's or Scala's, whichever the parameter has; empty for null. */
+    private static Object optional(Class<?> type, Object value)
+            throws ReflectiveOperationException {
+        return type == Optional.class
+                ? Optional.ofNullable(value)
+                : type.getMethod("apply", Object.class).invoke(null, value);
     }
 
     private static boolean exists(String name) {
