@@ -125,11 +125,13 @@ class Processes:
 
 
 def tail(log: Path) -> str:
-    """The last lines of a log, for an error; "" if there are none."""
+    """The last lines of a log, for an error, without stack frames; "" if there are none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return ""
-    return "\n".join(line[:300] for line in lines[-_TAIL_LINES:])
+    # Else the frames of one exception hide what it says.
+    told = [line for line in lines if not line.lstrip().startswith(("at ", "... "))]
+    return "\n".join(line[:300] for line in told[-_TAIL_LINES:])

@@ -7,6 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -203,13 +206,15 @@ class SidecarClientTest {
     /** Nobody there: said at once. */
     @Test
     void saysThatNobodyIsThere() throws Exception {
-        URI gone;
-        try (RawServer server = new RawServer((head, out) -> {})) {
-            gone = server.url();
-        }
-        Answer answer = ask(gone, null, 5);
+        // Bound and not listening: the port is nobody else's.
+        try (Socket taken = new Socket()) {
+            taken.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+            URI nobody = URI.create("http://127.0.0.1:" + taken.getLocalPort());
 
-        assertTrue(answer.failure().contains("refused"), answer.failure());
+            Answer answer = ask(nobody, null, 5);
+
+            assertTrue(answer.failure().contains("refused"), answer.failure());
+        }
     }
 
     /** Closing ends the question under way, and its connection. */
