@@ -35,7 +35,7 @@ from sidecar.demo.cluster import Cluster
 from sidecar.demo.jars import DEFAULT_VERSION, jars
 from sidecar.demo.listeners import Listener, Tls
 from sidecar.demo.waiting import POLL_S, deadline
-from tests.integration.daemon import Daemon
+from tests.integration.daemon import Beside, Daemon
 
 VOLUME_BYTES = 64 << 20
 VERSIONS = {
@@ -50,7 +50,7 @@ PASSWORD = "secret"
 _VERSIONED = ("any_kafka", "any_obeying", "version")
 """Parameters that are Kafka versions."""
 
-Start = Callable[[Cluster, Mapping[str, str]], Awaitable[Daemon]]
+Start = Callable[[Beside, Mapping[str, str]], Awaitable[Daemon]]
 """Starts a daemon with these SIDECAR_* variables; returns when it listens."""
 
 # Kafka 3.3 first looks for deleted segments after 30 s.
@@ -250,7 +250,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
     """Starts daemons, each with a log in the test's folder; all that still run must end well."""
     daemons: list[Daemon] = []
 
-    async def start_one(cluster: Cluster, environ: Mapping[str, str]) -> Daemon:
+    async def start_one(cluster: Beside, environ: Mapping[str, str]) -> Daemon:
         number = len(daemons)
         name = f"{tmp_path.name} {number}"
         daemon = Daemon(cluster, name, environ, tmp_path / f"sidecar-{number}.log")

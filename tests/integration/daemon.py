@@ -7,16 +7,15 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from sidecar.demo.cluster import Cluster
 from tests.integration.waiting import seen
 
 Document = dict[str, Any]
@@ -100,6 +99,16 @@ class Metrics:
         }
 
 
+class Beside(Protocol):
+    """What holds a daemon that runs beside it: a ``Cluster``, or a ``Node``."""
+
+    async def run_beside(self, name: str, argv: Sequence[str], log: Path) -> int:
+        """Start a process; its pid."""
+
+    def ended(self, name: str) -> int | None:
+        """How it ended; None while it runs."""
+
+
 class Daemon:
     """A daemon that runs, or ran.
 
@@ -108,7 +117,7 @@ class Daemon:
         log: its log file.
     """
 
-    def __init__(self, cluster: Cluster, name: str, environ: Mapping[str, str], log: Path) -> None:
+    def __init__(self, cluster: Beside, name: str, environ: Mapping[str, str], log: Path) -> None:
         self.url = ""
         self.log = log
         self._cluster = cluster
