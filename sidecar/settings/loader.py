@@ -58,12 +58,12 @@ def load(
         readings.append(read_properties(properties))
     if config is not None:
         readings.append(read_toml(config))
-    entries = _in_force(readings)
+    entries = in_force(readings)
     problems = Problems(entries)
     for reading in readings:
         for problem in reading.problems:
             problems.add_general(problem)
-    given = _check_each(readings, problems)
+    given = check_each(readings, problems)
     settings = None
     # What an unreadable file may hold can't be called missing.
     if all(reading.readable for reading in readings):
@@ -76,14 +76,14 @@ def load(
     return Loaded(settings, rows(entries, settings), tuple(map(one_line, notices)))
 
 
-def _in_force(readings: list[Reading]) -> dict[str, Entry]:
+def in_force(readings: list[Reading]) -> dict[str, Entry]:
     """For each setting that was given, the entry that wins."""
     return {
         field: entry for reading in reversed(readings) for field, entry in reading.entries.items()
     }
 
 
-def _check_each(readings: list[Reading], problems: Problems) -> Given:
+def check_each(readings: list[Reading], problems: Problems) -> Given:
     """The values, those that are wrong by themselves left at their defaults and told."""
     try:
         return _given(readings, frozenset())

@@ -20,7 +20,7 @@ from sidecar.settings.reading import Entry, Reading
 
 _INTERVAL = "storage_check_interval"
 _PLUGIN_INTERVAL = "storage.check-interval"
-_PLACEHOLDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
+PLACEHOLDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
 
 
 def read_properties(path: Path) -> Reading:
@@ -28,7 +28,7 @@ def read_properties(path: Path) -> Reading:
     entries: dict[str, Entry] = {}
     unreadable: tuple[str, ...] = ()
     try:
-        for entry in _parse(path):
+        for entry in parse_properties(path):
             if entry.key.startswith(keys.PROPERTY_PREFIX):
                 entries[entry.key.removeprefix(keys.PROPERTY_PREFIX)] = entry
     except OSError as error:
@@ -43,7 +43,7 @@ def read_properties(path: Path) -> Reading:
     )
 
 
-def _parse(path: Path) -> Iterator[Entry]:
+def parse_properties(path: Path) -> Iterator[Entry]:
     """The file's keys and values in order.
 
     Raises:
@@ -83,7 +83,7 @@ class _Sorter:
     def sort(self, key: str, entry: Entry) -> None:
         """Take one key, without its prefix."""
         admin_key = key.removeprefix(keys.ADMIN_PREFIX)
-        if admin_key != key and _PLACEHOLDER.search(str(entry.value)):
+        if admin_key != key and PLACEHOLDER.search(str(entry.value)):
             self.problems.append(
                 f"{entry}: config providers aren't supported; give the value itself, in"
                 f" {keys.environment_key(key.replace('.', '_'))} for instance"

@@ -1,0 +1,102 @@
+"""What the commands share that ask brokers: how these are reached.
+
+``--bootstrap-server`` and ``--command-config`` are those of Kafka's own tools. With neither, the
+daemon's settings are used: the environment, and the files of ``--config`` and ``--properties``.
+
+Example::
+
+    @click.command("capacity")
+    @kafka_options
+    def command(kafka: KafkaOptions) -> None:
+        admin = load_kafka_admin(kafka)
+"""
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sidecar.cli.options import settings_options
+
+if TYPE_CHECKING:
+    # Not at run time: a command's help needs no settings, and pydantic takes time to import.
+    from sidecar.settings import KafkaAdmin
+
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaOptions:
+    """The options as they were given; nothing is read yet.
+
+    Attributes:
+        bootstrap_server: "host:port,host:port".
+        command_config: a properties file of the Java admin client's.
+        config: the daemon's TOML file.
+        properties: the daemon's Java properties file.
+    """
+
+    bootstrap_server: str | None = None
+    command_config: Path | None = None
+    config: Path | None = None
+    properties: Path | None = None
+
+
+def kafka_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """Give a command ``kafka: KafkaOptions``."""
+
+    @functools.wraps(function)
+    def with_kafka(
+        *args: Any,  # noqa: ANN401 - the command's own arguments are passed through
+        bootstrap_server: str | None,
+        command_config: Path | None,
+        config: Path | None,
+        properties: Path | None,
+        **options: Any,  # noqa: ANN401 - as above
+    ) -> _R:
+        kafka = KafkaOptions(bootstrap_server, command_config, config, properties)
+        return function(*args, kafka=kafka, **options)
+
+    bootstrap = click.option(
+        "--bootstrap-server",
+        metavar="HOST:PORT[,...]",
+        help="The brokers to ask first, as in Kafka's tools; the daemon's settings are then not"
+        " looked at.",
+    )
+    command_config = click.option(
+        "--command-config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A properties file of the Java admin client's (security.protocol, sasl.jaas.config,"
+        " ...), as in Kafka's tools.",
+    )
+    return bootstrap(command_config(settings_options(with_kafka)))
+
+
+def load_kafka_admin(options: KafkaOptions) -> "KafkaAdmin":
+    """How to reach the brokers; what has no effect is told on standard error.
+
+    Raises:
+        UsageError: Kafka's options and the daemon's are mixed.
+        SettingsError: with every problem found.
+    """
+    from sidecar.settings.command_config import (  # noqa: PLC0415 - see TYPE_CHECKING above
+        read_command_config,
+        read_daemon_admin,
+    )
+
+    if options.bootstrap_server is None and options.command_config is None:
+        return read_daemon_admin(os.environ, options.config, options.properties).admin
+    if options.config is not None or options.properties is not None:
+        raise click.UsageError(
+            "give either --bootstrap-server and --command-config, or the daemon's settings"
+            " (--config, --properties)"
+        )
+    loaded = read_command_config(options.bootstrap_server, options.command_config)
+    for notice in loaded.notices:
+        click.echo(f"Note: {notice}", err=True)
+    return loaded.admin

@@ -1,0 +1,139 @@
+"""How a command reaches the brokers: as Kafka's own tools do, or by the daemon's settings.
+
+Kafka's tools take ``--bootstrap-server`` and ``--command-config``, a Java properties file with the
+admin client's keys and no prefix. With either of the two the daemon's settings are not looked at,
+so that no credentials of one cluster are sent to another. Such files are shared with producers and
+consumers: keys that mean nothing here are told in one notice, as Kafka's tools warn of them.
+
+Example: a file with ``security.protocol=SSL`` and ``acks=all``, and ``--bootstrap-server b:9093``,
+are an admin of one address and TLS, and the notice that ``acks`` has no effect.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sidecar.errors import SettingsError
+from sidecar.settings import keys
+from sidecar.settings.environment import read_environment
+from sidecar.settings.foreign import ADMIN_KEYS, admin_verdict
+from sidecar.settings.kafka_admin import resolve_kafka_admin
+from sidecar.settings.loader import check_each, in_force
+from sidecar.settings.problems import Problems, one_line
+from sidecar.settings.properties import PLACEHOLDER, parse_properties, read_properties
+from sidecar.settings.reading import Entry, Reading
+from sidecar.settings.toml import read_toml
+from sidecar.settings.values import KafkaAdmin
+
+_FIELD_PREFIX = "kafka_admin_"
+_SERVERS = f"{_FIELD_PREFIX}bootstrap_servers"
+_OUR_NAME = re.compile(
+    re.escape(keys.PROPERTY_PREFIX + keys.ADMIN_PREFIX) + r"([a-z.]+) \(SIDECAR_[A-Z_]+\)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedAdmin:
+    """How to reach the brokers.
+
+    Attributes:
+        admin: addresses, TLS and credentials.
+        notices: one line each: what was given and has no effect.
+    """
+
+    admin: KafkaAdmin
+    notices: tuple[str, ...] = ()
+
+
+def read_command_config(bootstrap_server: str | None, command_config: Path | None) -> LoadedAdmin:
+    """As Kafka's tools take it.
+
+    Args:
+        bootstrap_server: "host:port,host:port"; wins over the file's bootstrap.servers.
+        command_config: a Java properties file.
+
+    Raises:
+        SettingsError: with every problem found, one line each and no secret in any.
+    """
+    reading = _read_file(command_config) if command_config is not None else Reading({})
+    if bootstrap_server is not None:
+        given = Entry(bootstrap_server, "--bootstrap-server", "command line")
+        entries = {**reading.entries, _SERVERS: given}
+        reading = Reading(entries, reading.problems, reading.notices, reading.readable)
+    try:
+        return _resolve([reading])
+    except SettingsError as error:
+        # There are no prefix and no environment variables for what is missing in such a file.
+        raise SettingsError(tuple(_OUR_NAME.sub(r"\1", line) for line in error.problems)) from None
+
+
+def read_daemon_admin(
+    environ: Mapping[str, str], config: Path | None, properties: Path | None
+) -> LoadedAdmin:
+    """The daemon's own settings, of which only those of Kafka's are needed.
+
+    Args:
+        environ: the environment variables; only ``SIDECAR_*`` is looked at.
+        config: a TOML file.
+        properties: a Java properties file with the plugin's prefix.
+
+    Raises:
+        SettingsError: with every problem found, one line each and no secret in any.
+    """
+    readings = [read_environment(environ)]
+    if properties is not None:
+        readings.append(read_properties(properties))
+    if config is not None:
+        readings.append(read_toml(config))
+    # Notices of the daemon's other settings are told when it starts.
+    return LoadedAdmin(_resolve(readings).admin)
+
+
+def _resolve(readings: list[Reading]) -> LoadedAdmin:
+    problems = Problems(in_force(readings))
+    for reading in readings:
+        for problem in reading.problems:
+            problems.add_general(problem)
+    given = check_each(readings, problems)
+    admin = None
+    # What an unreadable file may hold can't be called missing.
+    if all(reading.readable for reading in readings):
+        admin = resolve_kafka_admin(given, required=True, problems=problems)
+    lines = problems.lines()
+    if lines or admin is None:
+        raise SettingsError(lines)
+    notices = [notice for reading in readings for notice in reading.notices]
+    return LoadedAdmin(admin, tuple(map(one_line, notices)))
+
+
+def _read_file(path: Path) -> Reading:
+    """A file of the Java admin client's keys; one that can't be read is a problem."""
+    written: dict[str, Entry] = {}
+    try:
+        for entry in parse_properties(path):
+            written[entry.key] = entry
+    except OSError as error:
+        return _unreadable(path, error.strerror or "no reason is told")
+    except ValueError as error:
+        return _unreadable(path, str(error))
+    entries: dict[str, Entry] = {}
+    problems: list[str] = []
+    unused: list[str] = []
+    for key, entry in written.items():
+        field = _FIELD_PREFIX + key.replace(".", "_")
+        known = field in keys.FIELDS and key == keys.dotted(field).removeprefix(keys.ADMIN_PREFIX)
+        if known and PLACEHOLDER.search(str(entry.value)):
+            problems.append(f"{entry}: config providers aren't supported; give the value itself")
+        elif known:
+            entries[field] = entry
+        elif key not in ADMIN_KEYS:
+            unused.append(key)
+        elif (verdict := admin_verdict(key, entry.value)).refused:
+            problems.append(f"{entry} {verdict.sentence}")
+    notices = (f"{path}: no effect here: {', '.join(unused)}",) if unused else ()
+    return Reading(entries, tuple(problems), notices)
+
+
+def _unreadable(path: Path, why: str) -> Reading:
+    return Reading({}, (f"the command config {path} can't be read: {why}",), readable=False)

@@ -1,0 +1,51 @@
+"""The options by which a command reaches the brokers."""
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
+
+
+@click.command("probe")
+@kafka_options
+@click.option("--more", default="nothing")
+def probe(kafka: KafkaOptions, more: str) -> None:
+    """Says whom it would ask."""
+    servers = ",".join(map(str, load_kafka_admin(kafka).bootstrap_servers))
+    click.echo(f"{servers} {more}")
+
+
+def run(*args: str, **environ: str) -> Result:
+    return CliRunner().invoke(probe, args, env=environ)
+
+
+def test_kafkas_own_option() -> None:
+    """The command's own options are passed through."""
+    assert "a:1,b:2 yes\n" == run("--bootstrap-server", "a:1,b:2", "--more", "yes").stdout
+
+
+def test_the_daemons_settings_without_it() -> None:
+    """From the environment of the process."""
+    assert "e:1 nothing\n" == run(SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="e:1").stdout
+
+
+def test_the_daemons_settings_are_not_looked_at_with_it(tmp_path: Path) -> None:
+    """The password of one cluster is not sent to another; a mistake there is none here."""
+    result = run("--bootstrap-server", "a:1", SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL="nonsense")
+    assert (0, "a:1 nothing\n") == (result.exit_code, result.stdout)
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=f:1\nacks=1\n")
+    result = run("--command-config", str(file), SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="e:1")
+    assert "f:1 nothing\n" == result.stdout
+    assert f"Note: {file}: no effect here: acks\n" == result.stderr
+
+
+@pytest.mark.parametrize("option", ["--config", "--properties"])
+def test_the_two_ways_are_not_mixed(option: str) -> None:
+    """Which of the two would win could only be guessed."""
+    result = run("--bootstrap-server", "a:1", option, "file")
+    assert 2 == result.exit_code
+    assert "give either --bootstrap-server" in result.stderr
