@@ -15,6 +15,8 @@ Example: DescribeLogDirs v4 with no topics, which asks for volumes only, is the 
 array of length 0, stored as one more, and no tags. A null array, 00, would ask for every partition.
 """
 
+from typing import Protocol
+
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import (
     Boolean,
@@ -27,8 +29,6 @@ from aiokafka.protocol.types import (
     Schema,
     TaggedFields,
 )
-
-from sidecar.kafka.quota_messages import AlterClientQuotas
 
 DESCRIBE_CLUSTER_KEY = 60
 DESCRIBE_LOG_DIRS_KEY = 35
@@ -234,4 +234,13 @@ class DescribeLogDirs(Request[_DescribeLogDirsStruct]):
         return request_struct_class([], {})
 
 
-AdminRequest = AlterClientQuotas | DescribeCluster | DescribeLogDirs
+class AdminRequest(Protocol):
+    """What a connection may be asked: a request of aiokafka's form that says what it needs.
+
+    Attributes:
+        API_KEY: Kafka's number of it.
+        NEEDED: the oldest version that will do, and since when Kafka has it, for a person.
+    """
+
+    API_KEY: int
+    NEEDED: str

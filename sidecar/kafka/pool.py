@@ -86,6 +86,7 @@ class Pool:
         request: AdminRequest,
         deadline: float,
         read: Callable[[Response, HostPort], T | Failure],
+        wanted: str = "which brokers there are",
     ) -> T | Failure:
         """What the first broker that gives something usable says.
 
@@ -94,6 +95,7 @@ class Pool:
             deadline: the loop's time by which this returns.
             read: makes of an answer and the address it came from what is wanted, or a failure, on
                 which another broker is asked.
+            wanted: what is asked, for the failure's message.
         """
 
         async def ask(link: Link) -> T | Failure:
@@ -105,7 +107,7 @@ class Pool:
         left_s = deadline - asyncio.get_running_loop().time()
         attempts = (partial(ask, link) for link in self._to_ask())
         result = await first_success(attempts, min(LONGEST_STAGGER_S, STAGGER_SHARE * left_s))
-        return _summary(result) if isinstance(result, list) else result
+        return _summary(result, wanted) if isinstance(result, list) else result
 
     def set_brokers(self, endpoints: Mapping[int, HostPort]) -> None:
         """Say which brokers there are and where; close the links to any others."""
@@ -160,9 +162,9 @@ class Pool:
         yield from (link for link in known if id(link) not in asked)
 
 
-def _summary(failures: list[Failure]) -> Failure:
+def _summary(failures: list[Failure], wanted: str) -> Failure:
     kind = min((failure.kind for failure in failures), key=_TELLING.index)
     told = sorted(set(failures), key=lambda failure: _TELLING.index(failure.kind))
     more = f"; and {len(told) - _SHOWN_FAILURES} more" if len(told) > _SHOWN_FAILURES else ""
     text = "; ".join(failure.message for failure in told[:_SHOWN_FAILURES])
-    return Failure(kind, f"no broker told which brokers there are: {text}{more}")
+    return Failure(kind, f"no broker told {wanted}: {text}{more}")

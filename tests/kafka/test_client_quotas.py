@@ -1,17 +1,63 @@
-"""Setting quotas: the bytes of the request, and why it was not done.
+"""Reading and setting quotas: the bytes of the requests, what answers mean, why it was not done.
 
-That it works is shown on a real cluster, in tests/integration/test_enforcement.py.
+That it works is shown on real clusters, in tests/integration/test_quotas.py.
 """
 
+from datetime import timedelta
+from typing import Any
+
+import pytest
 from kio.index import load_payload_module
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader
 from kio.static.constants import EntityType
 from kio.static.primitive import f64
 
-from sidecar.kafka.client_quotas import alter_client_quotas
-from sidecar.kafka.quota_messages import ALTER_CLIENT_QUOTAS_KEY, AlterClientQuotas
+from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
+from sidecar.kafka.quota_messages import (
+    ALTER_CLIENT_QUOTAS_KEY,
+    DESCRIBE_CLIENT_QUOTAS_KEY,
+    AlterClientQuotas,
+    DescribeClientQuotas,
+)
+from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.volumes import Failure, FailureKind
-from tests.kafka.servers import admin, free_port
+from tests.kafka.servers import admin, bootstrap, free_port
 from tests.kafka.test_messages import kio_request, our_request
+from tests.support.fake_broker import FakeCluster, FakeRequest, encode
+
+
+def told(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> bytes:
+    """A DescribeClientQuotas answer: entities with their quotas."""
+    kio = load_payload_module(DESCRIBE_CLIENT_QUOTAS_KEY, 1, EntityType.response)
+    return encode(
+        kio.DescribeClientQuotasResponse(
+            throttle_time=timedelta(0),
+            error_code=code,
+            error_message="no" if code is not ErrorCode.none else None,
+            entries=tuple(
+                kio.EntryData(
+                    entity=tuple(
+                        kio.EntityData(entity_type=kind, entity_name=name)
+                        for kind, name in parts.items()
+                    ),
+                    values=tuple(
+                        kio.ValueData(key=key, value=f64(value)) for key, value in values.items()
+                    ),
+                )
+                for parts, values in entries
+            ),
+        )
+    )
+
+
+def altered(code: ErrorCode, message: str | None = None) -> bytes:
+    """An AlterClientQuotas answer about user ann and the default client-id."""
+    kio = load_payload_module(ALTER_CLIENT_QUOTAS_KEY, 1, EntityType.response)
+    ann = kio.EntityData(entity_type="user", entity_name="ann")
+    default = kio.EntityData(entity_type="client-id", entity_name=None)
+    entry = kio.EntryData(error_code=code, error_message=message, entity=(ann, default))
+    return encode(kio.AlterClientQuotasResponse(throttle_time=timedelta(0), entries=(entry,)))
 
 
 def test_the_request_is_kafkas_bytes() -> None:
@@ -40,6 +86,95 @@ def test_the_request_is_kafkas_bytes() -> None:
         ]
     )
     assert expected == our_request(request, 1)
+
+
+def test_the_question_is_kafkas_bytes() -> None:
+    """No component, not strict: every entity matches."""
+    expected = kio_request(DESCRIBE_CLIENT_QUOTAS_KEY, 1, components=(), strict=False)
+    assert expected == our_request(DescribeClientQuotas(), 1)
+
+
+async def test_all_quotas_are_read() -> None:
+    """Named and default, of users, client-ids, both and addresses; a kind to come is left out."""
+    body = told(
+        ErrorCode.none,
+        ({"user": "ann", "client-id": None}, {"producer_byte_rate": 1.5e6}),
+        ({"user": None}, {"request_percentage": 9.2, "controller_mutation_rate": 5.0}),
+        ({"ip": "192.0.2.1"}, {"connection_creation_rate": 2.0}),
+        ({"tenant": "north"}, {"request_percentage": 1.0}),
+    )
+    cluster = FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
+    async with cluster:
+        quotas = await describe_client_quotas(admin(bootstrap(cluster)))
+    expected = {
+        Entity("ann", DEFAULT): {"producer_byte_rate": 1.5e6},
+        Entity(DEFAULT): {"request_percentage": 9.2, "controller_mutation_rate": 5.0},
+        Entity(ip="192.0.2.1"): {"connection_creation_rate": 2.0},
+    }
+    assert expected == quotas
+
+
+async def test_another_address_is_asked(nothing_left_open: None) -> None:
+    """The first address is down; the second one tells, and no connection is left."""
+    cluster = FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: told())
+    async with cluster:
+        assert {} == await describe_client_quotas(admin(free_port(), bootstrap(cluster)))
+
+
+async def test_who_may_not_read_is_told_what_to_grant() -> None:
+    """Error 31 is of kind authorization, with the operation and the command."""
+    body = told(ErrorCode.cluster_authorization_failed)
+    cluster = FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
+    async with cluster:
+        failure = await describe_client_quotas(admin(bootstrap(cluster)))
+    assert isinstance(failure, Failure)
+    assert FailureKind.AUTHORIZATION is failure.kind
+    assert failure.message.startswith("no broker told the client quotas: ")
+    assert "--operation DescribeConfigs --cluster" in failure.message
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+async def test_validating_is_asked_for(validate_only: bool) -> None:
+    """The broker reads the flag as it was meant."""
+    kio = load_payload_module(ALTER_CLIENT_QUOTAS_KEY, 1, EntityType.request)
+    asked: list[bool] = []
+
+    def answer(_: object, request: FakeRequest) -> bytes:
+        read, _ = entity_reader(kio.AlterClientQuotasRequest)(request.body, 0)
+        asked.append(read.validate_only)
+        return altered(ErrorCode.none)
+
+    async with FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, answer) as cluster:
+        alteration = ({"client-id": "etl"}, {"request_percentage": 9.2})
+        done = await alter_client_quotas(
+            admin(bootstrap(cluster)), [alteration], validate_only=validate_only
+        )
+    assert done is None
+    assert [validate_only] == asked
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        (ErrorCode.invalid_request, FailureKind.BROKER, "odd (for user ann, client-id the default"),
+        (
+            ErrorCode.cluster_authorization_failed,
+            FailureKind.AUTHORIZATION,
+            "--operation AlterConfigs",
+        ),
+    ],
+)
+async def test_a_refusal_says_what_was_refused(
+    code: ErrorCode, kind: FailureKind, words: str
+) -> None:
+    """Whose quota, or which right is missing."""
+    cluster = FakeCluster().add(1)
+    cluster.answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: altered(code, "odd"))
+    async with cluster:
+        failure = await alter_client_quotas(admin(bootstrap(cluster)), [({"user": "a"}, {"x": 1})])
+    assert failure is not None
+    assert kind is failure.kind
+    assert words in failure.message
 
 
 async def test_a_broker_that_is_not_there() -> None:

@@ -30,7 +30,9 @@ from sidecar.kafka.messages import (
 )
 from sidecar.kafka.quota_messages import (
     ALTER_CLIENT_QUOTAS_KEY,
+    DESCRIBE_CLIENT_QUOTAS_KEY,
     AlterClientQuotasResponseV1,
+    DescribeClientQuotasResponseV1,
 )
 from tests.support.fake_broker import encode
 
@@ -41,11 +43,13 @@ RESPONSES = [
     DescribeLogDirsResponseV4,
     DescribeLogDirsResponseV5,
     AlterClientQuotasResponseV1,
+    DescribeClientQuotasResponseV1,
 ]
 NAMES = {
     DESCRIBE_CLUSTER_KEY: "DescribeCluster",
     DESCRIBE_LOG_DIRS_KEY: "DescribeLogDirs",
     ALTER_CLIENT_QUOTAS_KEY: "AlterClientQuotas",
+    DESCRIBE_CLIENT_QUOTAS_KEY: "DescribeClientQuotas",
 }
 
 

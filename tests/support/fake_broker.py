@@ -118,6 +118,8 @@ class FakeBroker:
             return self._describe_log_dirs(version)
         if request.api_key == API_VERSIONS:
             return self.cluster.api_versions_answer(version)
+        if request.api_key in self.cluster.answerers:
+            return self.cluster.answerers[request.api_key](self, request)
         raise AssertionError(f"a poll does not send {request}")
 
     def _describe_log_dirs(self, version: int) -> bytes:
@@ -152,6 +154,7 @@ class FakeCluster:
         users: with it, clients have to log in: PLAIN with one of these passwords, or OAUTHBEARER
             with one of these values as the token.
         session_lifetime_ms: what a login is told of its session; 0 is no end.
+        answerers: further api keys -> the body of a broker's answer; see ``answer``.
         ssl_context: with it, the listeners speak TLS.
     """
 
@@ -170,6 +173,15 @@ class FakeCluster:
     cluster_id: str = "fake-cluster"
     host: str = "127.0.0.1"
     brokers: dict[int, FakeBroker] = field(default_factory=dict)
+    answerers: dict[int, Callable[["FakeBroker", FakeRequest], bytes]] = field(default_factory=dict)
+
+    def answer(
+        self, api_key: int, version: int, body: Callable[["FakeBroker", FakeRequest], bytes]
+    ) -> Self:
+        """Answer a further request, of a flexible version, with a body that kio encoded."""
+        self.versions[api_key] = (version, version)
+        self.answerers[api_key] = body
+        return self
 
     def add(self, brokers: int, volumes: int = 2) -> Self:
         """Add brokers with volumes of 100 GiB, half full; their ids go on from the last one."""
@@ -266,8 +278,8 @@ class FakeConnection(asyncio.Protocol):
     def _handle(self, frame: bytes) -> None:
         _, key, version, correlation_id, client_id_length = _HEADER.unpack_from(frame)
         start = _HEADER.size + max(client_id_length, 0)
-        # Of the requests that are spoken here these two have the header that ends in tags.
-        flexible = key in {DESCRIBE_CLUSTER, DESCRIBE_LOG_DIRS}
+        # Of the requests that are spoken here these have the header that ends in tags.
+        flexible = key in {DESCRIBE_CLUSTER, DESCRIBE_LOG_DIRS, *self.broker.cluster.answerers}
         request = FakeRequest(key, version, correlation_id, frame[start + flexible :])
         self.broker.requests.append(request)
         body = self._answer(request)
