@@ -1,0 +1,124 @@
+"""The sampled rate that Kafka holds produce, fetch and request quotas against.
+
+What is recorded goes into samples of one window each; a sample opens with the first value after
+the last one's window is over, not by a grid. The rate is the sum of all kept samples by the time
+since the oldest of them opened, never less than ``samples - 1`` windows and what has passed of the
+current one: a first burst is not taken for its rate within a millisecond. A sample is dropped when
+``samples`` windows have passed since its last value. So one sample more than ``samples`` may be
+kept, and the time may be a window longer.
+
+Example, 11 samples of 1 s: 1,000 recorded at 0 ms are 100 per second at once (over 10 s), still at
+999 ms (over 10.999 s: 90.9), and 0 at 11,000 ms, when the sample is dropped.
+
+Time that stands still or goes back is counted as Kafka does: a sample that is ahead is kept, and
+the time since it opened is negative, which the missing windows make up for.
+
+Source: Kafka's Rate, SampledStat and WindowedSum, as of 3.9; earlier ones (3.3) drop a sample when
+``samples`` windows have passed since it opened, not since its last value.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaWindow:
+    """How far back a quota looks.
+
+    Attributes:
+        samples: how many windows; Kafka's quota.window.num, controller.quota.window.num.
+        window_ms: one of them, milliseconds; Kafka's quota.window.size.seconds.
+
+    Raises:
+        ValueError: one of them is less than 1.
+    """
+
+    samples: int = 11
+    window_ms: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.window_ms < 1:
+            raise ValueError("a quota window is 1 sample of 1 ms at least")
+
+    @property
+    def span_ms(self) -> int:
+        """All its windows together, milliseconds."""
+        return self.samples * self.window_ms
+
+
+class _Sample:
+    """What was recorded in one window."""
+
+    __slots__ = ("last_ms", "opened_ms", "total")
+
+    def __init__(self, now_ms: int) -> None:
+        self.clear(now_ms)
+
+    def clear(self, now_ms: int) -> None:
+        self.total = 0.0
+        self.opened_ms = now_ms
+        self.last_ms = now_ms
+
+
+class Rate:
+    """What is recorded, per second. Initially nothing was, and the rate is 0."""
+
+    __slots__ = ("_current", "_samples", "_window")
+
+    def __init__(self, window: QuotaWindow) -> None:
+        self._window = window
+        self._samples: list[_Sample] = []
+        self._current = 0
+
+    def __repr__(self) -> str:
+        return f"Rate({self._window}, {len(self._samples)} samples)"
+
+    def record(self, value: float, now_ms: int) -> None:
+        """Counts a value; a negative one takes back what was counted before."""
+        if not self._samples:
+            self._samples.append(_Sample(now_ms))
+        sample = self._samples[self._current]
+        if now_ms - sample.opened_ms >= self._window.window_ms:
+            sample = self._advance(now_ms)
+        sample.total += value
+        sample.last_ms = now_ms
+
+    def measure(self, now_ms: int) -> float:
+        """Per second, over ``window_ms(now_ms)``."""
+        self._purge(now_ms)
+        # Added one by one in the order of the ring, to round as Kafka does.
+        total = 0.0
+        for sample in self._samples:
+            total += sample.total
+        return total / (self._kept_ms(now_ms) / 1000.0)
+
+    def window_ms(self, now_ms: int) -> int:
+        """What the rate is taken over, milliseconds, 1 at least: Kafka's windowSize."""
+        self._purge(now_ms)
+        return self._kept_ms(now_ms)
+
+    def _advance(self, now_ms: int) -> _Sample:
+        # One more than asked for: the oldest may reach into the time that is looked at.
+        self._current = (self._current + 1) % (self._window.samples + 1)
+        if self._current == len(self._samples):
+            self._samples.append(_Sample(now_ms))
+        else:
+            self._samples[self._current].clear(now_ms)
+        return self._samples[self._current]
+
+    def _purge(self, now_ms: int) -> None:
+        latest_ms = now_ms - self._window.span_ms
+        for sample in self._samples:
+            if sample.last_ms <= latest_ms:
+                sample.clear(now_ms)
+
+    def _kept_ms(self, now_ms: int) -> int:
+        """The time since the oldest sample opened, with the windows that were not seen yet."""
+        if not self._samples:
+            # Kafka's opens by being looked at, not only by being recorded in.
+            self._samples.append(_Sample(now_ms))
+        elapsed_ms = now_ms - min(sample.opened_ms for sample in self._samples)
+        window_ms = self._window.window_ms
+        # Towards zero, also below it, as Java divides.
+        whole = elapsed_ms // window_ms if elapsed_ms >= 0 else -(-elapsed_ms // window_ms)
+        missing = max(self._window.samples - 1 - whole, 0)
+        return max(elapsed_ms + missing * window_ms, 1)
