@@ -34,6 +34,13 @@ from sidecar.kafka.quota_messages import (
     AlterClientQuotasResponseV1,
     DescribeClientQuotasResponseV1,
 )
+from sidecar.kafka.user_messages import (
+    DESCRIBE_ACLS_KEY,
+    DESCRIBE_USER_SCRAM_CREDENTIALS_KEY,
+    DescribeAclsResponseV2,
+    DescribeAclsResponseV3,
+    DescribeUserScramCredentialsResponseV0,
+)
 from tests.support.fake_broker import encode
 
 RESPONSES = [
@@ -44,12 +51,17 @@ RESPONSES = [
     DescribeLogDirsResponseV5,
     AlterClientQuotasResponseV1,
     DescribeClientQuotasResponseV1,
+    DescribeUserScramCredentialsResponseV0,
+    DescribeAclsResponseV2,
+    DescribeAclsResponseV3,
 ]
 NAMES = {
     DESCRIBE_CLUSTER_KEY: "DescribeCluster",
     DESCRIBE_LOG_DIRS_KEY: "DescribeLogDirs",
     ALTER_CLIENT_QUOTAS_KEY: "AlterClientQuotas",
     DESCRIBE_CLIENT_QUOTAS_KEY: "DescribeClientQuotas",
+    DESCRIBE_USER_SCRAM_CREDENTIALS_KEY: "DescribeUserScramCredentials",
+    DESCRIBE_ACLS_KEY: "DescribeAcls",
 }
 
 
