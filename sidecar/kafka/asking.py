@@ -59,11 +59,13 @@ async def ask_any(
         await pool.close()
 
 
-def refused(endpoint: HostPort, name: str, code: int, message: str | None, needs: str) -> Failure:
+def refused(
+    endpoint: HostPort | str, name: str, code: int, message: str | None, needs: str
+) -> Failure:
     """A broker's error as a failure.
 
     Args:
-        endpoint: who answered.
+        endpoint: who answered, an address or a broker's name.
         name: of the request.
         code: not 0.
         message: what the broker adds.

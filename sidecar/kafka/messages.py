@@ -34,6 +34,7 @@ DESCRIBE_CLUSTER_KEY = 60
 DESCRIBE_LOG_DIRS_KEY = 35
 
 ENDPOINT_TYPE_BROKERS = 1
+ENDPOINT_TYPE_CONTROLLERS = 2
 
 _STRING = CompactString("utf-8")
 _TAGS = ("tags", TaggedFields)
@@ -169,6 +170,19 @@ class DescribeCluster(Request[_DescribeClusterStruct]):
         """The request in the newest version that both sides know."""
         fields = (False, ENDPOINT_TYPE_BROKERS, True)[: request_struct_class.API_VERSION + 1]
         return request_struct_class(*fields, {})
+
+
+class DescribeControllers(Request[DescribeClusterRequestV1]):
+    """Which controllers there are, asked of a controller's own listener (KIP-919)."""
+
+    API_KEY = DESCRIBE_CLUSTER_KEY
+    NEEDED = "v1 (Kafka 3.7)"
+
+    def build(
+        self, request_struct_class: type[DescribeClusterRequestV1]
+    ) -> DescribeClusterRequestV1:
+        """The request."""
+        return request_struct_class(False, ENDPOINT_TYPE_CONTROLLERS, {})
 
 
 class DescribeLogDirsResponseV4(Response):

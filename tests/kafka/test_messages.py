@@ -17,6 +17,12 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32
 
+from sidecar.kafka.config_messages import (
+    DESCRIBE_CONFIGS_KEY,
+    INCREMENTAL_ALTER_CONFIGS_KEY,
+    DescribeConfigsResponseV4,
+    IncrementalAlterConfigsResponseV1,
+)
 from sidecar.kafka.messages import (
     DESCRIBE_CLUSTER_KEY,
     DESCRIBE_LOG_DIRS_KEY,
@@ -60,6 +66,8 @@ NAMES = {
     DESCRIBE_LOG_DIRS_KEY: "DescribeLogDirs",
     ALTER_CLIENT_QUOTAS_KEY: "AlterClientQuotas",
     DESCRIBE_CLIENT_QUOTAS_KEY: "DescribeClientQuotas",
+    DESCRIBE_CONFIGS_KEY: "DescribeConfigs",
+    INCREMENTAL_ALTER_CONFIGS_KEY: "IncrementalAlterConfigs",
     DESCRIBE_USER_SCRAM_CREDENTIALS_KEY: "DescribeUserScramCredentials",
     DESCRIBE_ACLS_KEY: "DescribeAcls",
 }

@@ -1,0 +1,111 @@
+"""The levels of brokers' loggers (KIP-412), read and set while they run.
+
+A logger is a configuration of the resource BROKER_LOGGER, whose name is the broker's id; only the
+broker itself can be asked, and since Kafka 3.7 a controller too, on its own listener. Nothing is
+kept: a broker that restarts has the levels of its log4j configuration again. Reading needs
+DESCRIBE_CONFIGS on the cluster, setting ALTER_CONFIGS on a broker and CLUSTER_ACTION on a
+controller.
+
+Example: ``await set_levels(admin, {0: "DEBUG", 1: "DEBUG"}, REQUEST_LOGGER)`` turns the request log
+of brokers 0 and 1 on, and is ``{0: "DEBUG", 1: "DEBUG"}``.
+"""
+
+from collections.abc import Collection, Mapping
+
+from aiokafka.protocol.api import Response
+
+from sidecar.kafka.asking_each import Nodes, Question, ask_each
+from sidecar.kafka.broker_configs import describing, read_configs
+from sidecar.kafka.config_messages import BROKER_LOGGER, SetConfigs
+from sidecar.settings import KafkaAdmin
+from sidecar.volumes import Failure, FailureKind
+
+REQUEST_LOGGER = "kafka.request.logger"
+"""At DEBUG it writes one line for each request that a broker has answered."""
+
+TIMEOUT_S = 10.0
+
+Levels = dict[int, str | Failure]
+"""By broker id, in ascending order: the level, such as "WARN", or why it is not known."""
+
+
+async def read_levels(
+    admin: KafkaAdmin,
+    broker_ids: Collection[int] | None,
+    logger: str,
+    timeout_s: float = TIMEOUT_S,
+    *,
+    nodes: Nodes = "brokers",
+) -> Levels | Failure:
+    """The level of one logger on some brokers, its parent's where it has none of its own.
+
+    Args:
+        admin: how to reach the brokers.
+        broker_ids: whom to ask; None asks every active broker.
+        logger: its name.
+        timeout_s: for all of it, seconds.
+        nodes: "controllers" asks these; the admin's addresses are then theirs.
+
+    Returns:
+        A failure when the brokers can't be listed.
+
+    Raises:
+        SettingsError: certificates or credentials can't be read.
+    """
+
+    def question(broker_id: int) -> Question:
+        return describing(BROKER_LOGGER, broker_id, [logger])
+
+    def read(asked: Question, response: Response, broker_id: int) -> str | Failure:
+        configs = read_configs(asked, response, broker_id)
+        if isinstance(configs, Failure):
+            return configs
+        if (level := configs.get(logger)) is None:
+            # Brokers that log by another library than log4j list no loggers at all.
+            text = f"broker {broker_id}: it has no logger {logger} that can be set"
+            return Failure(FailureKind.UNSUPPORTED, text)
+        return level
+
+    return await ask_each(admin, broker_ids, question, read, timeout_s, nodes=nodes)
+
+
+async def set_levels(
+    admin: KafkaAdmin,
+    levels: Mapping[int, str],
+    logger: str,
+    timeout_s: float = TIMEOUT_S,
+    *,
+    nodes: Nodes = "brokers",
+) -> Levels | Failure:
+    """Set the level of one logger, on each broker to its own.
+
+    Args:
+        admin: how to reach the brokers.
+        levels: by broker id: OFF, FATAL, ERROR, WARN, INFO, DEBUG or TRACE.
+        logger: its name.
+        timeout_s: for all of it, seconds.
+        nodes: "controllers" sets these; the admin's addresses are then theirs.
+
+    Returns:
+        By broker id the level that was set, or why it may not be; a failure when the brokers can't
+        be listed: none was set then.
+
+    Raises:
+        SettingsError: certificates or credentials can't be read.
+    """
+
+    def question(broker_id: int) -> Question:
+        request = SetConfigs(BROKER_LOGGER, str(broker_id), {logger: levels[broker_id]})
+        needs = "AlterConfigs" if nodes == "brokers" else "ClusterAction"
+        return Question(request, "IncrementalAlterConfigs", needs)
+
+    def read(asked: Question, response: Response, broker_id: int) -> str | Failure:
+        if len(response.responses or ()) != 1:
+            text = f"broker {broker_id}: {asked.name} answered for another resource"
+            return Failure(FailureKind.PROTOCOL, text)
+        error_code, error_message, *_ = response.responses[0]
+        if error_code:
+            return asked.refused(broker_id, error_code, error_message)
+        return levels[broker_id]
+
+    return await ask_each(admin, levels, question, read, timeout_s, nodes=nodes)

@@ -1,0 +1,87 @@
+"""Configurations that each broker tells of itself."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from sidecar.kafka.broker_configs import describe_broker_configs
+from sidecar.volumes import Failure, FailureKind
+from tests.kafka.servers import admin, bootstrap, free_port
+from tests.support.fake_broker import FakeCluster
+from tests.support.fake_configs import DESCRIBE_CONFIGS, FakeConfigs
+
+THREADS = ["num.io.threads", "num.network.threads"]
+
+pytestmark = pytest.mark.usefixtures("nothing_left_open")
+
+
+async def test_every_broker_tells_its_own() -> None:
+    """In ascending order; what was not asked for is not told, what is secret is None."""
+    configs = FakeConfigs(
+        {
+            0: {"num.io.threads": "8", "num.network.threads": "3", "log.dirs": "/a"},
+            1: {"num.io.threads": "32", "num.network.threads": None},
+        }
+    )
+    async with configs.of(FakeCluster().add(2)) as cluster:
+        told = await describe_broker_configs(admin(bootstrap(cluster)), None, THREADS)
+    expected = {
+        0: {"num.io.threads": "8", "num.network.threads": "3"},
+        1: {"num.io.threads": "32", "num.network.threads": None},
+    }
+    assert expected == told
+
+
+async def test_only_those_that_were_named_are_asked() -> None:
+    """A broker that is not there is a failure of its own, and the others' answers are kept."""
+    configs = FakeConfigs({0: {"log.dirs": "/a"}, 1: {"log.dirs": "/b"}})
+    async with configs.of(FakeCluster().add(2)) as cluster:
+        told = await describe_broker_configs(admin(bootstrap(cluster)), [7, 1], ["log.dirs"])
+        asked = [
+            broker.broker_id
+            for broker in cluster.brokers.values()
+            if any(request.api_key == DESCRIBE_CONFIGS for request in broker.requests)
+        ]
+    assert not isinstance(told, Failure)
+    assert [1, 7] == list(told)
+    assert {"log.dirs": "/b"} == told[1]
+    assert Failure(FailureKind.CONNECT, "broker 7 is not a known active broker") == told[7]
+    assert [1] == asked
+
+
+async def test_a_refusal_says_what_is_needed() -> None:
+    """The command that grants it; the other broker's answer is kept."""
+    configs = FakeConfigs(
+        {0: {"log.dirs": "/a"}, 1: {}}, refused={1: ErrorCode.cluster_authorization_failed}
+    )
+    async with configs.of(FakeCluster().add(2)) as cluster:
+        told = await describe_broker_configs(admin(bootstrap(cluster)), None, ["log.dirs"])
+    assert not isinstance(told, Failure)
+    assert {"log.dirs": "/a"} == told[0]
+    failure = told[1]
+    assert isinstance(failure, Failure)
+    assert FailureKind.AUTHORIZATION is failure.kind
+    assert failure.message.startswith("broker 1: DescribeConfigs gave error 31")
+    assert "--operation DescribeConfigs --cluster" in failure.message
+
+
+async def test_a_hung_broker_is_given_up_at_the_deadline() -> None:
+    """The others' answers are kept."""
+    configs = FakeConfigs({0: {"log.dirs": "/a"}, 1: {"log.dirs": "/b"}})
+    async with configs.of(FakeCluster().add(2)) as cluster:
+        cluster.brokers[1].twist = lambda *_: None
+        told = await describe_broker_configs(
+            admin(bootstrap(cluster)), None, ["log.dirs"], timeout_s=0.5
+        )
+    assert not isinstance(told, Failure)
+    assert {"log.dirs": "/a"} == told[0]
+    failure = told[1]
+    assert isinstance(failure, Failure)
+    assert FailureKind.TIMEOUT is failure.kind
+
+
+async def test_no_cluster_at_all() -> None:
+    """One failure, of the listing."""
+    failure = await describe_broker_configs(admin(free_port()), None, ["log.dirs"])
+    assert isinstance(failure, Failure)
+    assert FailureKind.CONNECT is failure.kind
+    assert failure.message.startswith("no broker told which brokers there are: ")

@@ -1,0 +1,79 @@
+"""Levels of brokers' loggers: read and set on each broker itself."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from sidecar.kafka.broker_loggers import REQUEST_LOGGER, read_levels, set_levels
+from sidecar.volumes import Failure, FailureKind
+from tests.kafka.servers import admin, bootstrap
+from tests.support.fake_broker import FakeCluster
+from tests.support.fake_configs import FakeConfigs
+
+pytestmark = pytest.mark.usefixtures("nothing_left_open")
+
+
+def levels(*of_brokers: str) -> FakeConfigs:
+    """Brokers 0, 1, ... whose request log has these levels."""
+    loggers = {
+        broker_id: {REQUEST_LOGGER: level, "kafka": "INFO"}
+        for broker_id, level in enumerate(of_brokers)
+    }
+    return FakeConfigs(loggers=loggers)
+
+
+async def test_levels_are_read() -> None:
+    """The logger's own, not another's."""
+    async with levels("WARN", "DEBUG").of(FakeCluster().add(2)) as cluster:
+        assert {0: "WARN", 1: "DEBUG"} == await read_levels(
+            admin(bootstrap(cluster)), None, REQUEST_LOGGER
+        )
+
+
+async def test_levels_are_set_on_each_broker_to_its_own() -> None:
+    """Brokers that are not named keep theirs."""
+    configs = levels("WARN", "WARN", "WARN")
+    async with configs.of(FakeCluster().add(3)) as cluster:
+        kafka = admin(bootstrap(cluster))
+        assert {0: "DEBUG", 2: "INFO"} == await set_levels(
+            kafka, {2: "INFO", 0: "DEBUG"}, REQUEST_LOGGER
+        )
+        assert {0: "DEBUG", 1: "WARN", 2: "INFO"} == await read_levels(kafka, None, REQUEST_LOGGER)
+    assert {"INFO"} == {loggers["kafka"] for loggers in configs.loggers.values()}
+
+
+async def test_a_broker_that_has_no_such_logger() -> None:
+    """One that logs by another library than log4j lists none."""
+    configs = levels("WARN", "WARN")
+    configs.loggers[1] = {}
+    async with configs.of(FakeCluster().add(2)) as cluster:
+        told = await read_levels(admin(bootstrap(cluster)), None, REQUEST_LOGGER)
+    assert not isinstance(told, Failure)
+    text = "broker 1: it has no logger kafka.request.logger that can be set"
+    assert {0: "WARN", 1: Failure(FailureKind.UNSUPPORTED, text)} == told
+
+
+async def test_a_refusal_to_set_says_what_is_needed() -> None:
+    """The command that grants it."""
+    configs = levels("WARN")
+    configs.refused[0] = ErrorCode.cluster_authorization_failed
+    async with configs.of(FakeCluster().add(1)) as cluster:
+        told = await set_levels(admin(bootstrap(cluster)), {0: "DEBUG"}, REQUEST_LOGGER)
+    assert not isinstance(told, Failure)
+    failure = told[0]
+    assert isinstance(failure, Failure)
+    assert FailureKind.AUTHORIZATION is failure.kind
+    assert "--operation AlterConfigs --cluster" in failure.message
+
+
+async def test_another_error_is_told_with_the_brokers_words() -> None:
+    """Which Kafka fills for a level that there is not."""
+    configs = levels("WARN")
+    configs.refused[0] = ErrorCode.invalid_config
+    async with configs.of(FakeCluster().add(1)) as cluster:
+        told = await set_levels(admin(bootstrap(cluster)), {0: "LOUD"}, REQUEST_LOGGER)
+    assert not isinstance(told, Failure)
+    failure = told[0]
+    assert isinstance(failure, Failure)
+    assert FailureKind.BROKER is failure.kind
+    assert failure.message.startswith("broker 0: IncrementalAlterConfigs gave error 40")
+    assert failure.message.endswith(": no")
