@@ -28,3 +28,7 @@ class ListenError(SidecarError):
 
 class ClusterError(SidecarError):
     """The demo's Kafka cluster can't be started or has ended by itself."""
+
+
+class BrokersError(SidecarError):
+    """The brokers did not give what a command needs."""

@@ -10,7 +10,7 @@ Example: ``throttle-sidecar settings`` imports ``sidecar.cli.settings`` and call
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 import click
@@ -27,10 +27,12 @@ COMMANDS = {
     "settings": "Print every setting, where it came from and what it means.",
     "override": "Set, clear or show a factor set by hand, on one sidecar or many.",
     "forget": "Forget the last reading of a broker that is gone for good.",
+    "request-log": "Turn the brokers' request log on for a while, off, or show it.",
+    "quotas": "Plan, apply, show and compare client quotas; keep tenants' shares equal.",
     "demo": "Start a real Kafka cluster with sidecars and show the factor fall and rise.",
     "completion": "Print the script that completes commands in your shell.",
 }
-"""Every command and its help in short: its module is ``sidecar.cli.NAME``."""
+"""Every command and its help in short: its module is ``sidecar.cli.NAME``, with "_" for "-"."""
 
 _EXAMPLES = """\b
 Examples:
@@ -53,31 +55,49 @@ class _Refusal(click.ClickException):
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is called, not when it is listed."""
+    """A group that imports a command when it is called, not when it is listed.
+
+    Args:
+        package: where its commands' modules are.
+        summaries: every command and its help in short; a module's name has "_" for each "-".
+        attributes: click's own.
+    """
+
+    def __init__(
+        self,
+        *,
+        package: str,
+        summaries: Mapping[str, str],
+        **attributes: Any,  # noqa: ANN401 - the base class's signature
+    ) -> None:
+        super().__init__(**attributes)
+        self._package = package
+        self._summaries = summaries
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the base class's signature
-        """The names of all commands, in the order of ``COMMANDS``."""
-        return list(COMMANDS)
+        """The names of all commands, in the order of the summaries."""
+        return list(self._summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the base class's signature
         """Import one command; None when there is none of that name."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self._summaries:
             return None
-        command = importlib.import_module(f"sidecar.cli.{cmd_name}").command
+        module = f"{self._package}.{cmd_name.replace('-', '_')}"
+        command = importlib.import_module(module).command
         if not isinstance(command, click.Command):
-            raise TypeError(f"sidecar.cli.{cmd_name}.command is not a command")
+            raise TypeError(f"{module}.command is not a command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the base class's signature
         """List the commands without importing any."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(list(self._summaries.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete a command's name without importing any."""
         names = [
             CompletionItem(name, help=help_text)
-            for name, help_text in COMMANDS.items()
+            for name, help_text in self._summaries.items()
             if name.startswith(incomplete)
         ]
         return names + click.Command.shell_complete(self, ctx, incomplete)
@@ -96,6 +116,8 @@ class LazyGroup(click.Group):
 @click.group(
     PROGRAM,
     cls=LazyGroup,
+    package="sidecar.cli",
+    summaries=COMMANDS,
     epilog=_EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -1,0 +1,82 @@
+"""``throttle-sidecar quotas capacity``: how much thread time each broker has to give.
+
+Example: a broker with 8 I/O threads and 3 network threads has 1,100 % to give.
+"""
+
+import json
+from typing import Final
+
+import click
+
+from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
+from sidecar.cli.quotas.brokers import Capacities, capacities
+from sidecar.quotas.capacity import BrokerCapacity, differs, smallest
+
+_DOTTED: Final = 28
+"""The width of a label with its dots."""
+
+
+@click.command(
+    "capacity",
+    epilog="""\b
+Examples:
+  throttle-sidecar quotas capacity --bootstrap-server localhost:9092
+  throttle-sidecar quotas capacity --command-config admin.properties --json
+""",
+)
+@kafka_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(context: click.Context, kafka: KafkaOptions, as_json: bool) -> None:
+    """Print how much thread time each broker has to give, in percent of one thread.
+
+    It is (num.io.threads + num.network.threads) x 100. A quota is one number for all brokers, so
+    the smallest broker is the one to plan for. The exit code is 1 when a broker did not tell.
+    """
+    found = capacities(load_kafka_admin(kafka))
+    if as_json:
+        click.echo(json.dumps(document(found), indent=2))
+    else:
+        click.echo("\n\n".join(_block(broker) for broker in found.brokers))
+    for warning in warnings(found):
+        click.echo(f"Warning: {warning}", err=True)
+    context.exit(1 if found.problems else 0)
+
+
+def warnings(found: Capacities) -> tuple[str, ...]:
+    """What a person should know: how brokers differ, and which did not tell."""
+    different = [f"brokers are not alike: {each}" for each in differs(found.brokers)]
+    if different:
+        least = smallest(found.brokers)
+        different.append(f"the smallest, broker {least.broker_id}, has {least.percent:,} %")
+    return (*different, *found.problems)
+
+
+def document(found: Capacities) -> dict[str, object]:
+    """As JSON has it."""
+    least = smallest(found.brokers)
+    return {
+        "brokers": [
+            {
+                "broker_id": broker.broker_id,
+                **broker.settings(),
+                "capacity_percent": broker.percent,
+                "io_capacity_percent": broker.io_percent,
+            }
+            for broker in found.brokers
+        ],
+        "smallest_capacity_percent": least.percent,
+        "warnings": list(warnings(found)),
+    }
+
+
+def label(name: str, value: object) -> str:
+    """A line with dots between its name and its value."""
+    return f"{name:.<{_DOTTED}}: {value}"
+
+
+def _block(broker: BrokerCapacity) -> str:
+    lines = [("broker.id", broker.broker_id), *broker.settings().items()]
+    return "\n".join(
+        label(name, value) for name, value in [*lines, ("total capacity", broker.percent)]
+    )
