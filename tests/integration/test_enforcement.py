@@ -172,12 +172,17 @@ async def test_a_tenant_keeps_its_quota_and_gets_it_back(obeying: Obeying, start
         async with (
             producers(cluster, names[:1]) as others,
             Traffic(
-                cluster.bootstrap, names[1], bytes_per_s=RATE, config={"client.id": "tenant"}
+                cluster.bootstrap,
+                names[1],
+                bytes_per_s=RATE,
+                # Always behind, so its batches are full: one of a megabyte may land in each pause.
+                config={"client.id": "tenant", "batch.size": 100_000},
             ) as traffic,
         ):
-            # Kafka lets ten seconds' worth through at once, and makes up for it afterwards.
+            # Kafka lets ten seconds' worth through at once and makes up for it afterwards, again
+            # and again: a mean over some of that is not exact.
             await asyncio.sleep(12.0)
-            assert pytest.approx(quota, rel=0.25) == await rate(traffic, 12.0)
+            assert pytest.approx(quota, rel=0.5) == await rate(traffic, 12.0)
             assert min(await rates(others, 2.0)) > 0.85 * RATE
             await cluster.occupy(1, 0, FULL_BYTES)
             for daemon in daemons:
@@ -190,7 +195,7 @@ async def test_a_tenant_keeps_its_quota_and_gets_it_back(obeying: Obeying, start
                 await daemon.decides(1.0)
             await flows(others, timeout_s=PAUSE_MAX_S + 8.0)
             await asyncio.sleep(12.0)
-            assert pytest.approx(quota, rel=0.25) == await rate(traffic, 12.0)
+            assert pytest.approx(quota, rel=0.5) == await rate(traffic, 12.0)
     finally:
         assert await alter_client_quotas(admin, [(tenant, {"producer_byte_rate": None})]) is None
 
