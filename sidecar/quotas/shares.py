@@ -55,7 +55,7 @@ class Tenant:
             return
         if not (math.isfinite(self.maximum_percent) and self.maximum_percent >= 1 / _TENTHS):
             raise ValueError(
-                f"{self.name}: a maximum of {self.maximum_percent} % isn't 0.1 or more"
+                f"{self.name}: a maximum of {self.maximum_percent} % is under 0.1 or endless"
             )
         if self.minimum_percent > self.maximum_percent:
             raise ValueError(

@@ -45,10 +45,10 @@ def test_alike_brokers_do_not_differ() -> None:
 
 def test_differences_are_told_by_setting_and_broker() -> None:
     """Each setting says which brokers have which value, in order, whatever order they came in."""
-    brokers = [BrokerCapacity(3, 8, 3, 1), BrokerCapacity(1, 8, 3, 2), BrokerCapacity(2, 16, 3, 1)]
+    brokers = [BrokerCapacity(3, 8, 3, 1), BrokerCapacity(1, 16, 3, 2), BrokerCapacity(2, 8, 3, 1)]
     io_threads, window = differs(brokers)
-    assert Difference("num.io.threads", {8: (1, 3), 16: (2,)}) == io_threads
-    assert "num.io.threads differs: 8 on 1, 3; 16 on 2" == str(io_threads)
+    assert Difference("num.io.threads", {8: (2, 3), 16: (1,)}) == io_threads
+    assert "num.io.threads differs: 8 on 2, 3; 16 on 1" == str(io_threads)
     assert Difference("quota.window.size.seconds", {1: (2, 3), 2: (1,)}) == window
 
 

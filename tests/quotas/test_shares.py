@@ -102,9 +102,10 @@ def test_bounds_are_rounded_inwards() -> None:
 
 
 def test_maximum_wins_where_no_tenth_lies_between() -> None:
-    """Exactly 5.05 % can't be given: 5.0 is, and it is told that the minimum isn't met."""
-    shares = fair_shares(100, [Tenant("a", minimum_percent=5.05, maximum_percent=5.05)])
-    assert Shares({"a": 5.0}, (MinimumNotMet("a", 5.05, 5.0),)) == shares
+    """Exactly 5.05 % can't be given: 5.0 is, which is told, and all the rest is for others."""
+    exactly = Tenant("a", minimum_percent=5.05, maximum_percent=5.05)
+    shares = fair_shares(10, [exactly, Tenant("b")])
+    assert Shares({"a": 5.0, "b": 5.0}, (MinimumNotMet("a", 5.05, 5.0),)) == shares
 
 
 def test_reserve_is_kept_back() -> None:
