@@ -39,7 +39,9 @@ def spread_window(rate: float, burst: float, window_ms: int = 1000) -> QuotaWind
     Example:
         5 per second and a burst of 500: 100 samples of 1 s.
     """
-    return QuotaWindow(math.ceil(burst / checked_rate(rate) * 1000 / window_ms), window_ms)
+    samples = burst / checked_rate(rate) * 1000 / window_ms
+    # 1.1 / 0.1 is a little more than 11, and would be 12.
+    return QuotaWindow(math.ceil(round(samples, 9)), window_ms)
 
 
 class BurstRate:

@@ -4,8 +4,8 @@
 is recorded is the percentage of a second that a request's thread time is; its rate per second is
 the percentage that is compared with the quota.
 
-Example: 10 ms of thread time are 1 %; a quota of 1 % allows 10 ms in a window of 1 s. 10 ms in
-every second are a rate of 1 %.
+Example: 10 ms of thread time are 1 %; a quota of 1 % allows 10 ms in a window of 1 s. (10 ms at
+each full second are held all the same: at the eleventh there are 110 ms in 10 s, 1.1 %.)
 
 Source: Kafka's ClientRequestQuotaManager; KIP-124, "Quota Configuration".
 """

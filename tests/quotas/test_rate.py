@@ -1,0 +1,83 @@
+"""The sampled rate; that all its numbers are Kafka's is shown in tests/integration."""
+
+import pytest
+
+from sidecar.quotas.rate import QuotaWindow, Rate
+
+WINDOW = QuotaWindow()
+
+
+def recorded(*values: tuple[float, int], window: QuotaWindow = WINDOW) -> Rate:
+    """A rate after values (how much, ms)."""
+    rate = Rate(window)
+    for value, now_ms in values:
+        rate.record(value, now_ms)
+    return rate
+
+
+def test_docstring_example() -> None:
+    """1,000 at once count over 10 s, then over what has passed, and are dropped after 11 s."""
+    rate = recorded((1000, 0))
+    assert 100.0 == rate.measure(0)
+    assert 1000 / 10.999 == rate.measure(999)
+    assert 1000 / 10.999 == rate.measure(10_999)
+    assert 0.0 == rate.measure(11_000)
+
+
+def test_kafka_s_defaults() -> None:
+    """quota.window.num 11 and quota.window.size.seconds 1, together 11 s."""
+    assert (11, 1000, 11_000) == (WINDOW.samples, WINDOW.window_ms, WINDOW.span_ms)
+
+
+@pytest.mark.parametrize(("samples", "window_ms"), [(0, 1000), (11, 0), (-1, 1000)])
+def test_a_window_of_nothing_is_refused(samples: int, window_ms: int) -> None:
+    """A rate over no time is none."""
+    with pytest.raises(ValueError, match="at least"):
+        QuotaWindow(samples, window_ms)
+
+
+def test_nothing_recorded_is_no_rate() -> None:
+    """Initially the rate is 0, over all windows but the one that has just begun."""
+    rate = Rate(WINDOW)
+    assert (0.0, 10_000) == (rate.measure(5), rate.window_ms(5))
+
+
+def test_one_sample_is_over_a_millisecond_at_least() -> None:
+    """With no earlier window to assume, no time has passed at first; it's taken for 1 ms."""
+    rate = recorded((7, 0), window=QuotaWindow(1, 1000))
+    assert (1, 7000.0) == (rate.window_ms(0), rate.measure(0))
+
+
+def test_a_steady_rate_is_told_as_it_is() -> None:
+    """100 every 100 ms are 1,000 per second, over 10 to 11 s, once the windows are full."""
+    rate = Rate(WINDOW)
+    for now_ms in range(0, 60_000, 100):
+        rate.record(100, now_ms)
+        if now_ms > 12_000:
+            assert pytest.approx(1000, rel=0.011) == rate.measure(now_ms)
+            assert 10_000 <= rate.window_ms(now_ms) <= 12_000
+
+
+def test_the_oldest_sample_may_reach_into_the_windows() -> None:
+    """A sample counts until its last value is old: the time is up to a window longer."""
+    rate = recorded((10, 0), (10, 999), *((0, second * 1000) for second in range(1, 12)))
+    assert (11_998, 20 / 11.998) == (rate.window_ms(11_998), rate.measure(11_998))
+    assert 0.0 == rate.measure(11_999)
+
+
+def test_long_idleness_forgets_all() -> None:
+    """After hours only what comes then counts."""
+    rate = recorded((1e9, 0), (50, 36_000_000))
+    assert 5.0 == rate.measure(36_000_000)
+
+
+def test_a_negative_value_takes_back() -> None:
+    """As brokers do for a fetch that they then throttle."""
+    rate = recorded((500, 0), (-200, 10))
+    assert 300 / 10.01 == rate.measure(10)
+
+
+def test_time_that_goes_back_loses_nothing() -> None:
+    """Samples that lie ahead count, and missing windows are put in their place."""
+    rate = recorded((100, 5000), (100, 2500))
+    assert (200 / 9.5, 9500) == (rate.measure(2500), rate.window_ms(2500))
