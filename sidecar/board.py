@@ -210,7 +210,7 @@ class Board:
         """Publishes what time alone changes, when it changes it; runs until cancelled."""
         while True:
             news = self._news
-            until = self._snapshot.decision.valid_until
+            until = self._snapshot.decision.changes_after
             if until is not None and not is_valid(until, 0.0, self._clock()):
                 self.update(_unchanged)
                 continue

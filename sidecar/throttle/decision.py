@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from sidecar.throttle import reason
+from sidecar.throttle.holds import in_force, next_end
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Computed, Memory, Override, VolumeState, fold_in, forget_broker
 from sidecar.throttle.validity import is_valid
@@ -45,6 +46,8 @@ class Decision:
         override: the operator's factor, when it is in force.
         users: user name -> the factor for that user's quotas, beside the one for all; the stricter
             of the two holds.
+        users_until: the last moment at which ``users`` holds without news, steady seconds; None
+            when it holds until there is news.
     """
 
     factor: float
@@ -55,6 +58,13 @@ class Decision:
     valid_until: float | None = None
     override: Override | None = None
     users: Mapping[str, float] = field(default_factory=dict)
+    users_until: float | None = None
+
+    @property
+    def changes_after(self) -> float | None:
+        """The last moment at which all of it holds without news, steady seconds."""
+        ends = [at for at in (self.valid_until, self.users_until) if at is not None]
+        return min(ends, default=None)
 
 
 class FactorSource(Protocol):
@@ -89,7 +99,14 @@ class VolumeLimit:
     fallback: float
 
     def decide(self, memory: Memory, now: float) -> Decision:
-        """The decision by the order of authority."""
+        """The decision by the order of authority, and who is held besides."""
+        decision = self._decide(memory, now)
+        if not memory.holds:
+            return decision
+        users = dict.fromkeys(in_force(memory.holds, now), 0.0)
+        return replace(decision, users=users, users_until=next_end(memory.holds, now))
+
+    def _decide(self, memory: Memory, now: float) -> Decision:
         computed = memory.computed
         if computed is not None and not is_valid(computed.computed_at, self.validity_s, now):
             computed = None

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from sidecar.throttle.fill import Fill, first_fill, next_fill, seconds_to
+from sidecar.throttle.holds import Holds
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, Membership, Observation, OfflineLogDir, Reading, Volume
@@ -119,6 +120,7 @@ class Memory:
             people only, no decision looks at it.
         computed: the newest computed factor; None before the first.
         override: the operator's factor, which may have ended.
+        holds: users whose producers are held, by name.
         failed_polls: how many polls in a row have failed.
         failure: why the last one failed; None when it did not.
     """
@@ -129,6 +131,7 @@ class Memory:
     fenced_seen: Mapping[int, BrokerState] = field(default_factory=dict)
     computed: Computed | None = None
     override: Override | None = None
+    holds: Holds = field(default_factory=dict)
     failed_polls: int = 0
     failure: Failure | None = None
 

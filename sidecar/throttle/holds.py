@@ -1,0 +1,58 @@
+"""Users whose producers are held for a while, whatever the volumes say (KIP-936).
+
+A hold is one user's factor 0.0 until a known time; it ends by itself, or is taken back. The same
+user held anew is held until the later of the two ends.
+
+Example: alice is held at 100 s for 72 s. At 172 s she still is, by the rule of ``validity``; after
+that she is not, and ``next_end`` said so from the beginning.
+
+Source: KIP-936, section "ProducerIdQuotaManager".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sidecar.throttle.validity import is_valid
+
+
+@dataclass(frozen=True, slots=True)
+class UserHold:
+    """One user's producers are held.
+
+    Attributes:
+        since: from when on, steady seconds.
+        ends_at: the last moment at which it holds, steady seconds.
+        reason: one sentence for a person.
+    """
+
+    since: float
+    ends_at: float
+    reason: str
+
+
+Holds = Mapping[str, UserHold]
+"""User name -> hold, which may have ended."""
+
+
+def hold(holds: Holds, user: str, ends_at: float, reason: str, now: float) -> Holds:
+    """Holds, with a user held until ``ends_at``, steady seconds; those that ended are left out."""
+    before = holds.get(user)
+    lasting = before is not None and is_valid(before.ends_at, 0.0, now)
+    begun = before if before is not None and lasting else UserHold(now, ends_at, reason)
+    new = UserHold(begun.since, max(begun.ends_at, ends_at), reason)
+    return {**in_force(holds, now), user: new}
+
+
+def release(holds: Holds, user: str) -> Holds:
+    """Holds without a user's."""
+    return {name: each for name, each in holds.items() if name != user}
+
+
+def in_force(holds: Holds, now: float) -> Holds:
+    """Those that hold at ``now``, steady seconds."""
+    return {name: each for name, each in holds.items() if is_valid(each.ends_at, 0.0, now)}
+
+
+def next_end(holds: Holds, now: float) -> float | None:
+    """When the next of those in force ends, steady seconds; None without any."""
+    return min((each.ends_at for each in in_force(holds, now).values()), default=None)

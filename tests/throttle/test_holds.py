@@ -1,0 +1,52 @@
+"""Users that are held for a while."""
+
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.holds import UserHold, hold, in_force, next_end, release
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import Computed, Memory
+
+WHY = "551 ids"
+
+
+def test_a_hold_lasts_until_its_end_and_not_longer() -> None:
+    """At the end itself it still holds."""
+    holds = hold({}, "alice", 172.0, WHY, 100.0)
+    assert {"alice": UserHold(100.0, 172.0, WHY)} == in_force(holds, 172.0)
+    assert {} == in_force(holds, 172.001)
+    assert 172.0 == next_end(holds, 172.0)
+    assert next_end(holds, 172.001) is None
+
+
+def test_a_hold_is_prolonged_and_never_shortened() -> None:
+    """It keeps its beginning, and says the newest reason."""
+    holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "alice", 150.0, "552 ids", 110.0)
+    assert {"alice": UserHold(100.0, 172.0, "552 ids")} == holds
+    holds = hold(holds, "alice", 200.0, "553 ids", 120.0)
+    assert {"alice": UserHold(100.0, 200.0, "553 ids")} == holds
+
+
+def test_a_hold_that_ended_begins_anew() -> None:
+    """And what ended of others is forgotten."""
+    holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0)
+    assert {"alice": UserHold(180.0, 190.0, WHY)} == hold(holds, "alice", 190.0, WHY, 180.0)
+
+
+def test_a_hold_can_be_taken_back() -> None:
+    """One user's, and no other's."""
+    holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0)
+    assert {"bob"} == set(release(holds, "alice"))
+    assert holds == release(holds, "carol")
+
+
+def test_a_decision_holds_users_beside_the_factor_for_all() -> None:
+    """All may write by the volumes; alice may not, until an end before that of the validity."""
+    factors = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=0.5)
+    holds = hold(hold({}, "alice", 60.0, WHY, 0.0), "bob", 70.0, WHY, 0.0)
+    memory = Memory(computed=Computed(1.0, 0.0, ()), holds=holds)
+    decision = factors.decide(memory, 60.0)
+    assert (1.0, {"alice": 0.0, "bob": 0.0}) == (decision.factor, decision.users)
+    assert (120.0, 60.0) == (decision.valid_until, decision.changes_after)
+    decision = factors.decide(memory, 65.0)
+    assert ({"bob": 0.0}, 70.0) == (decision.users, decision.changes_after)
+    decision = factors.decide(memory, 71.0)
+    assert ({}, 120.0) == (decision.users, decision.changes_after)
