@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.asking_each import Question, ask_each
+from sidecar.kafka.asking_each import Nodes, Question, ask_each
 from sidecar.kafka.config_messages import BROKER, DescribeConfigs
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -25,6 +25,8 @@ async def describe_broker_configs(
     broker_ids: Collection[int] | None,
     names: Sequence[str],
     timeout_s: float = 10.0,
+    *,
+    nodes: Nodes = "brokers",
 ) -> dict[int, Configs | Failure] | Failure:
     """Some configurations of some brokers.
 
@@ -33,6 +35,7 @@ async def describe_broker_configs(
         broker_ids: whom to ask; None asks every active broker.
         names: what to ask for; one that a broker does not know is not in its answer.
         timeout_s: for all of it, seconds.
+        nodes: "controllers" asks these; the admin's addresses are then theirs.
 
     Returns:
         By broker id, in ascending order; a failure when the brokers can't be listed.
@@ -44,7 +47,7 @@ async def describe_broker_configs(
     def question(broker_id: int) -> Question:
         return describing(BROKER, broker_id, names)
 
-    return await ask_each(admin, broker_ids, question, read_configs, timeout_s)
+    return await ask_each(admin, broker_ids, question, read_configs, timeout_s, nodes=nodes)
 
 
 def describing(resource_type: int, broker_id: int, names: Sequence[str]) -> Question:

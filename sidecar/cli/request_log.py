@@ -1,0 +1,139 @@
+"""``throttle-sidecar request-log``: the brokers' request log, on for a while, off, or shown.
+
+The request log is what usage, replay and the owners of producer ids are read from. It costs disk
+and CPU for every request, so it is on for as long as was said, and the command stays until then.
+
+Example: ``throttle-sidecar request-log on --for PT10M`` ends after ten minutes with every broker at
+the level that it had; Ctrl-C ends it before, in the same way.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from sidecar.cli.kafka_options import kafka_options
+
+
+def _nodes_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command ``broker_ids``, ``bootstrap_controller`` and ``kafka``."""
+    broker = click.option(
+        "--broker",
+        "broker_ids",
+        type=click.IntRange(0, 2**31 - 1),
+        multiple=True,
+        metavar="ID",
+        help="A broker's id; may be given again. Without it: all of them.",
+    )
+    controller = click.option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT[,...]",
+        help="Ask the controllers instead, on their own listener (Kafka 3.7 and newer). Where they"
+        " are not brokers too, their log alone tells who changed topics.",
+    )
+    return broker(controller(kafka_options(function)))
+
+
+def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
+    """Seconds."""
+    from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
+
+    try:
+        seconds = parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    if seconds == 0.0:
+        raise click.BadParameter('it must be more than nothing; to turn it off: "request-log off"')
+    return seconds
+
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+@click.group(
+    "request-log",
+    epilog="""\b
+Examples:
+  throttle-sidecar request-log on --for PT10M --bootstrap-server b1:9092
+  throttle-sidecar request-log on --for PT1H --broker 2 --config sidecar.toml
+  throttle-sidecar request-log status --bootstrap-server b1:9092 --json
+  throttle-sidecar request-log off --bootstrap-server b1:9092
+""",
+)
+def command() -> None:
+    """Turn the brokers' request log on for a while, off, or show it.
+
+    It is Kafka's logger kafka.request.logger: at DEBUG it writes a line for every request that the
+    broker has answered. Usage, replay and the owners of producer ids are read from it.
+    """
+
+
+@command.command(
+    "on",
+    epilog="""\b
+Examples:
+  throttle-sidecar request-log on --for PT10M --bootstrap-server b1:9092
+  throttle-sidecar request-log on --for PT1H --broker 2 --config sidecar.toml
+""",
+)
+@click.option(
+    "--for",
+    "for_s",
+    callback=_duration,
+    required=True,
+    metavar="DURATION",
+    help="For how long, such as PT10M or PT1H: the command stays and turns it off at the end.",
+)
+@_nodes_options
+@click.pass_context
+def turn_on(context: click.Context, /, for_s: float, **nodes: Any) -> None:  # noqa: ANN401 - the options of _nodes_options
+    """Turn the request log on, stay, and turn it back at the end.
+
+    Ctrl-C, SIGTERM and SIGHUP end it before its time, in the same way. Kafka keeps no levels, so
+    nobody else knows when it is to end: if this command is killed hard, the log stays on until a
+    broker restarts or "request-log off" is run; "request-log status" tells.
+
+    A broker whose request log is on already is left on at the end. The exit code is 0 if it was on
+    and is off again on every broker that it was turned on for, else 1.
+    """
+    from sidecar.cli import request_log_commands  # noqa: PLC0415 - so that the help is quick
+
+    context.exit(request_log_commands.on(request_log_commands.Target(**nodes), for_s))
+
+
+@command.command("off")
+@click.option(
+    "--level",
+    type=click.Choice(["OFF", "FATAL", "ERROR", "WARN", "INFO"], case_sensitive=False),
+    default="WARN",
+    show_default=True,
+    help="The level to set; WARN is what Kafka's own configuration has.",
+)
+@_nodes_options
+@_as_json
+@click.pass_context
+def turn_off(context: click.Context, /, level: str, as_json: bool, **nodes: Any) -> None:  # noqa: ANN401 - the options of _nodes_options
+    """Turn the request log off wherever it is on.
+
+    A broker whose request log is off is left as it is. The exit code is 0 if it is off now on every
+    broker, else 1.
+    """
+    from sidecar.cli import request_log_commands  # noqa: PLC0415 - so that the help is quick
+
+    target = request_log_commands.Target(**nodes)
+    context.exit(request_log_commands.off(target, level.upper(), json=as_json))
+
+
+@command.command("status")
+@_nodes_options
+@_as_json
+@click.pass_context
+def show_status(context: click.Context, /, as_json: bool, **nodes: Any) -> None:  # noqa: ANN401 - the options of _nodes_options
+    """Show on which brokers the request log is on.
+
+    Who turned it on, and until when, no broker knows. The exit code is 0 if every broker answered,
+    else 1.
+    """
+    from sidecar.cli import request_log_commands  # noqa: PLC0415 - so that the help is quick
+
+    context.exit(request_log_commands.status(request_log_commands.Target(**nodes), json=as_json))

@@ -1,0 +1,183 @@
+"""What ``request-log on``, ``off`` and ``status`` do, once their options are read.
+
+Example: ``on(target, 600.0)`` prints a row for each broker, stays for ten minutes or until a
+signal, sets every broker back to the level that it had, and gives the exit code.
+"""
+
+import asyncio
+import dataclasses
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import click
+
+from sidecar import logs
+from sidecar.cli.kafka_options import KafkaOptions, load_kafka_admin
+from sidecar.cli.request_log_report import (
+    LOG_DIRS,
+    WHERE,
+    Told,
+    as_json,
+    print_levels,
+    print_turned,
+    tell_failures,
+)
+from sidecar.cli.request_log_session import Loggers, Session, Turned, is_on
+from sidecar.kafka.asking_each import Nodes
+from sidecar.kafka.broker_configs import describe_broker_configs
+from sidecar.kafka.broker_loggers import REQUEST_LOGGER, Levels, read_levels, set_levels
+from sidecar.settings import KafkaAdmin
+from sidecar.settings.durations import format_duration
+from sidecar.volumes import Failure
+
+_ENDS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""SIGHUP too: a closed terminal must not leave the request log on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whose request log, as it was given.
+
+    Attributes:
+        kafka: how the brokers are reached.
+        broker_ids: which ones; empty is all of them.
+        bootstrap_controller: the controllers' addresses, instead of the brokers'.
+    """
+
+    kafka: KafkaOptions
+    broker_ids: tuple[int, ...] = ()
+    bootstrap_controller: str | None = None
+
+
+def on(target: Target, for_s: float) -> int:
+    """Turn it on, stay, turn it back.
+
+    Returns:
+        The exit code.
+    """
+    return asyncio.run(_on(_Nodes(target), for_s))
+
+
+def off(target: Target, level: str, *, json: bool) -> int:
+    """Turn it off wherever it is on.
+
+    Args:
+        target: whose.
+        level: to set, one at which nothing is written.
+        json: prints JSON instead of a table.
+
+    Returns:
+        The exit code.
+    """
+    return asyncio.run(_off(_Nodes(target), level, json=json))
+
+
+def status(target: Target, *, json: bool) -> int:
+    """Show where it is on.
+
+    Returns:
+        The exit code.
+    """
+    return asyncio.run(_status(_Nodes(target), json=json))
+
+
+class _Nodes:
+    """The brokers, or controllers, in question."""
+
+    def __init__(self, target: Target) -> None:
+        # What fails is told by the commands, once.
+        logs.set_up("text", "error")
+        kafka = target.kafka
+        self._kind: Nodes = "brokers"
+        if target.bootstrap_controller is not None:
+            if kafka.bootstrap_server is not None:
+                raise click.UsageError("give either --bootstrap-server or --bootstrap-controller")
+            kafka = dataclasses.replace(kafka, bootstrap_server=target.bootstrap_controller)
+            self._kind = "controllers"
+        self._admin: KafkaAdmin = load_kafka_admin(kafka)
+        self._ids = frozenset(target.broker_ids) or None
+
+    async def read(self) -> Levels | Failure:
+        """The levels of their request loggers."""
+        return await read_levels(self._admin, self._ids, REQUEST_LOGGER, nodes=self._kind)
+
+    async def write(self, levels: Mapping[int, str]) -> Levels | Failure:
+        """Set the levels of some."""
+        return await set_levels(self._admin, levels, REQUEST_LOGGER, nodes=self._kind)
+
+    async def log_dirs(self) -> Told:
+        """Where their data lies."""
+        return await describe_broker_configs(self._admin, self._ids, LOG_DIRS, nodes=self._kind)
+
+
+async def _on(nodes: _Nodes, for_s: float) -> int:
+    ended = asyncio.Event()
+    for number in _ENDS:
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    session = Session(Loggers(nodes.read, nodes.write), _tell)
+    turned = await session.on()
+    if isinstance(turned, Failure):
+        return _told(turned)
+    left_on: Mapping[int, Failure] = {}
+    try:
+        print_turned(turned, await nodes.log_dirs())
+        if session.holds:
+            ends = time.strftime("%H:%M:%S", time.localtime(time.time() + for_s))
+            click.echo(f"\n{WHERE}\n")
+            click.echo(f"It is on until {ends} ({format_duration(for_s)}); Ctrl-C ends it before.")
+            await session.wait(for_s, ended)
+        else:
+            click.echo("There is nothing to turn on, and so nothing to turn back.")
+    finally:
+        left_on = await session.back()
+    tell_failures(left_on)
+    for broker_id in left_on:
+        _tell(f"Broker {broker_id} may still write its request log: run request-log off.")
+    all_on = all(each.is_on for each in turned.values())
+    if all_on and not left_on:
+        click.echo("Every broker has the level that it had before.")
+    return 0 if all_on and not left_on else 1
+
+
+async def _off(nodes: _Nodes, level: str, *, json: bool) -> int:
+    before = await nodes.read()
+    if isinstance(before, Failure):
+        return _told(before)
+    wanted = {key: level for key, each in before.items() if is_on(each)}
+    written = await nodes.write(wanted) if wanted else {}
+    after = dict.fromkeys(wanted, written) if isinstance(written, Failure) else written
+    turned = {key: Turned(each, after.get(key, each)) for key, each in before.items()}
+    dirs = await nodes.log_dirs()
+    if json:
+        click.echo(as_json(turned, dirs))
+        tell_failures({key: each.after for key, each in turned.items()})
+    else:
+        print_turned(turned, dirs)
+    return 0 if not any(isinstance(each.after, Failure) for each in turned.values()) else 1
+
+
+async def _status(nodes: _Nodes, *, json: bool) -> int:
+    levels = await nodes.read()
+    if isinstance(levels, Failure):
+        return _told(levels)
+    dirs = await nodes.log_dirs()
+    if json:
+        click.echo(as_json({key: Turned(each, each) for key, each in levels.items()}, dirs))
+        tell_failures(levels)
+    else:
+        print_levels(levels, dirs)
+        if any(map(is_on, levels.values())):
+            click.echo(f"\n{WHERE}")
+    return 0 if not any(isinstance(each, Failure) for each in levels.values()) else 1
+
+
+def _told(failure: Failure) -> int:
+    _tell(failure.message)
+    return 1
+
+
+def _tell(line: str) -> None:
+    click.echo(logs.printable(line), err=True)

@@ -1,0 +1,251 @@
+"""``request-log``: on for a while, off and status, on a simulated cluster."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+from kio.schema.errors import ErrorCode
+
+from sidecar.cli import group
+from sidecar.kafka.broker_loggers import REQUEST_LOGGER
+from tests.support.background import bootstrap, running
+from tests.support.fake_broker import FakeCluster
+from tests.support.fake_configs import FakeConfigs
+
+
+@pytest.fixture
+def configs() -> FakeConfigs:
+    """Three brokers, the last one with its request log on already."""
+    return FakeConfigs(
+        configs={
+            0: {"log.dirs": "/a,/b", "log.dir": "/tmp/kafka", "metadata.log.dir": "/m"},
+            1: {"log.dirs": None, "log.dir": "/tmp/kafka", "metadata.log.dir": None},
+            2: {"log.dirs": "/c", "log.dir": "/tmp/kafka", "metadata.log.dir": "/c"},
+        },
+        loggers={
+            0: {REQUEST_LOGGER: "WARN"},
+            1: {REQUEST_LOGGER: "INFO"},
+            2: {REQUEST_LOGGER: "DEBUG"},
+        },
+    )
+
+
+@pytest.fixture
+def cluster(configs: FakeConfigs) -> Iterator[FakeCluster]:
+    """They run."""
+    with running(configs.of(FakeCluster().add(3))) as cluster:
+        yield cluster
+
+
+def request_log(cluster: FakeCluster, *args: str) -> Result:
+    words = ["request-log", *args, "--bootstrap-server", bootstrap(cluster)]
+    return CliRunner().invoke(group, words, env={"COLUMNS": "80"})
+
+
+def levels(configs: FakeConfigs) -> list[str]:
+    return [each[REQUEST_LOGGER] for each in configs.loggers.values()]
+
+
+def rows(result: Result) -> list[list[str]]:
+    """The cells of the table's rows."""
+    return [line.split() for line in result.stdout.splitlines() if line[:1].isdigit()]
+
+
+class TestOn:
+    def test_it_is_on_for_as_long_as_was_said(
+        self, cluster: FakeCluster, configs: FakeConfigs
+    ) -> None:
+        """Then every broker has the level that it had; one that was on is left on."""
+        result = request_log(cluster, "on", "--for", "PT0.1S")
+        assert (0, "") == (result.exit_code, result.stderr)
+        expected = [
+            (0, REQUEST_LOGGER, "DEBUG"),
+            (1, REQUEST_LOGGER, "DEBUG"),
+            (0, REQUEST_LOGGER, "WARN"),
+            (1, REQUEST_LOGGER, "INFO"),
+        ]
+        assert expected[:2] == sorted(configs.altered[:2])
+        assert expected[2:] == sorted(configs.altered[2:])
+        assert ["WARN", "INFO", "DEBUG"] == levels(configs)
+
+    def test_it_says_what_was_done_and_where_the_file_must_not_be(
+        self, cluster: FakeCluster
+    ) -> None:
+        """A row for each broker with its log dirs, how to find the file, and when it ends."""
+        stdout = request_log(cluster, "on", "--for", "PT0.1S").stdout
+        expected = [
+            ["0", "WARN", "DEBUG", "/a,", "/b,", "/m"],
+            ["1", "INFO", "DEBUG", "/tmp/kafka"],
+            ["2", "DEBUG", "DEBUG", "/c"],
+        ]
+        assert expected == rows(request_log(cluster, "on", "--for", "PT0.1S"))
+        assert "must not lie on a data volume" in stdout
+        assert "(PT0.1S); Ctrl-C ends it before." in stdout
+        assert "Every broker has the level that it had before." == stdout.splitlines()[-1]
+        assert max(map(len, stdout.splitlines())) <= 80
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_a_signal_ends_it_and_turns_it_back(
+        self, cluster: FakeCluster, configs: FakeConfigs, number: signal.Signals
+    ) -> None:
+        """As at the end of its time; a closed terminal too."""
+
+        def end_it() -> None:
+            # The handlers are there before the first level is set.
+            while not configs.altered:
+                done.wait(0.01)
+            os.kill(os.getpid(), number)
+
+        done = threading.Event()
+        thread = threading.Thread(target=end_it)
+        thread.start()
+        result = request_log(cluster, "on", "--for", "PT10M")
+        thread.join()
+        assert 0 == result.exit_code
+        assert ["WARN", "INFO", "DEBUG"] == levels(configs)
+
+    def test_only_the_brokers_that_were_named(
+        self, cluster: FakeCluster, configs: FakeConfigs
+    ) -> None:
+        """The others are not even asked."""
+        result = request_log(cluster, "on", "--for", "PT0.1S", "--broker", "1", "--broker", "2")
+        assert 0 == result.exit_code
+        assert ["1", "2"] == [row[0] for row in rows(result)]
+        assert {1} == {broker_id for broker_id, *_ in configs.altered}
+
+    def test_nothing_to_turn_on_ends_it_at_once(
+        self, cluster: FakeCluster, configs: FakeConfigs
+    ) -> None:
+        """There is nothing to wait for: what was on is left on."""
+        result = request_log(cluster, "on", "--for", "PT10M", "--broker", "2")
+        assert 0 == result.exit_code
+        assert "There is nothing to turn on" in result.stdout
+        assert [] == configs.altered
+
+    def test_a_broker_that_refuses_makes_the_exit_code_1(
+        self, cluster: FakeCluster, configs: FakeConfigs
+    ) -> None:
+        """The others are turned on all the same; standard error says what is needed."""
+        configs.refused[0] = ErrorCode.cluster_authorization_failed
+        result = request_log(cluster, "on", "--for", "PT0.1S")
+        assert 1 == result.exit_code
+        assert [["0", "unknown", "unknown", "unknown"], ["1", "INFO", "DEBUG", "/tmp/kafka"]] == (
+            rows(result)[:2]
+        )
+        assert result.stderr.startswith("broker 0: DescribeConfigs gave error 31")
+        assert 1 == len(result.stderr.splitlines())
+
+    def test_a_broker_that_only_says_it_is_on_makes_the_exit_code_1(
+        self, cluster: FakeCluster, configs: FakeConfigs
+    ) -> None:
+        """Its row shows the level that it has."""
+        configs.deaf.add(0)
+        result = request_log(cluster, "on", "--for", "PT0.1S")
+        assert 1 == result.exit_code
+        assert ["0", "WARN", "WARN"] == rows(result)[0][:3]
+
+    @pytest.mark.parametrize(
+        ("duration", "expected"),
+        [("10M", "is not an ISO 8601 duration"), ("PT0S", "must be more than nothing")],
+    )
+    def test_a_wrong_duration_is_refused(
+        self, cluster: FakeCluster, configs: FakeConfigs, duration: str, expected: str
+    ) -> None:
+        """Before anybody is asked."""
+        result = request_log(cluster, "on", "--for", duration)
+        assert 2 == result.exit_code
+        assert expected in " ".join(result.stderr.split())
+        assert [] == configs.altered
+
+    def test_it_has_an_end_always(self, cluster: FakeCluster) -> None:
+        """There is no way to turn it on for ever."""
+        result = request_log(cluster, "on")
+        assert 2 == result.exit_code
+        assert "--for" in result.stderr
+
+
+class TestOff:
+    def test_it_is_turned_off_where_it_is_on(
+        self, cluster: FakeCluster, configs: FakeConfigs
+    ) -> None:
+        """After a session that was killed hard; the others keep their levels."""
+        result = request_log(cluster, "off")
+        assert (0, "") == (result.exit_code, result.stderr)
+        assert [(2, REQUEST_LOGGER, "WARN")] == configs.altered
+        assert ["2", "DEBUG", "WARN", "/c"] == rows(result)[2]
+
+    def test_to_another_level(self, cluster: FakeCluster, configs: FakeConfigs) -> None:
+        """Where the brokers' own configuration has another one than Kafka's."""
+        assert 0 == request_log(cluster, "off", "--level", "off").exit_code
+        assert ["WARN", "INFO", "OFF"] == levels(configs)
+
+    def test_off_is_not_a_level_that_writes(self, cluster: FakeCluster) -> None:
+        """DEBUG is what on is for, and that has an end."""
+        assert 2 == request_log(cluster, "off", "--level", "DEBUG").exit_code
+
+    def test_json(self, cluster: FakeCluster) -> None:
+        """What was, what is, and where the data lies."""
+        document = json.loads(request_log(cluster, "off", "--json").stdout)
+        expected = {
+            "broker_id": 2,
+            "level_before": "DEBUG",
+            "level": "WARN",
+            "request_log": "off",
+            "log_dirs": ["/c"],
+            "failure": None,
+        }
+        assert expected == document["brokers"][2]
+
+
+class TestStatus:
+    def test_it_shows_where_it_is_on(self, cluster: FakeCluster, configs: FakeConfigs) -> None:
+        """And changes nothing."""
+        result = request_log(cluster, "status")
+        assert (0, "") == (result.exit_code, result.stderr)
+        expected = [["0", "WARN", "off"], ["1", "INFO", "off"], ["2", "DEBUG", "on"]]
+        assert expected == [row[:3] for row in rows(result)]
+        assert "must not lie on a data volume" in result.stdout
+        assert [] == configs.altered
+
+    def test_json_tells_a_failure_too(self, cluster: FakeCluster, configs: FakeConfigs) -> None:
+        """Where a script finds the rest; exit code 1."""
+        configs.loggers[1] = {}
+        result = request_log(cluster, "status", "--json")
+        assert 1 == result.exit_code
+        document = json.loads(result.stdout)
+        assert ["off", "unknown", "on"] == [each["request_log"] for each in document["brokers"]]
+        failure = document["brokers"][1]["failure"]
+        assert "broker 1: it has no logger kafka.request.logger that can be set" == failure
+        assert f"{failure}\n" == result.stderr
+
+
+class TestControllers:
+    def test_they_are_asked_as_controllers(
+        self, cluster: FakeCluster, configs: FakeConfigs
+    ) -> None:
+        """With their own listing; the simulated brokers answer it as if they were."""
+        words = ["request-log", "on", "--for", "PT0.1S", "--bootstrap-controller"]
+        result = CliRunner().invoke(group, [*words, bootstrap(cluster)])
+        assert 0 == result.exit_code
+        assert 4 == len(configs.altered)
+        asked = [r for b in cluster.brokers.values() for r in b.requests if r.api_key == 60]
+        assert {(1, b"\x00\x02\x00")} == {(each.api_version, each.body) for each in asked}
+
+    def test_brokers_and_controllers_are_not_mixed(self, cluster: FakeCluster) -> None:
+        """Their ids may be the same."""
+        result = request_log(cluster, "status", "--bootstrap-controller", "c:9093")
+        assert 2 == result.exit_code
+
+
+@pytest.mark.parametrize("words", [["on", "--for", "PT1S"], ["off"], ["status"]])
+def test_no_cluster_at_all_is_exit_code_1(words: list[str]) -> None:
+    """One line, no table, no traceback."""
+    result = CliRunner().invoke(group, ["request-log", *words, "--bootstrap-server", "127.0.0.1:1"])
+    assert 1 == result.exit_code
+    assert "" == result.stdout
+    assert result.stderr.startswith("no broker told which brokers there are: ")
+    assert 1 == len(result.stderr.splitlines())
