@@ -1,0 +1,210 @@
+"""What a line says beyond what every line says: for the APIs that quotas are about.
+
+PRODUCE: bytes and acks. INIT_PRODUCER_ID: the id, which is tied to a user nowhere else (KIP-936).
+CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS: partitions created and deleted (KIP-599).
+ALTER_CLIENT_QUOTAS: who has which quota from then on (KIP-546).
+
+An answer may be missing (acks=0, a connection that closed): it is logged as "" or null, and the
+request is whole all the same; what only the answer tells is None then.
+
+Example: CREATE_TOPICS of ``invoices`` with -1 partitions whose answer says 12 is one
+``TopicChange("invoices", partitions=12, error=0)``; the answers of versions before 5 don't say, and
+``partitions`` is None.
+
+Source: Kafka's message definitions (clients/src/main/resources/common/message).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from sidecar.quotas.entities import Entity
+from sidecar.requestlog.line import Line, Rejected, RejectedKind
+from sidecar.requestlog.wire import (
+    EntityPart,
+    Produce,
+    ProducerIdGiven,
+    QuotasAnswer,
+    QuotasRequest,
+    Topic,
+    TopicAnswer,
+    TopicsAnswer,
+    TopicsRequest,
+)
+
+PRODUCE: Final = 0
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+INIT_PRODUCER_ID: Final = 22
+CREATE_PARTITIONS: Final = 37
+ALTER_CLIENT_QUOTAS: Final = 49
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange:
+    """One topic of a request that creates or deletes partitions.
+
+    Attributes:
+        topic: its name; "" when the request and its answer give its id alone.
+        topic_id: base64, as logged; "" when not told.
+        partitions: CREATE_TOPICS: how many, None when only the broker's default tells.
+            CREATE_PARTITIONS: how many it is to have after. DELETE_TOPICS: None.
+        error: Kafka's error code, 89 for one over the quota; None without an answer.
+    """
+
+    topic: str
+    topic_id: str
+    partitions: int | None
+    error: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChanges:
+    """A CREATE_TOPICS, CREATE_PARTITIONS or DELETE_TOPICS request.
+
+    Attributes:
+        changes: one for each topic, in the request's order.
+        validate_only: whether nothing was to be changed; KRaft charges it all the same.
+    """
+
+    changes: tuple[TopicChange, ...]
+    validate_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaChange:
+    """One quota that was set or removed.
+
+    Attributes:
+        entity: whose.
+        key: the quota's name in Kafka's configuration.
+        value: None when it was removed.
+        error: Kafka's error code; None without an answer.
+    """
+
+    entity: Entity
+    key: str
+    value: float | None
+    error: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaChanges:
+    """An ALTER_CLIENT_QUOTAS request.
+
+    Attributes:
+        changes: in the request's order.
+        validate_only: whether nothing was to be changed.
+    """
+
+    changes: tuple[QuotaChange, ...]
+    validate_only: bool
+
+
+Detail = Produce | ProducerIdGiven | TopicChanges | QuotaChanges
+
+
+_PRODUCE: Final = msgspec.json.Decoder(Produce)
+_PRODUCER_ID: Final = msgspec.json.Decoder(ProducerIdGiven | str | None)
+_TOPICS_REQUEST: Final = msgspec.json.Decoder(TopicsRequest)
+_TOPICS_ANSWER: Final = msgspec.json.Decoder(TopicsAnswer | str | None)
+_QUOTAS_REQUEST: Final = msgspec.json.Decoder(QuotasRequest)
+_QUOTAS_ANSWER: Final = msgspec.json.Decoder(QuotasAnswer | str | None)
+
+
+def detail(line: Line) -> Detail | Rejected | None:
+    """What the line says besides; None for APIs that quotas aren't about."""
+    read = _READERS.get(line.api_key)
+    if read is None:
+        return None
+    try:
+        return read(line)
+    except msgspec.MsgspecError as error:
+        return Rejected(RejectedKind.UNEXPECTED, str(error))
+    except ValueError:
+        return Rejected(RejectedKind.UNEXPECTED, "an unknown kind of entity, or no number")
+
+
+def _producer_id(line: Line) -> ProducerIdGiven:
+    answer = _PRODUCER_ID.decode(line.body.response)
+    return answer if isinstance(answer, ProducerIdGiven) else ProducerIdGiven()
+
+
+def _topics(line: Line) -> TopicChanges:
+    request = _TOPICS_REQUEST.decode(line.body.request)
+    answer = _TOPICS_ANSWER.decode(line.body.response)
+    answers = _Answers(answer if isinstance(answer, TopicsAnswer) else TopicsAnswer())
+    topics = request.topics or tuple(map(Topic, request.topic_names))
+    return TopicChanges(
+        tuple(_change(line.api_key, topic, answers.to(topic)) for topic in topics),
+        request.validate_only,
+    )
+
+
+class _Answers:
+    """What became of each topic: by its name or id, as the request has it."""
+
+    __slots__ = ("_by_id", "_by_name")
+
+    def __init__(self, answer: TopicsAnswer) -> None:
+        given = answer.topics or answer.results or answer.responses
+        self._by_name = {one.name: one for one in given if one.name is not None}
+        self._by_id = {one.topic_id: one for one in given}
+
+    def to(self, topic: Topic) -> TopicAnswer | None:
+        if topic.name is None:
+            return self._by_id.get(topic.topic_id)
+        return self._by_name.get(topic.name)
+
+
+def _change(api_key: int, topic: Topic, answer: TopicAnswer | None) -> TopicChange:
+    told = answer or TopicAnswer(-1)
+    return TopicChange(
+        topic=topic.name or told.name or "",
+        topic_id=told.topic_id or topic.topic_id,
+        partitions=_partitions(api_key, topic, told),
+        error=None if answer is None else answer.error_code,
+    )
+
+
+def _partitions(api_key: int, topic: Topic, answer: TopicAnswer) -> int | None:
+    counts = {
+        CREATE_TOPICS: (answer.num_partitions, len(topic.assignments or ()), topic.num_partitions),
+        CREATE_PARTITIONS: (topic.count,),
+    }
+    return next((count for count in counts.get(api_key, ()) if count > 0), None)
+
+
+def _quotas(line: Line) -> QuotaChanges:
+    request = _QUOTAS_REQUEST.decode(line.body.request)
+    answer = _QUOTAS_ANSWER.decode(line.body.response)
+    errors = (
+        {_entity(entry.entity): entry.error_code for entry in answer.entries}
+        if isinstance(answer, QuotasAnswer)
+        else {}
+    )
+    return QuotaChanges(
+        tuple(
+            QuotaChange(entity, op.key, None if op.remove else float(op.value), errors.get(entity))
+            for entry in request.entries
+            for entity in (_entity(entry.entity),)
+            for op in entry.ops
+        ),
+        request.validate_only,
+    )
+
+
+def _entity(parts: tuple[EntityPart, ...]) -> Entity:
+    return Entity.of({part.entity_type: part.entity_name for part in parts})
+
+
+_READERS: Final[Mapping[int, Callable[[Line], Detail]]] = {
+    PRODUCE: lambda line: _PRODUCE.decode(line.body.request),
+    INIT_PRODUCER_ID: _producer_id,
+    CREATE_TOPICS: _topics,
+    CREATE_PARTITIONS: _topics,
+    DELETE_TOPICS: _topics,
+    ALTER_CLIENT_QUOTAS: _quotas,
+}

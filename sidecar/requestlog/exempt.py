@@ -1,0 +1,64 @@
+"""Which requests no request quota is charged with (KIP-124, section "Exempt requests").
+
+What keeps the cluster itself running is exempt: followers' fetches, the controllers' own traffic,
+markers of transactions; and PRODUCE with acks=0, which has no answer that could tell a throttle
+time. Kafka counts their time apart, in the metric ``exempt-request-time``.
+
+Example: a FETCH of replica 3 is exempt, a consumer's (replica -1) is not; a broker's heartbeat to
+the controller is not exempt.
+
+A request that is refused for want of CLUSTER_ACTION is charged; the line doesn't tell, and it is
+counted as exempt here.
+
+Source: KafkaApis and ControllerApis (sendResponseExemptThrottle), Kafka 3.3 to 4.3.
+"""
+
+from typing import Final
+
+import msgspec
+
+from sidecar.requestlog.line import Line
+from sidecar.requestlog.wire import Acks, Fetch
+
+_PRODUCE: Final = 0
+_FETCH: Final = 1
+_DESCRIBE_QUORUM: Final = 55
+_ALWAYS: Final = frozenset(
+    {
+        4,  # LEADER_AND_ISR
+        5,  # STOP_REPLICA
+        6,  # UPDATE_METADATA
+        7,  # CONTROLLED_SHUTDOWN
+        27,  # WRITE_TXN_MARKERS
+        52,  # VOTE
+        53,  # BEGIN_QUORUM_EPOCH
+        54,  # END_QUORUM_EPOCH
+        56,  # ALTER_PARTITION
+        59,  # FETCH_SNAPSHOT
+        82,  # UPDATE_RAFT_VOTER
+    }
+)
+_ON_CONTROLLER: Final = frozenset(
+    {
+        _DESCRIBE_QUORUM,
+        80,  # ADD_RAFT_VOTER
+        81,  # REMOVE_RAFT_VOTER
+    }
+)
+"""Charged on the broker, which passes them on, and exempt on the controller."""
+
+_ACKS_OF: Final = msgspec.json.Decoder(Acks)
+_FETCH_OF: Final = msgspec.json.Decoder(Fetch)
+
+
+def is_exempt(line: Line) -> bool:
+    """Whether Kafka charges nobody with it; False for what can't be read."""
+    key = line.api_key
+    try:
+        if key == _PRODUCE:
+            return _ACKS_OF.decode(line.body.request).acks == 0
+        if key == _FETCH:
+            return _FETCH_OF.decode(line.body.request).replica >= 0
+    except msgspec.MsgspecError:
+        return False
+    return key in _ALWAYS or (line.is_forwarded and key in _ON_CONTROLLER)

@@ -1,0 +1,229 @@
+"""What one line of a broker's request log says.
+
+With ``kafka.request.logger`` at DEBUG a broker writes a line for each request when its answer is
+sent: ``[time] DEBUG Completed request:{json} (kafka.request.logger)``; INFO for requests of
+deprecated versions. Strimzi's pattern (``time DEBUG [thread] logger:line - Completed ...``) is read
+too. The logger has to be named, at the start or at the end: else a client-id in another logger's
+message could pass for a line. Whatever can't be read is a ``Rejected``, never an exception.
+
+The first pass reads what every line has and leaves ``request`` and ``response`` as they are:
+``sidecar.requestlog.detail`` reads those of the APIs that matter, when asked. Times are
+milliseconds, the time of the line is in the broker's time zone, which the line doesn't tell. A line
+is as long as its request: those of 1,000 partitions have 100 kB and more.
+
+Example: a PRODUCE that was throttled by 198 ms and took 0.258 ms of a request handler's time is a
+``Line`` with ``api_key`` 0, ``throttle_ms`` 198, ``local_ms`` 0.258 and ``user`` "alice".
+
+Source: Kafka's RequestChannel.updateRequestMetrics, RequestConvertToJson (3.3 to 4.3).
+"""
+
+import re
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+
+LOGGER: Final = "kafka.request.logger"
+"""The logger whose lines these are."""
+
+
+class RejectedKind(StrEnum):
+    """Why a line isn't read."""
+
+    OTHER = "other"
+    """Not a line of this logger."""
+    TORN = "torn"
+    """The line's start or end is missing."""
+    DAMAGED = "damaged"
+    """What should be JSON isn't."""
+    UNEXPECTED = "unexpected"
+    """JSON, but not of a request."""
+    TIME = "time"
+    """The time can't be read."""
+
+
+class Rejected(msgspec.Struct, frozen=True, gc=False):
+    """A line, or a part of it, that can't be read.
+
+    Attributes:
+        kind: why.
+        message: what is wrong with it, for a person; none of the line's own text.
+    """
+
+    kind: RejectedKind
+    message: str
+
+
+_Ms = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Header(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The request's header.
+
+    Attributes:
+        request_api_key: the API's number.
+        request_api_version: the version that the client speaks.
+        client_id: as the client gave it; "" when it gave none.
+        request_api_key_name: the API's name; "" before Kafka 2.8.
+    """
+
+    request_api_key: int
+    request_api_version: int
+    client_id: str | None = None
+    request_api_key_name: str = ""
+
+
+class Body(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The JSON, by Kafka's names; ``request`` and ``response`` are still bytes."""
+
+    request_header: Header
+    principal: str
+    local_time_ms: _Ms
+    is_forwarded: bool = False
+    request: msgspec.Raw = msgspec.Raw(b'""')
+    response: msgspec.Raw = msgspec.Raw(b'""')
+    connection: str = ""
+    listener: str = ""
+    security_protocol: str = ""
+    total_time_ms: _Ms = 0.0
+    request_queue_time_ms: _Ms = 0.0
+    remote_time_ms: _Ms = 0.0
+    response_queue_time_ms: _Ms = 0.0
+    send_time_ms: _Ms = 0.0
+    throttle_time_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class _Throttle(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    throttle_time_ms: int = 0
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """One request, as its broker or controller logged it.
+
+    It holds on to the bytes that it was read from: keep what you need of it, not the line.
+
+    Attributes:
+        time: when the answer was sent, in the broker's time zone.
+        body: the rest.
+    """
+
+    time: datetime
+    body: Body
+
+    @property
+    def api_key(self) -> int:
+        """The API's number."""
+        return self.body.request_header.request_api_key
+
+    @property
+    def api_version(self) -> int:
+        """The version that the client speaks."""
+        return self.body.request_header.request_api_version
+
+    @property
+    def api(self) -> str:
+        """The API's name, "PRODUCE"; its number where the line has no name."""
+        header = self.body.request_header
+        return header.request_api_key_name or str(header.request_api_key)
+
+    @property
+    def client_id(self) -> str:
+        """As the client gave it; "" when it gave none."""
+        return self.body.request_header.client_id or ""
+
+    @property
+    def user(self) -> str:
+        """The name in the principal, which is what quotas are for: "alice" of "User:alice"."""
+        return self.body.principal.partition(":")[2]
+
+    @property
+    def is_forwarded(self) -> bool:
+        """Whether this is a controller's line of a request that a broker passed on to it."""
+        return self.body.is_forwarded
+
+    @property
+    def local_ms(self) -> float:
+        """What a request handler spent on it: a lower bound of what KIP-124 charges.
+
+        The network thread's time is charged too, and is not in the log.
+        """
+        return self.body.local_time_ms
+
+    @property
+    def throttle_ms(self) -> int:
+        """How long the client was told to wait: the greater of the line's and the answer's.
+
+        A controller's line has 0 and the time in its answer; acks=0 and closed connections have
+        no answer.
+        """
+        own = self.body.throttle_time_ms
+        try:
+            answer = _THROTTLE.decode(self.body.response)
+        except msgspec.MsgspecError:
+            return own
+        return own if not isinstance(answer, _Throttle) else max(own, answer.throttle_time_ms)
+
+
+_BODY: Final = msgspec.json.Decoder(Body)
+_THROTTLE: Final = msgspec.json.Decoder(_Throttle | str | None)
+
+_END: Final = f" ({LOGGER})".encode()
+_MARK: Final = b"Completed request:"
+_USUAL: Final = b"] DEBUG " + _MARK
+_USUAL_AT: Final = len("[2026-11-20 23:05:20,927")
+_USUAL_BODY: Final = _USUAL_AT + len(_USUAL)
+
+_START: Final = re.compile(
+    rb"(?P<open>\[)?(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?(open)\])"
+    rb"\s+(?:DEBUG|INFO)\s+(?:\[[\w.-]+\]\s+)?(?P<logger>(?:kafka\.request\.)?logger(?::\d+)?\s+-\s+)?"
+    + _MARK
+)
+"""The start in either pattern: the time, the level, maybe the thread, maybe the logger."""
+
+
+def parse(line: bytes) -> Line | Rejected:
+    """Reads a line, with or without what ends it."""
+    line = line.rstrip(b"\r\n")
+    if line.startswith(_USUAL, _USUAL_AT) and line.endswith(_END) and line.startswith(b"["):
+        return _read(line[1:_USUAL_AT], line[_USUAL_BODY : -len(_END)])
+    start = _START.match(line)
+    if start is None:
+        return _without_start(line)
+    if line.endswith(_END):
+        return _read(start["time"], line[start.end() : -len(_END)])
+    if start["logger"] is not None:
+        return _read(start["time"], line[start.end() :])
+    if line.endswith(b")"):
+        return Rejected(RejectedKind.OTHER, "another logger's line")
+    return Rejected(RejectedKind.TORN, "the end is missing, where the logger is named")
+
+
+def _without_start(line: bytes) -> Rejected:
+    if line.endswith(_END):
+        return Rejected(RejectedKind.TORN, "the start is missing, or of an unknown pattern")
+    return Rejected(RejectedKind.OTHER, "not a line of the request log")
+
+
+def _read(time: bytes, body: bytes) -> Line | Rejected:
+    try:
+        when = datetime.fromisoformat(time.decode("ascii"))
+    except ValueError:
+        return Rejected(RejectedKind.TIME, "the time can't be read")
+    if when.tzinfo is not None:
+        return Rejected(RejectedKind.TIME, "the time has an offset")
+    try:
+        return Line(when, _BODY.decode(body))
+    except msgspec.ValidationError as error:
+        return Rejected(RejectedKind.UNEXPECTED, str(error))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        return Rejected(RejectedKind.DAMAGED, _damage(error))
+
+
+def _damage(error: Exception) -> str:
+    match error:
+        case RecursionError():
+            return "nested too deeply"
+        case UnicodeDecodeError():
+            return "not UTF-8"
+    return str(error)

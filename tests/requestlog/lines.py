@@ -1,0 +1,47 @@
+"""Lines for tests: those of a real broker and one by hand of every API that matters."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from sidecar.requestlog.line import Line, parse
+
+HERE: Final = Path(__file__).parent
+REAL: Final = tuple((HERE / "kafka-4.3.1.log").read_bytes().splitlines())
+"""Of a broker 4.3.1 that was also the controller, with no principals and no quotas."""
+BY_HAND: Final = tuple((HERE / "by-hand.log").read_bytes().splitlines())
+"""One of every API that matters, with principals and throttle times."""
+
+
+def line(api_key: int, **fields: Any) -> bytes:
+    """A line of alice's client-id etl; fields by Kafka's names replace its own."""
+    body = {
+        "isForwarded": False,
+        "requestHeader": {
+            "requestApiKey": api_key,
+            "requestApiVersion": fields.pop("version", 0),
+            "clientId": fields.pop("client_id", "etl"),
+        },
+        "request": "",
+        "response": "",
+        "localTimeMs": 1.0,
+        "throttleTimeMs": 0,
+        "principal": "User:alice",
+        **fields,
+    }
+    text = json.dumps(body, separators=(",", ":"))
+    return (
+        f"[2026-11-20 10:00:00,000] DEBUG Completed request:{text} (kafka.request.logger)".encode()
+    )
+
+
+def read(text: bytes) -> Line:
+    """A line that can be read."""
+    parsed = parse(text)
+    assert isinstance(parsed, Line), parsed
+    return parsed
+
+
+def parsed_line(api_key: int, **fields: Any) -> Line:
+    """``line``, read."""
+    return read(line(api_key, **fields))

@@ -1,0 +1,301 @@
+"""Following a log file that another process writes and rotates."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from sidecar.requestlog.looking import Looked, TailSettings
+from sidecar.requestlog.tail import Tail, follow
+
+_SMALL = TailSettings(read_bytes=8, longest_line=20, most_files=2, most_behind=100)
+
+
+@pytest.fixture(name="path")
+def _path(tmp_path: Path) -> Path:
+    return tmp_path / "kafka-request.log"
+
+
+def test_only_whole_lines_are_given(path: Path) -> None:
+    """The docstring's example."""
+    path.write_bytes(b"a\nb")
+    tail = Tail(path, from_start=True)
+    assert (b"a",) == tail.read().lines
+    _append(path, b"c\n")
+    assert (b"bc",) == tail.read().lines
+    assert (5, 2) == (tail.counts.bytes, tail.counts.lines)
+
+
+def test_a_file_that_is_there_is_followed_from_its_end(path: Path) -> None:
+    """What was logged before the start is not given, nor the end of a line that was begun."""
+    path.write_bytes(b"a\nb")
+    tail = Tail(path)
+    assert () == tail.read().lines
+    _append(path, b"c\nd\n")
+    assert (b"d",) == tail.read().lines
+
+
+def test_the_line_after_the_end_is_whole(path: Path) -> None:
+    """Where a line had just ended, nothing is skipped."""
+    path.write_bytes(b"a\n")
+    tail = Tail(path)
+    tail.read()
+    _append(path, b"b\n")
+    assert (b"b",) == tail.read().lines
+    assert 0 == tail.counts.dropped_bytes
+
+
+def test_a_file_that_appears_is_read_from_its_beginning(path: Path) -> None:
+    """The log is turned on later than the sidecar starts."""
+    tail = Tail(path)
+    missing = tail.read()
+    assert (False, None, False) == (missing.there, missing.failure, missing.more)
+    path.write_bytes(b"a\n")
+    found = tail.read()
+    assert ((b"a",), True) == (found.lines, found.there)
+    assert (0, 0) == (tail.counts.failures, tail.counts.rotations)
+
+
+def test_rotation_by_rename_loses_nothing(path: Path) -> None:
+    """The old file is read to its end, with a last line that has none, then the new one."""
+    path.write_bytes(b"")
+    tail = Tail(path)
+    tail.read()
+    _append(path, b"a\n" * 20)
+    _rotate(path, 1)
+    _append(path.with_name("1"), b"b\nc")
+    path.write_bytes(b"d\n")
+    assert [b"a"] * 20 + [b"b", b"c", b"d"] == _all(tail)
+    assert 1 == tail.counts.rotations
+    assert 0 == tail.counts.dropped_bytes
+
+
+def test_a_rotation_while_behind_loses_nothing(path: Path) -> None:
+    """Files that are rotated faster than they are read stay open, even deleted."""
+    path.write_bytes(b"")
+    tail = Tail(path, TailSettings(read_bytes=2))
+    tail.read()
+    given: list[bytes] = []
+    for name in (b"a\n", b"b\n", b"c\n"):
+        _append(path, name * 3)
+        given += tail.read().lines
+        _rotate(path, 1)
+        path.write_bytes(b"")
+        given += tail.read().lines
+    path.with_name("1").unlink()
+    assert [b"a"] * 3 + [b"b"] * 3 + [b"c"] * 3 == given + _all(tail)
+    assert (3, 0) == (tail.counts.rotations, tail.counts.dropped_files)
+
+
+def test_too_many_files_are_dropped_and_counted(path: Path) -> None:
+    """The oldest is closed when more than the most are open, and its bytes are counted."""
+    path.write_bytes(b"")
+    tail = Tail(path, _SMALL)
+    tail.read()
+    given: list[bytes] = []
+    for name in (b"a\n", b"b\n", b"c\n"):
+        _append(path, name * 10)
+        given += tail.read().lines
+        _rotate(path, 1)
+        path.write_bytes(b"")
+    assert [b"a"] * 8 + [b"b"] * 4 + [b"c"] * 10 == given + _all(tail)
+    assert (44, 16, 2) == (
+        tail.counts.bytes,
+        tail.counts.dropped_bytes,
+        tail.counts.dropped_files,
+    )
+
+
+def test_the_writer_may_be_slow_to_make_the_next_file(path: Path) -> None:
+    """Between rename and creation there is no file, and the old one is still read."""
+    path.write_bytes(b"")
+    tail = Tail(path)
+    tail.read()
+    _rotate(path, 1)
+    assert tail.read().there
+    _append(path.with_name("1"), b"a\n")
+    assert (b"a",) == tail.read().lines
+    path.write_bytes(b"b\n")
+    assert [b"b"] == _all(tail)
+
+
+def test_truncation_is_read_from_the_beginning(path: Path) -> None:
+    """The line that was begun has no end any more: it is dropped and counted."""
+    path.write_bytes(b"")
+    tail = Tail(path)
+    tail.read()
+    _append(path, b"aaaa\nbb")
+    tail.read()
+    path.write_bytes(b"c\n")
+    assert [b"c"] == _all(tail)
+    assert (1, 2) == (tail.counts.truncations, tail.counts.dropped_bytes)
+
+
+def test_lines_of_a_megabyte_are_given(path: Path) -> None:
+    """As long as a request of 10,000 partitions; longer than the longest is dropped and counted."""
+    path.write_bytes(b"")
+    tail = Tail(path)
+    tail.read()
+    big, huge = b"x" * 1_000_000, b"y" * ((1 << 22) + 1)
+    _append(path, big + b"\n" + huge + b"\n" + b"z\n")
+    assert [big, b"z"] == _all(tail)
+    assert (1, len(huge) + 1) == (tail.counts.dropped_lines, tail.counts.dropped_bytes)
+
+
+def test_one_look_reads_a_bounded_piece(path: Path) -> None:
+    """It says that there is more, and how much."""
+    path.write_bytes(b"a\n" * 10)
+    looked = Tail(path, _SMALL, from_start=True).read()
+    assert ((b"a",) * 4, True, 12) == (looked.lines, looked.more, looked.behind)
+
+
+def test_what_is_too_far_behind_is_skipped_and_counted(path: Path) -> None:
+    """Of 300 bytes behind, where 100 may be, the last 50 are read, from a line's start on."""
+    path.write_bytes(b"".join(b"%02d\n" % number for number in range(100)))
+    tail = Tail(path, _SMALL, from_start=True)
+    lines = _all(tail)
+    assert [b"%02d" % number for number in range(84, 100)] == lines
+    assert 300 - 3 * len(lines) == tail.counts.dropped_bytes
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_what_is_no_file_is_a_failure(path: Path, make: Callable[[Path], None]) -> None:
+    """A directory or a named pipe is told, never waited for, and what comes instead is read."""
+    make(path)
+    tail = Tail(path)
+    looked = tail.read()
+    assert "not a regular file" == looked.failure
+    assert not looked.more
+    assert 1 == tail.counts.failures
+
+
+def test_the_old_file_is_read_while_the_new_one_can_not_be(path: Path) -> None:
+    """A failure of the new file takes nothing from the old one."""
+    path.write_bytes(b"")
+    tail = Tail(path)
+    tail.read()
+    _append(path, b"a\n")
+    _rotate(path, 1)
+    path.mkdir()
+    looked = tail.read()
+    assert ((b"a",), "not a regular file") == (looked.lines, looked.failure)
+
+
+def test_descriptors_are_closed(path: Path) -> None:
+    """After rotations one is open, after close none, and it reads no more."""
+    before = _descriptors()
+    path.write_bytes(b"")
+    tail = Tail(path)
+    for number in range(5):
+        tail.read()
+        _rotate(path, number)
+        path.write_bytes(b"a\n")
+        _all(tail)
+    assert before + 1 == _descriptors()
+    tail.close()
+    assert before == _descriptors()
+    assert Looked(there=False) == tail.read()
+
+
+def test_closing_waits_for_no_read(path: Path) -> None:
+    """A read under way in a thread keeps its descriptor and closes it when it ends."""
+    path.write_bytes(b"a\n")
+    before = _descriptors()
+    tail = Tail(path, from_start=True)
+    reading, may_end = threading.Event(), threading.Event()
+    take = tail._cutter.cut
+
+    def slow(piece: bytes) -> list[bytes]:
+        reading.set()
+        may_end.wait(10)
+        return take(piece)
+
+    tail._cutter = type("Slow", (), {"cut": staticmethod(slow)})()
+    thread = threading.Thread(target=tail.read)
+    thread.start()
+    assert reading.wait(10)
+    tail.close()
+    assert before + 1 == _descriptors()
+    may_end.set()
+    thread.join(10)
+    assert before == _descriptors()
+
+
+@pytest.mark.parametrize("name", ["read_bytes", "longest_line", "most_files", "most_behind"])
+def test_settings_are_positive(name: str) -> None:
+    """A tail that can read nothing is refused."""
+    with pytest.raises(ValueError, match="positive"):
+        TailSettings(**{name: 0})
+
+
+@pytest.mark.looptime
+async def test_following_waits_only_when_there_is_nothing(path: Path) -> None:
+    """Looks follow each other while there is more, and come 250 ms apart when there is not."""
+    _append(path, b"a\n" * 10)
+    tail = Tail(path, TailSettings(read_bytes=8), from_start=True)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    seen = []
+    async with aclosing(follow(tail, _inline)) as looks:
+        async for looked in looks:
+            seen.append((loop.time() - began, len(looked.lines)))
+            if len(seen) == 4:
+                _append(path, b"b\n")
+            if len(seen) == 5:
+                break
+    assert [(0.0, 4), (0.0, 4), (0.0, 2), (0.25, 0), (0.5, 1)] == seen
+    assert Looked(there=False) == tail.read()
+
+
+async def test_following_reads_in_a_thread(path: Path) -> None:
+    """A disk that waits does not hold the loop, and a cancelled follower closes the file."""
+    before = _descriptors()
+    _append(path, b"a\n")
+    tail = Tail(path, from_start=True)
+    threads: set[int] = set()
+    read = tail.read
+
+    def told() -> Looked:
+        threads.add(threading.get_ident())
+        return read()
+
+    async def first() -> Looked:
+        async with aclosing(follow(tail, lambda _: asyncio.to_thread(told))) as looks:
+            return await anext(looks)
+
+    assert (b"a",) == (await first()).lines
+    assert threads
+    assert threading.get_ident() not in threads
+    assert before == _descriptors()
+
+
+async def _inline(read: Callable[[], Looked]) -> Looked:
+    return read()
+
+
+def _append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def _rotate(path: Path, number: int) -> None:
+    path.rename(path.with_name(str(number)))
+
+
+def _all(tail: Tail) -> list[bytes]:
+    """What is given until there is no more."""
+    lines: list[bytes] = []
+    for _ in range(1000):
+        looked = tail.read()
+        lines += looked.lines
+        if not looked.more and not looked.lines:
+            return lines
+    raise AssertionError("there is always more")
+
+
+def _descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
