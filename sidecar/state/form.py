@@ -12,8 +12,11 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
+from sidecar.quotas.entities import DEFAULT, Default
+from sidecar.quotas.id_quotas import ProducerIdQuota
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill, seconds_to
+from sidecar.throttle.holds import UserHold
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
 from sidecar.volumes import Membership, Volume
@@ -86,6 +89,23 @@ class OverrideForm(_Form):
     ends_at: float
 
 
+class HoldForm(_Form):
+    """A user whose producers are held."""
+
+    user: str
+    since: float
+    ends_at: float
+    reason: str
+
+
+class IdQuotaForm(_Form):
+    """How many producer ids a user may have; null for all others."""
+
+    user: str | None
+    producer_ids_rate: float | None = Field(gt=0.0)
+    held_request_percentage: float | None = Field(gt=0.0)
+
+
 class StateForm(_Form):
     """All that is kept."""
 
@@ -94,6 +114,10 @@ class StateForm(_Form):
     brokers: list[BrokerForm]
     computed: ComputedForm | None
     override: OverrideForm | None
+    # With defaults: a file of before these were kept is whole.
+    holds: list[HoldForm] = []
+    id_quotas: list[IdQuotaForm] = []
+    request_holds: dict[str, float] = {}
     factor: float
     source: Source
     since: float
@@ -144,6 +168,24 @@ def to_form(kept: Kept, limit: Limit, wall: Callable[[float], float]) -> StateFo
         )
         if override
         else None,
+        holds=[
+            HoldForm(
+                user=user,
+                since=wall(hold.since),
+                ends_at=wall(hold.ends_at),
+                reason=hold.reason,
+            )
+            for user, hold in sorted(memory.holds.items())
+        ],
+        id_quotas=[
+            IdQuotaForm(
+                user=None if isinstance(user, Default) else user,
+                producer_ids_rate=quota.producer_ids_rate,
+                held_request_percentage=quota.held_request_percentage,
+            )
+            for user, quota in memory.id_quotas.items()
+        ],
+        request_holds=dict(memory.request_holds),
         factor=kept.factor,
         source=kept.source,
         since=wall(kept.since),
@@ -184,6 +226,14 @@ def from_form(form: StateForm, limit: Limit, now: float) -> Kept:
         if computed
         else None,
         override=_override(override, now) if override else None,
+        holds={hold.user: _hold(hold, now) for hold in form.holds},
+        id_quotas={
+            DEFAULT if quota.user is None else quota.user: ProducerIdQuota(
+                quota.producer_ids_rate, quota.held_request_percentage
+            )
+            for quota in form.id_quotas
+        },
+        request_holds=form.request_holds,
     )
     return Kept(memory, form.factor, form.source, min(form.since, now))
 
@@ -192,6 +242,11 @@ def _override(form: OverrideForm, now: float) -> Override:
     # One that was set in the future lasts from now on for as long as it was set for.
     ahead = max(0.0, form.set_at - now)
     return Override(form.factor, form.reason, form.set_at - ahead, form.ends_at - ahead)
+
+
+def _hold(form: HoldForm, now: float) -> UserHold:
+    ahead = max(0.0, form.since - now)
+    return UserHold(form.since - ahead, form.ends_at - ahead, form.reason)
 
 
 def _volume_form(state: VolumeState, wall: Callable[[float], float]) -> VolumeForm:

@@ -1,7 +1,7 @@
 """Users whose producers are held for a while, whatever the volumes say (KIP-936).
 
-A hold is one user's factor 0.0 until a known time; it ends by itself, or is taken back. The same
-user held anew is held until the later of the two ends.
+A hold is one user's factor 0.0 until a known time; it ends by itself, or is taken back. A user who
+is held anew keeps the beginning, and has the new end.
 
 Example: alice is held at 100 s for 72 s. At 172 s she still is, by the rule of ``validity``; after
 that she is not, and ``next_end`` said so from the beginning.
@@ -36,11 +36,9 @@ Holds = Mapping[str, UserHold]
 
 def hold(holds: Holds, user: str, ends_at: float, reason: str, now: float) -> Holds:
     """Holds, with a user held until ``ends_at``, steady seconds; those that ended are left out."""
-    before = holds.get(user)
-    lasting = before is not None and is_valid(before.ends_at, 0.0, now)
-    begun = before if before is not None and lasting else UserHold(now, ends_at, reason)
-    new = UserHold(begun.since, max(begun.ends_at, ends_at), reason)
-    return {**in_force(holds, now), user: new}
+    held = in_force(holds, now)
+    since = held[user].since if user in held else now
+    return {**held, user: UserHold(since, ends_at, reason)}
 
 
 def release(holds: Holds, user: str) -> Holds:

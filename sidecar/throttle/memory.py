@@ -9,7 +9,7 @@ Rules (README, How it decides):
   the full broker does not release the throttle, and a dead healthy one blocks nothing.
 - An offline log dir keeps its last state while its broker answers; a log dir that its broker no
   longer reports is gone.
-- What is remembered is of one cluster: another cluster id forgets all but the override.
+- What is remembered is of one cluster: another cluster id forgets all but what operators said.
 
 Example: broker 1 was read at 0 s with a full volume and is fenced at 10 s: at 1,000 s it still
 violates. Broker 2 was read healthy and is fenced: it is simply not there.
@@ -18,6 +18,7 @@ violates. Broker 2 was read healthy and is fenced: it is simply not there.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from sidecar.quotas.id_quotas import ProducerIdQuotas
 from sidecar.throttle.fill import Fill, first_fill, next_fill, seconds_to
 from sidecar.throttle.holds import Holds
 from sidecar.throttle.limits import Limit
@@ -121,6 +122,9 @@ class Memory:
         computed: the newest computed factor; None before the first.
         override: the operator's factor, which may have ended.
         holds: users whose producers are held, by name.
+        id_quotas: how many producer ids users may have, as operators said over HTTP.
+        request_holds: user -> the request_percentage that was set in Kafka while they are held, and
+            is to be taken back.
         failed_polls: how many polls in a row have failed.
         failure: why the last one failed; None when it did not.
     """
@@ -132,6 +136,8 @@ class Memory:
     computed: Computed | None = None
     override: Override | None = None
     holds: Holds = field(default_factory=dict)
+    id_quotas: ProducerIdQuotas = field(default_factory=dict)
+    request_holds: Mapping[str, float] = field(default_factory=dict)
     failed_polls: int = 0
     failure: Failure | None = None
 
@@ -175,7 +181,7 @@ def _with_membership(
 ) -> Memory:
     before = memory.membership
     if before is not None and _differ(before.cluster_id, membership.cluster_id):
-        memory = Memory(override=memory.override)
+        memory = Memory(override=memory.override, id_quotas=memory.id_quotas)
     elif before is not None and membership.cluster_id is None:
         membership = replace(membership, cluster_id=before.cluster_id)
     brokers: dict[int, BrokerState] = {}

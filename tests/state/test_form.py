@@ -3,9 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.quotas.entities import DEFAULT
+from sidecar.quotas.id_quotas import ProducerIdQuota
 from sidecar.state.form import Kept, StateForm, from_form, to_form
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
+from sidecar.throttle.holds import UserHold
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
 from sidecar.volumes import Membership, Volume
@@ -19,6 +22,8 @@ sizes = st.integers(0, 2**63 - 1)
 times = st.floats(0, NOW)
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 broker_ids = st.integers(0, 2**31 - 1)
+positive = st.floats(0, 1e18, exclude_min=True)
+id_quotas = st.builds(ProducerIdQuota, st.none() | positive, st.none() | positive)
 limits: st.SearchStrategy[Limit] = st.one_of(
     st.builds(MinAvailableBytes, st.integers(1, 2**63 - 1)),
     st.builds(MinAvailableRatio, st.floats(0.001, 0.999)),
@@ -52,6 +57,9 @@ def kept(draw: st.DrawFn, limit: Limit) -> Kept:
         brokers=draw(st.dictionaries(broker_ids, states, max_size=3)),
         computed=draw(st.none() | st.builds(Computed, factors, times, volumes)),
         override=draw(st.none() | st.builds(Override, factors, names, times, times)),
+        holds=draw(st.dictionaries(names, st.builds(UserHold, times, times, names), max_size=3)),
+        id_quotas=draw(st.dictionaries(names | st.just(DEFAULT), id_quotas, max_size=3)),
+        request_holds=draw(st.dictionaries(names, positive, max_size=3)),
     )
     return Kept(memory, draw(factors), draw(st.sampled_from(Source)), draw(times))
 

@@ -17,12 +17,12 @@ def test_a_hold_lasts_until_its_end_and_not_longer() -> None:
     assert next_end(holds, 172.001) is None
 
 
-def test_a_hold_is_prolonged_and_never_shortened() -> None:
+def test_a_hold_is_prolonged_and_shortened() -> None:
     """It keeps its beginning, and says the newest reason."""
-    holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "alice", 150.0, "552 ids", 110.0)
-    assert {"alice": UserHold(100.0, 172.0, "552 ids")} == holds
-    holds = hold(holds, "alice", 200.0, "553 ids", 120.0)
-    assert {"alice": UserHold(100.0, 200.0, "553 ids")} == holds
+    holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "alice", 200.0, "552 ids", 110.0)
+    assert {"alice": UserHold(100.0, 200.0, "552 ids")} == holds
+    holds = hold(holds, "alice", 150.0, "the quota is larger now", 120.0)
+    assert {"alice": UserHold(100.0, 150.0, "the quota is larger now")} == holds
 
 
 def test_a_hold_that_ended_begins_anew() -> None:
