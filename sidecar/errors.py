@@ -32,3 +32,7 @@ class ClusterError(SidecarError):
 
 class BrokersError(SidecarError):
     """The brokers did not give what a command needs."""
+
+
+class PlanError(SidecarError):
+    """Quotas can't be planned as they were asked for."""

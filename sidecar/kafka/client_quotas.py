@@ -9,15 +9,15 @@ then has ``Entity(client_id="etl"): {"producer_byte_rate": 1e6}``.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.asking import ask_any, refused
-from sidecar.kafka.connection import dial
+from sidecar.kafka.connection import GuardedConnection, dial
 from sidecar.kafka.failures import EXPECTED_ERRORS, to_failure
 from sidecar.kafka.quota_messages import Alteration, AlterClientQuotas, DescribeClientQuotas
-from sidecar.kafka.security import load_security
+from sidecar.kafka.security import Security, load_security
 from sidecar.quotas.entities import ClientQuotas, Entity
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -81,7 +81,7 @@ async def alter_client_quotas(
     """Sets and removes quotas.
 
     Args:
-        admin: how to reach the brokers; the first address is asked.
+        admin: how to reach the brokers; the next address is asked when one can't be reached.
         alterations: each is done wholly or not at all.
         timeout_s: for all of it, seconds.
         validate_only: nothing is changed, but refused alike.
@@ -92,25 +92,82 @@ async def alter_client_quotas(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    endpoint = admin.bootstrap_servers[0]
+    done = await alter_each(admin, alterations, timeout_s, validate_only=validate_only)
+    if isinstance(done, Failure):
+        return done
+    return next((failure for failure in done if failure is not None), None)
+
+
+async def alter_each(
+    admin: KafkaAdmin,
+    alterations: Sequence[Alteration],
+    timeout_s: float = 10.0,
+    *,
+    validate_only: bool = False,
+) -> list[Failure | None] | Failure:
+    """As ``alter_client_quotas``, with what became of each.
+
+    Returns:
+        For each alteration None, or why it was not done. A failure instead says that there was no
+        answer: nothing was sent if no broker could be reached, else it may have been done.
+    """
     security = load_security(admin, time.monotonic)
+    request = AlterClientQuotas(alterations, validate_only=validate_only)
+    failure = Failure(FailureKind.CONNECT, "there is no address to ask")
     try:
         async with asyncio.timeout(timeout_s):
-            connection = await dial(endpoint, security, admin.client_id, time.monotonic)
-            try:
-                request = AlterClientQuotas(alterations, validate_only=validate_only)
-                answer = await connection.call(request)
-            finally:
-                await connection.close()
+            for endpoint in admin.bootstrap_servers:
+                dialled = await _dial(admin, endpoint, security, timeout_s)
+                if isinstance(dialled, Failure):
+                    failure = dialled
+                    continue
+                try:
+                    return _outcomes(await dialled.call(request), alterations, endpoint)
+                except EXPECTED_ERRORS as error:
+                    return to_failure(error, str(endpoint), "setting quotas")
+                finally:
+                    await dialled.close()
+    except TimeoutError as error:
+        addresses = ", ".join(map(str, admin.bootstrap_servers))
+        return to_failure(error, addresses, "setting quotas")
+    return failure
+
+
+async def _dial(
+    admin: KafkaAdmin, endpoint: HostPort, security: Security, timeout_s: float
+) -> GuardedConnection | Failure:
+    # So that one that hangs leaves time for the others.
+    share_s = timeout_s / len(admin.bootstrap_servers)
+    try:
+        async with asyncio.timeout(share_s):
+            return await dial(endpoint, security, admin.client_id, time.monotonic)
     except EXPECTED_ERRORS as error:
-        return to_failure(error, str(endpoint), "setting quotas")
+        return to_failure(error, str(endpoint), "connecting")
+
+
+def _outcomes(
+    answer: Response, alterations: Sequence[Alteration], endpoint: HostPort
+) -> list[Failure | None] | Failure:
+    """What became of each alteration; brokers answer in an order of their own."""
+    told: dict[frozenset[tuple[str, str | None]], Failure | None] = {}
     for error_code, error_message, parts, *_ in answer.entries or ():
+        entity = {kind: name for kind, name, *_ in parts}
+        failure = None
         if error_code:
-            failure = refused(
-                endpoint, "AlterClientQuotas", error_code, error_message, "AlterConfigs"
-            )
-            if failure.kind is FailureKind.AUTHORIZATION:
-                return failure
-            told = ", ".join(f"{kind} {name or 'the default'}" for kind, name, *_ in parts)
-            return Failure(failure.kind, f"{failure.message} (for {told})")
-    return None
+            name = f"AlterClientQuotas of {_told(entity)}"
+            failure = refused(endpoint, name, error_code, error_message, "AlterConfigs")
+        told[frozenset(entity.items())] = failure
+    outcomes: list[Failure | None] = []
+    for asked, _ in alterations:
+        key = frozenset(asked.items())
+        if key not in told:
+            text = f"{endpoint}: AlterClientQuotas did not answer for {_told(asked)}"
+            return Failure(FailureKind.PROTOCOL, text)
+        outcomes.append(told[key])
+    return outcomes
+
+
+def _told(parts: Mapping[str, str | None]) -> str:
+    return ", ".join(
+        f"{kind} {'the default' if name is None else repr(name)}" for kind, name in parts.items()
+    )

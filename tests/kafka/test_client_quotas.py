@@ -13,16 +13,17 @@ from kio.serial import entity_reader
 from kio.static.constants import EntityType
 from kio.static.primitive import f64
 
-from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
+from sidecar.kafka.client_quotas import alter_client_quotas, alter_each, describe_client_quotas
 from sidecar.kafka.quota_messages import (
     ALTER_CLIENT_QUOTAS_KEY,
     DESCRIBE_CLIENT_QUOTAS_KEY,
+    Alteration,
     AlterClientQuotas,
     DescribeClientQuotas,
 )
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.volumes import Failure, FailureKind
-from tests.kafka.servers import admin, bootstrap, free_port
+from tests.kafka.servers import admin, bootstrap, free_port, hang, raw_server
 from tests.kafka.test_messages import kio_request, our_request
 from tests.support.fake_broker import FakeCluster, FakeRequest, encode
 
@@ -51,13 +52,26 @@ def told(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> bytes:
     )
 
 
-def altered(code: ErrorCode, message: str | None = None) -> bytes:
-    """An AlterClientQuotas answer about user ann and the default client-id."""
+Parts = dict[str, str | None]
+
+ANN: Parts = {"user": "ann", "client-id": None}
+BOB: Parts = {"user": "bob"}
+
+
+def altered(*outcomes: tuple[Parts, ErrorCode]) -> bytes:
+    """An AlterClientQuotas answer about each of these entities."""
     kio = load_payload_module(ALTER_CLIENT_QUOTAS_KEY, 1, EntityType.response)
-    ann = kio.EntityData(entity_type="user", entity_name="ann")
-    default = kio.EntityData(entity_type="client-id", entity_name=None)
-    entry = kio.EntryData(error_code=code, error_message=message, entity=(ann, default))
-    return encode(kio.AlterClientQuotasResponse(throttle_time=timedelta(0), entries=(entry,)))
+    entries = tuple(
+        kio.EntryData(
+            error_code=code,
+            error_message="odd" if code is not ErrorCode.none else None,
+            entity=tuple(
+                kio.EntityData(entity_type=kind, entity_name=name) for kind, name in parts.items()
+            ),
+        )
+        for parts, code in outcomes
+    )
+    return encode(kio.AlterClientQuotasResponse(throttle_time=timedelta(0), entries=entries))
 
 
 def test_the_request_is_kafkas_bytes() -> None:
@@ -142,7 +156,7 @@ async def test_validating_is_asked_for(validate_only: bool) -> None:
     def answer(_: object, request: FakeRequest) -> bytes:
         read, _ = entity_reader(kio.AlterClientQuotasRequest)(request.body, 0)
         asked.append(read.validate_only)
-        return altered(ErrorCode.none)
+        return altered(({"client-id": "etl"}, ErrorCode.none))
 
     async with FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, answer) as cluster:
         alteration = ({"client-id": "etl"}, {"request_percentage": 9.2})
@@ -156,25 +170,56 @@ async def test_validating_is_asked_for(validate_only: bool) -> None:
 @pytest.mark.parametrize(
     ("code", "kind", "words"),
     [
-        (ErrorCode.invalid_request, FailureKind.BROKER, "odd (for user ann, client-id the default"),
-        (
-            ErrorCode.cluster_authorization_failed,
-            FailureKind.AUTHORIZATION,
-            "--operation AlterConfigs",
-        ),
+        (ErrorCode.invalid_request, "BROKER", "of user 'ann', client-id the default gave error 42"),
+        (ErrorCode.cluster_authorization_failed, "AUTHORIZATION", "--operation AlterConfigs"),
     ],
 )
-async def test_a_refusal_says_what_was_refused(
-    code: ErrorCode, kind: FailureKind, words: str
-) -> None:
+async def test_a_refusal_says_what_was_refused(code: ErrorCode, kind: str, words: str) -> None:
     """Whose quota, or which right is missing."""
     cluster = FakeCluster().add(1)
-    cluster.answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: altered(code, "odd"))
+    cluster.answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: altered((ANN, code)))
     async with cluster:
-        failure = await alter_client_quotas(admin(bootstrap(cluster)), [({"user": "a"}, {"x": 1})])
+        failure = await alter_client_quotas(admin(bootstrap(cluster)), [(ANN, {"x": 1})])
     assert failure is not None
-    assert kind is failure.kind
+    assert FailureKind[kind] is failure.kind
     assert words in failure.message
+
+
+async def test_each_alteration_has_its_own_outcome() -> None:
+    """In the order that was asked, whatever the order of the answer; the first failure is told."""
+    odd = ErrorCode.invalid_request
+    body = altered((BOB, ErrorCode.none), (ANN, odd))
+    cluster = FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
+    asked: list[Alteration] = [(ANN, {"x": 1.0}), (BOB, {"x": 1.0})]
+    async with cluster:
+        outcomes = await alter_each(admin(bootstrap(cluster)), asked)
+        failure = await alter_client_quotas(admin(bootstrap(cluster)), asked)
+    assert isinstance(outcomes, list)
+    assert [True, False] == [isinstance(each, Failure) for each in outcomes]
+    assert outcomes[0] == failure
+
+
+async def test_an_answer_that_leaves_one_out_is_no_answer() -> None:
+    """What became of bob's quota is not known, and not guessed."""
+    body = altered((ANN, ErrorCode.none))
+    cluster = FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
+    async with cluster:
+        failure = await alter_each(
+            admin(bootstrap(cluster)), [(ANN, {"x": 1.0}), (BOB, {"x": 1.0})]
+        )
+    assert isinstance(failure, Failure)
+    assert FailureKind.PROTOCOL is failure.kind
+    assert "user 'bob'" in failure.message
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_setting_asks_another_address(hangs: bool, nothing_left_open: None) -> None:
+    """The first address is down, or accepts and says nothing; the second one does it."""
+    body = altered((BOB, ErrorCode.none))
+    cluster = FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
+    async with cluster, raw_server(hang) as silent:
+        addresses = admin(silent if hangs else free_port(), bootstrap(cluster))
+        assert await alter_client_quotas(addresses, [(BOB, {"x": 1.0})], timeout_s=1.0) is None
 
 
 async def test_a_broker_that_is_not_there() -> None:

@@ -37,7 +37,7 @@ def command(context: click.Context, kafka: KafkaOptions, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(document(found), indent=2))
     else:
-        click.echo("\n\n".join(_block(broker) for broker in found.brokers))
+        click.echo("\n\n".join(block(broker) for broker in found.brokers))
     for warning in warnings(found):
         click.echo(f"Warning: {warning}", err=True)
     context.exit(1 if found.problems else 0)
@@ -75,7 +75,8 @@ def label(name: str, value: object) -> str:
     return f"{name:.<{_DOTTED}}: {value}"
 
 
-def _block(broker: BrokerCapacity) -> str:
+def block(broker: BrokerCapacity) -> str:
+    """A broker as the article's script prints it."""
     lines = [("broker.id", broker.broker_id), *broker.settings().items()]
     return "\n".join(
         label(name, value) for name, value in [*lines, ("total capacity", broker.percent)]

@@ -1,0 +1,81 @@
+"""What ``apply`` and ``diff`` aim at: a plan made now, or the quotas in a file.
+
+Example: ``--plan before.json --exact``, with what ``quotas show --json`` printed yesterday, is
+yesterday's quotas: those set since are removed.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sidecar.cli.quotas.brokers import read_quotas
+from sidecar.cli.quotas.capacity import warnings as capacity_warnings
+from sidecar.cli.quotas.documents import read_quota_file
+from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
+from sidecar.cli.quotas.planning import planned_beside
+from sidecar.quotas.plan import Change, changes, removals
+
+if TYPE_CHECKING:
+    # Not at run time: what is asked of brokers is imported when they are asked.
+    from sidecar.settings import KafkaAdmin
+
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What is to change, and what to know of it.
+
+    Attributes:
+        changes: against the quotas of today.
+        warnings: one each.
+    """
+
+    changes: tuple[Change, ...]
+    warnings: tuple[object, ...]
+
+
+def aim_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """Give a command ``asked: PlanOptions``, ``plan_file: Path | None`` and ``exact: bool``."""
+    plan_file = click.option(
+        "--plan",
+        "plan_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help='Quotas that "quotas plan --json" or "quotas show --json" printed, instead of a plan'
+        " made now.",
+    )
+    exact = click.option(
+        "--exact",
+        is_flag=True,
+        help="With --plan: quotas that the file does not have are to go.",
+    )
+    decorated: Callable[..., Any] = plan_options(plan_file(exact(function)))
+    return decorated
+
+
+def read_aim(asked: PlanOptions, plan_file: Path | None, exact: bool, admin: "KafkaAdmin") -> Aim:
+    """What is to change.
+
+    Raises:
+        BrokersError: no broker told what is needed.
+        PlanError: nothing can be planned.
+        SettingsError: a file or a setting can't be used.
+        UsageError: options that exclude each other.
+    """
+    if plan_file is None:
+        if exact:
+            raise click.UsageError("--exact goes with --plan")
+        found = planned_beside(asked, admin)
+        of_brokers = () if found.found is None else capacity_warnings(found.found)
+        return Aim(found.changes, (*of_brokers, *found.warnings))
+    if asked != PlanOptions():
+        raise click.UsageError("--plan has the quotas already: nothing else is planned with it")
+    wanted = read_quota_file(plan_file)
+    quotas = asyncio.run(read_quotas(admin))
+    extra = removals(quotas, wanted) if exact else ()
+    return Aim((*changes(quotas, wanted), *extra), ())

@@ -1,0 +1,104 @@
+"""``throttle-sidecar quotas apply``: set the planned quotas.
+
+Example: 3,000 tenants' shares change: all are validated, one question is asked, a bar shows how far
+it is, and at the first error it stops and says what was done.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
+from sidecar.cli.quotas.aim import aim_options, read_aim
+from sidecar.cli.quotas.documents import change_documents, echo_json, print_changes, print_warnings
+from sidecar.cli.quotas.plan_options import PlanOptions
+from sidecar.cli.quotas.setting import Outcome, set_quotas, validate
+from sidecar.errors import BrokersError
+
+
+@click.command(
+    "apply",
+    epilog="""\b
+Examples:
+  throttle-sidecar quotas apply --tenants 50 --bootstrap-server localhost:9092
+  throttle-sidecar quotas apply --tenants-from tenants.toml --default 10 --yes
+  throttle-sidecar quotas apply --plan plan.json
+  throttle-sidecar quotas apply --plan before.json --exact
+""",
+)
+@kafka_options
+@aim_options
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    kafka: KafkaOptions,
+    asked: PlanOptions,
+    plan_file: Path | None,
+    exact: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Set the quotas of a plan, made now or from a file; those it does not mention stay.
+
+    Everything is validated by the brokers first, and nothing is set if they refuse anything. It
+    stops at the first error and says what was done; the exit code is then 1.
+    """
+    admin = load_kafka_admin(kafka)
+    aim = read_aim(asked, plan_file, exact, admin)
+    if not as_json:
+        print_changes(aim.changes)
+    print_warnings(aim.warnings)
+    outcome = Outcome(())
+    if aim.changes:
+        with _bar("Validating", len(aim.changes)) as progress:
+            refused = asyncio.run(validate(admin, aim.changes, progress))
+        if refused is not None:
+            raise BrokersError(f"nothing was set: {refused}")
+        if not yes:
+            click.confirm(f"Set {len(aim.changes):,} quotas?", abort=True, err=True)
+        with _bar("Setting", len(aim.changes)) as progress:
+            outcome = asyncio.run(set_quotas(admin, aim.changes, progress))
+    _tell(outcome, as_json, [str(warning) for warning in aim.warnings])
+    context.exit(0 if outcome.problem is None else 1)
+
+
+def _tell(outcome: Outcome, as_json: bool, warnings: list[str]) -> None:
+    if as_json:
+        echo_json(
+            {
+                "done": change_documents(outcome.done),
+                "not_done": change_documents(outcome.left),
+                "unknown": change_documents(outcome.unknown),
+                "problem": outcome.problem,
+                "warnings": warnings,
+            }
+        )
+    if outcome.problem is None:
+        if not as_json and outcome.done:
+            click.echo(f"Done: {len(outcome.done):,} quotas are set.")
+        return
+    told = f"{len(outcome.done):,} quotas are set, {len(outcome.left):,} are not"
+    if outcome.unknown:
+        told += f", of {len(outcome.unknown):,} it is not known"
+    click.echo(f"Stopped: {outcome.problem}\n{told}.", err=True)
+    if not as_json and outcome.done:
+        click.echo("Set before it stopped:")
+        print_changes(outcome.done)
+
+
+@contextmanager
+def _bar(what: str, length: int) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, where that is a terminal; gives what moves it."""
+    from rich.console import Console  # noqa: PLC0415 - slow to import
+    from rich.progress import Progress  # noqa: PLC0415 - slow to import
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bars:
+        bar = bars.add_task(what, total=length)
+        yield lambda more: bars.advance(bar, more)

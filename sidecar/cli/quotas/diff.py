@@ -1,0 +1,49 @@
+"""``throttle-sidecar quotas diff``: how the quotas of today differ from a plan.
+
+Example: exit code 1 and a row for each quota that would change; 0 when the plan is in force.
+"""
+
+from pathlib import Path
+
+import click
+
+from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
+from sidecar.cli.quotas.aim import aim_options, read_aim
+from sidecar.cli.quotas.documents import change_documents, echo_json, print_changes, print_warnings
+from sidecar.cli.quotas.plan_options import PlanOptions
+
+
+@click.command(
+    "diff",
+    epilog="""\b
+Examples:
+  throttle-sidecar quotas diff --tenants 50 --bootstrap-server localhost:9092
+  throttle-sidecar quotas diff --tenants-from tenants.toml || echo "not in force"
+  throttle-sidecar quotas diff --plan before.json --exact
+""",
+)
+@kafka_options
+@aim_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    kafka: KafkaOptions,
+    asked: PlanOptions,
+    plan_file: Path | None,
+    exact: bool,
+    as_json: bool,
+) -> None:
+    """Compare a plan, made now or from a file, with the quotas that are set.
+
+    The exit code is 0 when the plan is in force, 1 when it is not, and 2 when that can't be told.
+    """
+    aim = read_aim(asked, plan_file, exact, load_kafka_admin(kafka))
+    if as_json:
+        warnings = [str(warning) for warning in aim.warnings]
+        echo_json({"changes": change_documents(aim.changes), "warnings": warnings})
+    else:
+        print_changes(aim.changes)
+    print_warnings(aim.warnings)
+    context.exit(1 if aim.changes else 0)

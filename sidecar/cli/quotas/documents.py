@@ -1,0 +1,112 @@
+"""Quotas, changes and plans as JSON and as tables.
+
+Quotas are written in one form everywhere, so that what ``plan --json`` or ``show --json`` printed
+can be applied or compared.
+
+Example: ``{"entity": {"user": null}, "quotas": {"request_percentage": 9.2}}`` is the default user.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from sidecar.errors import SettingsError
+from sidecar.quotas.commands import number
+from sidecar.quotas.entities import ClientQuotas, Entity
+from sidecar.quotas.plan import Change
+
+_SHOWN_WARNINGS: Final = 20
+
+Wanted = dict[Entity, dict[str, float]]
+
+
+def quota_documents(quotas: ClientQuotas) -> list[dict[str, object]]:
+    """The quotas of each entity."""
+    return [{"entity": entity.parts(), "quotas": dict(values)} for entity, values in quotas.items()]
+
+
+def change_documents(changed: Iterable[Change]) -> list[dict[str, object]]:
+    """Each change."""
+    return [
+        {
+            "entity": change.entity.parts(),
+            "key": change.key,
+            "before": change.before,
+            "after": change.after,
+        }
+        for change in changed
+    ]
+
+
+def read_quota_file(path: Path) -> Wanted:
+    """The quotas in a file that ``plan --json`` or ``show --json`` has printed.
+
+    Raises:
+        SettingsError: it is not such a file.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            Entity.of(each["entity"]): {
+                str(key): float(value) for key, value in each["quotas"].items()
+            }
+            for each in document["quotas"]
+        }
+    except OSError as error:
+        raise SettingsError((f"{path} can't be read: {error.strerror}",)) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        text = f'{path} is not what "quotas plan --json" or "quotas show --json" prints: {error!r}'
+        raise SettingsError((text,)) from error
+
+
+def print_changes(changed: Sequence[Change]) -> None:
+    """A table of them, or that there is none."""
+    if not changed:
+        click.echo("Nothing changes.")
+        return
+    from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich
+
+    rows = [
+        [str(change.entity), change.key, told(change.before), told(change.after)]
+        for change in changed
+    ]
+    print_rows(["Entity", "Quota", "Today", "Planned"], rows, ())
+
+
+def print_quotas(quotas: ClientQuotas) -> None:
+    """A table of them, or that there is none."""
+    if not quotas:
+        click.echo("No quota is set.")
+        return
+    from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich
+
+    rows = [
+        [str(entity), key, number(value)]
+        for entity, values in quotas.items()
+        for key, value in values.items()
+    ]
+    print_rows(["Entity", "Quota", "Limit"], rows, ())
+
+
+def print_warnings(warnings: Sequence[object]) -> None:
+    """The first of them on standard error, and how many more there are."""
+    from sidecar.logs import printable  # noqa: PLC0415 - slow to import
+
+    for warning in warnings[:_SHOWN_WARNINGS]:
+        click.echo(f"Warning: {printable(str(warning))}", err=True)
+    more = len(warnings) - _SHOWN_WARNINGS
+    if more > 0:
+        click.echo(f"Warning: and {more:,} more; --json has them all", err=True)
+
+
+def told(value: float | None) -> str:
+    """A limit in digits, or that there is none."""
+    return "none" if value is None else number(value)
+
+
+def echo_json(document: Mapping[str, object]) -> None:
+    """Print it."""
+    click.echo(json.dumps(document, indent=2))

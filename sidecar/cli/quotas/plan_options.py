@@ -1,0 +1,190 @@
+"""The options that say what is shared among whom, of every command that plans.
+
+Example: ``--tenants 50 --capacity 6400`` is one share of 128 for whoever has no quota by name.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import click
+
+from sidecar.cli.quotas.tenants import Source
+from sidecar.errors import PlanError
+from sidecar.quotas.plan import Plan, TenantKind, Terms, equal_plan, named_plan
+from sidecar.quotas.shares import Tenant
+
+_R = TypeVar("_R")
+
+_PERCENT: Final = click.FloatRange(min=0.0, min_open=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """The options as they were given.
+
+    Attributes:
+        tenants: how many; None: they are read from a source.
+        tenants_from: a source's name, or a file; None: only their number is known.
+        as_default: one share for the default, not one for each by name.
+        capacity_percent: instead of what the brokers tell.
+        reserve_percent: kept back for internal users.
+        internal: who shares the reserve.
+        default_percent: for whoever is not named.
+        kind: None: not said; users are meant where it matters.
+    """
+
+    tenants: int | None = None
+    tenants_from: str | None = None
+    as_default: bool = False
+    capacity_percent: float | None = None
+    reserve_percent: float = 0.0
+    internal: tuple[str, ...] = ()
+    default_percent: float | None = None
+    kind: TenantKind | None = None
+
+    @property
+    def tenant_kind(self) -> TenantKind:
+        """As what the tenants get their shares."""
+        return self.kind or TenantKind.USERS
+
+    @property
+    def source(self) -> Source | None:
+        """Where the tenants are read from; None: only their number is known."""
+        return None if self.tenants_from is None else Source(self.tenants_from, self.tenant_kind)
+
+    def plan(self, capacity_percent: float, tenants: list[Tenant] | None) -> Plan:
+        """Who gets how much.
+
+        Args:
+            capacity_percent: what there is.
+            tenants: None: only their number is known.
+
+        Raises:
+            PlanError: nothing to share, or nobody.
+        """
+        try:
+            return self._plan(capacity_percent, tenants)
+        except ValueError as error:
+            raise PlanError(f"nothing can be planned: {error}") from error
+
+    def _plan(self, capacity_percent: float, tenants: list[Tenant] | None) -> Plan:
+        terms = Terms(capacity_percent, self.reserve_percent, self.internal, self.default_percent)
+        if tenants is None:
+            return equal_plan(terms, self.tenants or 0)
+        if not self.as_default:
+            return named_plan(terms, tenants)
+        sharing = [tenant for tenant in tenants if tenant.name not in self.internal]
+        if any(tenant != Tenant(tenant.name) for tenant in sharing):
+            raise ValueError("one default can't have weights, minimums or maximums")
+        return equal_plan(terms, len(sharing))
+
+
+def plan_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """Give a command ``asked: PlanOptions``."""
+
+    @functools.wraps(function)
+    def with_plan(
+        *args: Any,  # noqa: ANN401 - the command's own arguments are passed through
+        tenants: int | None,
+        tenants_from: str | None,
+        as_default: bool,
+        capacity: float | None,
+        reserve: float,
+        internal: tuple[str, ...],
+        default: float | None,
+        entity_type: str | None,
+        **others: Any,  # noqa: ANN401 - as above
+    ) -> _R:
+        asked = PlanOptions(
+            tenants=tenants,
+            tenants_from=tenants_from,
+            as_default=as_default or tenants is not None,
+            capacity_percent=capacity,
+            reserve_percent=reserve,
+            internal=internal,
+            default_percent=default,
+            kind=None if entity_type is None else TenantKind(entity_type),
+        )
+        _check(asked)
+        return function(*args, asked=asked, **others)
+
+    for option in reversed(_OPTIONS):
+        with_plan = option(with_plan)
+    return with_plan
+
+
+def _finite(
+    _context: click.Context, _parameter: click.Parameter, value: float | None
+) -> float | None:
+    # By click's comparison NaN and infinity are in the range.
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a number of percent")
+    return value
+
+
+def _check(asked: PlanOptions) -> None:
+    if asked.tenants is not None and asked.tenants_from is not None:
+        raise click.UsageError("give --tenants or --tenants-from, not both")
+    if asked.as_default and asked.default_percent is not None:
+        raise click.UsageError("--default is for whoever is not named; here the default is shared")
+    if asked.internal and not asked.reserve_percent:
+        raise click.UsageError("--internal users share a --reserve")
+
+
+_OPTIONS: Final = (
+    click.option(
+        "--tenants",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="So many tenants, whose names are not known: one equal share, for the default.",
+    ),
+    click.option(
+        "--tenants-from",
+        metavar="scram|acls|quotas|FILE",
+        help="The tenants by name: users with a SCRAM credential, with ACLs or with quotas, or a"
+        " file: a name a line; or, in a .toml file, tables under [tenants] with weight, minimum"
+        " and maximum: alice = { weight = 2 }.",
+    ),
+    click.option(
+        "--as-default",
+        is_flag=True,
+        help="One equal share for the default, instead of one for each tenant by name.",
+    ),
+    click.option(
+        "--capacity",
+        type=_PERCENT,
+        callback=_finite,
+        metavar="PERCENT",
+        help="What there is to share, instead of the smallest broker's"
+        " (num.io.threads + num.network.threads) x 100.",
+    ),
+    click.option(
+        "--reserve",
+        type=click.FloatRange(min=0.0),
+        callback=_finite,
+        default=0.0,
+        metavar="PERCENT",
+        help="Kept back from it for internal users.",
+    ),
+    click.option(
+        "--internal",
+        multiple=True,
+        metavar="NAME",
+        help="A user, or client-id, with an equal part of the reserve; may be repeated.",
+    ),
+    click.option(
+        "--default",
+        type=_PERCENT,
+        callback=_finite,
+        metavar="PERCENT",
+        help="For whoever is not named, each of them.",
+    ),
+    click.option(
+        "--entity-type",
+        type=click.Choice([kind.value for kind in TenantKind]),
+        help="What tenants are told apart by: users, if it is not said.",
+    ),
+)

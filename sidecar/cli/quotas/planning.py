@@ -1,0 +1,112 @@
+"""A plan beside what there is: the brokers' capacity, who is there, the quotas of today.
+
+Example: with ``--tenants 50 --capacity 6400`` and no way to reach brokers none is asked, and there
+is no "today" to compare with.
+"""
+
+import asyncio
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from sidecar.cli.kafka_options import KafkaOptions, load_kafka_admin
+from sidecar.cli.quotas.brokers import Capacities, read_capacities, read_quotas
+from sidecar.cli.quotas.plan_options import PlanOptions
+from sidecar.cli.quotas.tenants import read_known
+from sidecar.quotas.capacity import smallest
+from sidecar.quotas.entities import ClientQuotas
+from sidecar.quotas.plan import Change, Plan, TenantKind, changes
+from sidecar.quotas.plan_review import PlanWarning, review_plan
+
+if TYPE_CHECKING:
+    # Not at run time: what is asked of brokers is imported when they are asked.
+    from sidecar.settings import KafkaAdmin
+
+_SERVERS: Final = "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan beside what there is.
+
+    Attributes:
+        plan: who gets how much.
+        kind: as what.
+        found: the brokers' capacities; None: they were not asked for them.
+        quotas: of today; None: brokers were not asked.
+        warnings: what to know before it is applied.
+    """
+
+    plan: Plan
+    kind: TenantKind
+    found: Capacities | None
+    quotas: ClientQuotas | None
+    warnings: tuple[PlanWarning, ...]
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Against today's quotas; all of it when these are not known."""
+        return changes(self.quotas or {}, self.plan.wanted(self.kind))
+
+
+def planned(asked: PlanOptions, kafka: KafkaOptions) -> Planned:
+    """The plan that was asked for; brokers are asked if there is a way to reach them.
+
+    Raises:
+        BrokersError: no broker told what is needed.
+        PlanError: nothing can be planned.
+        SettingsError: a file or a setting can't be used.
+    """
+    _check(asked)
+    source = asked.source
+    if asked.capacity_percent is None or (source and source.of_brokers) or _reachable(kafka):
+        return planned_beside(asked, load_kafka_admin(kafka))
+    tenants = source.from_file() if source else None
+    plan = asked.plan(asked.capacity_percent, tenants)
+    return Planned(plan, asked.tenant_kind, None, None, plan.warnings)
+
+
+def planned_beside(asked: PlanOptions, admin: "KafkaAdmin") -> Planned:
+    """The same, beside a cluster.
+
+    Raises:
+        BrokersError: no broker told what is needed.
+        PlanError: nothing can be planned.
+        SettingsError: a file or a setting can't be used.
+    """
+    _check(asked)
+    return asyncio.run(_planned(asked, admin))
+
+
+async def read_capacity(asked: PlanOptions, admin: "KafkaAdmin") -> tuple[float, Capacities | None]:
+    """What there is to share, and the brokers that were asked for it.
+
+    Raises:
+        BrokersError: no broker told.
+    """
+    if asked.capacity_percent is not None:
+        return asked.capacity_percent, None
+    found = await read_capacities(admin)
+    return smallest(found.brokers).percent, found
+
+
+async def _planned(asked: PlanOptions, admin: "KafkaAdmin") -> Planned:
+    quotas = await read_quotas(admin)
+    capacity_percent, found = await read_capacity(asked, admin)
+    tenants = await asked.source.read(admin, quotas) if asked.source else None
+    known = await read_known(admin, quotas, asked.tenant_kind)
+    plan = asked.plan(capacity_percent, tenants)
+    warnings = review_plan(plan, asked.tenant_kind, quotas, known)
+    return Planned(plan, asked.tenant_kind, found, quotas, warnings)
+
+
+def _check(asked: PlanOptions) -> None:
+    if asked.tenants is None and asked.tenants_from is None:
+        raise click.UsageError("who shares it? give --tenants or --tenants-from")
+
+
+def _reachable(kafka: KafkaOptions) -> bool:
+    """Whether anyone said where brokers are."""
+    return kafka != KafkaOptions() or bool(os.environ.get(_SERVERS))

@@ -1,0 +1,39 @@
+"""``throttle-sidecar quotas show``: the quotas that are set.
+
+Example: ``throttle-sidecar quotas show --json > before.json`` can be compared with and applied.
+"""
+
+import asyncio
+
+import click
+
+from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
+from sidecar.cli.quotas.brokers import read_quotas
+from sidecar.cli.quotas.documents import echo_json, print_quotas, quota_documents
+
+
+@click.command(
+    "show",
+    epilog="""\b
+Examples:
+  throttle-sidecar quotas show --bootstrap-server localhost:9092
+  throttle-sidecar quotas show --key request_percentage
+  throttle-sidecar quotas show --json > before.json
+""",
+)
+@kafka_options
+@click.option("--key", multiple=True, metavar="QUOTA", help="Only this one; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def command(kafka: KafkaOptions, key: tuple[str, ...], as_json: bool) -> None:
+    """Print the quotas of every user, client-id and address."""
+    quotas = asyncio.run(read_quotas(load_kafka_admin(kafka)))
+    if key:
+        quotas = {
+            entity: kept
+            for entity, values in quotas.items()
+            if (kept := {name: value for name, value in values.items() if name in key})
+        }
+    if as_json:
+        echo_json({"quotas": quota_documents(quotas)})
+    else:
+        print_quotas(quotas)

@@ -1,0 +1,216 @@
+"""``throttle-sidecar quotas watch``: keep the plan in force as tenants come and go.
+
+Example: 100 tenants have 64 % of 6,400 %; 15 more come, and once they have been there for the hold
+time all 115 have 55.7 %, in steps no larger than --largest-change.
+"""
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
+from sidecar.cli.quotas.brokers import read_quotas
+from sidecar.cli.quotas.documents import change_documents, told
+from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
+from sidecar.cli.quotas.planning import read_capacity
+from sidecar.cli.quotas.setting import Outcome, set_quotas
+from sidecar.cli.quotas.tenants import Source
+from sidecar.errors import BrokersError, PlanError, SettingsError
+from sidecar.quotas.plan import Change
+from sidecar.quotas.watch import Watch
+
+if TYPE_CHECKING:
+    # Not at run time: what is asked of brokers is imported when they are asked.
+    from sidecar.settings import KafkaAdmin
+
+_MS: Final = 1000
+_PERCENT: Final = 100
+
+
+def _seconds(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
+    from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
+
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+@click.command(
+    "watch",
+    epilog="""\b
+Examples:
+  throttle-sidecar quotas watch --tenants-from scram --dry-run
+  throttle-sidecar quotas watch --tenants-from acls --as-default --hold PT15M
+  throttle-sidecar quotas watch --tenants-from tenants.toml --largest-change 10
+""",
+)
+@kafka_options
+@plan_options
+@click.option(
+    "--interval",
+    callback=_seconds,
+    default="PT30S",
+    show_default=True,
+    metavar="DURATION",
+    help="How often to look.",
+)
+@click.option(
+    "--hold",
+    callback=_seconds,
+    default="PT5M",
+    show_default=True,
+    metavar="DURATION",
+    help="A tenant counts when it has been there for so long, and no longer when it has been gone"
+    " for so long.",
+)
+@click.option(
+    "--largest-change",
+    type=click.FloatRange(min=0.0, min_open=True, max=100.0),
+    default=20.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="By how much of itself a quota may move at one look.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be set, and set nothing.")
+@click.option("--once", is_flag=True, help="Look once and end; those who are there count at once.")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each step.")
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    kafka: KafkaOptions,
+    asked: PlanOptions,
+    interval: float,
+    hold: float,
+    largest_change: float,
+    dry_run: bool,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """Keep the planned shares in force while tenants come and go, until Ctrl-C.
+
+    A quota that someone else changes is planned again at the next look. When brokers do not tell
+    who is there nothing is changed. A tenant that is gone loses the quota that was set here.
+    """
+    source = asked.source
+    if source is None:
+        raise click.UsageError("whose coming and going? give --tenants-from")
+    if interval <= 0:
+        raise click.UsageError("--interval must be more than nothing")
+    watcher = Watcher(
+        load_kafka_admin(kafka),
+        asked,
+        source,
+        Watch(round(hold * _MS), largest_change / _PERCENT),
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+    good = asyncio.run(watcher.run(interval, once=once))
+    context.exit(0 if good else 1)
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Looks, plans and sets, again and again.
+
+    Attributes:
+        admin: how to reach the brokers.
+        asked: what is shared on what terms.
+        source: who the tenants are.
+        watch: who counts and how far a step goes.
+        dry_run: nothing is set.
+        as_json: a line of JSON for each step.
+    """
+
+    admin: "KafkaAdmin"
+    asked: PlanOptions
+    source: Source
+    watch: Watch
+    dry_run: bool
+    as_json: bool
+    _told: str = field(default="", init=False)
+
+    async def run(self, interval_s: float, *, once: bool) -> bool:
+        """Step by step, every interval.
+
+        Returns:
+            Whether the last step did what it should.
+        """
+        while True:
+            good = await self.look(time.monotonic_ns() // 1_000_000)
+            if once:
+                return good
+            await asyncio.sleep(interval_s)
+
+    async def look(self, now_ms: int) -> bool:
+        """One look, and the step that follows from it.
+
+        Returns:
+            Whether it did what it should.
+        """
+        try:
+            tenants, changed = await self._next(now_ms)
+        except (BrokersError, PlanError, SettingsError) as error:
+            self._problem(f"nothing is changed: {error}")
+            return False
+        outcome = Outcome(changed)
+        if changed and not self.dry_run:
+            outcome = await set_quotas(self.admin, changed, lambda _: None)
+        self._tell(tenants, outcome)
+        return outcome.problem is None
+
+    async def _next(self, now_ms: int) -> tuple[int, tuple[Change, ...]]:
+        quotas = await read_quotas(self.admin)
+        capacity_percent, _ = await read_capacity(self.asked, self.admin)
+        there = await self.source.read(self.admin, quotas)
+        counted = self.watch.count(there, now_ms)
+        plan = self.asked.plan(capacity_percent, counted)
+        return plan.tenants, self.watch.step(quotas, plan.wanted(self.asked.tenant_kind))
+
+    def _tell(self, tenants: int, outcome: Outcome) -> None:
+        if self.as_json:
+            self._json(tenants, outcome)
+            return
+        verb = "would be set" if self.dry_run else "set"
+        lines = [f"{tenants:,} tenants, {self.watch.on_hold:,} on hold"]
+        lines += [
+            f"  {verb}: {change.entity}: {told(change.before)} -> {told(change.after)}"
+            for change in outcome.done
+        ]
+        text = "\n".join(lines)
+        # While nothing moves nothing is said again.
+        if text != self._told:
+            click.echo(f"{_now()} {text}")
+        self._told = text
+        if outcome.problem is not None:
+            self._problem(
+                f"{len(outcome.left) + len(outcome.unknown):,} not set: {outcome.problem}"
+            )
+
+    def _json(self, tenants: int, outcome: Outcome) -> None:
+        document = {
+            "time": _now(),
+            "tenants": tenants,
+            "on_hold": self.watch.on_hold,
+            "dry_run": self.dry_run,
+            "done": change_documents(outcome.done),
+            "not_done": change_documents((*outcome.left, *outcome.unknown)),
+            "problem": outcome.problem,
+        }
+        click.echo(json.dumps(document))
+
+    def _problem(self, text: str) -> None:
+        self._told = ""
+        if self.as_json:
+            click.echo(json.dumps({"time": _now(), "problem": text}))
+        click.echo(f"{_now()} {text}", err=True)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

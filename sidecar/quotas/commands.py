@@ -1,0 +1,58 @@
+"""The kafka-configs commands that set quotas, as a person would type them.
+
+Numbers are written as they are applied: 128, 55.7, 9.2, in full and never in powers of ten. Names
+are quoted for a POSIX shell.
+
+Example: ``kafka-configs.sh --bootstrap-server localhost:19092 --alter --add-config
+'request_percentage=9.2' --entity-type users --entity-default`` (the article's own line).
+
+Source: Kafka's ConfigCommand; KIP-546.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from sidecar.quotas.entities import Default, Entity, Name
+
+_PROGRAM = "kafka-configs.sh"
+
+
+def kafka_configs(
+    connection: Sequence[str], entity: Entity, values: Mapping[str, float | None]
+) -> str:
+    """The command for one entity.
+
+    Args:
+        connection: the words that say how the brokers are reached.
+        entity: whose quotas.
+        values: to set; None: to remove.
+    """
+    added = ",".join(f"{key}={number(v)}" for key, v in values.items() if v is not None)
+    removed = ",".join(key for key, v in values.items() if v is None)
+    words = [_PROGRAM, *map(shlex.quote, connection), "--alter"]
+    if added:
+        words += ["--add-config", f"'{added}'"]
+    if removed:
+        words += ["--delete-config", f"'{removed}'"]
+    for kind, name in (("users", entity.user), ("clients", entity.client_id), ("ips", entity.ip)):
+        words += _entity(kind, name)
+    return " ".join(words)
+
+
+def number(value: float) -> str:
+    """A quota in digits.
+
+    Example: 128.0 is "128", 9.2 is "9.2", 1e16 is "10000000000000000".
+    """
+    if value == int(value):
+        return str(int(value))
+    text = repr(value)
+    return f"{value:.20f}".rstrip("0") if "e" in text else text
+
+
+def _entity(kind: str, name: Name) -> list[str]:
+    if name is None:
+        return []
+    if isinstance(name, Default):
+        return ["--entity-type", kind, "--entity-default"]
+    return ["--entity-type", kind, "--entity-name", shlex.quote(name)]
