@@ -1,0 +1,211 @@
+"""The request log of real brokers: on for a while, off, and what each broker tells of itself."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from sidecar.demo.admin import Admin
+from sidecar.demo.cluster import Cluster
+from sidecar.kafka.broker_configs import describe_broker_configs
+from sidecar.settings import HostPort, KafkaAdmin
+from sidecar.volumes import Failure
+from tests.integration.conftest import SecureKafka
+from tests.integration.daemon import command
+from tests.integration.waiting import seen
+
+
+@asynccontextmanager
+async def session(cluster: Cluster, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """``request-log on`` in a process of its own; it is killed hard if it still runs."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "sidecar", "request-log", "on", *words),
+        *("--bootstrap-server", cluster.bootstrap),
+        env={},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def levels(cluster: Cluster, *words: str) -> Mapping[int, str]:
+    """The brokers' levels, as ``status --json`` tells them."""
+    reached = words or ("--bootstrap-server", cluster.bootstrap)
+    done = await command("request-log", "status", "--json", *reached, environ={})
+    assert (0, "") == (done.code, done.err)
+    return {each["broker_id"]: each["level"] for each in done.document()["brokers"]}
+
+
+async def all_at(cluster: Cluster, level: str) -> None:
+    """Wait until every broker is."""
+    expected = dict.fromkeys(cluster.brokers, level)
+    await seen(f"all at {level}", lambda: levels(cluster), lambda told: told == expected)
+
+
+def written(file: Path) -> list[str]:
+    """The lines of a request log; none before its first."""
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def clients(lines: list[str]) -> set[str]:
+    """The client-ids of the requests in a log."""
+    requests = [
+        json.loads(line.partition("Completed request:")[2].rpartition(" (")[0]) for line in lines
+    ]
+    return {each["requestHeader"]["clientId"] for each in requests}
+
+
+async def traffic(cluster: Cluster) -> None:
+    """A few requests to every broker."""
+    async with Admin(cluster.bootstrap) as admin:
+        await admin.topics()
+    for broker_id in cluster.brokers:
+        done = await command(
+            *("request-log", "status", "--broker", str(broker_id)),
+            *("--bootstrap-server", cluster.bootstrap),
+            environ={},
+        )
+        assert 0 == done.code, done.said
+
+
+def log_of(cluster: Cluster, broker_id: int) -> Path:
+    """Where a broker's request log is written."""
+    return Path(f"{cluster.brokers[broker_id].log}.requests")
+
+
+async def test_it_is_on_for_a_while_and_off_again(any_kafka: Cluster) -> None:
+    """Lines are written meanwhile and not before or after; every version knows it."""
+    await traffic(any_kafka)
+    before = {key: len(written(log_of(any_kafka, key))) for key in any_kafka.brokers}
+    async with session(any_kafka, "--for", "PT10M") as process:
+        await all_at(any_kafka, "DEBUG")
+        await traffic(any_kafka)
+        process.send_signal(signal.SIGTERM)
+        said, complained = await process.communicate()
+    assert (0, b"") == (process.returncode, complained)
+    assert b"Every broker has the level that it had before." in said
+    await all_at(any_kafka, "WARN")
+    after = {key: len(written(log_of(any_kafka, key))) for key in any_kafka.brokers}
+    assert all(after[key] > before[key] for key in any_kafka.brokers), (before, after)
+    assert {"throttle-sidecar"} <= clients(written(log_of(any_kafka, 0)))
+    await traffic(any_kafka)
+    assert after == {key: len(written(log_of(any_kafka, key))) for key in any_kafka.brokers}
+
+
+async def test_its_time_ends_it(kafka: Cluster) -> None:
+    """By itself, on the one broker that it was turned on for."""
+    async with session(kafka, "--for", "PT3S", "--broker", "1") as process:
+        await seen("on", lambda: levels(kafka), lambda told: told[1] == "DEBUG")
+        assert {0: "WARN", 1: "DEBUG", 2: "WARN"} == await levels(kafka)
+        assert 0 == await asyncio.wait_for(process.wait(), 20.0)
+    assert {0: "WARN", 1: "WARN", 2: "WARN"} == await levels(kafka)
+
+
+async def test_a_session_that_was_killed_hard_is_cured_by_off(kafka: Cluster) -> None:
+    """``status`` tells that it is on, another session leaves it on, ``off`` turns it off."""
+    async with session(kafka, "--for", "PT10M") as process:
+        await all_at(kafka, "DEBUG")
+        process.kill()
+    await all_at(kafka, "DEBUG")
+    async with session(kafka, "--for", "PT10M") as process:
+        said, _ = await process.communicate()
+    assert 0 == process.returncode
+    assert b"There is nothing to turn on" in said
+    assert set(kafka.brokers) == set(await levels(kafka))
+    await all_at(kafka, "DEBUG")
+    done = await command("request-log", "off", "--bootstrap-server", kafka.bootstrap, environ={})
+    assert (0, "") == (done.code, done.err)
+    await all_at(kafka, "WARN")
+
+
+async def test_a_broker_that_restarts_is_off_and_that_is_told(kafka: Cluster) -> None:
+    """The session goes on for the others; a broker that is gone holds nothing up."""
+    async with session(kafka, "--for", "PT10M") as process:
+        await all_at(kafka, "DEBUG")
+        await kafka.stop_broker(2)
+        await kafka.start_broker(2)
+        assert process.stderr is not None
+        line = await asyncio.wait_for(process.stderr.readline(), 30.0)
+        assert line.startswith(b"Broker 2 is at WARN again")
+        assert {0: "DEBUG", 1: "DEBUG", 2: "WARN"} == await levels(kafka)
+        process.send_signal(signal.SIGINT)
+        assert 0 == await asyncio.wait_for(process.wait(), 20.0)
+    await all_at(kafka, "WARN")
+
+
+async def test_a_controller_has_one_too(kafka: Cluster) -> None:
+    """Where a dedicated one writes who changed topics: asked on its own listener."""
+    kafka_admin = KafkaAdmin(bootstrap_servers=(address(kafka),))
+    told = await describe_broker_configs(kafka_admin, [0], ["controller.quorum.voters"])
+    controller_id, _, controller = voters(told).partition("@")
+    reached = ("--bootstrap-controller", controller)
+    assert {int(controller_id): "WARN"} == await levels(kafka, *reached)
+    done = await command("request-log", "on", "--for", "PT1S", *reached, environ={})
+    assert (0, "") == (done.code, done.err)
+    assert "DEBUG" in done.out
+    assert {int(controller_id): "WARN"} == await levels(kafka, *reached)
+    assert kafka.folder is not None
+    assert [] != written(kafka.folder / "controller.log.requests")
+
+
+async def test_every_broker_tells_its_own_configuration(any_kafka: Cluster) -> None:
+    """What is in force: threads of the properties file, Kafka's defaults for the windows."""
+    names = ["num.io.threads", "num.network.threads", "quota.window.num", "log.dirs", "no.such"]
+    kafka_admin = KafkaAdmin(bootstrap_servers=(address(any_kafka),))
+    told = await describe_broker_configs(kafka_admin, None, names)
+    expected = {
+        key: {
+            "num.io.threads": "4",
+            "num.network.threads": "2",
+            "quota.window.num": "11",
+            "log.dirs": ",".join(volume.path for volume in broker.volumes),
+        }
+        for key, broker in any_kafka.brokers.items()
+    }
+    assert expected == told
+
+
+async def test_credentials_in_a_command_config_and_a_refusal(
+    secure_kafka: SecureKafka, tmp_path: Path
+) -> None:
+    """A file as Kafka's tools take it logs in; what alice lacks is told with the command for it."""
+    password = secure_kafka.password.replace("\\", "\\\\").replace('"', '\\"')
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    jaas = f'{module} required username="alice" password="{password}";'
+    file = tmp_path / "client.properties"
+    # A properties file takes each backslash for an escape.
+    escaped = jaas.replace("\\", "\\\\")
+    file.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
+        f"sasl.jaas.config={escaped}\nssl.truststore.type=PEM\n"
+        f"ssl.truststore.location={secure_kafka.ca_file}\n"
+    )
+    scram = secure_kafka.cluster.bootstrap_of("SCRAM")
+    words = ("--bootstrap-server", scram, "--command-config", str(file))
+    done = await command("request-log", "on", "--for", "PT1S", *words, environ={})
+    assert 1 == done.code
+    assert "DescribeConfigs gave error 31" in done.err
+    assert "--operation DescribeConfigs --cluster" in done.err
+    assert secure_kafka.password not in done.said
+
+
+def address(cluster: Cluster) -> HostPort:
+    """The first broker's."""
+    host, _, port = cluster.bootstrap.split(",")[0].rpartition(":")
+    return HostPort(host, int(port))
+
+
+def voters(told: Mapping[int, Any] | Failure) -> str:
+    """The one controller, as "id@host:port"."""
+    assert not isinstance(told, Failure)
+    voter: str = told[0]["controller.quorum.voters"]
+    return voter
