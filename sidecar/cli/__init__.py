@@ -26,6 +26,7 @@ COMMANDS = {
     "check": "Look at the cluster once and tell whether volumes are within the limit.",
     "settings": "Print every setting, where it came from and what it means.",
     "override": "Set, clear or show a factor set by hand, on one sidecar or many.",
+    "topics": "Create, grow or delete topics, thousands of them if need be.",
     "forget": "Forget the last reading of a broker that is gone for good.",
     "request-log": "Turn the brokers' request log on for a while, off, or show it.",
     "quotas": "Plan, apply, show and compare client quotas; keep tenants' shares equal.",

@@ -1,0 +1,294 @@
+"""``throttle-sidecar topics``: create, grow and delete topics, thousands if need be (KIP-599).
+
+What a command needs is imported when it is called, so that its help is quick.
+
+Example: ``topics create --from names.txt --partitions 4 --retry`` works through a file of 5,000
+names at the pace of the user's controller_mutation_rate.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
+from sidecar.cli.topic_names import NamedTopic, names_options, read_names
+
+if TYPE_CHECKING:
+    # Not at run time: see above.
+    from sidecar.kafka.mutations import Told
+    from sidecar.kafka.topic_results import TopicResult
+    from sidecar.settings import KafkaAdmin
+
+Call = Callable[["KafkaAdmin", "Told"], Coroutine[Any, Any, Sequence["TopicResult"]]]
+
+
+def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
+    from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
+
+    try:
+        seconds = parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    if seconds == 0:
+        raise click.BadParameter("it must be more than nothing")
+    return seconds
+
+
+def _configs(
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    pairs = [value.partition("=") for value in values]
+    if not all(key and equals for key, equals, _ in pairs):
+        raise click.BadParameter("must be KEY=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
+_retry = click.option(
+    "--retry",
+    is_flag=True,
+    help="Ask again for what the quota rejects, when the wait that the controller states is over,"
+    " until --timeout. Without it a rejection is told and ends the command, as in Kafka's tools.",
+)
+_timeout = click.option(
+    "--timeout",
+    "timeout_s",
+    default="PT10M",
+    show_default=True,
+    metavar="DURATION",
+    callback=_duration,
+    help="For all of it, as ISO 8601 has it: PT30S, PT2H.",
+)
+_validate = click.option(
+    "--validate-only",
+    is_flag=True,
+    help="Change nothing, only ask whether it could be done. Brokers in KRaft mode charge the quota"
+    " for that too, against KIP-599's text.",
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print every topic's result as JSON.")
+
+
+@click.group(
+    "topics",
+    epilog="""\b
+Examples:
+  throttle-sidecar topics create orders bills --partitions 12 --bootstrap-server b1:9092
+  throttle-sidecar topics create --from names.txt --partitions 4 --retry --timeout PT2H
+  throttle-sidecar topics grow orders --partitions 24
+  throttle-sidecar topics delete --from names.txt --yes --retry
+""",
+)
+def command() -> None:
+    """Create, grow or delete topics, thousands of them if need be.
+
+    Topics are sent 50 in a request, and one request at a time. The exit code is 0 if all was done,
+    1 if something was not, and 2 if nobody could be asked or an option is wrong.
+    """
+
+
+@command.command(
+    "create",
+    epilog="""\b
+Examples:
+  throttle-sidecar topics create orders --partitions 12 --replication-factor 3
+  throttle-sidecar topics create audit --topic-config retention.ms=86400000
+  seq -f 'load-%05g' 5000 | throttle-sidecar topics create --from - --partitions 4 --retry
+""",
+)
+@kafka_options
+@names_options
+@click.option(
+    "--partitions",
+    type=click.IntRange(1),
+    help="Of each topic for which the file says no number; the brokers' num.partitions if not"
+    " given.",
+)
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(1, 2**15 - 1),
+    help="The brokers' default.replication.factor if not given.",
+)
+@click.option(
+    "--topic-config",
+    "configs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=_configs,
+    help="A setting of each topic; may be given many times.",
+)
+@_validate
+@_retry
+@_timeout
+@_json
+@click.pass_context
+def create(
+    context: click.Context,
+    *,
+    kafka: KafkaOptions,
+    topics: tuple[str, ...],
+    names_file: Path | None,
+    partitions: int | None,
+    replication_factor: int | None,
+    configs: dict[str, str],
+    validate_only: bool,
+    retry: bool,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """Create topics."""
+    names = read_names(topics, names_file)
+    from sidecar.kafka.topic_messages import BROKERS_CHOICE, NewTopic  # noqa: PLC0415 - see above
+    from sidecar.kafka.topics import create_topics  # noqa: PLC0415 - as above
+
+    wanted = [
+        NewTopic(
+            name=named.name,
+            partitions=named.partitions or partitions or BROKERS_CHOICE,
+            replication=replication_factor or BROKERS_CHOICE,
+            configs=configs,
+        )
+        for named in names
+    ]
+
+    async def call(admin: "KafkaAdmin", told: "Told") -> "Sequence[TopicResult]":
+        return await create_topics(
+            admin,
+            wanted,
+            timeout_s=timeout_s,
+            retry_on_quota_violation=retry,
+            validate_only=validate_only,
+            on_result=told,
+        )
+
+    done = "could be created" if validate_only else "created"
+    _run(context, kafka, call, names, done=done, as_json=as_json)
+
+
+@command.command(
+    "grow",
+    epilog="""\b
+Examples:
+  throttle-sidecar topics grow orders bills --partitions 24
+  throttle-sidecar topics grow --from names-and-partitions.txt --retry
+""",
+)
+@kafka_options
+@names_options
+@click.option(
+    "--partitions",
+    type=click.IntRange(1),
+    help="How many each topic is to have in all, where the file says no number.",
+)
+@_validate
+@_retry
+@_timeout
+@_json
+@click.pass_context
+def grow(
+    context: click.Context,
+    *,
+    kafka: KafkaOptions,
+    topics: tuple[str, ...],
+    names_file: Path | None,
+    partitions: int | None,
+    validate_only: bool,
+    retry: bool,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """Give topics more partitions."""
+    names = read_names(topics, names_file)
+    from sidecar.kafka.topic_messages import Growth  # noqa: PLC0415 - see above
+    from sidecar.kafka.topics import create_partitions  # noqa: PLC0415 - as above
+
+    wanted: list[Growth] = []
+    for named in names:
+        count = named.partitions or partitions
+        if count is None:
+            raise click.UsageError(f"--partitions: how many is {named.name} to have?")
+        wanted.append(Growth(named.name, count))
+
+    async def call(admin: "KafkaAdmin", told: "Told") -> "Sequence[TopicResult]":
+        return await create_partitions(
+            admin,
+            wanted,
+            timeout_s=timeout_s,
+            retry_on_quota_violation=retry,
+            validate_only=validate_only,
+            on_result=told,
+        )
+
+    done = "could be grown" if validate_only else "grown"
+    _run(context, kafka, call, names, done=done, as_json=as_json)
+
+
+@command.command(
+    "delete",
+    epilog="""\b
+Examples:
+  throttle-sidecar topics delete orders bills
+  throttle-sidecar topics delete --from names.txt --yes --retry --timeout PT1H
+""",
+)
+@kafka_options
+@names_options
+@click.option("--yes", is_flag=True, help="Do not ask whether it is meant.")
+@_retry
+@_timeout
+@_json
+@click.pass_context
+def delete(
+    context: click.Context,
+    *,
+    kafka: KafkaOptions,
+    topics: tuple[str, ...],
+    names_file: Path | None,
+    yes: bool,
+    retry: bool,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """Delete topics, and all that is in them."""
+    names = read_names(topics, names_file)
+    if not yes:
+        many = f"{len(names):,} topics" if len(names) > 1 else f"the topic {names[0].name}"
+        click.confirm(f"Delete {many} with all that is in them?", abort=True, err=True)
+    from sidecar.kafka.topics import delete_topics  # noqa: PLC0415 - see above
+
+    async def call(admin: "KafkaAdmin", told: "Told") -> "Sequence[TopicResult]":
+        return await delete_topics(
+            admin,
+            [named.name for named in names],
+            timeout_s=timeout_s,
+            retry_on_quota_violation=retry,
+            on_result=told,
+        )
+
+    _run(context, kafka, call, names, done="deleted", as_json=as_json)
+
+
+def _run(
+    context: click.Context,
+    kafka: KafkaOptions,
+    call: Call,
+    names: Sequence[NamedTopic],
+    *,
+    done: str,
+    as_json: bool,
+) -> None:
+    from sidecar import logs  # noqa: PLC0415 - see the module's docstring
+    from sidecar.cli.topic_results import Results, bar  # noqa: PLC0415 - as above
+
+    admin = load_kafka_admin(kafka)
+    # What fails is told below, once.
+    logs.set_up("text", "error")
+    results = Results(done, len(names))
+    try:
+        with bar(results) as told:
+            results.take(asyncio.run(call(admin, told)))
+    finally:
+        # Also after Ctrl-C: what was done by then is done.
+        results.print(as_json=as_json)
+    context.exit(results.exit_code)

@@ -1,0 +1,268 @@
+"""``topics``: which topics are meant, what is asked for, and what is told of each outcome."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from kio.index import load_payload_module
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader
+from kio.static.constants import EntityType
+
+from sidecar.cli import group
+from sidecar.kafka.topic_messages import (
+    CREATE_PARTITIONS_KEY,
+    CREATE_TOPICS_KEY,
+    DELETE_TOPICS_KEY,
+)
+from tests.support.background import bootstrap, running
+from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
+
+
+@dataclass
+class FakeController:
+    """Two brokers, of whom the first takes all topics, or refuses some.
+
+    Attributes:
+        codes: by topic, in turn; none any more: it is done.
+        wait_ms: what a throttled answer states.
+        requests: all that was asked, decoded.
+    """
+
+    codes: dict[str, list[ErrorCode]] = field(default_factory=dict)
+    wait_ms: int = 20
+    requests: list[Any] = field(default_factory=list)
+    cluster: FakeCluster = field(default_factory=lambda: FakeCluster().add(2))
+
+    def __post_init__(self) -> None:
+        self.cluster.answer(CREATE_TOPICS_KEY, 7, self._created)
+        self.cluster.answer(CREATE_PARTITIONS_KEY, 3, self._grown)
+        self.cluster.answer(DELETE_TOPICS_KEY, 6, self._deleted)
+        # What is asked again may be answered otherwise.
+        for broker in self.cluster.brokers.values():
+            broker.answers = _Forgetful()
+
+    def _created(self, _: FakeBroker, request: FakeRequest) -> bytes:
+        kio = load_payload_module(CREATE_TOPICS_KEY, 7, EntityType.response)
+        results = tuple(
+            kio.CreatableTopicResult(
+                name=name,
+                topic_id=None,
+                error_code=code,
+                error_message=None,
+                topic_config_error_code=ErrorCode.none,
+                num_partitions=1,
+                replication_factor=1,
+                configs=(),
+            )
+            for name, code in self._codes("CreateTopicsRequest", request).items()
+        )
+        return encode(kio.CreateTopicsResponse(throttle_time=self._wait(results), topics=results))
+
+    def _grown(self, _: FakeBroker, request: FakeRequest) -> bytes:
+        kio = load_payload_module(CREATE_PARTITIONS_KEY, 3, EntityType.response)
+        results = tuple(
+            kio.CreatePartitionsTopicResult(name=name, error_code=code, error_message=None)
+            for name, code in self._codes("CreatePartitionsRequest", request).items()
+        )
+        return encode(
+            kio.CreatePartitionsResponse(throttle_time=self._wait(results), results=results)
+        )
+
+    def _deleted(self, _: FakeBroker, request: FakeRequest) -> bytes:
+        kio = load_payload_module(DELETE_TOPICS_KEY, 6, EntityType.response)
+        results = tuple(
+            kio.DeletableTopicResult(name=name, topic_id=None, error_code=code, error_message=None)
+            for name, code in self._codes("DeleteTopicsRequest", request).items()
+        )
+        return encode(
+            kio.DeleteTopicsResponse(throttle_time=self._wait(results), responses=results)
+        )
+
+    def _codes(self, kind: str, request: FakeRequest) -> dict[str, ErrorCode]:
+        kio = load_payload_module(request.api_key, request.api_version, EntityType.request)
+        asked, _ = entity_reader(getattr(kio, kind))(request.body, 0)
+        self.requests.append(asked)
+        names = [topic.name for topic in asked.topics]
+        return {
+            name: codes.pop(0) if (codes := self.codes.get(name)) else ErrorCode.none
+            for name in names
+        }
+
+    def _wait(self, results: Sequence[Any]) -> timedelta:
+        throttled = any(
+            result.error_code is ErrorCode.throttling_quota_exceeded for result in results
+        )
+        return timedelta(milliseconds=self.wait_ms if throttled else 0)
+
+
+class _Forgetful(dict[tuple[int, int, bytes], bytes]):
+    def __setitem__(self, key: tuple[int, int, bytes], value: bytes) -> None:
+        """Keeps only what does not change."""
+        if key[0] not in {CREATE_TOPICS_KEY, CREATE_PARTITIONS_KEY, DELETE_TOPICS_KEY}:
+            super().__setitem__(key, value)
+
+
+THROTTLED = ErrorCode.throttling_quota_exceeded
+
+
+@pytest.fixture
+def controller() -> Iterator[FakeController]:
+    controller = FakeController()
+    with running(controller.cluster):
+        yield controller
+
+
+def run(controller: FakeController, *args: str, stdin: str | None = None) -> Result:
+    words = ["topics", *args, "--bootstrap-server", bootstrap(controller.cluster)]
+    return CliRunner().invoke(group, words, env={"COLUMNS": "80"}, input=stdin)
+
+
+class TestNames:
+    def test_a_file_may_say_how_many_partitions(
+        self, controller: FakeController, tmp_path: Path
+    ) -> None:
+        """For some of its topics; the option holds for the others, comments are passed over."""
+        names = tmp_path / "names"
+        names.write_text("# ours\norders\n\n  bills 12 \n")
+        result = run(controller, "create", "first", "--from", str(names), "--partitions", "4")
+        assert (0, "3 of 3 topics created\n") == (result.exit_code, result.output)
+        (request,) = controller.requests
+        expected = [("first", 4), ("orders", 4), ("bills", 12)]
+        assert expected == [(topic.name, topic.num_partitions) for topic in request.topics]
+
+    def test_standard_input_is_a_file_too(self, controller: FakeController) -> None:
+        """Thousands of names from another program, 50 in a request."""
+        names = "".join(f"t{number}\n" for number in range(2000))
+        result = run(controller, "create", "--from", "-", stdin=names)
+        assert (0, "2,000 of 2,000 topics created\n") == (result.exit_code, result.output)
+        assert [50] * 40 == [len(request.topics) for request in controller.requests]
+
+    @pytest.mark.parametrize(
+        ("args", "stdin", "words"),
+        [
+            (["create"], None, "name a topic"),
+            (["create", "a", "b", "a"], None, "the topic a is named twice"),
+            (["create", "a", "--from", "-"], "a\n", "the topic a is named twice"),
+            (["create", "--from", "-"], "a 1 2\n", "line 1 is not a topic"),
+            (["create", "--from", "-"], "b\na 0\n", "line 2 is not a topic"),
+            (["create", "--from", "-"], "a x\n", "line 1 is not a topic"),
+            (["create", "--from", "/nowhere"], None, "No such file"),
+            (["create", "a", "--topic-config", "x"], None, "must be KEY=VALUE"),
+            (["create", "a", "--timeout", "10"], None, "--timeout"),
+            (["create", "a", "--timeout", "PT0S"], None, "more than nothing"),
+            (["grow", "a"], None, "how many is a to have?"),
+        ],
+    )
+    def test_a_mistake_is_exit_code_2(
+        self, controller: FakeController, args: list[str], stdin: str | None, words: str
+    ) -> None:
+        """Told before anybody is asked."""
+        result = run(controller, *args, stdin=stdin)
+        assert 2 == result.exit_code
+        assert words in " ".join(result.output.split())
+        assert [] == controller.requests
+
+
+class TestAsking:
+    def test_create_says_all_that_was_given(self, controller: FakeController) -> None:
+        """What was not given is left to the brokers."""
+        run(controller, "create", "a")
+        args = "--replication-factor 3 --topic-config k=v=w --topic-config l= --validate-only"
+        result = run(controller, "create", "a", *args.split())
+        plain, full = (request.topics[0] for request in controller.requests)
+        assert (-1, -1, ()) == (plain.num_partitions, plain.replication_factor, plain.configs)
+        assert 3 == full.replication_factor
+        assert [("k", "v=w"), ("l", "")] == [(each.name, each.value) for each in full.configs]
+        assert [False, True] == [request.validate_only for request in controller.requests]
+        assert "1 of 1 topics could be created\n" == result.output
+
+    def test_grow(self, controller: FakeController) -> None:
+        """To so many in all."""
+        result = run(controller, "grow", "a", "--from", "-", "--partitions", "8", stdin="b 9")
+        assert (0, "2 of 2 topics grown\n") == (result.exit_code, result.output)
+        (request,) = controller.requests
+        assert [("a", 8), ("b", 9)] == [(topic.name, topic.count) for topic in request.topics]
+
+    def test_delete_asks_first(self, controller: FakeController) -> None:
+        """No is the answer of who says nothing; yes and --yes go on."""
+        for stdin in ("n\n", "\n", ""):
+            assert 130 == run(controller, "delete", "a", stdin=stdin).exit_code
+        assert [] == controller.requests
+        asked = run(controller, "delete", "a", "b", stdin="y\n")
+        assert "Delete 2 topics with all that is in them?" in asked.output
+        assert 0 == run(controller, "delete", "a", "b", "--yes").exit_code
+        assert 2 == len(controller.requests)
+
+
+class TestThrottling:
+    def test_without_retry_it_is_told(self, controller: FakeController) -> None:
+        """As Kafka's command: exit code 1, which topics, and how long to wait."""
+        controller.codes = {"b": [THROTTLED]}
+        controller.wait_ms = 2400
+        result = run(controller, "create", "a", "b")
+        assert 1 == result.exit_code
+        assert "error 89 (THROTTLING_QUOTA_EXCEEDED)" in " ".join(result.output.split())
+        sentence = result.output.splitlines()[-1]
+        assert "1 of 2 topics created; 1 throttled, to be asked for again in 2.4 s" == sentence
+        assert 1 == len(controller.requests)
+
+    @pytest.mark.parametrize("what", ["create", "grow", "delete"])
+    def test_with_retry_it_is_asked_again(self, controller: FakeController, what: str) -> None:
+        """After the wait, for what was throttled only."""
+        controller.codes = {"b": [THROTTLED, THROTTLED]}
+        more = {"grow": ["--partitions", "2"], "delete": ["--yes"]}.get(what, [])
+        result = run(controller, what, "a", "b", "--retry", *more)
+        assert 0 == result.exit_code, result.output
+        asked = [[topic.name for topic in request.topics] for request in controller.requests]
+        assert [["a", "b"], ["b"], ["b"]] == asked
+
+    def test_until_the_time_out(self, controller: FakeController) -> None:
+        """A wait that ends after it is not waited for."""
+        controller.codes = {"b": [THROTTLED]}
+        controller.wait_ms = 60_000
+        result = run(controller, "create", "a", "b", "--retry", "--timeout", "PT5S")
+        assert 1 == result.exit_code
+        assert "1 throttled, to be asked for again in 60.0 s" in result.output
+
+
+class TestTelling:
+    def test_a_table_of_what_was_not_done(self, controller: FakeController) -> None:
+        """20 rows at most; the sentence counts them all."""
+        names = [f"t{number:02}" for number in range(30)]
+        controller.codes = {name: [ErrorCode.topic_already_exists] for name in names[5:]}
+        result = run(controller, "create", *names)
+        assert 1 == result.exit_code
+        rows = [line for line in result.output.splitlines() if line.startswith("t")]
+        assert names[5:25] == [row.split()[0] for row in rows]
+        assert "... and 5 more; --json tells them all" in result.output
+        assert "5 of 30 topics created; 25 failed" == result.output.splitlines()[-1]
+
+    def test_json_has_every_topic(self, controller: FakeController) -> None:
+        """In the order in which they were named."""
+        controller.codes = {"b": [THROTTLED]}
+        document = json.loads(run(controller, "create", "a", "b", "--json").output)
+        assert {
+            "topic": "a",
+            "outcome": "done",
+            "message": "",
+            "throttle_time_ms": 0,
+        } == document[0]
+        assert ("b", "throttled", 20) == (
+            document[1]["topic"],
+            document[1]["outcome"],
+            document[1]["throttle_time_ms"],
+        )
+
+    def test_nobody_to_ask_is_exit_code_2(self) -> None:
+        """And nothing is called throttled or failed."""
+        words = ["topics", "create", "a", "--bootstrap-server", "127.0.0.1:1"]
+        result = CliRunner().invoke(group, words)
+        assert 2 == result.exit_code
+        assert "0 of 1 topics created; 1 not sent" == result.output.splitlines()[-1]
+        assert "127.0.0.1:1" in result.output
