@@ -101,10 +101,18 @@ class ClientUsage:
 
     def add(self, other: "ClientUsage") -> None:
         """Adds another's sums to these."""
-        longest = max(self.longest_throttle_ms, other.longest_throttle_ms)
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.longest_throttle_ms = longest
+        self.requests += other.requests
+        self.request_ms += other.request_ms
+        self.exempt_ms += other.exempt_ms
+        self.throttled += other.throttled
+        self.throttle_ms += other.throttle_ms
+        self.longest_throttle_ms = max(self.longest_throttle_ms, other.longest_throttle_ms)
+        self.forwarded += other.forwarded
+        self.forwarded_ms += other.forwarded_ms
+        self.mutations += other.mutations
+        self.mutations_refused += other.mutations_refused
+        self.mutations_unknown += other.mutations_unknown
+        self.mutations_throttle_ms += other.mutations_throttle_ms
 
 
 @dataclass(slots=True)

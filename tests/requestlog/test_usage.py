@@ -1,5 +1,6 @@
 """Who used what: a fold with bounded memory."""
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -102,6 +103,15 @@ def test_the_least_recently_seen_makes_room() -> None:
     assert 6 == usage.evicted.requests + sum(one.requests for one in usage.clients().values())
 
 
+def test_no_sum_is_forgotten_when_adding() -> None:
+    """Every field is added; of the longest throttle times the longer stays."""
+    names = [field.name for field in fields(ClientUsage)]
+    usage = ClientUsage(**dict.fromkeys(names, 2))
+    usage.add(ClientUsage(**dict.fromkeys(names, 3)))
+    expected = dict.fromkeys(names, 5) | {"longest_throttle_ms": 3}
+    assert ClientUsage(**expected) == usage
+
+
 def test_names_are_cut() -> None:
     """A client-id may have 32 kB; what is the same up to the bound is counted together."""
     usage = _usage(longest_name=4)
@@ -159,12 +169,12 @@ def _mutations(usage: Usage) -> tuple[int, int]:
     return alice.mutations, alice.mutations_unknown
 
 
-def _create(topic: str, partitions: int, *, error: int = 0, **fields: Any) -> Any:
+def _create(topic: str, partitions: int, *, error: int = 0, **other: Any) -> Any:
     return _about(
         19,
         {"topics": [{"name": topic, "numPartitions": partitions}], "validateOnly": False},
         {"topics": [{"name": topic, "errorCode": error}]},
-        fields,
+        other,
     )
 
 
@@ -186,6 +196,6 @@ def _delete(topic: str) -> Any:
     )
 
 
-def _about(api_key: int, request: Any, response: Any, fields: dict[str, Any]) -> Any:
-    told = {"isForwarded": True, "request": request, "response": response, **fields}
+def _about(api_key: int, request: Any, response: Any, other: dict[str, Any]) -> Any:
+    told = {"isForwarded": True, "request": request, "response": response, **other}
     return parsed_line(api_key, **told)
