@@ -1,0 +1,168 @@
+"""``quotas``: capacity, plan, apply, show, diff and watch on real brokers."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sidecar.demo.admin import Admin
+from sidecar.demo.cluster import Cluster
+from sidecar.kafka.broker_configs import describe_broker_configs
+from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
+from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
+from sidecar.quotas.plan import by_entity, removals
+from sidecar.settings import HostPort, KafkaAdmin
+from tests.integration.conftest import SecureKafka
+from tests.integration.daemon import Done, command
+from tests.integration.waiting import seen
+
+IO_THREADS, NETWORK_THREADS = 5, 4
+"""Of the brokers, set here: 900 %."""
+
+
+def admin(cluster: Cluster) -> KafkaAdmin:
+    """How to reach a cluster's plain listener."""
+    pairs = [address.rpartition(":") for address in cluster.bootstrap.split(",")]
+    return KafkaAdmin(bootstrap_servers=tuple(HostPort(host, int(port)) for host, _, port in pairs))
+
+
+async def quotas_of(cluster: Cluster) -> ClientQuotas:
+    """The quotas that are set."""
+    told = await describe_client_quotas(admin(cluster))
+    assert isinstance(told, dict), told
+    return told
+
+
+async def quotas(cluster: Cluster, *words: str) -> Done:
+    """Run ``throttle-sidecar quotas WORDS`` on a cluster."""
+    return await command(
+        "quotas", *words, "--bootstrap-server", cluster.bootstrap, environ={"COLUMNS": "100"}
+    )
+
+
+@pytest.fixture
+async def cluster(secure_kafka: SecureKafka) -> AsyncIterator[Cluster]:
+    """One broker of 900 %, with SCRAM users alice and bob, and without quotas before and after."""
+    cluster = secure_kafka.cluster
+    threads = {"num.io.threads": str(IO_THREADS), "num.network.threads": str(NETWORK_THREADS)}
+    async with Admin(cluster.bootstrap) as client:
+        await client.set_broker_config(0, threads)
+    asked = admin(cluster)
+    await seen(
+        "these threads",
+        lambda: describe_broker_configs(asked, [0], list(threads)),
+        lambda told: told == {0: threads},
+    )
+    yield cluster
+    left = removals(await quotas_of(cluster), {})
+    assert await alter_client_quotas(admin(cluster), by_entity(left)) is None
+
+
+async def in_force(cluster: Cluster, expected: ClientQuotas) -> None:
+    """Wait until the broker shows these quotas: it has them a moment after the controller."""
+    await seen("these quotas", lambda: quotas_of(cluster), lambda told: told == expected)
+
+
+async def test_capacity_is_what_the_broker_says(cluster: Cluster) -> None:
+    """The dynamic values, as the article's script prints them, and as JSON."""
+    done = await quotas(cluster, "capacity")
+    assert (0, "") == (done.code, done.err)
+    lines = dict(line.split(": ") for line in done.out.splitlines())
+    assert "5" == lines["num.io.threads.............."]
+    assert "4" == lines["num.network.threads........."]
+    assert "1" == lines["quota.window.size.seconds..."]
+    assert "900" == lines["total capacity.............."]
+    document = (await quotas(cluster, "capacity", "--json")).document()
+    assert 900 == document["smallest_capacity_percent"]
+
+
+async def test_a_plan_is_applied_shown_compared_and_taken_back(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """SCRAM's alice and bob get equal shares beside a reserve; a file brings back what was."""
+    before = tmp_path / "before.json"
+    before.write_text((await quotas(cluster, "show", "--json")).out)
+    plan = ["--tenants-from", "scram", "--reserve", "100", "--internal", "mirror"]
+    differs = await quotas(cluster, "diff", *plan)
+    assert 1 == differs.code
+    assert "mirror: no SCRAM credential, ACL or quota has this name" in differs.err
+
+    done = await quotas(cluster, "apply", *plan, "--default", "5", "--yes")
+    assert 0 == done.code, done.said
+    assert "Done: 4 quotas are set." in done.out
+    expected = {
+        Entity("alice"): {"request_percentage": 400.0},
+        Entity("bob"): {"request_percentage": 400.0},
+        Entity("mirror"): {"request_percentage": 100.0},
+        Entity(DEFAULT): {"request_percentage": 5.0},
+    }
+    await in_force(cluster, expected)
+    same = await quotas(cluster, "diff", *plan, "--default", "5")
+    assert (0, "Nothing changes.\n") == (same.code, same.out)
+    shown = (await quotas(cluster, "show")).out
+    assert "user 'alice'" in shown
+    assert "user the default" in shown
+
+    back = await quotas(cluster, "apply", "--plan", str(before), "--exact", "--yes")
+    assert 0 == back.code, back.said
+    await in_force(cluster, {})
+
+
+async def test_a_refusal_of_the_brokers_sets_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    """A quota that Kafka does not know is refused when it is validated; the good one is not set."""
+    plan = tmp_path / "plan.json"
+    good: dict[str, Any] = {"entity": {"user": "ann"}, "quotas": {"request_percentage": 50}}
+    odd = {"entity": {"user": "bob"}, "quotas": {"request_percent": 50}}
+    plan.write_text(json.dumps({"quotas": [good, odd]}))
+    done = await quotas(cluster, "apply", "--plan", str(plan), "--yes")
+    assert 2 == done.code
+    assert "nothing was set: " in done.err
+    assert "request_percent" in done.err
+    assert {} == await quotas_of(cluster)
+
+
+async def test_many_entities_are_set(cluster: Cluster, tmp_path: Path) -> None:
+    """1,000 client-ids of odd names, in a handful of requests, and nothing is left to do."""
+    tenants = tmp_path / "tenants"
+    names = [f"Größe {n:04} <a&b>" for n in range(1000)]
+    tenants.write_text("\n".join(names))
+    plan = ["--tenants-from", str(tenants), "--entity-type", "clients"]
+    done = await quotas(cluster, "apply", *plan, "--yes", "--json")
+    assert 0 == done.code, done.said
+    assert 1000 == len(done.document()["done"])
+    await in_force(cluster, {Entity(client_id=name): {"request_percentage": 0.9} for name in names})
+    assert 20 == done.err.count(" % is under 1 %")
+    assert "and 980 more" in done.err or "more; --json has them all" in done.err
+
+
+async def test_acls_and_watch(cluster: Cluster) -> None:
+    """Who has an ACL is a tenant; one look sets, the next finds nothing; a dry run sets nothing."""
+    dry = await quotas(cluster, "watch", "--tenants-from", "acls", "--once", "--dry-run")
+    assert 0 == dry.code, dry.said
+    assert "would be set: user 'alice': none -> 450" in dry.out
+    assert {} == await quotas_of(cluster)
+    done = await quotas(cluster, "watch", "--tenants-from", "acls", "--once")
+    assert 0 == done.code, done.said
+    users = [entity.user for entity in await quotas_of(cluster)]
+    assert "alice" in users
+    assert 2 == len(users)
+    again = await quotas(cluster, "watch", "--tenants-from", "acls", "--once", "--json")
+    assert [] == again.document()["done"]
+
+
+async def test_quotas_are_read_on_each_version(any_kafka: Cluster) -> None:
+    """All kinds of entities, with names that Kafka sanitises, on every version."""
+    wanted = {
+        Entity("a b/ü%"): {"request_percentage": 9.2},
+        Entity(DEFAULT, "etl"): {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6},
+        Entity(client_id=DEFAULT): {"controller_mutation_rate": 5.0},
+        Entity(ip="192.0.2.1"): {"connection_creation_rate": 2.0},
+    }
+    asked = [(entity.parts(), values) for entity, values in wanted.items()]
+    assert await alter_client_quotas(admin(any_kafka), asked) is None
+    await in_force(any_kafka, wanted)
+    gone = by_entity(removals(wanted, {}))
+    assert await alter_client_quotas(admin(any_kafka), gone) is None
+    await in_force(any_kafka, {})
