@@ -21,8 +21,8 @@ from urllib.parse import urlencode
 from aiokafka.abc import AbstractTokenProvider
 from pydantic import SecretStr
 
+from sidecar.http import HttpError, post
 from sidecar.kafka.failures import TokenError
-from sidecar.kafka.http import HttpError, post
 
 USED_SHARE = 0.8
 """The part of a token's life in which new connections use it; the Java client refreshes there."""

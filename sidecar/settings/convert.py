@@ -89,6 +89,29 @@ def positive_bytes(raw: object) -> int:
     return number
 
 
+def positive_whole(raw: object) -> int:
+    """A whole number, 1 to 2^31 - 1, as Kafka's ints are."""
+    number = int(raw) if isinstance(raw, str) and _INTEGER.fullmatch(text(raw)) else raw
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ValueError(f"{shown(raw)} is not a whole number")  # noqa: TRY004 - see duration
+    if not 0 < number < 2**31:
+        raise ValueError(f"{shown(raw)} must be > 0 and at most {2**31 - 1}")
+    return number
+
+
+def positive_number(raw: object) -> float:
+    """A number > 0."""
+    if isinstance(raw, str) and _DECIMAL.fullmatch(text(raw)):
+        number: object = float(raw)
+    else:
+        number = raw
+    if not isinstance(number, int | float) or isinstance(number, bool):
+        raise ValueError(f"{shown(raw)} is not a number such as 50")  # noqa: TRY004 - see duration
+    if not 0 < number < math.inf:
+        raise ValueError(f"{shown(raw)} must be > 0 and finite")
+    return float(number)
+
+
 def open_ratio(raw: object) -> float:
     """A ratio > 0.0 and < 1.0."""
     number = _decimal(raw)
@@ -177,3 +200,14 @@ def url(raw: object) -> str:
     if "@" in re.split(r"[/?#]", written.partition("://")[2])[0]:
         raise ValueError("must not hold a user or password: give those in their own settings")
     return written
+
+
+def urls(raw: object) -> tuple[str, ...]:
+    """A list of such addresses: text with commas between, or TOML's list of texts."""
+    if isinstance(raw, list):
+        parts = [text(part) for part in raw]
+    else:
+        parts = [part for part in map(str.strip, text(raw).split(",")) if part]
+    if not parts:
+        raise ValueError("needs one address at least")
+    return tuple(dict.fromkeys(url(part).rstrip("/") for part in parts))

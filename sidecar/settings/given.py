@@ -223,6 +223,71 @@ class Given(BaseSettings):
     token_file: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
     """A file that holds the bearer token for changes over HTTP. Default: changes are refused."""
 
+    request_log_file: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
+    """The request log of the broker beside this sidecar, which it follows for usage and producer
+    ids; never on a data volume. Default: no log is read."""
+
+    producer_ids_rate: Annotated[
+        float | None,
+        PlainValidator(convert.positive_number),
+        About("ids per window, > 0", in_properties=False),
+    ] = None
+    """How many new producer ids a user may have in a window, of whom neither the file nor the API
+    says another number. Default: KIP-936's, any number."""
+
+    producer_id_quota_file: Annotated[
+        Path | None, _FilePath, About("path", in_properties=False)
+    ] = None
+    """A TOML file with the producer id quotas of users, read again when it changes. Default: the
+    API's quotas are the only ones."""
+
+    producer_id_quota_window_num: Annotated[
+        int, PlainValidator(convert.positive_whole), About("windows", "11", in_properties=False)
+    ] = 11
+    """How many windows' producer ids may come at once. Default: KIP-936's."""
+
+    producer_id_quota_window_size_seconds: Annotated[
+        int, PlainValidator(convert.positive_whole), About("seconds", "3600", in_properties=False)
+    ] = 3600
+    """The window that producer ids are counted in. Default: KIP-936's, an hour."""
+
+    producer_id_quota_longest_hold: Annotated[
+        float | None,
+        PlainValidator(convert.positive_duration),
+        About("ISO 8601 duration", "the window", in_properties=False),
+    ] = None
+    """How long a user is held at most after the last id too many. KIP-936 has no bound: a loop of
+    30 ids a second would be held for days after it was mended. Default: one window."""
+
+    producer_id_quota_false_positive_rate: Annotated[
+        float,
+        PlainValidator(convert.open_ratio),
+        About("ratio, > 0.0 and < 1.0", "0.01", in_properties=False),
+    ] = 0.01
+    """How many of the new producer ids may be taken for seen ones. Default: a hundredth more than
+    the quota is seldom worth more memory."""
+
+    producer_id_quota_memory_bytes: Annotated[
+        int, PlainValidator(convert.positive_bytes), About("bytes", "16777216", in_properties=False)
+    ] = 16 << 20
+    """What remembering producer ids may take; what has no room is counted and holds nobody.
+    Default: room for thousands of users, or for 6 million ids."""
+
+    producer_id_quota_cache_cleanup_scheduler_interval_ms: Annotated[
+        int,
+        PlainValidator(convert.positive_whole),
+        About("milliseconds", "60000", in_properties=False),
+    ] = 60_000
+    """How often users who are gone are looked for. Default: not KIP-936's 10 ms, since what is over
+    is forgotten on access too."""
+
+    peers: Annotated[
+        tuple[str, ...] | None, PlainValidator(convert.urls), About("URL list", in_properties=False)
+    ] = None
+    """The other sidecars of the cluster, such as http://kafka-0.kafka:7070: an idempotent producer
+    asks any broker for its id, so only together do they see all of a user's. Default: none is
+    asked."""
+
     log_format: Annotated[
         LogFormat,
         PlainValidator(convert.choice("text", "json")),

@@ -28,6 +28,7 @@ _TABLES = (
     "throttle_factor",
     "http",
     "metrics",
+    "producer_id_quota",
     "log",
 )
 # What Kubernetes injects for a Service whose name starts with "sidecar-".

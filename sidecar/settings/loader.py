@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from sidecar.errors import SettingsError
+from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.settings.durations import format_duration
 from sidecar.settings.environment import read_environment
 from sidecar.settings.given import Given
@@ -109,7 +110,8 @@ def _check_together(given: Given, problems: Problems) -> Settings | None:
     limit = _limit(given, required=interval_known and enabled, problems=problems)
     minimum = _minimum(given, check=interval_known and enabled, problems=problems)
     kafka_admin = resolve_kafka_admin(given, required=enabled, problems=problems)
-    if problems.lines():
+    producer_ids = _producer_ids(given, problems)
+    if problems.lines() or producer_ids is None:
         return None
     return Settings(
         check_interval_s=given.storage_check_interval,
@@ -122,6 +124,12 @@ def _check_together(given: Given, problems: Problems) -> Settings | None:
         metrics_listen=_own_address(given),
         state_file=given.state_file,
         token_file=given.token_file,
+        request_log_file=given.request_log_file,
+        producer_ids_rate=given.producer_ids_rate,
+        producer_id_quota_file=given.producer_id_quota_file,
+        producer_ids=producer_ids,
+        producer_id_cleanup_s=given.producer_id_quota_cache_cleanup_scheduler_interval_ms / 1000,
+        peers=given.peers or (),
         log_format=given.log_format,
         log_level=given.log_level,
     )
@@ -158,6 +166,23 @@ def _minimum(given: Given, *, check: bool, problems: Problems) -> float:
             f" {format_duration(interval)} in {problems.name(_INTERVAL)}",
         )
     return minimum
+
+
+def _producer_ids(given: Given, problems: Problems) -> ProducerIdSettings | None:
+    longest_s = given.producer_id_quota_longest_hold
+    window_s = given.producer_id_quota_window_size_seconds
+    try:
+        return ProducerIdSettings(
+            window_num=given.producer_id_quota_window_num,
+            window_size_s=window_s,
+            false_positive_rate=given.producer_id_quota_false_positive_rate,
+            most_bytes=given.producer_id_quota_memory_bytes,
+            most_throttle_s=float(window_s) if longest_s is None else longest_s,
+        )
+    except ValueError as error:
+        # Each by itself is right: what is left is memory too small for one filter.
+        problems.add("producer_id_quota_memory_bytes", str(error))
+        return None
 
 
 def _own_address(given: Given) -> HostPort | None:

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.throttle.limits import Limit
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -98,6 +99,13 @@ class Settings(BaseModel):
         metrics_listen: where metrics and health are served besides; None is the HTTP API alone.
         state_file: what a restart remembers; None is nothing.
         token_file: the file that holds the bearer token for changes; None refuses changes.
+        request_log_file: the request log of the broker beside this sidecar; None reads none.
+        producer_ids_rate: new producer ids in a window for users of whom nothing else is said; None
+            is any number.
+        producer_id_quota_file: where users' producer id quotas are said; None is nowhere.
+        producer_ids: how producer ids are counted.
+        producer_id_cleanup_s: how often users who are gone are looked for, seconds, > 0.
+        peers: the addresses of other sidecars, http or https, without a slash at the end.
         log_format: for people or for machines.
         log_level: the least level that is written.
     """
@@ -114,5 +122,11 @@ class Settings(BaseModel):
     metrics_listen: HostPort | None
     state_file: Path | None
     token_file: Path | None
+    request_log_file: Path | None
+    producer_ids_rate: float | None
+    producer_id_quota_file: Path | None
+    producer_ids: ProducerIdSettings
+    producer_id_cleanup_s: float
+    peers: tuple[str, ...]
     log_format: LogFormat
     log_level: LogLevel

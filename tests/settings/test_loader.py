@@ -1,6 +1,8 @@
 """All settings together: every row of the documented table, every rule and every refusal."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from sidecar.errors import SettingsError
 from sidecar.kafka.source import ANSWER_TIMEOUT_S
+from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.settings import HostPort, Settings, keys, load
 from sidecar.settings.loader import SAFE_VALIDITY_S
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
@@ -31,6 +34,14 @@ def files(folder: Path, toml: str = "", properties: str = "") -> dict[str, Path]
     return found
 
 
+IDS = "SIDECAR_PRODUCER_ID_QUOTA"
+
+
+def ids(**more: Any) -> ProducerIdSettings:
+    """The defaults, but for these."""
+    return replace(ProducerIdSettings(most_throttle_s=3600.0), **more)
+
+
 def test_the_defaults_are_the_documented_ones() -> None:
     """With servers and a limit alone, every other setting is at its default."""
     found = settings()
@@ -46,6 +57,12 @@ def test_the_defaults_are_the_documented_ones() -> None:
         metrics_listen=None,
         state_file=None,
         token_file=None,
+        request_log_file=None,
+        producer_ids_rate=None,
+        producer_id_quota_file=None,
+        producer_ids=ProducerIdSettings(most_throttle_s=3600.0),
+        producer_id_cleanup_s=60.0,
+        peers=(),
         log_format="text",
         log_level="info",
     )
@@ -78,6 +95,58 @@ ROWS = [
     ),
     ("SIDECAR_STATE_FILE", "state_file", "/var/s", Path("/var/s"), "", "is empty"),
     ("SIDECAR_TOKEN_FILE", "token_file", "/run/t", Path("/run/t"), "", "is empty"),
+    ("SIDECAR_REQUEST_LOG_FILE", "request_log_file", "/var/r", Path("/var/r"), "", "is empty"),
+    ("SIDECAR_PRODUCER_IDS_RATE", "producer_ids_rate", "50", 50.0, "0", "must be > 0 and finite"),
+    (f"{IDS}_FILE", "producer_id_quota_file", "/etc/q", Path("/etc/q"), "", "is empty"),
+    (f"{IDS}_WINDOW_NUM", "producer_ids", "5", ids(window_num=5), "0", "must be > 0"),
+    (
+        f"{IDS}_WINDOW_SIZE_SECONDS",
+        "producer_ids",
+        "60",
+        ids(window_size_s=60, most_throttle_s=60.0),
+        "1.5",
+        "not a whole number",
+    ),
+    (
+        f"{IDS}_LONGEST_HOLD",
+        "producer_ids",
+        "PT10M",
+        ids(most_throttle_s=600.0),
+        "PT0S",
+        "longer than nothing",
+    ),
+    (
+        f"{IDS}_FALSE_POSITIVE_RATE",
+        "producer_ids",
+        "0.001",
+        ids(false_positive_rate=0.001),
+        "1",
+        "must be > 0.0 and < 1.0",
+    ),
+    (
+        f"{IDS}_MEMORY_BYTES",
+        "producer_ids",
+        "1000000",
+        ids(most_bytes=1_000_000),
+        "10",
+        "no room for one filter",
+    ),
+    (
+        f"{IDS}_CACHE_CLEANUP_SCHEDULER_INTERVAL_MS",
+        "producer_id_cleanup_s",
+        "500",
+        0.5,
+        "-1",
+        "must be > 0",
+    ),
+    (
+        "SIDECAR_PEERS",
+        "peers",
+        "http://a:7070/, https://b",
+        ("http://a:7070", "https://b"),
+        "a:7070",
+        "not an address that starts with",
+    ),
     ("SIDECAR_LOG_FORMAT", "log_format", "json", "json", "yaml", "not one of text, json"),
     ("SIDECAR_LOG_LEVEL", "log_level", "DEBUG", "debug", "trace", "not one of debug, info"),
 ]

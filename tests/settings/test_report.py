@@ -59,6 +59,11 @@ def test_a_default_is_what_its_text_says(field: str) -> None:
         "throttle_factor_fallback": convert.factor,
         "throttle_factor_validity_duration": convert.duration,
         "http_listen": convert.listen_address,
+        "producer_id_quota_window_num": convert.positive_whole,
+        "producer_id_quota_window_size_seconds": convert.positive_whole,
+        "producer_id_quota_false_positive_rate": convert.open_ratio,
+        "producer_id_quota_memory_bytes": convert.positive_bytes,
+        "producer_id_quota_cache_cleanup_scheduler_interval_ms": convert.positive_whole,
     }.get(field, convert.text)
     assert Given.model_fields[field].default == read(keys.about(field).default)
 

@@ -1,7 +1,7 @@
-"""One HTTP POST, small enough to be cancelled and bounded.
+"""One HTTP request, small enough to be cancelled and bounded.
 
-An asyncio client for the token endpoint alone: no redirect, no proxy, one connection per request,
-at most 64 KiB of answer. Cancelling it leaves no socket and no thread.
+An asyncio client for token endpoints and other sidecars: no redirect, no proxy, one connection per
+request, a bounded answer. Cancelling it leaves no socket and no thread.
 """
 
 import asyncio
@@ -35,13 +35,28 @@ class _Answer:
 async def post(
     url: str, *, headers: Mapping[str, str], body: bytes, ssl_context: ssl.SSLContext
 ) -> tuple[int, bytes]:
-    """POST a body and read the answer.
+    """POST a body and read the answer, of at most 64 KiB; see ``request``."""
+    return await request("POST", url, headers=headers, body=body, ssl_context=ssl_context)
+
+
+async def request(
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    ssl_context: ssl.SSLContext,
+    body: bytes = b"",
+    longest_answer: int = LONGEST_ANSWER_BYTES,
+) -> tuple[int, bytes]:
+    """Send a request and read the answer.
 
     Args:
+        method: such as GET.
         url: http or https.
         headers: besides Host, Content-Length and Connection.
-        body: what is sent.
         ssl_context: for https.
+        body: what is sent.
+        longest_answer: bytes, with its head.
 
     Returns:
         The status and the body.
@@ -61,27 +76,27 @@ async def post(
     try:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         lines = [
-            f"POST {target} HTTP/1.1",
+            f"{method} {target} HTTP/1.1",
             f"Host: {parts.netloc.rpartition('@')[2]}",
             f"Content-Length: {len(body)}",
             "Connection: close",
             *(f"{name}: {value}" for name, value in headers.items()),
         ]
         writer.write("\r\n".join((*lines, "", "")).encode("latin-1") + body)
-        return await _read_answer(reader)
+        return await _read_answer(reader, longest_answer)
     finally:
         # Not closed politely: a peer that hangs would be waited for.
         writer.transport.abort()
 
 
-async def _read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+async def _read_answer(reader: asyncio.StreamReader, longest: int) -> tuple[int, bytes]:
     answer = _Answer()
     parser = httptools.HttpResponseParser(answer)
     length = 0
     while not answer.complete:
         data = await reader.read(LONGEST_ANSWER_BYTES)
         length += len(data)
-        if length > LONGEST_ANSWER_BYTES:
+        if length > longest:
             raise HttpError("the answer is too long")
         try:
             parser.feed_data(data)

@@ -1,0 +1,76 @@
+"""Reads the request log of the broker beside this sidecar: who uses what, and new producer ids.
+
+The log is empty until ``kafka.request.logger`` is at DEBUG, and a file that is not there is no
+fault. What can't be read is told once, and again when it can.
+
+Example: alice's INIT_PRODUCER_ID is answered with id 1000001: ``made`` is told of it a quarter of a
+second later at most, or as much later as the log is behind.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+
+from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.looking import Looked, TailCounts
+from sidecar.requestlog.producer_ids import ProducerIdMade, producer_id
+from sidecar.requestlog.tail import Tail, follow
+from sidecar.requestlog.usage import Usage
+
+_log = logging.getLogger(__name__)
+
+
+class LogReader:
+    """Follows one log.
+
+    Attributes:
+        path: the file.
+        usage: who used what since the start.
+        behind: bytes that are not read yet.
+        is_there: whether there is a file.
+    """
+
+    def __init__(self, path: Path, made: Callable[[ProducerIdMade], None]) -> None:
+        """Nothing is read yet.
+
+        Args:
+            path: the file; it need not be there.
+            made: told of each id that a producer was given.
+        """
+        self.path = path
+        self.usage = Usage()
+        self.behind = 0
+        self.is_there = False
+        self._made = made
+        self._tail = Tail(path)
+        self._failure: str | None = None
+
+    @property
+    def counts(self) -> TailCounts:
+        """What was read and dropped."""
+        return self._tail.counts
+
+    async def run(self) -> None:
+        """Reads until cancelled."""
+        async with aclosing(follow(self._tail)) as looks:
+            async for looked in looks:
+                self._take(looked)
+
+    def _take(self, looked: Looked) -> None:
+        self.behind, self.is_there = looked.behind, looked.there
+        if looked.failure != self._failure:
+            self._tell(looked.failure)
+        for bytes_ in looked.lines:
+            line = parse(bytes_)
+            self.usage.record(line)
+            made = producer_id(line) if isinstance(line, Line) else None
+            if made is not None:
+                self._made(made)
+
+    def _tell(self, failure: str | None) -> None:
+        if failure is None:
+            _log.info("the request log %s can be read again", self.path)
+        else:
+            _log.warning("the request log %s can't be read: %s", self.path, failure)
+        self._failure = failure
