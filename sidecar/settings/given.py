@@ -16,6 +16,7 @@ from typing import Annotated
 from pydantic import PlainValidator, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from sidecar.quotas.mutation_admissions import Algorithm
 from sidecar.settings import convert
 from sidecar.settings.values import HostPort, LogFormat, LogLevel, SaslMechanism, SecurityProtocol
 
@@ -287,6 +288,25 @@ class Given(BaseSettings):
     """The other sidecars of the cluster, such as http://kafka-0.kafka:7070: an idempotent producer
     asks any broker for its id, so only together do they see all of a user's. Default: none is
     asked."""
+
+    controller_mutations_algorithm: Annotated[
+        Algorithm,
+        PlainValidator(convert.choice("token-bucket", "burst-spreading")),
+        About("token-bucket or burst-spreading", "token-bucket", in_properties=False),
+    ] = "token-bucket"
+    """How controller mutations are counted that are asked for here: KIP-599 as it was adopted, or
+    as it was first proposed. Default: Kafka's."""
+
+    controller_quota_window_num: Annotated[
+        int, PlainValidator(convert.positive_whole), About("windows", "11", in_properties=False)
+    ] = 11
+    """How many windows' controller mutations may come at once: the brokers'
+    controller.quota.window.num. Default: Kafka's."""
+
+    controller_quota_window_size_seconds: Annotated[
+        int, PlainValidator(convert.positive_whole), About("seconds", "1", in_properties=False)
+    ] = 1
+    """One such window: the brokers' controller.quota.window.size.seconds. Default: Kafka's."""
 
     log_format: Annotated[
         LogFormat,

@@ -29,6 +29,8 @@ _TABLES = (
     "http",
     "metrics",
     "producer_id_quota",
+    "controller_mutations",
+    "controller_quota",
     "log",
 )
 # What Kubernetes injects for a Service whose name starts with "sidecar-".

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from sidecar.errors import SettingsError
 from sidecar.quotas.producer_ids import ProducerIdSettings
+from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings.durations import format_duration
 from sidecar.settings.environment import read_environment
 from sidecar.settings.given import Given
@@ -130,6 +131,10 @@ def _check_together(given: Given, problems: Problems) -> Settings | None:
         producer_ids=producer_ids,
         producer_id_cleanup_s=given.producer_id_quota_cache_cleanup_scheduler_interval_ms / 1000,
         peers=given.peers or (),
+        controller_mutations_algorithm=given.controller_mutations_algorithm,
+        controller_quota_window=QuotaWindow(
+            given.controller_quota_window_num, given.controller_quota_window_size_seconds * 1000
+        ),
         log_format=given.log_format,
         log_level=given.log_level,
     )

@@ -12,7 +12,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from sidecar.quotas.mutation_admissions import Algorithm
 from sidecar.quotas.producer_ids import ProducerIdSettings
+from sidecar.quotas.rate import QuotaWindow
 from sidecar.throttle.limits import Limit
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -106,6 +108,8 @@ class Settings(BaseModel):
         producer_ids: how producer ids are counted.
         producer_id_cleanup_s: how often users who are gone are looked for, seconds, > 0.
         peers: the addresses of other sidecars, http or https, without a slash at the end.
+        controller_mutations_algorithm: how controller mutations are counted.
+        controller_quota_window: what they are counted over.
         log_format: for people or for machines.
         log_level: the least level that is written.
     """
@@ -128,5 +132,7 @@ class Settings(BaseModel):
     producer_ids: ProducerIdSettings
     producer_id_cleanup_s: float
     peers: tuple[str, ...]
+    controller_mutations_algorithm: Algorithm
+    controller_quota_window: QuotaWindow
     log_format: LogFormat
     log_level: LogLevel

@@ -111,6 +111,24 @@ NAMES = [
         "producer_id_quota.cache_cleanup_scheduler_interval_ms",
     ),
     ("peers", "SIDECAR_PEERS", "", "peers"),
+    (
+        "controller_mutations_algorithm",
+        "SIDECAR_CONTROLLER_MUTATIONS_ALGORITHM",
+        "",
+        "controller_mutations.algorithm",
+    ),
+    (
+        "controller_quota_window_num",
+        "SIDECAR_CONTROLLER_QUOTA_WINDOW_NUM",
+        "",
+        "controller_quota.window_num",
+    ),
+    (
+        "controller_quota_window_size_seconds",
+        "SIDECAR_CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS",
+        "",
+        "controller_quota.window_size_seconds",
+    ),
     ("log_format", "SIDECAR_LOG_FORMAT", "", "log.format"),
     ("log_level", "SIDECAR_LOG_LEVEL", "", "log.level"),
 ]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sidecar.errors import SettingsError
 from sidecar.kafka.source import ANSWER_TIMEOUT_S
 from sidecar.quotas.producer_ids import ProducerIdSettings
+from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings import HostPort, Settings, keys, load
 from sidecar.settings.loader import SAFE_VALIDITY_S
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
@@ -63,6 +64,8 @@ def test_the_defaults_are_the_documented_ones() -> None:
         producer_ids=ProducerIdSettings(most_throttle_s=3600.0),
         producer_id_cleanup_s=60.0,
         peers=(),
+        controller_mutations_algorithm="token-bucket",
+        controller_quota_window=QuotaWindow(11, 1000),
         log_format="text",
         log_level="info",
     )
@@ -146,6 +149,30 @@ ROWS = [
         ("http://a:7070", "https://b"),
         "a:7070",
         "not an address that starts with",
+    ),
+    (
+        "SIDECAR_CONTROLLER_MUTATIONS_ALGORITHM",
+        "controller_mutations_algorithm",
+        "burst-spreading",
+        "burst-spreading",
+        "leaky-bucket",
+        "not one of token-bucket, burst-spreading",
+    ),
+    (
+        "SIDECAR_CONTROLLER_QUOTA_WINDOW_NUM",
+        "controller_quota_window",
+        "100",
+        QuotaWindow(100, 1000),
+        "0",
+        "must be > 0",
+    ),
+    (
+        "SIDECAR_CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS",
+        "controller_quota_window",
+        "2",
+        QuotaWindow(11, 2000),
+        "0.5",
+        "not a whole number",
     ),
     ("SIDECAR_LOG_FORMAT", "log_format", "json", "json", "yaml", "not one of text, json"),
     ("SIDECAR_LOG_LEVEL", "log_level", "DEBUG", "debug", "trace", "not one of debug, info"),

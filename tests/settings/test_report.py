@@ -59,6 +59,8 @@ def test_a_default_is_what_its_text_says(field: str) -> None:
         "throttle_factor_fallback": convert.factor,
         "throttle_factor_validity_duration": convert.duration,
         "http_listen": convert.listen_address,
+        "controller_quota_window_num": convert.positive_whole,
+        "controller_quota_window_size_seconds": convert.positive_whole,
         "producer_id_quota_window_num": convert.positive_whole,
         "producer_id_quota_window_size_seconds": convert.positive_whole,
         "producer_id_quota_false_positive_rate": convert.open_ratio,
