@@ -15,7 +15,7 @@ from benchmarks.apart import measure_apart
 from benchmarks.machine import describe
 from benchmarks.rows import Row, as_table
 
-NAMES: Final = ("poll", "fold", "bytes", "daemon", "api", "reaction", "requestlog")
+NAMES: Final = ("poll", "fold", "bytes", "daemon", "api", "reaction", "requestlog", "quotas")
 
 
 def main() -> int:

@@ -40,7 +40,7 @@ def spread_window(rate: float, burst: float, window_ms: int = 1000) -> QuotaWind
         5 per second and a burst of 500: 100 samples of 1 s.
     """
     samples = burst / checked_rate(rate) * 1000 / window_ms
-    # 1.1 / 0.1 is a little more than 11, and would be 12.
+    # 2.1 / 0.7 is a little more than 3, and would be 4.
     return QuotaWindow(math.ceil(round(samples, 9)), window_ms)
 
 
@@ -78,23 +78,20 @@ class BurstRate:
     def throttle_ms(self, now_ms: int) -> int:
         """How long a client must wait now, milliseconds; 0 when it need not."""
         current = self._window_at(now_ms)
-        rate = self._rate_in(current)
-        if rate < self._limit:
-            return 0
-        wait_ms = rounded_ms((rate - self._limit) / self._limit * self._window.span_ms)
-        return max(wait_ms, self._below_ms(current) - now_ms)
+        return self._wait_ms(current, self._rate_in(current), now_ms)
 
     def admit(self, amount: float, now_ms: int, *, strict: bool) -> Admission:
         """Lets an amount in or not: strict looks at the rate before it, permissive after it."""
-        if strict and self.rate(now_ms) >= self._limit:
-            return Admission(accepted=False, throttle_ms=self.throttle_ms(now_ms))
-        self._record(amount, now_ms)
+        current = self._window_at(now_ms)
+        if strict and (rate := self._rate_in(current)) >= self._limit:
+            return Admission(accepted=False, throttle_ms=self._wait_ms(current, rate, now_ms))
+        self._record(amount, current)
         if strict:
             return AT_ONCE
-        return Admission(accepted=True, throttle_ms=self.throttle_ms(now_ms))
+        rate = self._rate_in(current)
+        return Admission(accepted=True, throttle_ms=self._wait_ms(current, rate, now_ms))
 
-    def _record(self, amount: float, now_ms: int) -> None:
-        current = self._window_at(now_ms)
+    def _record(self, amount: float, current: int) -> None:
         if self._bursts and self._bursts[-1][0] == current:
             amount += self._bursts.pop()[1]
         self._bursts.append((current, amount))
@@ -112,10 +109,15 @@ class BurstRate:
     def _rate_in(self, number: int) -> float:
         """In a window, if nothing more comes until then."""
         samples = self._window.samples
-        left = sum(
-            amount / samples * max(samples - (number - burst), 0) for burst, amount in self._bursts
-        )
-        return left / (self._window.span_ms / 1000)
+        gone = number - samples
+        parts = sum(amount * (burst - gone) for burst, amount in self._bursts if burst > gone)
+        return parts / samples / (self._window.span_ms / 1000)
+
+    def _wait_ms(self, current: int, rate: float, now_ms: int) -> int:
+        if rate < self._limit:
+            return 0
+        wait_ms = rounded_ms((rate - self._limit) / self._limit * self._window.span_ms)
+        return max(wait_ms, self._below_ms(current) - now_ms)
 
     def _below_ms(self, current: int) -> int:
         """When the first window begins in which the rate is below the quota, milliseconds."""

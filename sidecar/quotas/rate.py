@@ -84,17 +84,29 @@ class Rate:
 
     def measure(self, now_ms: int) -> float:
         """Per second, over ``window_ms(now_ms)``."""
-        self._purge(now_ms)
-        # Added one by one in the order of the ring, to round as Kafka does.
-        total = 0.0
-        for sample in self._samples:
-            total += sample.total
-        return total / (self._kept_ms(now_ms) / 1000.0)
+        return self.observe(now_ms)[0]
 
     def window_ms(self, now_ms: int) -> int:
         """What the rate is taken over, milliseconds, 1 at least: Kafka's windowSize."""
-        self._purge(now_ms)
-        return self._kept_ms(now_ms)
+        return self.observe(now_ms)[1]
+
+    def observe(self, now_ms: int) -> tuple[float, int]:
+        """Both at once: ``measure`` and ``window_ms``. What is too old is dropped."""
+        if not self._samples:
+            # The first sample opens by being looked at, not only by being recorded in.
+            self._samples.append(_Sample(now_ms))
+        dropped_ms = now_ms - self._window.span_ms
+        oldest = self._samples[0]
+        # Added one by one in the order of the ring, to round as Kafka does.
+        total = 0.0
+        for sample in self._samples:
+            if sample.last_ms <= dropped_ms:
+                sample.clear(now_ms)
+            total += sample.total
+            if sample.opened_ms < oldest.opened_ms:
+                oldest = sample
+        window_ms = self._over_ms(now_ms - oldest.opened_ms)
+        return total / (window_ms / 1000.0), window_ms
 
     def _advance(self, now_ms: int) -> _Sample:
         # One more than asked for: the oldest may reach into the time that is looked at.
@@ -105,18 +117,8 @@ class Rate:
             self._samples[self._current].clear(now_ms)
         return self._samples[self._current]
 
-    def _purge(self, now_ms: int) -> None:
-        latest_ms = now_ms - self._window.span_ms
-        for sample in self._samples:
-            if sample.last_ms <= latest_ms:
-                sample.clear(now_ms)
-
-    def _kept_ms(self, now_ms: int) -> int:
+    def _over_ms(self, elapsed_ms: int) -> int:
         """The time since the oldest sample opened, with the windows that were not seen yet."""
-        if not self._samples:
-            # Kafka's opens by being looked at, not only by being recorded in.
-            self._samples.append(_Sample(now_ms))
-        elapsed_ms = now_ms - min(sample.opened_ms for sample in self._samples)
         window_ms = self._window.window_ms
         # Towards zero, also below it, as Java divides.
         whole = elapsed_ms // window_ms if elapsed_ms >= 0 else -(-elapsed_ms // window_ms)

@@ -58,10 +58,7 @@ class RateQuota:
 
     def throttle_ms(self, now_ms: int) -> int:
         """How long a client must wait now, milliseconds; 0 when it need not."""
-        rate = self._rate.measure(now_ms)
-        if rate <= self._limit:
-            return 0
-        window_ms = self._rate.window_ms(now_ms)
+        rate, window_ms = self._rate.observe(now_ms)
         if self._most_ms is None:
             return unbounded_ms(rate, self._limit, window_ms)
         return bounded_ms(rate, self._limit, window_ms, self._most_ms)

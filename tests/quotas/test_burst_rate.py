@@ -80,7 +80,7 @@ def test_time_that_goes_back_stands_still() -> None:
     ("rate", "burst", "window_ms", "samples"),
     [
         (5, 500, 1000, 100),
-        (0.1, 1.1, 1000, 11),
+        (0.7, 2.1, 1000, 3),
         (5, 501, 1000, 101),
         (5, 1, 1000, 1),
         (5, 500, 500, 200),

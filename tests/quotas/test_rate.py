@@ -69,6 +69,7 @@ def test_long_idleness_forgets_all() -> None:
     """After hours only what comes then counts."""
     rate = recorded((1e9, 0), (50, 36_000_000))
     assert 5.0 == rate.measure(36_000_000)
+    assert 10_000 == rate.window_ms(72_000_000)
 
 
 def test_a_negative_value_takes_back() -> None:

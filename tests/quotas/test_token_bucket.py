@@ -77,6 +77,7 @@ def test_a_lower_rate_takes_what_no_longer_fits() -> None:
 def test_time_that_goes_back_takes_what_it_brings_again() -> None:
     """Two steps of the clock cancel out; standing still gives nothing."""
     bucket = TokenBucket(10, 100, 10_000)
+    assert [90.0, 100.0] == [bucket.tokens(now_ms) for now_ms in (9_000, 10_000)]
     bucket.take(50, 10_000)
     assert [50.0, 40.0, 50.0] == [bucket.tokens(now_ms) for now_ms in (10_000, 9_000, 10_000)]
 
