@@ -122,6 +122,7 @@ def test_without_an_answer(
     ("topic", "answer", "expected"),
     [
         ({"numPartitions": 3}, {}, 3),
+        ({"numPartitions": 3}, {"numPartitions": 12}, 12),
         ({"numPartitions": -1}, {"numPartitions": 12}, 12),
         ({"numPartitions": -1}, {}, None),
         ({"numPartitions": -1}, {"numPartitions": -1}, None),

@@ -119,22 +119,28 @@ def test_strimzi_names_the_logger_at_the_start() -> None:
     assert ("alice", datetime.fromisoformat("2026-11-20 10:00")) == (found.user, found.time)
 
 
-_OTHERS = (
-    b"",
-    b"[2026-11-20 10:00:00,123] INFO Awaiting socket connections (kafka.network.DataPlaneAcceptor)",
-    b"\tat kafka.server.KafkaApis.handle(KafkaApis.scala:264)",
-    b"[2026-11-20 10:00:00,123] WARN client-id " + _PRODUCE[32:],
-    _PRODUCE.replace(b"(kafka.request.logger)", b"(kafka.server.KafkaApis)"),
+_START_AT = len("[2026-11-20 10:00:00,123] DEBUG ")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (b"", RejectedKind.OTHER),
+        (b"[2026-11-20 10:00:00,123] INFO Started (kafka.server.KafkaServer)", RejectedKind.OTHER),
+        (b"\tat kafka.server.KafkaApis.handle(KafkaApis.scala:264)", RejectedKind.OTHER),
+        (_PRODUCE.replace(b"(kafka.request.logger)", b"(kafka.server.Apis)"), RejectedKind.OTHER),
+        (b"[2026-11-20 10:00:00,123] WARN id " + _PRODUCE[_START_AT:], RejectedKind.TORN),
+        (b"x" + _PRODUCE[1:], RejectedKind.TORN),
+        (_PRODUCE[_START_AT:], RejectedKind.TORN),
+        (_PRODUCE[:-1], RejectedKind.TORN),
+        (_PRODUCE[:200], RejectedKind.TORN),
+    ],
 )
-
-
-@pytest.mark.parametrize("text", _OTHERS)
-def test_other_loggers_lines_are_no_requests(text: bytes) -> None:
-    """Not even when they hold the text of one, as a client-id may."""
-    kinds = {RejectedKind.OTHER, RejectedKind.TORN}
+def test_what_is_no_line(text: bytes, kind: RejectedKind) -> None:
+    """Other loggers' lines, even with the text of one, as a client-id may have; and torn ones."""
     rejected = parse(text)
     assert isinstance(rejected, Rejected)
-    assert rejected.kind in kinds
+    assert kind == rejected.kind
 
 
 def test_no_part_of_a_line_is_a_line() -> None:
