@@ -95,10 +95,13 @@ class Watch:
             if entity not in wanted and entity in quotas
         }
         moved = {(change.entity, change.key): change.after for change in due}
-        self._given = {
+        # Those who are gone stay until their quota is seen to be: the step may fail.
+        still = {entity: self._given[entity] for entity, values in gone.items() if values}
+        given = {
             entity: {key: moved.get((entity, key)) or value for key, value in values.items()}
             for entity, values in wanted.items()
         }
+        self._given = still | given
         return (*due, *changes(quotas, gone))
 
 
