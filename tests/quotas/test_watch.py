@@ -122,14 +122,14 @@ def test_who_is_gone_loses_what_was_given() -> None:
 
 
 def test_a_removal_that_failed_is_tried_again() -> None:
-    """Until bob's quota is seen to be gone."""
+    """Until bob has another quota or none; from then on it is not ours to remove."""
     watch = Watch(0, 1.0)
     bob = Entity("bob")
     watch.step({}, {bob: {KEY: 400.0}})
     today = {bob: {KEY: 400.0}}
     removed = (Change(bob, KEY, 400.0, None),)
     assert [removed, removed] == [watch.step(today, {}) for _ in range(2)]
-    assert () == watch.step({}, {})
+    assert () == watch.step({bob: {KEY: 300.0}}, {})
     assert () == watch.step(today, {})
 
 
