@@ -6,8 +6,11 @@ import threading
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given as giving
+from hypothesis import strategies as st
 
 from sidecar.requestlog.looking import Looked, TailSettings
 from sidecar.requestlog.tail import Tail, follow
@@ -225,6 +228,45 @@ def test_closing_waits_for_no_read(path: Path) -> None:
     assert before == _descriptors()
 
 
+_DONE = st.one_of(
+    st.sampled_from(["look", "rename", "create", "rotate"]),
+    st.binary(max_size=30).map(lambda data: data.replace(b"\0", b"\n")),
+)
+
+
+@giving(st.lists(_DONE, max_size=40))
+def test_nothing_is_lost_or_doubled(done: list[str | bytes]) -> None:
+    """However appending, rotating and looking follow each other: each file's lines, in order."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "log"
+        path.write_bytes(b"")
+        tail = Tail(path, TailSettings(read_bytes=7, most_files=50))
+        contents, files = [b""], [path]
+        given: list[bytes] = []
+        given += tail.read().lines
+        for what in done:
+            if isinstance(what, bytes):
+                _append(files[-1], what)
+                contents[-1] += what
+            elif what == "look":
+                given += tail.read().lines
+            elif what in ("rename", "rotate") and files[-1] == path:
+                files[-1] = path.with_name(str(len(files)))
+                path.rename(files[-1])
+            if what in ("create", "rotate") and files[-1] != path:
+                # A file that is gone before the next look was never there.
+                given += tail.read().lines
+                path.write_bytes(b"")
+                files.append(path)
+                contents.append(b"")
+                given += tail.read().lines
+        given += _all(tail)
+        tail.close()
+    lines = [line for content in contents[:-1] for line in _lines(content)]
+    assert [*lines, *contents[-1].split(b"\n")[:-1]] == given
+    assert (0, 0) == (tail.counts.dropped_bytes, tail.counts.dropped_files)
+
+
 @pytest.mark.parametrize("name", ["read_bytes", "longest_line", "most_files", "most_behind"])
 def test_settings_are_positive(name: str) -> None:
     """A tail that can read nothing is refused."""
@@ -295,6 +337,12 @@ def _all(tail: Tail) -> list[bytes]:
         if not looked.more and not looked.lines:
             return lines
     raise AssertionError("there is always more")
+
+
+def _lines(content: bytes) -> list[bytes]:
+    """Of a file that is finished: its last line may have no end."""
+    *ended, rest = content.split(b"\n")
+    return [*ended, rest] if rest else ended
 
 
 def _descriptors() -> int:
