@@ -15,7 +15,17 @@ from benchmarks.apart import measure_apart
 from benchmarks.machine import describe
 from benchmarks.rows import Row, as_table
 
-NAMES: Final = ("poll", "fold", "bytes", "daemon", "api", "reaction", "requestlog", "quotas")
+NAMES: Final = (
+    "poll",
+    "fold",
+    "bytes",
+    "daemon",
+    "api",
+    "reaction",
+    "requestlog",
+    "quotas",
+    "bloom",
+)
 
 
 def main() -> int:

@@ -55,9 +55,7 @@ class UserIds:
         self._bucket: TokenBucket | None = None
 
     def limit_to(self, limit: float | None, now_ms: int) -> None:
-        """Puts a limit in force if it is another one."""
-        if limit == self._limit:
-            return
+        """Puts a limit in force, the one that is or another."""
         self._limit = limit
         if limit is None:
             self._bucket = None

@@ -191,6 +191,15 @@ def test_user_who_is_held_is_not_forgotten() -> None:
     assert 0 == ids.users
 
 
+def test_tick_knows_new_limits() -> None:
+    """Who was held by a limit that is gone has nothing left to be remembered for."""
+    ids = producer_ids(50)
+    record(ids, "ann", range(551), 0)
+    ids.set_limits({})
+    ids.tick(HOUR_MS + 1)
+    assert 0 == ids.users
+
+
 def test_tick_frees_what_nobody_asks_for() -> None:
     """Filters of users who never come back are freed, and those of others are not."""
     ids = producer_ids()

@@ -72,7 +72,6 @@ def test_window_that_is_skipped_wholly() -> None:
     seen = SeenIds(TERMS, room)
     seen.note(1, 0)
     seen.note(2, WINDOW_MS)
-    assert seen.forget(2 * WINDOW_MS)
     assert not seen.forget(9 * WINDOW_MS)
     assert (0, 0) == (seen.bytes, room.taken_bytes)
     assert Noted.NEW is seen.note(2, 9 * WINDOW_MS)
@@ -136,6 +135,16 @@ def test_blocks_are_mixed() -> None:
     wrong = [sum(each in seen for each in others) / len(others) for seen in (unmixed, mixed)]
     assert 0.012 < wrong[0]
     assert 0.009 < wrong[1] < 0.011
+
+
+def test_growing_forgets_nothing() -> None:
+    """What was noted before a layer was opened is known after it, and takes no more room."""
+    seen = seen_ids()
+    ids = [each for each in blocks(1000) if seen.note(each, 0) is Noted.NEW]
+    grown = seen.bytes
+    assert sum(TERMS.layer_bytes(layer) for layer in range(3)) == grown
+    assert {Noted.KNOWN} == {seen.note(each, WINDOW_MS // 2) for each in ids}
+    assert grown == seen.bytes
 
 
 def test_docstring_example() -> None:

@@ -73,6 +73,13 @@ def test_debt_can_be_bounded() -> None:
     assert (99_000 + 72_000) == user.throttle_ms(45_000)
 
 
+def test_longest_wait_itself_is_charged_no_more() -> None:
+    """Who has exactly 72 s to wait has the longest wait of 72 s."""
+    user = limited(50, charged=551)
+    user.charge(0, 72.0)
+    assert 72_000 == user.throttle_ms(0)
+
+
 def test_ids_are_in_the_rate_though_they_are_not_charged() -> None:
     """The rate tells what happens, whatever the bound of the debt."""
     user = limited(50, charged=551)
