@@ -103,7 +103,9 @@ class FakeBroker:
             connection.transport.abort()
 
     def answer(self, request: FakeRequest) -> bytes:
-        """The answer's body, encoded at the first time."""
+        """The answer's body, encoded at the first time; further requests' ones each time."""
+        if request.api_key in self.cluster.answerers:
+            return self.cluster.answerers[request.api_key](self, request)
         key = (request.api_key, request.api_version, request.body)
         body = self.answers.get(key)
         if body is None:
@@ -118,8 +120,6 @@ class FakeBroker:
             return self._describe_log_dirs(version)
         if request.api_key == API_VERSIONS:
             return self.cluster.api_versions_answer(version)
-        if request.api_key in self.cluster.answerers:
-            return self.cluster.answerers[request.api_key](self, request)
         raise AssertionError(f"a poll does not send {request}")
 
     def _describe_log_dirs(self, version: int) -> bytes:

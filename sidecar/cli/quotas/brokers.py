@@ -61,8 +61,8 @@ async def read_capacities(admin: "KafkaAdmin") -> Capacities:
             continue
         try:
             brokers.append(_capacity(broker_id, told))
-        except (KeyError, TypeError, ValueError) as error:
-            problems.append(f"broker {broker_id} does not tell its threads: {error}")
+        except ValueError as error:
+            problems.append(str(error))
     if not brokers:
         raise BrokersError("\n".join(problems))
     return Capacities(tuple(brokers), tuple(problems))
@@ -93,5 +93,11 @@ def must(answer: "T | Failure") -> T:
 
 
 def _capacity(broker_id: int, told: Mapping[str, str | None]) -> BrokerCapacity:
-    io, network, window = (int(told[name] or "") for name in _NAMES)
-    return BrokerCapacity(broker_id, io, network, window)
+    values = []
+    for name in _NAMES:
+        value = told.get(name)
+        if value is None or not value.isdecimal():
+            raise ValueError(f"broker {broker_id}: {name} is not told, or is no number: {value}")
+        values.append(int(value))
+    io_threads, network_threads, window_s = values
+    return BrokerCapacity(broker_id, io_threads, network_threads, window_s)

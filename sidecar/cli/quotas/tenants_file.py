@@ -63,9 +63,8 @@ def _tenant(name: str, terms: object) -> Tenant:
     if not isinstance(terms, dict):
         raise TypeError(f"{name}: a table is expected, such as {{ weight = 2 }}")
     if unknown := set(terms) - set(_TERMS):
-        raise ValueError(
-            f"{name}: {', '.join(sorted(unknown))}: no such term, but {', '.join(_TERMS)}"
-        )
+        known = ", ".join(_TERMS)
+        raise ValueError(f"{name}: {', '.join(sorted(unknown))} is none of {known}")
     numbers: dict[str, float] = {}
     for term, value in terms.items():
         # True is an int to Python, and no weight.
