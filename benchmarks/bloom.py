@@ -61,12 +61,7 @@ def _filters(how: str, expected_ids: int) -> list[Row]:
         Row(f"{what}: memory of a user", seen.bytes / 1e6, "MB"),
         Row(f"{what}: for each id", 8 * seen.bytes / (2 * _IDS), "bits"),
         Row(f"{what}: missed while filling", 100 * (1 - new / _IDS), "%", 100 * _RATE),
-        Row(
-            f"{what}: false positives when full",
-            _wrong(seen.__contains__, after=2),
-            "%",
-            100 * _RATE,
-        ),
+        Row(f"{what}: false positives when full", wrong, "%", 100 * _RATE),
         Row(f"{what}: noting one", noted_us, "µs"),
     ]
 
