@@ -154,7 +154,7 @@ def test_topics_and_answers_are_matched_by_name_or_id() -> None:
 
     by_id = _detail(
         20,
-        {"topics": [{"name": None, "topicId": "A"}, {"name": None, "topicId": "B"}]},
+        {"topics": [{"name": None, "topicId": each} for each in ("A", "B", "C")]},
         {
             "responses": [
                 {"name": None, "topicId": "B", "errorCode": 100},
@@ -162,31 +162,42 @@ def test_topics_and_answers_are_matched_by_name_or_id() -> None:
             ]
         },
     )
-    expected = (TopicChange("a", "A", None, 0), TopicChange("", "B", None, 100))
-    assert TopicChanges(expected, validate_only=False) == by_id
+    expected_by_id = (
+        TopicChange("a", "A", None, 0),
+        TopicChange("", "B", None, 100),
+        TopicChange("", "C", None, None),
+    )
+    assert TopicChanges(expected_by_id, validate_only=False) == by_id
+
+
+_NO_KIND = {"entity": [{"entityType": "secret", "entityName": ""}], "ops": []}
+_NO_NUMBER = {
+    "entity": [{"entityType": "user", "entityName": ""}],
+    "ops": [{"key": "k", "value": "secret", "remove": False}],
+}
 
 
 @pytest.mark.parametrize(
-    ("api_key", "request_body"),
+    ("api_key", "request_body", "reason"),
     [
-        (0, ""),
-        (0, {"acks": "all", "topicData": []}),
-        (19, {"topics": 3}),
-        (49, {"entries": [{"entity": [], "ops": []}], "validateOnly": False}),
+        (0, "", "Expected `object`"),
+        (0, {"acks": "secret", "topicData": []}, "acks"),
+        (19, {"topics": 3}, "topics"),
         (
             49,
-            {
-                "entries": [{"entity": [{"entityType": "secret", "entityName": ""}], "ops": []}],
-                "validateOnly": False,
-            },
+            {"entries": [{"entity": [], "ops": _NO_NUMBER["ops"]}], "validateOnly": False},
+            "no number",
         ),
+        (49, {"entries": [_NO_KIND], "validateOnly": False}, "unknown kind"),
+        (49, {"entries": [_NO_NUMBER], "validateOnly": False}, "no number"),
     ],
 )
-def test_what_does_not_fit_is_a_value(api_key: int, request_body: object) -> None:
+def test_what_does_not_fit_is_a_value(api_key: int, request_body: object, reason: str) -> None:
     """A request of another form is told as such, without its text."""
     rejected = _detail(api_key, request_body, "")
     assert isinstance(rejected, Rejected)
     assert RejectedKind.UNEXPECTED == rejected.kind
+    assert reason in rejected.message
     assert "secret" not in rejected.message
 
 
