@@ -1,8 +1,9 @@
 """Keeping shares as planned while tenants come and go: who counts, and how far a step goes.
 
 A tenant counts once it has been there for the hold time, and no longer once it has been gone for
-it; so one that only restarts changes nobody's share. Those who are there at the first look count at
-once. A quota moves by at most a part of itself in one step; a tenant's first quota is set at once.
+it; so one that only restarts changes nobody's share. Where nobody counts yet, as at the first look,
+those who are there count at once. A quota moves by at most a part of itself in one step; a tenant's
+first quota is set at once.
 
 Example: 100 tenants have 64 % of 6,400 %. With a hold time of 5 minutes 15 more, who came at minute
 0, count from minute 5 on: 55.7 % each. With a largest change of 0.1 the others go from 64 to 57.6
@@ -38,12 +39,12 @@ class Watch:
             raise ValueError("a hold time of 0 or more and a largest change above 0 are needed")
         self._hold_ms = hold_ms
         self._largest_change = largest_change
-        self._counted: dict[str, Tenant] | None = None
+        self._counted: dict[str, Tenant] = {}
         self._moved_at_ms: dict[str, int] = {}
         self._given: dict[Entity, dict[str, float]] = {}
 
     def __repr__(self) -> str:
-        return f"Watch({len(self._counted or ())} tenants, {len(self._moved_at_ms)} on hold)"
+        return f"Watch({len(self._counted)} tenants, {len(self._moved_at_ms)} on hold)"
 
     @property
     def on_hold(self) -> int:
@@ -58,8 +59,9 @@ class Watch:
             now_ms: steady; it may stand still.
         """
         present = {tenant.name: tenant for tenant in there}
-        if self._counted is None:
+        if not self._counted:
             self._counted = present
+            self._moved_at_ms = {}
             return list(present.values())
         counted = {name: present.get(name, tenant) for name, tenant in self._counted.items()}
         # Those who came and those who went; whoever did neither any more is not on hold.

@@ -24,6 +24,17 @@ def test_who_is_there_at_first_counts_at_once() -> None:
     assert 0 == watch.on_hold
 
 
+def test_who_comes_first_counts_at_once() -> None:
+    """Nobody was there, or all are gone for good: nobody's share changes."""
+    watch = Watch(HOLD_MS, 0.1)
+    assert [] == names(watch, [], 0)
+    assert ["ann"] == names(watch, ["ann"], 1)
+    names(watch, [], 2)
+    assert [] == names(watch, [], 2 + HOLD_MS)
+    assert ["bob"] == names(watch, ["bob"], 3 + HOLD_MS)
+    assert 0 == watch.on_hold
+
+
 def test_who_comes_counts_after_the_hold_time() -> None:
     """Not a millisecond before, and from then on."""
     watch = Watch(HOLD_MS, 0.1)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
 from sidecar.errors import SettingsError
 from sidecar.quotas.commands import number
@@ -21,6 +22,15 @@ from sidecar.quotas.plan import Change
 _SHOWN_WARNINGS: Final = 20
 
 Wanted = dict[Entity, dict[str, float]]
+
+
+class _Entry(msgspec.Struct):
+    entity: dict[str, str | None]
+    quotas: dict[str, float]
+
+
+class _QuotaFile(msgspec.Struct):
+    quotas: list[_Entry]
 
 
 def quota_documents(quotas: ClientQuotas) -> list[dict[str, object]]:
@@ -48,18 +58,20 @@ def read_quota_file(path: Path) -> Wanted:
         SettingsError: it is not such a file.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        return {
-            Entity.of(each["entity"]): {
-                str(key): float(value) for key, value in each["quotas"].items()
-            }
-            for each in document["quotas"]
-        }
+        document = msgspec.json.decode(path.read_bytes(), type=_QuotaFile)
+        return _by_entity(document)
     except OSError as error:
         raise SettingsError((f"{path} can't be read: {error.strerror}",)) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        text = f'{path} is not what "quotas plan --json" or "quotas show --json" prints: {error!r}'
+    except ValueError as error:
+        text = f'{path} is not what "quotas plan --json" or "quotas show --json" prints: {error}'
         raise SettingsError((text,)) from error
+
+
+def _by_entity(document: _QuotaFile) -> Wanted:
+    wanted = [(Entity.of(each.entity), each.quotas) for each in document.quotas]
+    if len({entity for entity, _ in wanted}) < len(wanted):
+        raise ValueError("an entity is in it twice")
+    return dict(wanted)
 
 
 def print_changes(changed: Sequence[Change]) -> None:

@@ -1,0 +1,114 @@
+"""``quotas apply``: validate, ask, set, and say what was done when it stops."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sidecar.quotas.entities import DEFAULT, Entity
+from tests.cli.quotas.conftest import Run
+from tests.support.fake_quotas import FakeQuotas
+
+KEY = "request_percentage"
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> list[str]:
+    """A plan for 250 users of 1,100 %: 4.4 % each."""
+    file = tmp_path / "tenants"
+    file.write_text("\n".join(f"user {n:03}" for n in range(250)))
+    return ["--tenants-from", str(file)]
+
+
+def test_it_is_validated_asked_and_set(run: Run, quotas: FakeQuotas) -> None:
+    """In this order; what changes is printed before the question."""
+    result = run("apply", "--tenants", "120", answer="y\n")
+    assert 0 == result.exit_code, result.output
+    assert {Entity(DEFAULT): {KEY: 9.2}} == quotas.quotas
+    assert [(1, True), (1, False)] == quotas.requests
+    assert "Set 1 quotas? [y/N]" in result.stderr
+    assert result.stdout.endswith("Done: 1 quotas are set.\n")
+
+
+def test_a_no_sets_nothing(run: Run, quotas: FakeQuotas) -> None:
+    """It was only validated."""
+    result = run("apply", "--tenants", "120", answer="n\n")
+    assert 130 == result.exit_code
+    assert [(1, True)] == quotas.requests
+    assert {} == quotas.quotas
+
+
+def test_a_plan_in_force_asks_nothing(run: Run, quotas: FakeQuotas) -> None:
+    """Neither the person nor the brokers."""
+    quotas.quotas = {Entity(DEFAULT): {KEY: 9.2}}
+    result = run("apply", "--tenants", "120")
+    assert (0, "Nothing changes.\n") == (result.exit_code, result.stdout)
+    assert [] == quotas.requests
+
+
+def test_a_refusal_in_validation_sets_nothing(
+    run: Run, quotas: FakeQuotas, many: list[str]
+) -> None:
+    """Though it is in the last request; the entity and the broker's words are told."""
+    quotas.refused = {Entity("user 249")}
+    result = run("apply", *many, "--yes")
+    assert 2 == result.exit_code
+    assert "nothing was set: " in result.stderr
+    assert "user 'user 249'" in result.stderr
+    assert "it is odd" in result.stderr
+    assert {} == quotas.quotas
+    assert [(100, True), (100, True), (50, True)] == quotas.requests
+
+
+def test_it_stops_at_the_first_error(run: Run, quotas: FakeQuotas, many: list[str]) -> None:
+    """The rest of that request was accepted, later ones are not sent; both are told exactly."""
+    quotas.refused_when_set = {Entity("user 120")}
+    result = run("apply", *many, "--yes", "--json")
+    assert 1 == result.exit_code
+    document = json.loads(result.stdout)
+    done = {each["entity"]["user"] for each in document["done"]}
+    assert 199 == len(done)
+    assert done == {entity.user for entity in quotas.quotas}
+    left = [each["entity"]["user"] for each in document["not_done"]]
+    assert ["user 120", *(f"user {n}" for n in range(200, 250))] == left
+    assert [] == document["unknown"]
+    assert "it is odd" in document["problem"]
+    assert "199 quotas are set, 51 are not." in result.stderr
+    assert 2 == sum(not validated for _, validated in quotas.requests)
+
+
+def test_what_was_not_answered_for_is_looked_up(
+    run: Run, quotas: FakeQuotas, many: list[str]
+) -> None:
+    """The connection broke after a request was done: it counts as done, later ones don't."""
+    quotas.drops = {Entity("user 150")}
+    result = run("apply", *many, "--yes")
+    assert 1 == result.exit_code
+    assert "200 quotas are set, 50 are not." in result.stderr
+    assert "Set before it stopped:" in result.stdout
+    assert 200 == len(quotas.quotas)
+
+
+def test_quotas_of_an_entity_go_together(run: Run, quotas: FakeQuotas, tmp_path: Path) -> None:
+    """From a file: two quotas of one entity in one request, one removed for being exact."""
+    quotas.quotas = {Entity("bob"): {KEY: 1.0}}
+    file = tmp_path / "plan.json"
+    entity = {"user": "ann", "client-id": None}
+    values = {KEY: 5.0, "producer_byte_rate": 1e6}
+    file.write_text(json.dumps({"quotas": [{"entity": entity, "quotas": values}]}))
+    result = run("apply", "--plan", str(file), "--exact", "--yes")
+    assert 0 == result.exit_code, result.output
+    assert {Entity("ann", DEFAULT): values} == quotas.quotas
+    assert [(2, True), (2, False)] == quotas.requests
+
+
+def test_warnings_are_told_before_the_question(
+    run: Run, quotas: FakeQuotas, many: list[str]
+) -> None:
+    """And kept in the JSON."""
+    quotas.scram = {"ann"}
+    result = run("apply", *many, "--yes", "--json")
+    warnings = json.loads(result.stdout)["warnings"]
+    assert 251 == len(warnings)
+    assert "user 000: no SCRAM credential, ACL or quota has this name" == warnings[0]
+    assert "Warning: and 231 more; --json has them all" in result.stderr

@@ -1,0 +1,40 @@
+"""``quotas show``: the quotas that are set."""
+
+import json
+
+from sidecar.quotas.entities import DEFAULT, Entity
+from tests.cli.quotas.conftest import Run, words
+from tests.support.fake_quotas import FakeQuotas
+
+QUOTAS = {
+    Entity("ann", DEFAULT): {"request_percentage": 9.2, "producer_byte_rate": 1e6},
+    Entity(ip="192.0.2.1"): {"connection_creation_rate": 2.0},
+}
+
+
+def test_a_row_for_each_quota(run: Run, quotas: FakeQuotas) -> None:
+    """The entity, the quota's name, and its limit in digits."""
+    quotas.quotas = dict(QUOTAS)
+    result = run("show")
+    assert (0, "") == (result.exit_code, result.stderr)
+    expected = [
+        ["user", "'ann',", "client-id", "the", "default", "request_percentage", "9.2"],
+        ["user", "'ann',", "client-id", "the", "default", "producer_byte_rate", "1000000"],
+        ["ip", "'192.0.2.1'", "connection_creation_rate", "2"],
+    ]
+    assert expected == words(result.stdout)[2:]
+
+
+def test_one_quota_only(run: Run, quotas: FakeQuotas) -> None:
+    """Entities that don't have it are left out."""
+    quotas.quotas = dict(QUOTAS)
+    document = json.loads(run("show", "--key", "producer_byte_rate", "--json").stdout)
+    expected = [
+        {"entity": {"user": "ann", "client-id": None}, "quotas": {"producer_byte_rate": 1e6}}
+    ]
+    assert expected == document["quotas"]
+
+
+def test_none_is_said(run: Run) -> None:
+    """Not an empty table."""
+    assert "No quota is set.\n" == run("show").stdout
