@@ -155,7 +155,6 @@ class Tail:
             self._go_to_end(opened)
         elif newest is not None:
             self._counts.rotations += 1
-        self._from_start = True
         self._files.append(opened)
 
     def _go_to_end(self, file: _File) -> None:

@@ -96,22 +96,25 @@ def test_a_rotation_while_behind_loses_nothing(path: Path) -> None:
 
 
 def test_too_many_files_are_dropped_and_counted(path: Path) -> None:
-    """The oldest is closed when more than the most are open, and its bytes are counted."""
+    """The oldest is closed when more than the most are open; its bytes and its begun line count."""
+    before = _descriptors()
     path.write_bytes(b"")
     tail = Tail(path, _SMALL)
     tail.read()
     given: list[bytes] = []
-    for name in (b"a\n", b"b\n", b"c\n"):
+    for name in (b"aa\n", b"bb\n", b"cc\n"):
         _append(path, name * 10)
         given += tail.read().lines
         _rotate(path, 1)
         path.write_bytes(b"")
-    assert [b"a"] * 8 + [b"b"] * 4 + [b"c"] * 10 == given + _all(tail)
-    assert (44, 16, 2) == (
+    assert [b"aa"] * 5 + [b"bb"] * 2 + [b"cc"] * 10 == given + _all(tail)
+    assert (54, 39, 2) == (
         tail.counts.bytes,
         tail.counts.dropped_bytes,
         tail.counts.dropped_files,
     )
+    assert before + 1 == _descriptors()
+    tail.close()
 
 
 def test_the_writer_may_be_slow_to_make_the_next_file(path: Path) -> None:
