@@ -40,6 +40,15 @@ def test_at_the_quota_is_not_below_it() -> None:
     assert quota.admit(1, 1000, strict=True).accepted
 
 
+def test_what_is_gone_by_then_makes_no_wait_shorter() -> None:
+    """After 10 windows a burst's parts are 0, not less: 12.5 alone take 3 windows to be below 1."""
+    quota = BurstRate(1, QuotaWindow(10, 1000))
+    quota.admit(0.1, 0, strict=True)
+    quota.admit(12.5, 9000, strict=True)
+    assert 3000 == quota.throttle_ms(9000)
+    assert [1.0, 0.875] == [quota.rate(now_ms) for now_ms in (11_999, 12_000)]
+
+
 def test_a_refusal_is_not_counted() -> None:
     """However often one asks, the rate is what was let in."""
     quota = BurstRate(5, KIP_599)
