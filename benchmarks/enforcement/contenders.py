@@ -163,8 +163,13 @@ class Ours:
         return (callback_jar(),)
 
     def properties(self, broker: Broker, looks: Looks, limit_bytes: int) -> dict[str, str]:  # noqa: ARG002 - the sidecar's business
-        """All defaults but the sidecar's address."""
-        return {**CALLBACK_PROPERTIES, **asks_its_sidecar(broker)}
+        """All defaults but the sidecar's address, and the horizon, for volumes of a disk's size.
+
+        These here have room for minutes of what leaks: with the default of 10 minutes that would be
+        an emergency, in which pauses may be longer than ``pause.max``.
+        """
+        horizon = {"client.quota.callback.sidecar.emergency.horizon.ms": "60000"}
+        return {**CALLBACK_PROPERTIES, **asks_its_sidecar(broker), **horizon}
 
     async def obey(self, cluster: Cluster, looks: Looks, limit_bytes: int) -> None:
         """Start the sidecars and wait until every callback has heard from its own."""

@@ -10,12 +10,12 @@ package throttlesidecar;
  * a little headroom; after that, doubling with every ramp, so that what is left of a backlog is no
  * flood either.
  *
- * <p>Example: 6 MB/s before, no quota, a ramp of 5 s, pauses of up to 4 s: 6 to 6.3 MB/s for 5 s,
- * 6.3 MB/s until 15 s after the release, 13 MB/s at 20 s, 26 MB/s at 25 s, any rate at 40 s.
+ * <p>Example: 6 MB/s before, no quota, a ramp of 5 s, pauses of up to 4 s: 6 to 6.1 MB/s for 5 s,
+ * 6.1 MB/s until 15 s after the release, 12 MB/s at 20 s, 24 MB/s at 25 s, any rate at 40 s.
  */
 final class Ramp {
     /** Of the rates before, above them. */
-    static final double HEADROOM = 0.05;
+    static final double HEADROOM = 0.02;
 
     /** Where a client begins of whose rate nothing is known, bytes per second. */
     static final double FLOOR = 1_000_000.0;

@@ -94,11 +94,25 @@ class PauseTest {
         before.sendFor(30_000);
         rig.enforcement.apply(held());
         double budget = 0.01 * before.letThrough / 30;
+        rig.leakBytesPerSecond = budget;
         Clients clients = new Clients(2, budget / 4);
         clients.sendFor(60_000);
         assertTrue(clients.longest <= 510, "two requests of a quarter need half a second");
         double perSecond = (clients.letThrough - budget / 2) / 60;
         assertTrue(perSecond >= budget * 0.9, perSecond + " of " + budget);
+    }
+
+    /** As a share of a rate that is not known exactly, it is kept with room to spare. */
+    @Test
+    void aShareOfTheRateBeforeIsKeptWithATenthToSpare() {
+        Clients before = new Clients(1, 30_000);
+        before.sendFor(30_000);
+        rig.enforcement.apply(held());
+        double budget = 0.01 * before.letThrough / 30;
+        Clients clients = new Clients(2, budget / 4);
+        clients.sendFor(60_000);
+        double share = (clients.letThrough - budget / 2) / 60 / budget;
+        assertTrue(share > 0.85 && share < 0.92, share + " of the budget");
     }
 
     @ParameterizedTest
