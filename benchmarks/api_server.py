@@ -13,10 +13,15 @@ import time
 
 from sidecar.api import Polling, build_app
 from sidecar.api.connections import Connections
+from sidecar.api.producer_ids import IdParts
 from sidecar.api.server import HttpServer
 from sidecar.board import Board
 from sidecar.clock import SteadyClock
 from sidecar.metrics import build_registry
+from sidecar.peers import Given
+from sidecar.producer_ids import ProducerIdWatch
+from sidecar.quotas.id_quotas import ProducerIdQuota
+from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.settings import HostPort
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
@@ -80,6 +85,14 @@ async def _serve(brokers: int, volumes: int) -> None:
         token=lambda: None,
         persist=persist,
         forget=_FACTORS.forget,
+        ids=IdParts(
+            ProducerIdWatch(board, ProducerIdSettings(), ProducerIdQuota(None), 60.0),
+            Given(board.start_id),
+            log=None,
+            peers=None,
+            is_enabled=True,
+        ),
+        admit=None,
     )
     cluster.look()
     server = HttpServer(app, HostPort("127.0.0.1", 0), Connections(2048))

@@ -17,22 +17,37 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from sidecar import __version__
+from sidecar.admission import ControllerMutations
 from sidecar.api import Polling, build_app, build_metrics_app
 from sidecar.api.connections import AcceptErrors, Connections, most_connections
+from sidecar.api.producer_ids import IdParts
 from sidecar.api.server import HttpServer
 from sidecar.board import Began, Board
 from sidecar.clock import SteadyClock
 from sidecar.errors import SettingsError, SidecarError
+from sidecar.id_metrics import ProducerIdCollector
+from sidecar.id_quota_file import IdQuotaFile
 from sidecar.journal import log_publication
 from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
+from sidecar.kafka.quota_messages import Alteration
 from sidecar.keeper import Keeper
+from sidecar.log_reader import LogReader
 from sidecar.metrics import build_registry, poll_duration
+from sidecar.peers import Given, Peers
 from sidecar.poller import Poller
+from sidecar.producer_ids import ProducerIdWatch
+from sidecar.quotas.entities import ClientQuotas
+from sidecar.quotas.id_quotas import ProducerIdQuota
+from sidecar.quotas.mutation_admissions import MutationAdmissions
+from sidecar.request_holds import RequestHolds
+from sidecar.requestlog.producer_ids import ProducerIdMade
 from sidecar.settings import Settings
 from sidecar.state import Damaged, Kept, StateFile
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.schedule import Timing
 from sidecar.token import read_token
+from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)
 
@@ -85,6 +100,7 @@ class _Daemon:
         self._connections = connections
         self._reload_settings = reload
         self._token = _token(settings)
+        self._admin = settings.kafka_admin
         self._stop = asyncio.Event()
         self._clock = SteadyClock()
         self._timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
@@ -101,7 +117,15 @@ class _Daemon:
         self._keeper: Keeper | None = None
         if state is not None:
             self._keeper = Keeper(self._board, state, self._clock.wall, settings.validity_s)
+        self._ids = _id_parts(settings, self._board, self._on_id)
+        self._id_file = _id_file(settings)
+        if self._id_file is not None:
+            self._ids.watch.set_file(self._id_file.load())
+        self._mutations = _mutations(settings, self._clock.now)
         self._registry = build_registry(self._board, self._clock.wall, settings.validity_s)
+        self._registry.register(
+            ProducerIdCollector(self._ids.watch, self._ids.log, self._ids.peers)
+        )
         self._source: KafkaVolumeSource | None = None
         if self._factors is not None and settings.kafka_admin is not None:
             self._source = KafkaVolumeSource(settings.kafka_admin, clock=self._clock.now)
@@ -139,7 +163,43 @@ class _Daemon:
             polled = poll_duration(self._registry).observe
             poller = Poller(self._source, self._board, self._factors, self._timing, polled)
             parts["poller"] = poller.run()
+            parts |= self._id_tasks()
+        if self._mutations is not None:
+            parts["controller mutation quotas"] = self._mutations.run()
         return parts
+
+    def _id_tasks(self) -> dict[str, Coroutine[object, object, None]]:
+        """What watches producer ids; nothing when nobody can be held."""
+        ids = self._ids
+        parts = {"producer ids": ids.watch.run()}
+        if ids.log is not None:
+            parts["request log"] = ids.log.run()
+        if ids.peers is not None:
+            parts["peers"] = ids.peers.run()
+        if self._id_file is not None:
+            parts["producer id quota file"] = self._id_file.run(ids.watch.set_file)
+        if self._admin is not None and (ids.log is not None or ids.peers is not None):
+            holds = RequestHolds(
+                self._board,
+                ids.watch.quota_of,
+                self._describe_quotas,
+                self._alter_quotas,
+                self._keep,
+            )
+            parts["request holds"] = holds.run()
+        return parts
+
+    async def _describe_quotas(self) -> ClientQuotas | Failure:
+        assert self._admin is not None  # noqa: S101 - else nobody asks, see _id_tasks
+        return await describe_client_quotas(self._admin)
+
+    async def _alter_quotas(self, alterations: list[Alteration]) -> Failure | None:
+        assert self._admin is not None  # noqa: S101 - else nobody asks, see _id_tasks
+        return await alter_client_quotas(self._admin, alterations)
+
+    def _on_id(self, made: ProducerIdMade) -> None:
+        self._ids.given.add(made.user, made.producer_id)
+        self._ids.watch.seen(made.user, made.producer_id)
 
     def _bind(self) -> list[HttpServer]:
         settings, wall = self._settings, self._clock.wall
@@ -158,6 +218,8 @@ class _Daemon:
             token=lambda: self._token,
             persist=self._keep,
             forget=self._factors.forget if self._factors is not None else None,
+            ids=self._ids,
+            admit=self._mutations.admit if self._mutations is not None else None,
         )
         servers = [HttpServer(app, settings.http_listen, self._connections)]
         if settings.metrics_listen is not None:
@@ -196,10 +258,13 @@ class _Daemon:
             token = _token(settings)
             if self._source is not None and settings.kafka_admin is not None:
                 self._source.reload(settings.kafka_admin)
+            if self._mutations is not None and settings.kafka_admin is not None:
+                self._mutations.reload(settings.kafka_admin)
         except SidecarError as error:
             _log.error("SIGHUP: nothing was changed: %s", "; ".join(str(error).splitlines()))
             return
         self._token = token
+        self._admin = settings.kafka_admin
         _log.info("SIGHUP: read TLS material, credentials and the token again")
 
 
@@ -213,6 +278,41 @@ def _factors(settings: Settings) -> VolumeLimit | None:
     if settings.check_interval_s == 0.0 or settings.limit is None:
         return None
     return VolumeLimit(settings.limit, settings.validity_s, settings.fallback)
+
+
+def _id_parts(settings: Settings, board: Board, on_id: Callable[[ProducerIdMade], None]) -> IdParts:
+    watch = ProducerIdWatch(
+        board,
+        settings.producer_ids,
+        ProducerIdQuota(settings.producer_ids_rate),
+        settings.producer_id_cleanup_s,
+    )
+    return IdParts(
+        watch,
+        Given(board.start_id),
+        LogReader(settings.request_log_file, on_id) if settings.request_log_file else None,
+        Peers(settings.peers, watch.seen) if settings.peers else None,
+        is_enabled=settings.check_interval_s > 0.0,
+    )
+
+
+def _mutations(settings: Settings, clock: Callable[[], float]) -> ControllerMutations | None:
+    if settings.kafka_admin is None:
+        return None
+    return ControllerMutations(
+        MutationAdmissions(
+            settings.controller_mutations_algorithm, settings.controller_quota_window
+        ),
+        settings.kafka_admin,
+        read=describe_client_quotas,
+        clock=clock,
+        validity_s=settings.validity_s,
+    )
+
+
+def _id_file(settings: Settings) -> IdQuotaFile | None:
+    file = settings.producer_id_quota_file
+    return None if file is None else IdQuotaFile(file)
 
 
 def _state_file(settings: Settings, factors: VolumeLimit | None) -> StateFile | None:

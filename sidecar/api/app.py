@@ -15,12 +15,13 @@ from starlette.responses import HTMLResponse, Response
 
 from sidecar import __version__
 from sidecar.api import problems
+from sidecar.api.admissions import Admit, add_admissions
 from sidecar.api.answers import NO_STORE, Wall, answer
 from sidecar.api.changes import (
     Changes,
     Forget,
 )
-from sidecar.api.changing import add_changing
+from sidecar.api.changing import add_changing, needs_token
 from sidecar.api.docs import CONTENT_SECURITY_POLICY, docs_page
 from sidecar.api.documents import (
     StatusDocument,
@@ -29,6 +30,7 @@ from sidecar.api.edge import Edge
 from sidecar.api.following import add_following
 from sidecar.api.health import Polling, why_not_ready
 from sidecar.api.problems import documented, problem
+from sidecar.api.producer_ids import IdParts, add_producer_ids
 from sidecar.api.reading import add_reading
 from sidecar.api.scrape import scrape
 from sidecar.board import Board
@@ -46,6 +48,8 @@ def build_app(
     token: Callable[[], str | None],
     persist: Callable[[], Awaitable[bool]],
     forget: Forget | None,
+    ids: IdParts,
+    admit: Admit | None,
 ) -> FastAPI:
     """The whole API.
 
@@ -59,11 +63,16 @@ def build_app(
         token: the bearer token for changes, read at each request; None refuses them.
         persist: writes the state now; returns whether it is on disk.
         forget: how a broker is forgotten; None when disabled.
+        ids: what knows of producer ids.
+        admit: judges controller mutations; None: there are no brokers with quotas.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
     add_following(app, board, wall, validity_s, limit)
     add_reading(app, board, wall, limit)
-    add_changing(app, Changes(board, wall, forget, persist), token)
+    changes = Changes(board, wall, forget, persist)
+    add_changing(app, changes, token)
+    add_producer_ids(app, changes, ids, needs_token(token))
+    add_admissions(app, admit)
     _add_health(app, board, polling)
     if registry is not None:
         _add_metrics(app, registry)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -36,7 +36,7 @@ LONGEST_OVERRIDE_S: Final = timedelta(days=30).total_seconds()
 Forget = Callable[[Memory, int], Memory]
 """Memory and broker id -> memory without what was read of that broker."""
 
-_FIELDS: Final = "is not one of factor, reason and duration"
+_Form = TypeVar("_Form", bound=BaseModel)
 _CONTROLS: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]")
 
 
@@ -156,7 +156,12 @@ class Changes:
 
 
 async def override_request(request: Request) -> OverrideRequest:
-    """The body of a request to set the override.
+    """The body of a request to set the override; raises as ``json_body``."""
+    return await json_body(request, OverrideRequest)
+
+
+async def json_body(request: Request, form: type[_Form]) -> _Form:
+    """The body of a request that changes something.
 
     Raises:
         HTTPException: 415 when it is not JSON by its own word, 413 when it is too large.
@@ -166,15 +171,18 @@ async def override_request(request: Request) -> OverrideRequest:
     if media_type != "application/json":
         raise HTTPException(415, "The body must be application/json.")
     try:
-        return OverrideRequest.model_validate_json(await request.body())
+        return form.model_validate_json(await request.body())
     except ValidationError as error:
-        raise RequestValidationError([_told(dict(one)) for one in error.errors()]) from None
+        fields = [*form.model_fields]
+        told = [_told(dict(one), fields) for one in error.errors()]
+        raise RequestValidationError(told) from None
 
 
-def _told(error: dict[str, Any]) -> dict[str, Any]:
+def _told(error: dict[str, Any], fields: list[str]) -> dict[str, Any]:
     if error["type"] == "extra_forbidden":
         # The name of an unknown field is input, too.
-        return {"loc": ("body",), "msg": f"a field {_FIELDS}"}
+        known = f"{', '.join(fields[:-1])} and {fields[-1]}"
+        return {"loc": ("body",), "msg": f"a field is not one of {known}"}
     return {
         "loc": ("body", *error["loc"]),
         "msg": error["msg"].removeprefix("Value error, "),

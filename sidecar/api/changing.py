@@ -31,7 +31,7 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
         changes: does it.
         token: read at each request, since it may change; None refuses every change.
     """
-    guarded: dict[str, Any] = {"dependencies": [_needs_token(token)], "response_model": None}
+    guarded: dict[str, Any] = {"dependencies": [needs_token(token)], "response_model": None}
 
     @app.get(
         "/v1/override",
@@ -93,7 +93,7 @@ def _digits(text: str) -> str:
     return text
 
 
-def _needs_token(token: Callable[[], str | None]) -> params.Depends:
+def needs_token(token: Callable[[], str | None]) -> params.Depends:
     """A dependency that lets a request through that has the token.
 
     Args:

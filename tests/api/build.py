@@ -10,7 +10,13 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from sidecar.api import Polling, build_app
+from sidecar.api.admissions import Admit
+from sidecar.api.producer_ids import IdParts
 from sidecar.board import Board, Snapshot
+from sidecar.peers import Given
+from sidecar.producer_ids import ProducerIdWatch
+from sidecar.quotas.id_quotas import ProducerIdQuota
+from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.volumes import Observation
@@ -48,6 +54,7 @@ class FakeSidecar:
         disk: what it persists to.
         token: the token that changes need; None refuses them.
         wall_offset_s: how the machine's clock is set against the steady one.
+        ids: what knows of producer ids: no log and no other sidecar.
         app: the whole API.
     """
 
@@ -59,12 +66,15 @@ class FakeSidecar:
         registry: CollectorRegistry | None = None,
         stuck_after_s: float = 100.0,
         validity_s: float = 300.0,
+        admit: Admit | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.board = Board(factors or Disabled(), clock or self.clock)
         self.disk = Disk()
         self.token: str | None = TOKEN
         self.wall_offset_s = WALL_OFFSET_S
+        watch = ProducerIdWatch(self.board, ProducerIdSettings(), ProducerIdQuota(None), 60.0)
+        self.ids = IdParts(watch, Given(self.board.start_id), None, None, factors is not None)
         self.app: FastAPI = build_app(
             self.board,
             wall=self.wall,
@@ -75,6 +85,8 @@ class FakeSidecar:
             token=lambda: self.token,
             persist=self._persist,
             forget=factors.forget if factors else None,
+            ids=self.ids,
+            admit=admit,
         )
         self._factors = factors
 

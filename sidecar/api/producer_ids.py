@@ -1,0 +1,285 @@
+"""The routes about producer ids: who has how many, which quotas hold, and what other sidecars ask.
+
+Example: ``PUT /v1/quotas/producer-ids/users/alice`` with ``{"producer_ids_rate": 50}`` allows alice
+50 new ids a window, whatever the file says, until ``DELETE`` takes that away.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import FastAPI, Path, Query, params
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sidecar.api.answers import NO_STORE, Wall, answer, answer_listing, rounded, timestamp
+from sidecar.api.changes import Changes, json_body
+from sidecar.api.id_documents import (
+    GivenDocument,
+    IdQuotaCleared,
+    IdQuotaDocument,
+    IdQuotasDocument,
+    IdQuotaSet,
+    PeerDocument,
+    ProducerIdsDocument,
+    RequestLogDocument,
+    UserIdsDocument,
+)
+from sidecar.api.problems import documented
+from sidecar.board import Board
+from sidecar.id_quota_file import QuotaForm
+from sidecar.log_reader import LogReader
+from sidecar.peers import Given, Peers
+from sidecar.producer_ids import ProducerIdWatch
+from sidecar.quotas.entities import DEFAULT, Default
+from sidecar.quotas.id_quotas import InForce, ProducerIdQuotas, quota_of
+from sidecar.quotas.user_ids import ProducerIdStatus
+
+MOST_QUOTAS: Final = 10_000
+"""So many users may have a quota over HTTP: all of them are in the state file."""
+
+LONGEST_USER: Final = 1024
+"""Characters of a principal's name; a certificate's subject has some hundreds."""
+
+_User = Annotated[
+    str,
+    Path(
+        min_length=1, max_length=LONGEST_USER, description='The principal\'s name without "User:".'
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class IdParts:
+    """What knows of producer ids.
+
+    Attributes:
+        watch: counts them.
+        given: those of the broker beside this sidecar, for the others.
+        log: where those come from; None when no log is read.
+        peers: the others; None when there are none.
+        is_enabled: whether anybody can be held: not when the check interval is PT0S.
+    """
+
+    watch: ProducerIdWatch
+    given: Given
+    log: LogReader | None
+    peers: Peers | None
+    is_enabled: bool
+
+
+def add_producer_ids(
+    app: FastAPI, changes: Changes, parts: IdParts, needs_token: params.Depends
+) -> None:
+    """Adds the routes.
+
+    Args:
+        app: gets them.
+        changes: what other changes go through.
+        parts: what knows of producer ids.
+        needs_token: lets those change something who may.
+    """
+    quotas = _Quotas(changes.board, parts, changes.persist)
+    guarded: dict[str, Any] = {"dependencies": [needs_token], "response_model": None}
+    _add_reading(app, _Users(changes.board, changes.wall, parts), quotas, parts)
+
+    @app.put(
+        "/v1/quotas/producer-ids/default",
+        summary="Set the producer id quota of all who have none of their own",
+        responses={200: {"model": IdQuotaSet}, **documented(401, 403, 409, 413, 415, 422)},
+        openapi_extra={"requestBody": _body()},
+        **guarded,
+    )
+    async def set_default(request: Request) -> Response:
+        """Wins over the file and the setting. 409 when the sidecar is disabled."""
+        return answer(await quotas.put(DEFAULT, await json_body(request, QuotaForm)))
+
+    @app.put(
+        "/v1/quotas/producer-ids/users/{user:path}",
+        summary="Set a user's producer id quota",
+        responses={200: {"model": IdQuotaSet}, **documented(401, 403, 409, 413, 415, 422)},
+        openapi_extra={"requestBody": _body()},
+        **guarded,
+    )
+    async def set_user(request: Request, user: _User) -> Response:
+        """Wins over the file. 409 when the sidecar is disabled, or has too many."""
+        return answer(await quotas.put(user, await json_body(request, QuotaForm)))
+
+    @app.delete(
+        "/v1/quotas/producer-ids/default",
+        summary="Take away the default that was set here",
+        responses={200: {"model": IdQuotaCleared}, **documented(401, 403)},
+        **guarded,
+    )
+    async def clear_default() -> Response:
+        """What the file or the setting says holds at once. Without one too: 200."""
+        return answer(await quotas.delete(DEFAULT))
+
+    @app.delete(
+        "/v1/quotas/producer-ids/users/{user:path}",
+        summary="Take away a user's quota that was set here",
+        responses={200: {"model": IdQuotaCleared}, **documented(401, 403, 422)},
+        **guarded,
+    )
+    async def clear_user(user: _User) -> Response:
+        """What the file or the default says holds at once. Without one too: 200."""
+        return answer(await quotas.delete(user))
+
+
+def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas", parts: IdParts) -> None:
+
+    @app.get(
+        "/v1/producer-ids",
+        summary="Who opens how many producer ids, and who is held for it",
+        response_model=None,
+        responses={200: {"model": ProducerIdsDocument}},
+    )
+    async def producer_ids() -> Response:
+        """By user: rate, what is left, and the throttle time (KIP-936)."""
+        return answer_listing(users.before(), "users", users.documents())
+
+    @app.get(
+        "/v1/quotas/producer-ids",
+        summary="The producer id quotas in force, and who said so",
+        response_model=None,
+        responses={200: {"model": IdQuotasDocument}},
+    )
+    async def id_quotas() -> Response:
+        """The default first, then by user."""
+        return answer_listing({}, "quotas", quotas.documents())
+
+    @app.get(
+        "/v1/producer-ids/given",
+        summary="The producer ids that the broker beside this sidecar gave, for other sidecars",
+        response_model=None,
+        responses={200: {"model": GivenDocument}, **documented(422)},
+    )
+    async def given(
+        after: Annotated[
+            str | None, Query(max_length=100, description="``next`` of the answer before.")
+        ] = None,
+    ) -> Response:
+        """Without ``after``: none, and where to begin."""
+        page = msgspec.json.encode(parts.given.page(after))
+        return Response(page, headers=NO_STORE, media_type="application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class _Users:
+    board: Board
+    wall: Wall
+    parts: IdParts
+
+    def before(self) -> dict[str, object]:
+        """All but the users."""
+        watch, log, peers = self.parts.watch, self.parts.log, self.parts.peers
+        settings, dropped = watch.settings, watch.dropped
+        return {
+            "window_num": settings.window_num,
+            "window_size_seconds": settings.window_size_s,
+            "filter_bytes": watch.filter_bytes,
+            "dropped": dropped.of_known_users + dropped.of_unknown_users,
+            "request_log": None if log is None else _log_document(log),
+            "peers": [
+                PeerDocument(peer.url, peer.ids, peer.lost, peer.failure)
+                for peer in (peers.peers if peers is not None else ())
+            ],
+        }
+
+    def documents(self) -> Iterator[UserIdsDocument]:
+        """Every user that is known or held."""
+        known = {status.user: status for status in self.parts.watch.statuses()}
+        held = self.board.snapshot.decision.users
+        for user in sorted({*known, *held}):
+            yield self._document(user, known.get(user))
+
+    def _document(self, user: str, status: ProducerIdStatus | None) -> UserIdsDocument:
+        snapshot = self.board.snapshot
+        hold = snapshot.memory.holds.get(user) if user in snapshot.decision.users else None
+        limit = self.parts.watch.quota_of(user).quota.producer_ids_rate
+        return UserIdsDocument(
+            user=user,
+            rate=0.0 if status is None else round(status.rate, 3),
+            producer_ids_rate=limit,
+            tokens=None if status is None else rounded(status.tokens, 3),
+            throttle_time_ms=(
+                0 if hold is None else max(0, round((hold.ends_at - self.board.now()) * 1000))
+            ),
+            held_since=timestamp(self.wall, hold.since if hold else None),
+            held_until=timestamp(self.wall, hold.ends_at if hold else None),
+            reason=hold.reason if hold else None,
+        )
+
+
+def _log_document(log: LogReader) -> RequestLogDocument:
+    counts = log.counts
+    return RequestLogDocument(
+        str(log.path),
+        log.is_there,
+        counts.lines,
+        log.behind,
+        counts.dropped_lines,
+        counts.dropped_bytes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Quotas:
+    board: Board
+    parts: IdParts
+    persist: Callable[[], Awaitable[bool]]
+
+    def documents(self) -> Iterator[IdQuotaDocument]:
+        """All in force."""
+        quotas = self.parts.watch.quotas
+        yield _document(DEFAULT, quotas[DEFAULT])
+        for user in sorted(name for name in quotas if isinstance(name, str)):
+            yield _document(user, quotas[user])
+
+    async def put(self, user: str | Default, form: QuotaForm) -> IdQuotaSet:
+        """Puts one.
+
+        Raises:
+            HTTPException: 409 when nobody is ever held, or there are too many.
+        """
+        if not self.parts.is_enabled:
+            raise HTTPException(
+                409, "The check interval is PT0S: nothing is polled and nobody is held."
+            )
+        before = self.board.snapshot.memory.id_quotas
+        if user not in before and len(before) >= MOST_QUOTAS:
+            raise HTTPException(409, f"There are {MOST_QUOTAS} quotas: put more into the file.")
+        self._change({**before, user: form.quota()})
+        return IdQuotaSet(self._in_force(user), await self.persist())
+
+    async def delete(self, user: str | Default) -> IdQuotaCleared:
+        """Takes one away."""
+        before = self.board.snapshot.memory.id_quotas
+        if user in before:
+            self._change({name: quota for name, quota in before.items() if name != user})
+        kept = await self.persist()
+        return IdQuotaCleared(user in before, self._in_force(user), kept)
+
+    def _change(self, quotas: ProducerIdQuotas) -> None:
+        self.board.update(lambda memory: replace(memory, id_quotas=quotas))
+
+    def _in_force(self, user: str | Default) -> IdQuotaDocument:
+        quotas = self.parts.watch.quotas
+        found = quotas[DEFAULT] if isinstance(user, Default) else quota_of(quotas, user)
+        return _document(user, found)
+
+
+def _document(user: str | Default, found: InForce) -> IdQuotaDocument:
+    return IdQuotaDocument(
+        None if isinstance(user, Default) else user,
+        found.quota.producer_ids_rate,
+        found.quota.held_request_percentage,
+        found.origin.value,
+    )
+
+
+def _body() -> dict[str, object]:
+    schema = QuotaForm.model_json_schema()
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
