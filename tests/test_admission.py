@@ -35,19 +35,21 @@ class Brokers:
     Attributes:
         answer: quotas, a failure, or what is raised.
         takes_s: how long an answer takes.
+        is_deaf: whether it takes that long whatever the time-out is.
         asked: when.
         admins: by which settings.
     """
 
     answer: ClientQuotas | Failure | Exception = field(default_factory=lambda: FIVE)
     takes_s: float = 0.0
+    is_deaf: bool = False
     asked: list[float] = field(default_factory=list)
     admins: list[KafkaAdmin] = field(default_factory=list)
 
     async def read(self, admin: KafkaAdmin, timeout_s: float) -> ClientQuotas | Failure:
         self.asked.append(now())
         self.admins.append(admin)
-        await asyncio.sleep(min(self.takes_s, timeout_s))
+        await asyncio.sleep(self.takes_s if self.is_deaf else min(self.takes_s, timeout_s))
         if self.takes_s > timeout_s:
             return Failure(FailureKind.TIMEOUT, "b1:9092: no answer in time")
         if isinstance(self.answer, Exception):
@@ -175,9 +177,10 @@ async def test_nobody_is_admitted_by_unknown_quotas(
         assert [0.0, 1.0] == brokers.asked
 
 
-async def test_a_hung_broker_is_not_waited_for_long() -> None:
+@pytest.mark.parametrize("is_deaf", [False, True])
+async def test_a_hung_broker_is_not_waited_for_long(is_deaf: bool) -> None:
     """The request has its own end."""
-    brokers = Brokers(takes_s=3600)
+    brokers = Brokers(takes_s=3600, is_deaf=is_deaf)
     async with running(brokers) as mutations:
         assert isinstance(await mutations.admit(asked()), Failure)
         assert PATIENCE_S == now()
@@ -213,9 +216,12 @@ async def test_failures_are_logged_once(caplog: pytest.LogCaptureFixture) -> Non
         await asyncio.sleep(10.5)
         brokers.answer = FIVE
         await asyncio.sleep(1.0)
+        brokers.answer = REFUSED
+        await asyncio.sleep(READ_EVERY_S + 5.0)
     assert [
         ("WARNING", "controller mutation quotas can't be read: b1:9092: nothing listens"),
         ("INFO", "controller mutation quotas are read again"),
+        ("WARNING", "controller mutation quotas can't be read: b1:9092: error 31"),
     ] == [(record.levelname, record.message) for record in caplog.records]
 
 

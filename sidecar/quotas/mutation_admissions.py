@@ -24,7 +24,7 @@ from typing import Final, Literal, TypeVar
 
 from sidecar.quotas.burst_rate import BurstRate
 from sidecar.quotas.controller_mutations import AT_ONCE, Admission, MutationQuota
-from sidecar.quotas.entities import ClientQuotas, QuotaKey, resolve
+from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey, resolve
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.token_bucket import TokenBucket
 
@@ -87,15 +87,11 @@ class _Bucket:
     Attributes:
         quota: what is counted.
         limit: the rate that it has.
-        user: of whom it was used last.
-        client_id: the same.
         full_ms: when it will be as new, if nothing more comes.
     """
 
     quota: MutationQuota
     limit: float
-    user: str
-    client_id: str
     full_ms: int
 
 
@@ -136,9 +132,8 @@ class MutationAdmissions:
         if ours == self._quotas:
             return
         self._quotas = ours
-        for tags, bucket in tuple(self._buckets.items()):
-            resolved = resolve(ours, key, bucket.user, bucket.client_id)
-            if resolved is None or resolved.tags != tags:
+        for tags in tuple(self._buckets):
+            if not any(entity in ours for entity in _entities(*tags)):
                 del self._buckets[tags]
 
     def admit(self, asked: Asked, now_ms: int) -> Judged | Muted:
@@ -176,11 +171,10 @@ class MutationAdmissions:
         if bucket is None:
             self._make_room(self._buckets, lambda other: other.full_ms > now_ms)
             quota = self._make(resolved.limit, now_ms)
-            bucket = _Bucket(quota, resolved.limit, user, client_id, now_ms)
+            bucket = _Bucket(quota, resolved.limit, now_ms)
         elif bucket.limit != resolved.limit:
             bucket.quota.set_rate(resolved.limit)
             bucket.limit = resolved.limit
-        bucket.user, bucket.client_id = user, client_id
         self._buckets[resolved.tags] = bucket
         return bucket
 
@@ -194,6 +188,15 @@ def _maker(algorithm: Algorithm, window: QuotaWindow) -> Callable[[float, int], 
     if algorithm == "burst-spreading":
         return lambda rate, _now_ms: BurstRate(rate, window)
     return lambda rate, now_ms: TokenBucket.over(window, rate, now_ms)
+
+
+def _entities(user: str, client_id: str) -> list[Entity]:
+    """Whose quotas give these tags; "" is a part that they do not have, or an empty client-id."""
+    if not user:
+        return [Entity(client_id=client_id), Entity(client_id=DEFAULT)]
+    users = (user, DEFAULT)
+    entities = [Entity(name, client) for name in users for client in (client_id, DEFAULT)]
+    return entities if client_id else [*entities, *(Entity(name) for name in users)]
 
 
 def _throttle_ms(admissions: Sequence[Admission]) -> int:

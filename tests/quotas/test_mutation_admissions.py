@@ -72,6 +72,12 @@ class TestThrottleTime:
         assert Muted(1) == held.admit(asked(1), 12_999)
         assert [True] == accepted(held.admit(asked(1), 13_000))
 
+    def test_the_quota_itself(self) -> None:
+        """What is used up exactly: the bucket has 0 left and lets more in, the rate is no less."""
+        bucket, rate = admissions({ALICE: 5.0}), admissions({ALICE: 5.0}, "burst-spreading")
+        assert [True, True] == accepted(bucket.admit(asked(55, 1), 0))
+        assert [True, False] == accepted(rate.admit(asked(55, 1), 0))
+
     def test_permissive_accepts_all_and_waits_for_the_last(self) -> None:
         """Each operation says the wait after it; the request's is the longest."""
         answer = judged(admissions({ALICE: 5.0}).admit(asked(55, 5, 5, strict=False), 0))
@@ -172,6 +178,24 @@ class TestQuotasThatChange:
         held.set_quotas(quotas({ALICE: 5.0, Entity("bob"): 1.0}))
         assert [False] == accepted(held.admit(asked(1), 0))
 
+    @pytest.mark.parametrize(
+        ("before", "after", "user", "client_id"),
+        [
+            (ALICE, Entity(DEFAULT), "alice", "portal"),
+            (Entity("alice", "portal"), Entity(DEFAULT, DEFAULT), "alice", "portal"),
+            (Entity(client_id=DEFAULT), Entity(client_id="portal"), "alice", "portal"),
+            (Entity("alice", ""), Entity("alice", DEFAULT), "alice", ""),
+        ],
+    )
+    def test_the_same_bucket_at_another_level(
+        self, before: Entity, after: Entity, user: str, client_id: str
+    ) -> None:
+        """Those who shared it share it still, and what was counted stays."""
+        held = admissions({before: 5.0})
+        held.admit(asked(80, user=user, client_id=client_id), 0)
+        held.set_quotas(quotas({after: 5.0}))
+        assert [False] == accepted(held.admit(asked(1, user=user, client_id=client_id), 0))
+
     def test_another_level_is_another_bucket(self) -> None:
         """The user's own quota is gone, and the client-id's holds."""
         held = admissions({ALICE: 5.0, Entity(client_id="portal"): 5.0})
@@ -192,16 +216,25 @@ class TestBounds:
     def test_what_made_room_too_soon_is_counted(self) -> None:
         """The longest unused one goes, with its wait: two things that were not over."""
         held = admissions({Entity(DEFAULT): 5.0}, most=2)
+        now_ms = 1_000_000
         for user in ("a", "b"):
-            held.admit(asked(60, 1, user=user), 0)
-        assert [True] == accepted(held.admit(asked(60, user="c"), 0))
+            held.admit(asked(60, 1, user=user), now_ms)
+        assert [True] == accepted(held.admit(asked(60, user="c"), now_ms))
         assert 1 == held.dropped
-        # a's bucket went, not its wait.
-        assert isinstance(held.admit(asked(1, user="a"), 0), Muted)
-        # c's wait is the third.
-        held.admit(asked(1, user="c"), 0)
+        # It was a's bucket, not a's wait.
+        assert isinstance(held.admit(asked(1, user="a"), now_ms), Muted)
+        # The third wait is c's.
+        held.admit(asked(1, user="c"), now_ms)
         assert 2 == held.dropped
-        assert [True] == accepted(held.admit(asked(1, user="a"), 0))
+        assert [True] == accepted(held.admit(asked(1, user="a"), now_ms))
+
+    def test_what_is_used_again_is_not_the_oldest(self) -> None:
+        """The one that was used less lately makes room."""
+        held = admissions({Entity(DEFAULT): 5.0}, most=2)
+        for user in ("a", "b", "a", "c"):
+            held.admit(asked(30, user=user), 0)
+        # There were 60 of a's in a bucket of 55.
+        assert [False] == accepted(held.admit(asked(1, user="a"), 0))
 
 
 @given(
