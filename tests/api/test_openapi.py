@@ -9,6 +9,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from sidecar.metrics import build_registry
+from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.quotas.mutation_admissions import Asked, Judged, MutationAdmissions, Muted
+from sidecar.quotas.rate import QuotaWindow
+from sidecar.volumes import Failure
 from tests.api.build import BEARER, FACTORS, FakeSidecar
 from tests.throttle.build import reading, whole
 
@@ -32,12 +36,24 @@ schemathesis.openapi.format(
 )
 
 
+_admissions = MutationAdmissions("token-bucket", QuotaWindow())
+_admissions.set_quotas({Entity(DEFAULT): {"controller_mutation_rate": 5.0}})
+
+
+async def _admit(asked: Asked) -> Judged | Muted | Failure:
+    """Every user has 5 partitions a second, on a clock that stands still: 429 comes soon."""
+    return _admissions.admit(asked, 0)
+
+
 def _sidecar() -> FakeSidecar:
     """A short validity, since it bounds how long a reader may wait."""
     first = FakeSidecar()
     registry = build_registry(first.board, first.wall, 0.05)
     sidecar = FakeSidecar(
-        factors=replace(FACTORS, validity_s=0.05), registry=registry, validity_s=0.05
+        factors=replace(FACTORS, validity_s=0.05),
+        registry=registry,
+        validity_s=0.05,
+        admit=_admit,
     )
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50}, offline=["/d3"])]))
     sidecar.see(whole(0.01, [reading(1, 0.01, {"/d1": 5, "/d2": 49})], silent=[2], fenced=[3]))

@@ -1,0 +1,89 @@
+"""Admissions of a real daemon and of a real controller: by the same quotas, the same answers."""
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from sidecar.demo.cluster import Cluster
+from sidecar.kafka.client_quotas import alter_client_quotas
+from sidecar.kafka.topic_messages import NewTopic
+from sidecar.kafka.topic_results import Outcome
+from sidecar.kafka.topics import create_topics
+from sidecar.settings import KafkaAdmin
+from sidecar.settings.convert import addresses
+from tests.integration.conftest import Start
+from tests.integration.daemon import Daemon, settings
+from tests.integration.waiting import seen
+
+PATH = "/v1/admissions/controller-mutations"
+KEY = "controller_mutation_rate"
+PARTITIONS = [7, 20, 9, 1, 30, 2]
+"""At 3 a second, a bucket of 33: the third one takes 3 more than is left, and then it is 1 s."""
+
+
+async def ask(
+    daemon: Daemon, operations: list[dict[str, object]], user: str, client_id: str
+) -> httpx.Response:
+    """What a portal does; the user of the plain listener is ANONYMOUS."""
+    body = {"user": user, "client_id": client_id, "operations": operations}
+    async with httpx.AsyncClient(base_url=daemon.url, timeout=10.0) as client:
+        return await client.post(PATH, json=body)
+
+
+def operations() -> list[dict[str, object]]:
+    return [
+        {"kind": "create_topic", "topic": f"t{number}", "partitions": partitions}
+        for number, partitions in enumerate(PARTITIONS)
+    ]
+
+
+async def test_the_daemon_answers_as_the_controller_does(kafka: Cluster, start: Start) -> None:
+    """Which topics are admitted, and the wait; then who comes too soon, and who is another."""
+    admin = KafkaAdmin(bootstrap_servers=addresses(kafka.bootstrap), client_id="portal")
+    who: dict[str, str | None] = {"client-id": "portal"}
+    assert await alter_client_quotas(admin, [(who, {KEY: 3.0})]) is None
+    try:
+        await asyncio.sleep(1.0)
+        daemon = await start(kafka, settings(kafka.bootstrap))
+        ours = await ask(daemon, operations(), "ANONYMOUS", "portal")
+        assert 200 == ours.status_code, ours.text
+        theirs = await create_topics(
+            admin,
+            [NewTopic(f"t{number}", partitions, 1) for number, partitions in enumerate(PARTITIONS)],
+            retry_on_quota_violation=False,
+        )
+        document: dict[str, Any] = ours.json()
+        admitted = [result.outcome is Outcome.DONE for result in theirs]
+        assert [True, True, True, False, False, False] == admitted
+        assert admitted == [result["accepted"] for result in document["results"]]
+        # The bucket is a little fuller by the time of the rejected ones; the rest is the way.
+        assert 1000 == document["throttle_time_ms"]
+        assert 900 <= theirs[-1].throttle_time_ms <= 1000
+
+        early = await ask(daemon, operations()[3:4], "ANONYMOUS", "portal")
+        assert (429, "1") == (early.status_code, early.headers["retry-after"])
+        other = await ask(daemon, operations(), "ANONYMOUS", "etl")
+        assert 0 == other.json()["throttle_time_ms"]
+        await asyncio.sleep(1.0)
+        late = await ask(daemon, operations()[3:4], "ANONYMOUS", "portal")
+        assert late.json()["results"][0]["accepted"]
+    finally:
+        assert await alter_client_quotas(admin, [(who, {KEY: None})]) is None
+
+
+async def test_without_brokers_nobody_is_admitted(kafka: Cluster, start: Start) -> None:
+    """503 while every broker hangs; the quotas are read as soon as one answers."""
+    daemon = await start(kafka, settings(kafka.bootstrap))
+    for broker_id in kafka.brokers:
+        await kafka.pause_broker(broker_id)
+    refused = await ask(daemon, operations(), "ANONYMOUS", "portal")
+    assert 503 == refused.status_code
+    assert refused.json()["detail"].startswith("The quotas are not known: ")
+    for broker_id in kafka.brokers:
+        await kafka.resume_broker(broker_id)
+    await seen(
+        "an answer",
+        lambda: ask(daemon, operations(), "ANONYMOUS", "portal"),
+        lambda answer: answer.status_code == 200,
+    )
