@@ -32,7 +32,8 @@ class FakeQuotas:
         acls: principals that an ACL allows something; None: there is no authorizer.
         refused: entities whose quotas are not set, also not when it is only validated.
         refused_when_set: the same, but validating them goes well.
-        drops: entities at which the connection is dropped, after they were set.
+        drops: entities at which the connection is dropped: they are set, those after them are not.
+        dark_after_drop: from then on nobody may read quotas.
         describe_error: what DescribeClientQuotas is answered with.
         requests: how many entities each AlterClientQuotas had, and whether it only validated.
     """
@@ -43,6 +44,7 @@ class FakeQuotas:
     refused: set[Entity] = field(default_factory=set)
     refused_when_set: set[Entity] = field(default_factory=set)
     drops: set[Entity] = field(default_factory=set)
+    dark_after_drop: bool = False
     describe_error: ErrorCode = ErrorCode.none
     requests: list[tuple[int, bool]] = field(default_factory=list)
 
@@ -87,6 +89,9 @@ class FakeQuotas:
                 self._set(entity, entry.ops)
                 if entity in self.drops:
                     broker.drop()
+                    if self.dark_after_drop:
+                        self.describe_error = ErrorCode.cluster_authorization_failed
+                    break
             entries.append(
                 kio.EntryData(
                     error_code=code,

@@ -80,13 +80,26 @@ def test_it_stops_at_the_first_error(run: Run, quotas: FakeQuotas, many: list[st
 def test_what_was_not_answered_for_is_looked_up(
     run: Run, quotas: FakeQuotas, many: list[str]
 ) -> None:
-    """The connection broke after a request was done: it counts as done, later ones don't."""
+    """The connection broke in the middle of a request: what is in force of it counts as done."""
     quotas.drops = {Entity("user 150")}
     result = run("apply", *many, "--yes")
     assert 1 == result.exit_code
-    assert "200 quotas are set, 50 are not." in result.stderr
+    assert "151 quotas are set, 99 are not." in result.stderr
     assert "Set before it stopped:" in result.stdout
-    assert 200 == len(quotas.quotas)
+    assert 151 == len(quotas.quotas)
+
+
+def test_what_can_not_be_looked_up_is_not_known(
+    run: Run, quotas: FakeQuotas, many: list[str]
+) -> None:
+    """Neither done nor left: the 100 of that request."""
+    quotas.drops = {Entity("user 150")}
+    quotas.dark_after_drop = True
+    result = run("apply", *many, "--yes", "--json")
+    assert 1 == result.exit_code
+    assert "100 quotas are set, 50 are not, of 100 it is not known." in result.stderr
+    unknown = [each["entity"]["user"] for each in json.loads(result.stdout)["unknown"]]
+    assert [f"user {n}" for n in range(100, 200)] == unknown
 
 
 def test_quotas_of_an_entity_go_together(run: Run, quotas: FakeQuotas, tmp_path: Path) -> None:

@@ -60,7 +60,11 @@ def test_a_broker_that_does_not_tell_is_told(run: Run, configs: FakeConfigs) -> 
 
 def test_a_setting_without_a_number_is_no_capacity(run: Run, configs: FakeConfigs) -> None:
     """Not told, none at all, or 0: that broker has a problem, named by the setting."""
-    for value, said in ((None, "num.io.threads is not told"), ("0", "num.io.threads is 0")):
+    for value, said in (
+        (None, "num.io.threads is not told"),
+        ("many", "num.io.threads is not told, or is no number: many"),
+        ("0", "num.io.threads is 0"),
+    ):
         configs.configs[1]["num.io.threads"] = value
         result = run("capacity")
         assert 1 == result.exit_code

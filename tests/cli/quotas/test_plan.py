@@ -132,19 +132,31 @@ class TestBesideToday:
     ) -> None:
         """A user nobody knows, a quota outside the plan, and a sum over the capacity."""
         quotas.scram = {"ann"}
-        quotas.quotas = {Entity("carol"): {KEY: 600.0}}
+        quotas.quotas = {
+            Entity("carol"): {KEY: 600.0},
+            Entity("bob"): {"producer_byte_rate": 1e6},
+        }
         file = tmp_path / "tenants"
-        file.write_text("ann\nana\n")
+        file.write_text("ann\nana\nbob\n")
         result = run("plan", "--tenants-from", str(file))
         assert 0 == result.exit_code
         expected = [
-            "user 'carol': its 600 % and all other shares are 1,700.0 %, over the capacity of"
+            "user 'carol': its 600 % and all other shares are 1,700.1 %, over the capacity of"
             " 1,100 %",
             "user 'carol': keeps 600 %, which is not in the plan",
             "ana: no SCRAM credential, ACL or quota has this name",
             "users that are not named have no limit; a default gives them one",
         ]
         assert [f"Warning: {line}" for line in expected] == result.stderr.splitlines()
+
+    def test_a_capacity_that_is_given_is_beside_today_too(
+        self, run: Run, quotas: FakeQuotas
+    ) -> None:
+        """Brokers that can be reached say what changes."""
+        quotas.quotas = {Entity(DEFAULT): {KEY: 10.0}}
+        document = json.loads(run("plan", "--tenants", "50", "--capacity", "6400", "--json").stdout)
+        assert [(10.0, 128.0)] == [(c["before"], c["after"]) for c in document["changes"]]
+        assert document["capacity"] is None
 
     def test_without_scram_and_acls_nobody_is_unknown(
         self, run: Run, quotas: FakeQuotas, tmp_path: Path
