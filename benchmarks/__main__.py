@@ -23,6 +23,7 @@ NAMES: Final = (
     "api",
     "reaction",
     "requestlog",
+    "request_log_cost",
     "quotas",
     "bloom",
 )

@@ -93,6 +93,10 @@ def turn_on(context: click.Context, /, for_s: float, **nodes: Any) -> None:  # n
     nobody else knows when it is to end: if this command is killed hard, the log stays on until a
     broker restarts or "request-log off" is run; "request-log status" tells.
 
+    What it costs: 1,000 requests of one partition each make the file 1 MB longer and take a broker
+    0.01 to 0.02 s of CPU time; every further partition in them adds 0.1 to 0.3 MB. The file must
+    not lie on a data volume; how to find it, this command tells.
+
     A broker whose request log is on already is left on at the end. The exit code is 0 if it was on
     and is off again on every broker that it was turned on for, else 1.
     """

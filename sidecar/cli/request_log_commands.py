@@ -17,6 +17,7 @@ import click
 from sidecar import logs
 from sidecar.cli.kafka_options import KafkaOptions, load_kafka_admin
 from sidecar.cli.request_log_report import (
+    COST,
     LOG_DIRS,
     WHERE,
     Told,
@@ -126,7 +127,7 @@ async def _on(nodes: _Nodes, for_s: float) -> int:
         print_turned(turned, await nodes.log_dirs())
         if session.holds:
             ends = time.strftime("%H:%M:%S", time.localtime(time.time() + for_s))
-            click.echo(f"\n{WHERE}\n")
+            click.echo(f"\n{WHERE}\n\n{COST}\n")
             click.echo(f"It is on until {ends} ({format_duration(for_s)}); Ctrl-C ends it before.")
             await session.wait(for_s, ended)
         else:

@@ -52,7 +52,8 @@ def levels(configs: FakeConfigs) -> list[str]:
 
 def rows(result: Result) -> list[list[str]]:
     """The cells of the table's rows."""
-    return [line.split() for line in result.stdout.splitlines() if line[:1].isdigit()]
+    table, _, _ = result.stdout.partition("\n\n")
+    return [line.split() for line in table.splitlines() if line[:1].isdigit()]
 
 
 class TestOn:
@@ -84,6 +85,7 @@ class TestOn:
         ]
         assert expected == rows(request_log(cluster, "on", "--for", "PT0.1S"))
         assert "must not lie on a data volume" in stdout
+        assert "1,000 requests" in stdout
         assert "(PT0.1S); Ctrl-C ends it before." in stdout
         assert "Every broker has the level that it had before." == stdout.splitlines()[-1]
         assert max(map(len, stdout.splitlines())) <= 80

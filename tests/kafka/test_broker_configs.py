@@ -1,5 +1,7 @@
 """Configurations that each broker tells of itself."""
 
+import asyncio
+
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -29,6 +31,19 @@ async def test_every_broker_tells_its_own() -> None:
         1: {"num.io.threads": "32", "num.network.threads": None},
     }
     assert expected == told
+
+
+async def test_every_connection_is_closed_when_the_answers_are_there() -> None:
+    """Not only when the brokers drop it."""
+    configs = FakeConfigs({0: {"log.dirs": "/a"}, 1: {"log.dirs": "/b"}})
+    async with configs.of(FakeCluster().add(2)) as cluster:
+        await describe_broker_configs(admin(bootstrap(cluster)), None, ["log.dirs"])
+        brokers = cluster.brokers.values()
+        assert all(broker.connected for broker in brokers)
+        # A broker hears of it a turn of the loop later or two.
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert [set(), set()] == [broker.connections for broker in brokers]
 
 
 async def test_only_those_that_were_named_are_asked() -> None:
