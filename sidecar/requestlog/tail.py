@@ -121,15 +121,15 @@ class Tail:
     def _read(self) -> Looked:
         if self._closed:
             return Looked(there=False)
-        failure = self._trying(self._notice)
+        missed = self._trying(self._notice)
         lines: list[bytes] = []
         # What is open is read to its end, even if the path can't be opened any more.
-        failure = self._trying(lambda: lines.extend(self._take())) or failure
+        stuck = self._trying(lambda: lines.extend(self._take()))
         self._counts.lines += len(lines)
         behind = self._behind()
         # A file that can't be read now is tried again after a while, not at once.
-        more = failure is None and (behind > 0 or len(self._files) > 1)
-        return Looked(tuple(lines), more, behind, failure, bool(self._files))
+        more = stuck is None and (behind > 0 or len(self._files) > 1)
+        return Looked(tuple(lines), more, behind, stuck or missed, bool(self._files))
 
     def _trying(self, step: Callable[[], None]) -> str | None:
         try:

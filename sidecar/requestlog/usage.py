@@ -215,7 +215,7 @@ class Usage:
     def _resize(self, topic: str, partitions: int | None) -> None:
         topic = topic[: self.settings.longest_name]
         self._sizes.pop(topic, None)
-        if partitions is None or not topic:
+        if partitions is None:
             return
         if len(self._sizes) >= self.settings.most_topics:
             del self._sizes[next(iter(self._sizes))]

@@ -1,6 +1,7 @@
 """Following a log file that another process writes and rotates."""
 
 import asyncio
+import errno
 import os
 import threading
 from collections.abc import Callable
@@ -173,23 +174,58 @@ def test_what_is_too_far_behind_is_skipped_and_counted(path: Path) -> None:
 def test_what_is_no_file_is_a_failure(path: Path, make: Callable[[Path], None]) -> None:
     """A directory or a named pipe is told, never waited for, and what comes instead is read."""
     make(path)
+    before = _descriptors()
     tail = Tail(path)
     looked = tail.read()
-    assert "not a regular file" == looked.failure
-    assert not looked.more
-    assert 1 == tail.counts.failures
+    assert ("not a regular file", False) == (looked.failure, looked.more)
+    assert (1, before) == (tail.counts.failures, _descriptors())
+    path.rename(path.with_name("other"))
+    path.write_bytes(b"a\n")
+    tail.read()
+    _append(path, b"b\n")
+    assert (b"b",) == tail.read().lines
 
 
 def test_the_old_file_is_read_while_the_new_one_can_not_be(path: Path) -> None:
-    """A failure of the new file takes nothing from the old one."""
+    """A failure of the new file takes nothing from the old one, and does not slow it down."""
+    path.write_bytes(b"")
+    tail = Tail(path, _SMALL)
+    tail.read()
+    _append(path, b"a\n" * 5)
+    _rotate(path, 1)
+    path.mkdir()
+    looks = [tail.read(), tail.read()]
+    assert [((b"a",) * 4, True), ((b"a",), False)] == [(each.lines, each.more) for each in looks]
+    assert {"not a regular file"} == {each.failure for each in looks}
+
+
+def test_a_file_that_can_not_be_read_is_not_asked_at_once_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails is told, and asked again after a while; then nothing is missing."""
+    path.write_bytes(b"a\n")
+    tail = Tail(path, from_start=True)
+
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as failing:
+        failing.setattr(os, "pread", fail)
+        looked = tail.read()
+    assert ((), os.strerror(errno.EIO), False) == (looked.lines, looked.failure, looked.more)
+    assert (b"a",) == tail.read().lines
+
+
+def test_a_finished_file_is_left_at_once(path: Path) -> None:
+    """Its last line has no end, and the next file has no line yet: there is more all the same."""
     path.write_bytes(b"")
     tail = Tail(path)
     tail.read()
-    _append(path, b"a\n")
+    _append(path, b"a\nb")
     _rotate(path, 1)
-    path.mkdir()
-    looked = tail.read()
-    assert ((b"a",), "not a regular file") == (looked.lines, looked.failure)
+    path.write_bytes(b"")
+    looks = [tail.read(), tail.read()]
+    assert [((b"a",), True), ((b"b",), False)] == [(each.lines, each.more) for each in looks]
 
 
 def test_descriptors_are_closed(path: Path) -> None:

@@ -122,6 +122,24 @@ def test_names_are_cut() -> None:
     }
 
 
+def test_topics_names_are_cut() -> None:
+    """A broker allows 249 characters, which a line need not keep to."""
+    usage = _usage(longest_name=4)
+    usage.learn({"abcdef": 3})
+    usage.record(_delete("abcdgh"))
+    alice = usage.clients()["alic", "etl"]
+    assert (3, 0) == (alice.mutations, alice.mutations_unknown)
+
+
+def test_growing_to_less_is_no_mutation() -> None:
+    """Without an answer nobody knows that it was refused; it takes nothing from the sum."""
+    usage = _usage()
+    usage.learn({"t": 5})
+    topics = [{"name": "t", "count": 2}]
+    usage.record(_about(37, {"topics": topics, "validateOnly": False}, "", {}))
+    assert (0, 0) == _mutations(usage)
+
+
 def test_sizes_are_bounded() -> None:
     """The topic whose size was told first is forgotten first."""
     usage = _usage(most_topics=2)
