@@ -26,6 +26,8 @@ _SECONDS: Final = 10.0
 _READERS: Final = 100
 _CHANGES: Final = 20
 _REST_S: Final = 10.0
+_CLOSED_S: Final = 5.0
+_CLIENTS: Final = 4
 _SEED: Final = 3
 
 _GET: Final = b"GET /v1/throttle-factor HTTP/1.1\r\nHost: sidecar\r\n\r\n"
@@ -33,6 +35,22 @@ _WAIT: Final = (
     b"GET /v1/throttle-factor HTTP/1.1\r\nHost: sidecar\r\nIf-None-Match: *\r\n"
     b"Prefer: wait=60\r\n\r\n"
 )
+
+
+_OPERATIONS: Final = 50
+"""In a request of KIP-599's experiment."""
+
+
+def _admission(operations: int) -> bytes:
+    asked = [
+        {"kind": "create_topic", "topic": f"load-{number:05}", "partitions": 4}
+        for number in range(operations)
+    ]
+    body = json.dumps({"user": "alice", "client_id": "portal", "operations": asked})
+    return (
+        "POST /v1/admissions/controller-mutations HTTP/1.1\r\nHost: sidecar\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    ).encode()
 
 
 def run() -> list[Row]:
@@ -44,6 +62,9 @@ def run() -> list[Row]:
         latencies = asyncio.run(_open_loop(server.port, _SECONDS))
         waited += _waited_ms("self") + _waited_ms(server.pid)
         spreads = asyncio.run(_spreads(server))
+        admitted = asyncio.run(_open_loop(server.port, _SECONDS, request=_admission(1)))
+        most = asyncio.run(_closed_loop(server.port, _admission(1)))
+        most_large = asyncio.run(_closed_loop(server.port, _admission(_OPERATIONS)))
         resident = server.usage()["resident_mb"]
     with _server(1000, 12) as large:
         listed = asyncio.run(_open_loop(large.port, 5.0, "/v1/volumes"))
@@ -56,6 +77,12 @@ def run() -> list[Row]:
         Row("both processes waited for a core meanwhile (a busy machine)", waited, "ms"),
         Row(f"a change at the last of {_READERS} readers, median", percentile(spreads, 0.5), "ms"),
         Row(f"the same, slowest of {len(spreads)} changes", max(spreads), "ms", 50.0),
+        Row(f"admissions of a topic at {_RATE:,.0f}/s, p50", percentile(admitted, 0.5), "ms"),
+        Row(f"admissions of a topic at {_RATE:,.0f}/s, p99", percentile(admitted, 0.99), "ms"),
+        Row("admissions of a topic, one after another", most, "requests/s"),
+        Row(
+            f"admissions of {_OPERATIONS} topics each, one after another", most_large, "requests/s"
+        ),
         Row("CPU of the API at rest", cpu, "% of a core", 0.5),
         Row("resident memory of the API after this load", resident, "MB"),
         Row(f"{asked}, p99 while 12,000 volumes are listed", percentile(listed, 0.99), "ms"),
@@ -150,7 +177,9 @@ async def _connect(port: int) -> _Connection:
     return connection
 
 
-async def _open_loop(port: int, seconds: float, beside: str | None = None) -> list[float]:
+async def _open_loop(
+    port: int, seconds: float, beside: str | None = None, request: bytes = _GET
+) -> list[float]:
     """Latencies in ms; ``beside`` is fetched every second meanwhile."""
     idle = [await _connect(port) for _ in range(50)]
     connections = list(idle)
@@ -160,7 +189,7 @@ async def _open_loop(port: int, seconds: float, beside: str | None = None) -> li
 
     async def one(due: float) -> None:
         connection = idle.pop() if idle else await _connect(port)
-        latencies.append((await connection.ask(_GET) - due) * 1000)
+        latencies.append((await connection.ask(request) - due) * 1000)
         idle.append(connection)
 
     fetching = asyncio.create_task(_fetch(port, beside)) if beside else None
@@ -179,6 +208,24 @@ async def _open_loop(port: int, seconds: float, beside: str | None = None) -> li
         connection.close()
     await asyncio.sleep(0.1)
     return latencies
+
+
+async def _closed_loop(port: int, request: bytes) -> float:
+    """Answers a second to four clients that each ask again as soon as they have an answer."""
+    answered = 0
+    end = time.monotonic() + _CLOSED_S
+
+    async def client() -> None:
+        nonlocal answered
+        connection = await _connect(port)
+        while time.monotonic() < end:
+            await connection.ask(request)
+            answered += 1
+        connection.close()
+
+    await asyncio.gather(*(client() for _ in range(_CLIENTS)))
+    await asyncio.sleep(0.1)
+    return answered / _CLOSED_S
 
 
 async def _fetch(port: int, path: str) -> None:

@@ -12,6 +12,7 @@ import sys
 import time
 
 from sidecar.api import Polling, build_app
+from sidecar.api.admissions import Admit
 from sidecar.api.connections import Connections
 from sidecar.api.producer_ids import IdParts
 from sidecar.api.server import HttpServer
@@ -20,8 +21,11 @@ from sidecar.clock import SteadyClock
 from sidecar.metrics import build_registry
 from sidecar.peers import Given
 from sidecar.producer_ids import ProducerIdWatch
+from sidecar.quotas.entities import DEFAULT, Entity, QuotaKey
 from sidecar.quotas.id_quotas import ProducerIdQuota
+from sidecar.quotas.mutation_admissions import Asked, Judged, MutationAdmissions, Muted
 from sidecar.quotas.producer_ids import ProducerIdSettings
+from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings import HostPort
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
@@ -68,6 +72,17 @@ def _usage() -> dict[str, float]:
     return {"cpu_s": time.process_time(), "resident_mb": int(resident.split()[1]) * 1024 / 1e6}
 
 
+def _admit(cluster: _Cluster) -> Admit:
+    """Every user has a quota, and none is over it: a client that must wait costs less."""
+    admissions = MutationAdmissions("token-bucket", QuotaWindow())
+    admissions.set_quotas({Entity(DEFAULT): {QuotaKey.CONTROLLER_MUTATION: 1e9}})
+
+    async def admit(asked: Asked) -> Judged | Muted:
+        return admissions.admit(asked, int(cluster.clock.now() * 1000))
+
+    return admit
+
+
 async def _serve(brokers: int, volumes: int) -> None:
     cluster = _Cluster(brokers, volumes)
     board, wall = cluster.board, cluster.clock.wall
@@ -92,7 +107,7 @@ async def _serve(brokers: int, volumes: int) -> None:
             peers=None,
             is_enabled=True,
         ),
-        admit=None,
+        admit=_admit(cluster),
     )
     cluster.look()
     server = HttpServer(app, HostPort("127.0.0.1", 0), Connections(2048))
