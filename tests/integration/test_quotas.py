@@ -11,8 +11,10 @@ from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
+from sidecar.kafka.users import acl_users, scram_users
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
 from sidecar.quotas.plan import by_entity, removals
+from sidecar.quotas.shares import equal_share
 from sidecar.settings import HostPort, KafkaAdmin
 from tests.integration.conftest import SecureKafka
 from tests.integration.daemon import Done, command
@@ -20,6 +22,8 @@ from tests.integration.waiting import seen
 
 IO_THREADS, NETWORK_THREADS = 5, 4
 """Of the brokers, set here: 900 %."""
+
+LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 def admin(cluster: Cluster) -> KafkaAdmin:
@@ -91,10 +95,14 @@ async def test_a_plan_is_applied_shown_compared_and_taken_back(
 
     done = await quotas(cluster, "apply", *plan, "--default", "5", "--yes")
     assert 0 == done.code, done.said
-    assert "Done: 4 quotas are set." in done.out
+    users = await scram_users(admin(cluster))
+    assert isinstance(users, frozenset)
+    # Other tests may have made more of them.
+    assert {"alice", "bob"} <= users
+    assert f"Done: {len(users) + 2} quotas are set." in done.out
+    share = {"request_percentage": equal_share(800, len(users))}
     expected = {
-        Entity("alice"): {"request_percentage": 400.0},
-        Entity("bob"): {"request_percentage": 400.0},
+        **{Entity(user): share for user in users},
         Entity("mirror"): {"request_percentage": 100.0},
         Entity(DEFAULT): {"request_percentage": 5.0},
     }
@@ -134,22 +142,42 @@ async def test_many_entities_are_set(cluster: Cluster, tmp_path: Path) -> None:
     assert 1000 == len(done.document()["done"])
     await in_force(cluster, {Entity(client_id=name): {"request_percentage": 0.9} for name in names})
     assert 20 == done.err.count(" % is under 1 %")
-    assert "and 980 more" in done.err or "more; --json has them all" in done.err
+    assert "more; --json has them all" in done.err
 
 
 async def test_acls_and_watch(cluster: Cluster) -> None:
     """Who has an ACL is a tenant; one look sets, the next finds nothing; a dry run sets nothing."""
+    users = await acl_users(admin(cluster))
+    assert isinstance(users, frozenset)
+    assert "alice" in users
+    share = equal_share(900, len(users))
     dry = await quotas(cluster, "watch", "--tenants-from", "acls", "--once", "--dry-run")
     assert 0 == dry.code, dry.said
-    assert "would be set: user 'alice': none -> 450" in dry.out
+    assert f"would be set: user 'alice': none -> {share:g}" in dry.out
     assert {} == await quotas_of(cluster)
     done = await quotas(cluster, "watch", "--tenants-from", "acls", "--once")
     assert 0 == done.code, done.said
-    users = [entity.user for entity in await quotas_of(cluster)]
-    assert "alice" in users
-    assert 2 == len(users)
+    await in_force(cluster, {Entity(user): {"request_percentage": share} for user in users})
     again = await quotas(cluster, "watch", "--tenants-from", "acls", "--once", "--json")
     assert [] == again.document()["done"]
+
+
+async def test_who_may_not_is_told_what_to_grant(
+    cluster: Cluster, secure_kafka: SecureKafka, tmp_path: Path
+) -> None:
+    """Alice may only describe the cluster: with her command config nothing is shown."""
+    config = tmp_path / "alice.properties"
+    password = secure_kafka.password.replace("\\", "\\\\").replace('"', '\\"')
+    jaas = f'{LOGIN_MODULE} required username="alice" password="{password}";'
+    config.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        # A properties file reads backslashes once more.
+        "sasl.jaas.config=" + jaas.replace("\\", "\\\\") + "\n"
+    )
+    reach = ["--bootstrap-server", cluster.bootstrap_of("BASIC"), "--command-config", str(config)]
+    shown = await command("quotas", "show", *reach, environ={})
+    assert (2, "") == (shown.code, shown.out)
+    assert "--operation DescribeConfigs --cluster" in shown.err
 
 
 async def test_quotas_are_read_on_each_version(any_kafka: Cluster) -> None:

@@ -32,7 +32,8 @@ def test_every_subcommand_has_examples(name: str) -> None:
     """Lines to copy, at the end of its help."""
     result = CliRunner().invoke(group, ["quotas", name, "--help"])
     assert 0 == result.exit_code
-    assert f"throttle-sidecar quotas {name}" in result.output
+    _, _, examples = result.output.partition("Examples:")
+    assert f"  throttle-sidecar quotas {name} " in examples
 
 
 def test_an_unknown_subcommand_is_a_usage_error() -> None:
