@@ -1,6 +1,9 @@
 """``topics``: which topics are meant, what is asked for, and what is told of each outcome."""
 
 import json
+import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -258,6 +261,21 @@ class TestTelling:
             document[1]["outcome"],
             document[1]["throttle_time_ms"],
         )
+
+    def test_ctrl_c_tells_what_was_done_by_then(self, controller: FakeController) -> None:
+        """The second request has no answer when it comes."""
+
+        def hold(_: object, request: FakeRequest, frame: bytes) -> bytes | None:
+            if len(controller.requests) < 2:
+                return frame
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+            return None
+
+        for broker in controller.cluster.brokers.values():
+            broker.twist = hold
+        result = run(controller, "create", *(f"t{number}" for number in range(60)))
+        assert 130 == result.exit_code
+        assert "50 of 60 topics created; 10 interrupted" == result.output.splitlines()[-1]
 
     def test_nobody_to_ask_is_exit_code_2(self) -> None:
         """And nothing is called throttled or failed."""
