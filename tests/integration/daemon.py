@@ -176,6 +176,12 @@ class Daemon:
         async with httpx.AsyncClient(base_url=self.url, timeout=5.0) as client:
             return await client.request(method, path, headers=headers)
 
+    async def put(self, path: str, body: object, token: str) -> httpx.Response:
+        """One change."""
+        headers = {"Authorization": f"Bearer {token}"}
+        async with httpx.AsyncClient(base_url=self.url, timeout=5.0) as client:
+            return await client.put(path, headers=headers, json=body)
+
     async def get(self, path: str) -> Document:
         """The JSON object at a path."""
         answer = await self.ask(path)

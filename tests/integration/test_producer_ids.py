@@ -1,0 +1,243 @@
+"""A user who opens producer ids in a loop is held, by real brokers' request logs (KIP-936)."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest_asyncio
+
+from sidecar.demo.admin import Admin
+from sidecar.demo.cluster import Cluster
+from sidecar.demo.traffic import Traffic
+from sidecar.kafka.broker_loggers import REQUEST_LOGGER, set_levels
+from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
+from sidecar.quotas.entities import Entity, QuotaKey
+from sidecar.requestlog.line import Line, parse
+from sidecar.settings import HostPort, KafkaAdmin
+from sidecar.volumes import Failure
+from tests.integration.conftest import PASSWORD, Obeying, Start
+from tests.integration.daemon import Daemon, Document, settings
+from tests.integration.waiting import seen
+from tests.support.rogue import Rogue
+
+ETL = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "etl",
+    "sasl.password": PASSWORD,
+}
+RATE = 1e6
+"""Bytes a second of the neighbour."""
+
+TOKEN = "t0k3n"
+WINDOW_S = 10
+QUOTA = 5
+AT_ONCE = 2 * QUOTA
+"""Two windows' worth."""
+
+
+def admin_of(cluster: Cluster) -> KafkaAdmin:
+    host, _, port = cluster.brokers[0].address.rpartition(":")
+    return KafkaAdmin(bootstrap_servers=(HostPort(host, int(port)),))
+
+
+@pytest_asyncio.fixture
+async def logging(obeying: Obeying) -> AsyncIterator[Cluster]:
+    """The cluster while its brokers write their request logs."""
+    cluster, brokers = obeying.cluster, obeying.cluster.brokers
+    admin = admin_of(cluster)
+    assert dict.fromkeys(brokers, "DEBUG") == await set_levels(
+        admin, dict.fromkeys(brokers, "DEBUG"), REQUEST_LOGGER
+    )
+    yield cluster
+    await set_levels(admin, dict.fromkeys(brokers, "WARN"), REQUEST_LOGGER)
+
+
+async def sidecars(cluster: Cluster, start: Start, folder: Path, **more: str) -> list[Daemon]:
+    """One beside each broker, which reads its log and asks the others."""
+    token = folder / "token"
+    token.write_text(TOKEN)
+    daemons = []
+    for broker in cluster.brokers.values():
+        others = [each.sidecar_url for each in cluster.brokers.values() if each is not broker]
+        environ = settings(
+            cluster.bootstrap,
+            HTTP_LISTEN=f"127.0.0.1:{broker.sidecar_port}",
+            REQUEST_LOG_FILE=f"{broker.log}.requests",
+            PEERS=",".join(others),
+            PRODUCER_ID_QUOTA_WINDOW_NUM="2",
+            PRODUCER_ID_QUOTA_WINDOW_SIZE_SECONDS=str(WINDOW_S),
+            TOKEN_FILE=str(token),
+            STATE_FILE=str(folder / f"state-{broker.id}"),
+            **more,
+        )
+        daemons.append(await start(cluster, environ))
+    for daemon in daemons:
+        await daemon.decides(1.0)
+    return daemons
+
+
+def quotas(folder: Path, text: str) -> dict[str, str]:
+    """The setting of a file with such quotas."""
+    file = folder / "ids.toml"
+    file.write_text(text)
+    return {"PRODUCER_ID_QUOTA_FILE": str(file)}
+
+
+async def of_user(daemon: Daemon, user: str) -> Document | None:
+    """What a sidecar says of a user."""
+    users = (await daemon.get("/v1/producer-ids"))["users"]
+    return next((each for each in users if each["user"] == user), None)
+
+
+async def holds(daemon: Daemon, user: str, timeout_s: float = 20.0) -> Document:
+    """Wait until a user is held."""
+    found = await seen(
+        f"{user} is held",
+        lambda: of_user(daemon, user),
+        lambda told: told is not None and told["held_until"] is not None,
+        timeout_s,
+    )
+    assert found is not None
+    assert {user: 0.0} == (await daemon.get("/v1/quota-factors"))["users"]
+    return found
+
+
+async def request_percentage(cluster: Cluster, user: str) -> float | None:
+    """What a user has in Kafka."""
+    found = await describe_client_quotas(admin_of(cluster))
+    assert not isinstance(found, Failure), found
+    return found.get(Entity(user=user), {}).get(QuotaKey.REQUEST)
+
+
+async def told_to_wait(cluster: Cluster, user: str) -> dict[str, int]:
+    """The longest throttle time that brokers gave a user, ms, by request."""
+    told: dict[str, int] = {}
+    for broker in cluster.brokers.values():
+        log = await asyncio.to_thread(Path(f"{broker.log}.requests").read_bytes)
+        for line in map(parse, log.splitlines()):
+            if isinstance(line, Line) and line.user == user:
+                told[line.api] = max(line.throttle_ms, told.get(line.api, 0))
+    return told
+
+
+@asynccontextmanager
+async def topic(cluster: Cluster) -> AsyncIterator[str]:
+    """A topic with a leader on each broker."""
+    async with Admin(cluster.bootstrap) as admin:
+        await admin.create_topic("ids", assignment=[[broker] for broker in cluster.brokers])
+    yield "ids"
+
+
+async def test_a_rogue_is_held_everywhere_and_its_neighbour_is_not(
+    logging: Cluster, start: Start, tmp_path: Path
+) -> None:
+    """Each sidecar sees a third of the ids, all of which count; only the rogue is slowed."""
+    daemons = await sidecars(logging, start, tmp_path, **quotas(tmp_path, ""))
+    async with (
+        topic(logging) as name,
+        Traffic(logging.bootstrap, name, bytes_per_s=RATE) as neighbour,
+        Rogue(logging.bootstrap_of("BASIC"), name, dict(ETL), clients=8),
+    ):
+        await seen("ids are seen", lambda: of_user(daemons[0], "etl"), bool)
+        quotas(
+            tmp_path, f"[users.etl]\nproducer_ids_rate = {QUOTA}\nheld_request_percentage = 0.01"
+        )
+        for daemon in daemons:
+            found = await holds(daemon, "etl")
+            assert (QUOTA, True) == (found["producer_ids_rate"], found["tokens"] < 0)
+        await seen(
+            "the request quota is set",
+            lambda: request_percentage(logging, "etl"),
+            lambda value: value is not None,
+        )
+        await seen(
+            "both parts of the hold",
+            lambda: told_to_wait(logging, "etl"),
+            # A request quota's wait is at most Kafka's window of a second.
+            lambda ms: ms.get("INIT_PRODUCER_ID") == 1000 and ms.get("PRODUCE", 0) > 1000,
+        )
+        before = neighbour.acknowledged_bytes
+        await asyncio.sleep(3.0)
+        assert 0.85 * RATE < (neighbour.acknowledged_bytes - before) / 3.0
+        assert 0.0 == neighbour.longest_throttle_s
+        assert {"etl"} == set((await daemons[0].get("/v1/quota-factors"))["users"])
+    # The rogue has ended; nothing is left of the hold after a window.
+    for daemon in daemons:
+        await seen(
+            "nobody is held",
+            partial(daemon.get, "/v1/quota-factors"),
+            lambda told: not told["users"],
+        )
+    await seen(
+        "the request quota is taken back",
+        lambda: request_percentage(logging, "etl"),
+        lambda value: value is None,
+    )
+
+
+async def test_a_quota_put_over_http_counts_at_once_and_over_a_restart(
+    logging: Cluster, start: Start, tmp_path: Path
+) -> None:
+    """The file says few, the operator says unlimited: who was held is let go."""
+    daemons = await sidecars(
+        logging, start, tmp_path, **quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}")
+    )
+    daemon = daemons[0]
+    path = "/v1/quotas/producer-ids/users/etl"
+    async with topic(logging) as name, Rogue(logging.bootstrap_of("BASIC"), name, dict(ETL)):
+        await holds(daemon, "etl")
+        answer = await daemon.put(path, {"producer_ids_rate": "unlimited"}, TOKEN)
+        assert (200, True) == (answer.status_code, answer.json()["kept"])
+        assert {} == (await daemon.get("/v1/quota-factors"))["users"]
+        await daemon.end(signal.SIGKILL)
+        await daemon.start()
+        await asyncio.sleep(3.0)
+        assert {} == (await daemon.get("/v1/quota-factors"))["users"]
+        told = (await daemon.get("/v1/quotas/producer-ids"))["quotas"]
+        assert ["file", "api"] == [each["origin"] for each in told]
+        await daemon.ask(path, "DELETE", TOKEN)
+        await holds(daemon, "etl")
+
+
+async def test_what_a_killed_sidecar_set_in_kafka_is_taken_back(
+    logging: Cluster, start: Start, tmp_path: Path
+) -> None:
+    """And what an operator gave another user is not touched."""
+    admin = admin_of(logging)
+    assert (
+        await alter_client_quotas(admin, [({"user": "ops"}, {"request_percentage": 77.0})]) is None
+    )
+    daemons = await sidecars(
+        logging,
+        start,
+        tmp_path,
+        **quotas(
+            tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}\nheld_request_percentage = 0.01"
+        ),
+    )
+    async with topic(logging) as name:
+        async with Rogue(logging.bootstrap_of("BASIC"), name, dict(ETL)):
+            await seen(
+                "the request quota is set",
+                lambda: request_percentage(logging, "etl"),
+                lambda value: value is not None,
+            )
+            for daemon in daemons:
+                await daemon.end(signal.SIGKILL)
+        assert await request_percentage(logging, "etl") is not None
+        # Without its state file: by the number itself.
+        (tmp_path / "state-0").unlink()
+        await daemons[0].start()
+        await seen(
+            "the request quota is taken back",
+            lambda: request_percentage(logging, "etl"),
+            lambda value: value is None,
+        )
+    assert 77.0 == await request_percentage(logging, "ops")
+    assert (
+        await alter_client_quotas(admin, [({"user": "ops"}, {"request_percentage": None})]) is None
+    )
