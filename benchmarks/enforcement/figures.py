@@ -93,13 +93,19 @@ def figures(course: Course) -> Figures:
 def held_at(course: Course) -> float | None:
     """The first moment whose next second has a fifth of the earlier rate at most; None: not yet.
 
-    Measured where it counts: in bytes stored, not in acknowledgements.
+    And so has the next fifth of a second, or a second could begin at full speed. Measured where it
+    counts: in bytes stored, not in acknowledgements.
     """
     if course.crossed_at is None:
         return None
     stored = course.stored
     most = HELD_SHARE * stored.rate(course.crossed_at - BEFORE_S, course.crossed_at)
-    return _first(stored, course.crossed_at, _HELD_WINDOW_S, lambda rate: rate <= most)
+    begin = course.crossed_at
+    while True:
+        at = _first(stored, begin, _HELD_WINDOW_S, lambda rate: rate <= most)
+        if at is None or stored.rate(at, at + _HELD_WINDOW_S / 5) <= most:
+            return at
+        begin = at + _STEP_S
 
 
 def back_at(course: Course) -> float | None:
@@ -150,11 +156,15 @@ def _flood(acknowledged: Series, back: float, ended: float) -> float:
 
 
 def _promise(course: Course, before: float) -> float | None:
-    """The sum over brokers of max(leak budget, connections x bytes of a request / pause.max)."""
+    """The sum over brokers of max(leak budget, connections x bytes of a request / pause.max).
+
+    And of one request of each connection, by which a count that begins at any moment is off.
+    """
     if not course.leaks:
         return None
     budget = LEAK_RATIO * before / len(course.leaks)
-    return sum(
-        max(budget, course.connections * leak.bytes / max(leak.requests, 1.0) / PAUSE_MAX_S)
-        for leak in course.leaks
-    )
+    total = 0.0
+    for leak in course.leaks:
+        once = course.connections * leak.bytes / max(leak.requests, 1.0)
+        total += max(budget, once / PAUSE_MAX_S) + once / leak.seconds
+    return total

@@ -22,8 +22,16 @@ SCENARIOS: Final = (
         DEFAULT,
         66.0,
         150.0,
+        before_s=75.0,
     ),
     Scenario(
-        "java-3-default", f"{_THREE}, Java, default intervals", "java", 3, DEFAULT, 66.0, 150.0
+        "java-3-default",
+        f"{_THREE}, Java, default intervals",
+        "java",
+        3,
+        DEFAULT,
+        66.0,
+        150.0,
+        before_s=75.0,
     ),
 )

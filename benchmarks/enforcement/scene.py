@@ -28,8 +28,6 @@ TOPIC: Final = "traffic"
 _ASSIGNMENT: Final = ((0, 2), (1, 2), (2, 0))
 _FULLEST: Final = 2
 _FULLEST_SHARE: Final = 2 / 3
-_BEFORE_S: Final = 14.0
-"""Longer than a quota window, which is of 11 s."""
 _HOLD_S: Final = 22.0
 """From the crossing to the freeing, if producers were held soon."""
 _HELD_FOR_S: Final = 15.0
@@ -57,6 +55,8 @@ class Scenario:
         held_timeout_s: how long after the crossing producers may take to be held: the volumes have
             room for it.
         back_timeout_s: how long after the freeing their return is waited for.
+        before_s: how long producers are at full speed before the crossing: longer than a quota
+            window, which is of 11 s, and than the time between two looks.
         bytes_per_s: of all producers together.
     """
 
@@ -67,6 +67,7 @@ class Scenario:
     looks: Looks
     held_timeout_s: float
     back_timeout_s: float
+    before_s: float = 14.0
     bytes_per_s: float = 18e6
 
     @property
@@ -87,7 +88,7 @@ class Scenario:
     @property
     def volume_bytes(self) -> int:
         """The size of each volume."""
-        before = int(self.fill * _BEFORE_S)
+        before = int(self.fill * self.before_s)
         return self.limit_bytes + before + self.ballast_bytes
 
 
@@ -164,7 +165,7 @@ async def happen(scenario: Scenario, contender: Contender, phase: float = 0.0) -
 
 
 async def _act(scenario: Scenario, cluster: Cluster, course: Course, watch: "_Watch") -> None:
-    await _until(lambda: course.crossed_at is not None, 3 * _BEFORE_S)
+    await _until(lambda: course.crossed_at is not None, 3 * scenario.before_s)
     if course.crossed_at is None:
         raise ClusterError("the limit was not reached")
     await _until(lambda: held_at(course) is not None, scenario.held_timeout_s)

@@ -57,11 +57,11 @@ def _course(flood: float = 18.0 * MB) -> Course:
 
 
 def test_every_figure_of_a_course() -> None:
-    """Held 0.2 s before its end counts: a fifth of the rate fits into a second; back likewise."""
+    """Held 0.04 s before its end counts: a fifth of the rate fits in 0.2 s; back likewise."""
     found = figures(_course())
     assert pytest.approx(18.0 * MB, rel=1e-6) == found.before
-    # 36 MB/s for 0.19 s and 0.36 for the rest of a second are a fifth of 36.
-    assert pytest.approx(0.4 - 0.19, abs=0.03) == found.held_s
+    # 36 MB/s for 0.038 s and 0.36 for the rest of 0.2 s are a fifth of 36.
+    assert pytest.approx(0.4 - 0.038, abs=0.03) == found.held_s
     assert found.held_s is not None
     assert pytest.approx(12.0 * MB * found.held_s, rel=1e-3) == found.past_at_held
     assert pytest.approx(10.0 * MB) == found.past_at_freed
@@ -75,9 +75,13 @@ def test_every_figure_of_a_course() -> None:
 
 
 def test_the_promise_is_of_each_broker_by_itself() -> None:
-    """Its budget of 60 kB/s, or three connections' requests each 4 s if those are more."""
-    # 150 kB a request: 112.5 kB/s; 15 kB: 11; 10 kB: 7.5.
-    assert pytest.approx(112_500 + 60_000 + 60_000) == figures(_course()).promise
+    """Its budget of 60 kB/s, or three connections' requests each 4 s if those are more.
+
+    And a request of each in the 10 s that were counted.
+    """
+    # 150 kB a request: 112.5 kB/s, and 45 at the ends; 15 kB: 11 and 4.5; 10 kB: 7.5 and 3.
+    promise = (112_500 + 45_000) + (60_000 + 4_500) + (60_000 + 3_000)
+    assert pytest.approx(promise) == figures(_course()).promise
 
 
 def test_a_flood_is_the_most_in_one_second() -> None:

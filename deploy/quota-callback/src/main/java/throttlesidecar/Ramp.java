@@ -6,16 +6,20 @@ package throttlesidecar;
  * <p>After a throttle Kafka's rate window is empty and clients have a backlog: even a client with a
  * quota could send ten times its rate for a while, and one without as fast as the network. So each
  * is paced until the last of them has come back from its pause and then filled the window. With a
- * quota: from its rate before up to the quota, over the ramp. Without one: at its rate before with
- * a little headroom; after that, doubling with every ramp, so that what is left of a backlog is no
- * flood either.
+ * quota: from its rate before up to the quota, over the ramp. Without one: from a little below its
+ * rate before to a little above it, since each connection lands a request of its backlog before it
+ * can be paced; after that, doubling with every ramp, so that what is left of a backlog is no flood
+ * either.
  *
- * <p>Example: 6 MB/s before, no quota, a ramp of 5 s, pauses of up to 4 s: 6 to 6.1 MB/s for 5 s,
+ * <p>Example: 6 MB/s before, no quota, a ramp of 5 s, pauses of up to 4 s: 5.1 to 6.1 MB/s for 5 s,
  * 6.1 MB/s until 15 s after the release, 12 MB/s at 20 s, 24 MB/s at 25 s, any rate at 40 s.
  */
 final class Ramp {
-    /** Of the rates before, above them. */
-    static final double HEADROOM = 0.02;
+    /** Of the rate before, where a client without a quota begins. */
+    static final double BEGIN = 0.85;
+
+    /** And where it is after the ramp. */
+    static final double END = 1.02;
 
     /** Where a client begins of whose rate nothing is known, bytes per second. */
     static final double FLOOR = 1_000_000.0;
@@ -56,10 +60,10 @@ final class Ramp {
         return Math.min(1.0, sinceMs / rampMs);
     }
 
-    /** What rates before are multiplied by, from 1. */
+    /** What rates before are multiplied by. */
     double headroom() {
         double doublings = Math.max(0.0, sinceMs - levelMs) / rampMs;
-        return (1.0 + HEADROOM * share()) * Math.pow(2.0, doublings);
+        return (BEGIN + (END - BEGIN) * share()) * Math.pow(2.0, doublings);
     }
 
     /**
