@@ -31,14 +31,16 @@ takes 12 MB/s of that, two thirds of it by replication. Space is freed {freed} s
 or 15 s after producers were held if that is later.
 
 - Held: the first moment after the crossing from which a second, and its first fifth, store at most
-  a fifth of the earlier rate. Back: the first after the freeing from which two seconds bring 90 % of it.
+  a fifth of the earlier rate. Back: the first after the freeing from which two seconds bring 90 % of
+  it.
 - Let through: bytes of produce requests appended from 5 s after producers were held. What is to be
   reached is the sum over brokers of max(leak budget, connections x bytes of a request / pause.max),
   and of one request of each connection: that much a count of some seconds may be off.
 - "> 90 s": it was watched for so long and not seen.
-- Volumes fill at full speed for 14 s before the crossing, with default intervals for 75 s: who looks
-  once a minute sees a volume that stood still until then at the next look (46 s, either of them).
-- Our emergency.horizon is a minute here: these volumes have room for minutes of what leaks, and that
+- Volumes fill at full speed for 14 s before the crossing, with default intervals for 75 s. Who
+  looks once a minute sees a volume that stood still until then at the next look: measured with 14 s
+  it was 46 s for both.
+- Our emergency.horizon is a minute here: these volumes have room for minutes of what leaks, which
   would be an emergency, in which pauses may be longer than pause.max.
 - The plugin's shortest interval that works is 2 s: with 1 s its requests time out at once. Ours was
   set to look every second, and down to every 100 ms near the limit.
