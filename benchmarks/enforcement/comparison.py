@@ -110,7 +110,8 @@ def _waited(found: Sequence[Figures]) -> str:
     """How long it took; where it was not seen, for how long it was watched."""
     seen = [each.back_s for each in found if each.back_s is not None]
     # Those that were not waited for at all say nothing.
-    unseen = [each.watched_s for each in found if each.back_s is None and (each.watched_s or 0) > 1]
+    watched = [each.watched_s or 0.0 for each in found if each.back_s is None]
+    unseen = [seconds for seconds in watched if seconds > 1.0]
     parts = [_text(seen, "s")] if seen else []
     parts += [f"> {number(max(unseen))} s"] if unseen else []
     return ", ".join(parts)

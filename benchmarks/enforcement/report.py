@@ -31,8 +31,8 @@ takes 12 MB/s of that, two thirds of it by replication. Space is freed {freed} s
 or 15 s after producers were held if that is later.
 
 - Held: the first moment after the crossing from which a second, and its first fifth, store at most
-  a fifth of the earlier rate. Back: the first after the freeing from which two seconds bring 90 % of
-  it.
+  a fifth of the earlier rate. Back: the first after the freeing from which two seconds bring
+  90 % of it.
 - Let through: bytes of produce requests appended from 5 s after producers were held. What is to be
   reached is the sum over brokers of max(leak budget, connections x bytes of a request / pause.max),
   and of one request of each connection: that much a count of some seconds may be off.
