@@ -33,6 +33,7 @@ from sidecar.api.problems import documented, problem
 from sidecar.api.producer_ids import IdParts, add_producer_ids
 from sidecar.api.reading import add_reading
 from sidecar.api.scrape import scrape
+from sidecar.api.usage import add_usage
 from sidecar.board import Board
 from sidecar.throttle.limits import Limit
 
@@ -72,6 +73,7 @@ def build_app(
     changes = Changes(board, wall, forget, persist)
     add_changing(app, changes, token)
     add_producer_ids(app, changes, ids, needs_token(token))
+    add_usage(app, ids.log)
     add_admissions(app, admit)
     _add_health(app, board, polling)
     if registry is not None:
