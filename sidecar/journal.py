@@ -1,17 +1,19 @@
 """What the log says of each publication: changes of the decision, and failures that begin or end.
 
 One line per change of decision with its reason, a WARNING where the factor falls by itself or the
-fallback begins; a WARNING for a new kind of failure of a broker or of the poll, a line when it
-ends; a publication that changes nothing is said at DEBUG only.
+fallback begins; a WARNING for each user who is held, a line when that ends; a WARNING for a new
+kind of failure of a broker or of the poll, a line when it ends; a publication that changes nothing
+is said at DEBUG only.
 
 Example: ``throttle factor 0.0 (observation): broker 2 /data/d1 has 38.2 MB of 64.0 MB available
 (59.7%), at or below the limit of 40.0 MB``.
 """
 
 import logging
+from dataclasses import replace
 
 from sidecar.board import Snapshot
-from sidecar.throttle.decision import Source
+from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.memory import BrokerState
 from sidecar.volumes import Failure
 
@@ -23,6 +25,7 @@ _UNKNOWN = BrokerState()
 def log_publication(before: Snapshot | None, after: Snapshot) -> None:
     """A board's listener."""
     _log_decision(before, after)
+    _log_users(before, after)
     if before is None or before.memory is after.memory:
         return
     _log_failure("polling", _poll_failure(before), _poll_failure(after))
@@ -62,18 +65,33 @@ def _log_decision(before: Snapshot | None, after: Snapshot) -> None:
     )
 
 
+def _log_users(before: Snapshot | None, after: Snapshot) -> None:
+    old = {} if before is None else before.decision.users
+    new = after.decision.users
+    for user in sorted(set(new) - set(old)):
+        hold = after.memory.holds[user]
+        _log.warning("user %s is held: %s", user, hold.reason, extra={"user": user})
+    for user in sorted(set(old) - set(new)):
+        _log.info("user %s is held no longer", user, extra={"user": user})
+
+
 def _level(before: Snapshot | None, after: Snapshot) -> int:
     new = after.decision
     if before is None:
         # No observation yet is no fault; a throttle that a restart finds is worth a look.
         holds = new.source is Source.OBSERVATION and new.factor < 1.0
         return logging.WARNING if holds else logging.INFO
-    if before.generation == after.generation:
-        return logging.DEBUG
     old = before.decision
+    if before.generation == after.generation or _for_all(old) == _for_all(new):
+        return logging.DEBUG
     fell = new.factor < old.factor and new.source is not Source.OVERRIDE
     fell_back = new.source is Source.FALLBACK and old.source is not Source.FALLBACK
     return logging.WARNING if fell or fell_back else logging.INFO
+
+
+def _for_all(decision: Decision) -> Decision:
+    """What a decision says of no single user."""
+    return replace(decision, users={}, users_until=None)
 
 
 def _log_failure(subject: str, before: Failure | None, after: Failure | None) -> None:

@@ -9,6 +9,7 @@ import pytest
 from sidecar.board import Board
 from sidecar.journal import log_publication
 from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.holds import hold
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
 from sidecar.volumes import Failure, FailureKind, Observation
@@ -276,3 +277,27 @@ class TestFailuresOfPolling:
 
         board.update(unchanged)
         assert [] == loud(lines())
+
+
+def test_who_is_held_is_told_and_the_factor_for_all_is_not_told_again(
+    board: Board, clock: FakeClock, lines: Callable[[], list[Line]]
+) -> None:
+    """A warning when it begins, a line when it ends; prolonged, nothing above DEBUG."""
+    see(board, whole(0.0, [reading(1, 0.0, {"/d0": 50})]))
+    lines()
+
+    def holding(ends_at: float) -> Callable[[Memory], Memory]:
+        return lambda memory: replace(
+            memory, holds=hold(memory.holds, "bob", ends_at, "2 ids too many", clock())
+        )
+
+    def told() -> list[Line]:
+        return [line for line in lines() if line[0] > logging.DEBUG]
+
+    board.update(holding(72.0))
+    assert [(logging.WARNING, "user bob is held: 2 ids too many")] == told()
+    board.update(holding(90.0))
+    assert [] == told()
+    clock.now = 91.0
+    board.update(lambda memory: memory)
+    assert [(logging.INFO, "user bob is held no longer")] == told()
