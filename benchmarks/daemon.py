@@ -6,12 +6,17 @@ takes some milliseconds, may fall into it or not.
 """
 
 import asyncio
+import json
 import os
 import time
 from contextlib import ExitStack
-from typing import Final
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+from urllib.request import ProxyHandler, build_opener
 
 from benchmarks.reader import Reader
+from benchmarks.requestlog import request_lines
 from benchmarks.rows import Row, median_row
 from benchmarks.sidecar_process import LIMIT, SidecarProcess
 from benchmarks.simulated import simulated_cluster
@@ -32,6 +37,7 @@ def run() -> list[Row]:
     with simulated_cluster(_BROKERS, _VOLUMES) as address:
         rows = _starts(str(address), f"{_BROKERS} simulated brokers")
         rows += _at_rest(str(address))
+        rows += [_with_everything(str(address))]
     with simulated_cluster(*_MANY) as address:
         rows += [_large(str(address))]
     return rows + asyncio.run(_beside_real_brokers())
@@ -73,6 +79,41 @@ def _large(bootstrap: str) -> Row:
         resident,
         "MB",
     )
+
+
+def _with_everything(bootstrap: str) -> Row:
+    """Quotas, peers, and a request log of more clients than are remembered."""
+    with TemporaryDirectory() as folder:
+        log, quotas = Path(folder) / "kafka-request.log", Path(folder) / "ids.toml"
+        quotas.write_text("[default]\nproducer_ids_rate = 5\nheld_request_percentage = 0.01\n")
+        settings = {
+            **_SETTINGS,
+            "SIDECAR_REQUEST_LOG_FILE": str(log),
+            "SIDECAR_PRODUCER_ID_QUOTA_FILE": str(quotas),
+            "SIDECAR_PEERS": "http://127.0.0.1:9,http://127.0.0.1:10",
+            "SIDECAR_STATE_FILE": str(Path(folder) / "state"),
+        }
+        with SidecarProcess(bootstrap, settings) as sidecar:
+            sidecar.wait_observed()
+            count = 0
+            with log.open("wb") as file:
+                for line in request_lines():
+                    file.write(line)
+                    count += 1
+            while _asked(sidecar, "/v1/producer-ids")["request_log"]["lines"] < count:
+                time.sleep(0.2)
+            for path in ("/v1/request-usage", "/v1/quotas/producer-ids", "/v1/quota-factors"):
+                _asked(sidecar, path)
+            resident = sidecar.resident_bytes() / 1e6
+    return Row(f"resident memory with all quotas, after {count:,} log lines", resident, "MB", 80.0)
+
+
+def _asked(sidecar: SidecarProcess, path: str) -> dict[str, Any]:
+    # No proxy of the environment's in between.
+    opener = build_opener(ProxyHandler({}))
+    with opener.open(f"http://{sidecar.address}{path}", timeout=10.0) as answer:
+        document: dict[str, Any] = json.load(answer)
+    return document
 
 
 def _at_rest(bootstrap: str) -> list[Row]:
