@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -202,6 +203,29 @@ async def test_a_tenant_keeps_its_quota_and_gets_it_back(obeying: Obeying, start
 
 def _port(cluster: Cluster) -> int:
     return int(cluster.brokers[0].address.rpartition(":")[2])
+
+
+async def test_a_factor_between_holds_producers_to_that_share(
+    obeying: Obeying, start: Start, tmp_path: Path
+) -> None:
+    """An operator's 0.5: half of the rate before, at no longer waits than for 0.0; and back."""
+    cluster = obeying.cluster
+    token = tmp_path / "token"
+    token.write_text("t0k3n")
+    (name,) = await topics(cluster, 0)
+    daemons = await sidecars(cluster, start, TOKEN_FILE=str(token))
+    half = {"factor": 0.5, "reason": "half is enough", "duration": "PT10M"}
+    async with producers(cluster, [name]) as traffics:
+        # Kafka's window is full: a client without a quota is scaled by the rate that it has.
+        await asyncio.sleep(11.0)
+        for daemon in daemons:
+            assert 200 == (await daemon.put("/v1/override", half, "t0k3n")).status_code
+        await asyncio.sleep(PAUSE_MAX_S + 1.0)
+        assert pytest.approx(0.5 * RATE, rel=0.2) == await rate(traffics[0], 10.0)
+        assert 0.0 < traffics[0].longest_throttle_s <= PAUSE_MAX_S + 1.0
+        for daemon in daemons:
+            assert 200 == (await daemon.ask("/v1/override", "DELETE", "t0k3n")).status_code
+        await flows(traffics, timeout_s=PAUSE_MAX_S + 8.0)
 
 
 async def test_consumers_are_not_slowed(obeying: Obeying, start: Start) -> None:
