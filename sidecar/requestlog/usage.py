@@ -23,23 +23,10 @@ Source: KIP-124 and KIP-599; Kafka's ReplicationControlManager for what is charg
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
-from sidecar.requestlog.detail import (
-    CREATE_PARTITIONS,
-    CREATE_TOPICS,
-    DELETE_TOPICS,
-    TopicChange,
-    TopicChanges,
-    detail,
-)
 from sidecar.requestlog.exempt import is_exempt
 from sidecar.requestlog.line import Line, Rejected, RejectedKind
-
-QUOTA_EXCEEDED: Final = 89
-"""Kafka's THROTTLING_QUOTA_EXCEEDED."""
-
-_ABOUT_TOPICS: Final = frozenset({CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS})
+from sidecar.requestlog.mutations import ABOUT_TOPICS, TopicSizes
 
 Client = tuple[str, str]
 """User and client-id, "" for a client that gave none."""
@@ -136,7 +123,10 @@ class Usage:
     )
     unread: int = field(default=0, init=False)
     _clients: dict[Client, ClientUsage] = field(default_factory=dict, init=False)
-    _sizes: dict[str, int] = field(default_factory=dict, init=False)
+    _sizes: TopicSizes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._sizes = TopicSizes(self.settings.most_topics, self.settings.longest_name)
 
     def clients(self) -> Mapping[Client, ClientUsage]:
         """The sums as they are now; the least recently seen client first."""
@@ -144,8 +134,7 @@ class Usage:
 
     def learn(self, sizes: Mapping[str, int]) -> None:
         """Tells how many partitions topics have; what the log says later wins."""
-        for topic, partitions in sizes.items():
-            self._resize(topic, partitions)
+        self._sizes.learn(sizes)
 
     def record(self, parsed: Line | Rejected) -> None:
         """Counts what ``parse`` made of a line."""
@@ -156,7 +145,7 @@ class Usage:
         if parsed.is_forwarded:
             usage.forwarded += 1
             usage.forwarded_ms += parsed.local_ms
-            if parsed.api_key in _ABOUT_TOPICS:
+            if parsed.api_key in ABOUT_TOPICS:
                 usage.mutations_throttle_ms += parsed.throttle_ms
                 self._mutations(usage, parsed)
             return
@@ -185,38 +174,13 @@ class Usage:
         return usage
 
     def _mutations(self, usage: ClientUsage, line: Line) -> None:
-        said = detail(line)
-        if not isinstance(said, TopicChanges):
+        mutations = self._sizes.mutations(line)
+        if mutations is None:
             self.unread += 1
-            return
-        for change in said.changes:
-            count = self._count(line.api_key, change)
-            if change.error in (0, None):
-                if count is None:
-                    usage.mutations_unknown += 1
-                else:
-                    usage.mutations += count
-                if not said.validate_only:
-                    self._resize(change.topic, change.partitions)
-            elif change.error == QUOTA_EXCEEDED:
-                if count is None:
-                    usage.mutations_unknown += 1
-                else:
-                    usage.mutations_refused += count
-
-    def _count(self, api_key: int, change: TopicChange) -> int | None:
-        if api_key == CREATE_TOPICS:
-            return change.partitions
-        size = self._sizes.get(change.topic[: self.settings.longest_name])
-        if api_key == DELETE_TOPICS or size is None or change.partitions is None:
-            return size if api_key == DELETE_TOPICS else None
-        return max(0, change.partitions - size)
-
-    def _resize(self, topic: str, partitions: int | None) -> None:
-        topic = topic[: self.settings.longest_name]
-        self._sizes.pop(topic, None)
-        if partitions is None:
-            return
-        if len(self._sizes) >= self.settings.most_topics:
-            del self._sizes[next(iter(self._sizes))]
-        self._sizes[topic] = partitions
+        for mutation in mutations or ():
+            if mutation.partitions is None:
+                usage.mutations_unknown += 1
+            elif mutation.refused:
+                usage.mutations_refused += mutation.partitions
+            else:
+                usage.mutations += mutation.partitions

@@ -1,0 +1,194 @@
+"""Throttle times predicted from charges: whose quota, which wait, what is shared, and bounds."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.quotas.burst_rate import BurstRate
+from sidecar.quotas.entities import DEFAULT, Entity, QuotaKey, Resolved
+from sidecar.quotas.prediction import Charge, Prediction, Predictor
+from sidecar.quotas.rate import QuotaWindow
+from sidecar.quotas.rate_quota import RateQuota
+
+ETL = Entity(client_id="etl")
+WINDOW = QuotaWindow()
+KEYS = st.sampled_from([QuotaKey.PRODUCE, QuotaKey.REQUEST])
+
+
+def predictor(limits: Mapping[Entity, float], key: QuotaKey = QuotaKey.PRODUCE) -> Predictor:
+    made = Predictor(WINDOW)
+    made.set_quotas({entity: {key: limit} for entity, limit in limits.items()})
+    return made
+
+
+def limits(*entities: Entity) -> dict[Entity, dict[str, float]]:
+    """100 bytes a second for each."""
+    return {entity: {QuotaKey.PRODUCE: 100.0} for entity in entities}
+
+
+def charge(
+    amount: float,
+    at_ms: int = 0,
+    key: QuotaKey = QuotaKey.PRODUCE,
+    *,
+    user: str = "alice",
+    client_id: str = "etl",
+    strict: bool = False,
+    checked: bool = True,
+) -> Charge:
+    return Charge(at_ms, key, user, client_id, amount, strict, checked)
+
+
+def test_the_modules_example() -> None:
+    """1,500 bytes at 100 a second: 5 s; 500 more a second later: 10 s."""
+    etl = predictor({ETL: 100.0})
+    told = [etl.charge(charge(1500)), etl.charge(charge(500, 1000))]
+    quota = Resolved(ETL, 100.0, ("", "etl"))
+    assert [
+        Prediction(quota, throttle_ms=5000, rate=150.0),
+        Prediction(quota, throttle_ms=10_000, rate=200.0),
+    ] == told
+
+
+@given(KEYS, st.lists(st.tuples(st.integers(0, 5000), st.floats(0, 500)), max_size=50))
+def test_it_is_the_quotas_own_arithmetic(key: QuotaKey, events: list[tuple[int, float]]) -> None:
+    """Each wait is that of the class that is compared with Kafka's own; request time is bounded."""
+    whole = predictor({ETL: 100.0}, key)
+    most_ms = None if key is QuotaKey.PRODUCE else WINDOW.window_ms
+    alone = RateQuota(100.0, WINDOW, most_ms)
+    now_ms = 0
+    for later_ms, amount in events:
+        now_ms += later_ms
+        expected = alone.record(amount, now_ms)
+        assert expected == whole.charge(charge(amount, now_ms, key)).throttle_ms
+
+
+def test_who_shares_a_quota_waits_for_all() -> None:
+    """Two client-ids of a user are one tag; another user under the same default has his own."""
+    users = predictor({Entity(user=DEFAULT): 100.0})
+    waits = [
+        users.charge(charge(1500, user=user, client_id=client_id)).throttle_ms
+        for user, client_id in (("alice", "etl"), ("alice", "web"), ("bob", "etl"))
+    ]
+    assert [5000, 20_000, 5000] == waits
+
+
+def test_kinds_of_quota_are_counted_apart() -> None:
+    """Produced bytes say nothing of request time."""
+    both = Predictor(WINDOW)
+    both.set_quotas({ETL: {QuotaKey.PRODUCE: 100.0, QuotaKey.REQUEST: 10.0}})
+    assert 5000 == both.charge(charge(1500)).throttle_ms
+    assert 0 == both.charge(charge(1, key=QuotaKey.REQUEST)).throttle_ms
+
+
+def test_what_is_not_checked_counts_for_the_next() -> None:
+    """As network threads' time: the rate that holds the next charge has it."""
+    etl = predictor({ETL: 100.0}, QuotaKey.REQUEST)
+    unchecked = etl.charge(charge(1000, key=QuotaKey.REQUEST, checked=False))
+    assert (0, None) == (unchecked.throttle_ms, unchecked.rate)
+    assert 100 == etl.charge(charge(10, key=QuotaKey.REQUEST)).throttle_ms
+
+
+def test_a_throttled_fetch_is_taken_back() -> None:
+    """Its answer was empty: the next small one is let through."""
+    etl = predictor({ETL: 100.0}, QuotaKey.FETCH)
+    waits = [etl.charge(charge(size, key=QuotaKey.FETCH)).throttle_ms for size in (900, 200, 50)]
+    assert [0, 1000, 0] == waits
+
+
+def test_strict_mutations_are_refused_and_not_counted() -> None:
+    """5 a second, a bucket of 55: 60 leave it 5 short; what comes then is refused, to wait 1 s."""
+    etl = predictor({ETL: 5.0}, QuotaKey.CONTROLLER_MUTATION)
+    key = QuotaKey.CONTROLLER_MUTATION
+    told = [etl.charge(charge(amount, key=key, strict=True)) for amount in (60, 10, 10)]
+    assert [(True, 0), (False, 1000), (False, 1000)] == [
+        (each.accepted, each.throttle_ms) for each in told
+    ]
+    permissive = etl.charge(charge(10, key=key))
+    assert (True, 3000, None) == (permissive.accepted, permissive.throttle_ms, permissive.rate)
+
+
+def test_mutations_by_the_spread_rate() -> None:
+    """KIP-599 as first proposed: 560 at 5 a second over 100 samples wait 12 s."""
+    window = QuotaWindow(100, 1000)
+    spread = Predictor(window, mutations=lambda limit, _now_ms: BurstRate(limit, window))
+    spread.set_quotas({ETL: {QuotaKey.CONTROLLER_MUTATION: 5.0}})
+    told = spread.charge(charge(560, key=QuotaKey.CONTROLLER_MUTATION))
+    assert 12_000 == told.throttle_ms
+
+
+def test_a_quota_that_changes_keeps_what_was_recorded() -> None:
+    """Half the limit is twice the wait, for bytes and for partitions."""
+    for key in (QuotaKey.PRODUCE, QuotaKey.CONTROLLER_MUTATION):
+        etl = predictor({ETL: 100.0}, key)
+        etl.charge(charge(1500, key=key))
+        etl.set_quotas({ETL: {key: 50.0}})
+        now = etl.charge(charge(0, key=key))
+        # (150 - 50) / 50 x 10 s; 400 short at 50 a second.
+        assert {QuotaKey.PRODUCE: 20_000, QuotaKey.CONTROLLER_MUTATION: 8000}[key] == (
+            now.throttle_ms
+        )
+
+
+def test_without_any_quota_nothing_is_recorded() -> None:
+    """Who gets the first quota of a kind starts with an empty rate."""
+    etl = predictor({})
+    assert Prediction() == etl.charge(charge(1500))
+    etl.set_quotas({ETL: {QuotaKey.PRODUCE: 100.0}})
+    assert 0 == etl.charge(charge(500)).throttle_ms
+
+
+@pytest.mark.parametrize(
+    ("has_quota", "gets_quota"),
+    [
+        (Entity(client_id="web"), ETL),
+        (Entity(user="bob"), Entity(user="alice")),
+        (Entity(user="bob", client_id="web"), Entity(user="alice", client_id="etl")),
+    ],
+)
+def test_who_has_no_quota_is_recorded_all_the_same(has_quota: Entity, gets_quota: Entity) -> None:
+    """As soon as another has one, by the tags of that kind: a quota set later finds it used."""
+    quotas = limits(has_quota)
+    free = Predictor(WINDOW)
+    free.set_quotas(quotas)
+    assert Prediction() == free.charge(charge(1500))
+    free.set_quotas(limits(has_quota, gets_quota))
+    assert 5000 == free.charge(charge(0)).throttle_ms
+
+
+def test_among_several_kinds_the_free_are_recorded_by_client_id() -> None:
+    """With quotas for a user and for a client-id, who is under neither has the client-id's tag."""
+    mixed = Predictor(WINDOW)
+    mixed.set_quotas(limits(Entity(user="bob"), ETL))
+    mixed.charge(charge(1500, client_id="web"))
+    for entity, expected in ((Entity(user="alice"), 0), (Entity(client_id="web"), 5000)):
+        mixed.set_quotas(limits(Entity(user="bob"), ETL, entity))
+        assert expected == mixed.charge(charge(0, client_id="web")).throttle_ms
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, float("inf")])
+@pytest.mark.parametrize("key", [QuotaKey.PRODUCE, QuotaKey.CONTROLLER_MUTATION])
+def test_a_limit_that_no_broker_takes_holds_nobody(key: QuotaKey, limit: float) -> None:
+    """There is no wait for it; a bucket that loses its limit is full when it has one again."""
+    etl = predictor({ETL: 1.0}, key)
+    etl.charge(charge(1500, key=key))
+    etl.set_quotas({ETL: {key: limit}})
+    assert Prediction() == etl.charge(charge(1500, key=key))
+    etl.set_quotas({ETL: {key: 1.0}})
+    again = etl.charge(charge(1, key=key)).throttle_ms
+    assert (key is QuotaKey.CONTROLLER_MUTATION) is (again == 0)
+
+
+def test_the_longest_unused_makes_room() -> None:
+    """Of two with room for one the first is forgotten, and that is counted."""
+    small = Predictor(WINDOW, most=1)
+    small.set_quotas({Entity(client_id=DEFAULT): {QuotaKey.PRODUCE: 100.0}})
+    waits = [
+        small.charge(charge(size, client_id=client_id)).throttle_ms
+        for client_id, size in (("etl", 1500), ("etl", 0), ("web", 0), ("etl", 0))
+    ]
+    assert ([5000, 5000, 0, 0], 2) == (waits, small.dropped)
+    with pytest.raises(ValueError, match="at least one"):
+        Predictor(WINDOW, most=0)
