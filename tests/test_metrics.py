@@ -13,7 +13,11 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar.board import Board
+from sidecar.id_metrics import ProducerIdCollector
 from sidecar.metrics import SidecarRegistry, build_registry, poll_duration
+from sidecar.producer_ids import ProducerIdWatch
+from sidecar.quotas.id_quotas import ProducerIdQuota
+from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
@@ -289,6 +293,9 @@ def test_the_documentation_lists_every_metric() -> None:
     scene = Scene()
     scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
     scene.see(whole(1.0, [reading(1, 1.0, {"/a": 50})]))
+    watch = ProducerIdWatch(scene.board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
+    watch.seen("alice", 1)
+    scene.registry.register(ProducerIdCollector(watch, None, None))
     rows, units = {}, {}
     for line in DOCUMENTATION.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `kafka_throttle_"):
@@ -305,4 +312,4 @@ def test_the_documentation_lists_every_metric() -> None:
                 told[family.name + suffix] = family.unit
     assert served == rows
     assert told == {name: units[name] for name in told}
-    assert 6 == len(told)
+    assert 11 == len(told)

@@ -1,0 +1,157 @@
+"""README.md and docs/ say what the code does: routes, settings, metrics, commands, output."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from prometheus_client import CollectorRegistry
+
+from sidecar.cli import COMMANDS, group
+from sidecar.settings import SettingRow, describe
+from tests.api.build import FakeSidecar
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path for path in [ROOT / "README.md", *DOCS.glob("*.md")]
+}
+METHODS = ("GET", "PUT", "POST", "DELETE")
+
+_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^\s*```.*?^\s*```$", re.DOTALL | re.MULTILINE)
+
+
+def text_of(page: str) -> str:
+    """A page as it is written."""
+    return PAGES[page].read_text(encoding="utf-8")
+
+
+def rows(page: str, cells: int) -> Iterator[list[str]]:
+    """The cells of a page's tables with at least so many columns."""
+    for line in text_of(page).splitlines():
+        if line.startswith("|"):
+            found = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            if len(found) >= cells:
+                yield [cell.replace("\\|", "|") for cell in found]
+
+
+def anchors(path: Path) -> set[str]:
+    """What a link may name after "#": headings as GitHub writes them."""
+    text = _FENCE.sub("", path.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def runs(page: str) -> Iterator[tuple[list[str], str]]:
+    """The commands of ours that a page shows, as words, and what it shows after each."""
+    for block in _CONSOLE.findall(text_of(page)):
+        for run in re.split(r"^\$ ", block.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
+            line, _, output = run.partition("\n")
+            ours = line.removeprefix("time ")
+            if ours.startswith("throttle-sidecar "):
+                yield shlex.split(ours, comments=True)[1:], output
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    """To a file of the project that is there, and to a heading that is in it."""
+    missing = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", text_of(page))):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        path = PAGES[page].parent / name if name else PAGES[page]
+        if not path.exists() or (anchor and anchor not in anchors(path)):
+            missing.append(target)
+    assert [] == missing
+
+
+def test_every_route_is_documented() -> None:
+    """The table of docs/api.md has each method and path of the whole API, and no other."""
+    sidecar = FakeSidecar(registry=CollectorRegistry())
+    # These two describe the others and are not in their own document.
+    served = {("GET", "/openapi.json"), ("GET", "/docs")}
+    for path, operations in sidecar.app.openapi()["paths"].items():
+        plain = re.sub(r"\{(\w+):path\}", r"{\1}", path).replace("{broker_id}", "{id}")
+        served |= {(method.upper(), plain) for method in operations if method.upper() in METHODS}
+    told = {
+        (method, path)
+        for request, *_ in rows("docs/api.md", 2)
+        for method, path in re.findall(rf"`({'|'.join(METHODS)}) (/[^\s`]*)`", request)
+    }
+    assert served == told
+
+
+def setting_cells(row: SettingRow) -> list[str]:
+    """A row of docs/settings.md."""
+    has_property = "yes" if row.property else ""
+    name = row.environment.removeprefix("SIDECAR_")
+    return [name, row.toml, row.default, row.unit, row.meaning, has_property]
+
+
+def test_every_setting_is_documented() -> None:
+    """Docs/settings.md has each one, in order, with its keys, default, unit and meaning."""
+    heading, line, *told = rows("docs/settings.md", 6)
+    assert (["TOML", "---"]) == [heading[1], line[1]]
+    assert [setting_cells(row) for row in describe()] == told
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_settings_that_are_named_exist(page: str) -> None:
+    """Every SIDECAR_... that a page names, those that end in _* or ... aside, is a setting."""
+    named = set(re.findall(r"\bSIDECAR_[A-Z_]*[A-Z](?![A-Z_*.]*[*])", text_of(page)))
+    assert set() == named - {row.environment for row in describe()}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_metrics_that_are_named_exist(page: str) -> None:
+    """Every kafka_throttle_... that a page names is a row of docs/metrics.md."""
+    known = {name.strip("`") for name, *_ in rows("docs/metrics.md", 6)}
+    named = set(re.findall(r"\bkafka_throttle_\w+", text_of(page)))
+    assert set() == named - known
+
+
+def test_every_command_is_documented() -> None:
+    """The README's table has each command; a page has each subcommand of a group."""
+    told = " ".join(cell for cell, *_ in rows("README.md", 2))
+    assert [] == [name for name in COMMANDS if f"throttle-sidecar {name}" not in told]
+    pages = {"quotas": "quotas", "topics": "quotas", "request-log": "request-log"}
+    for name, page in pages.items():
+        text = text_of(f"docs/{page}.md")
+        with click.Context(group) as context:
+            command = group.get_command(context, name)
+            assert isinstance(command, click.Group)
+            missing = [each for each in command.list_commands(context) if each not in text]
+        assert [] == missing
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_that_are_shown_exist(page: str) -> None:
+    """Each command, subcommand and option in a page's examples is one of the program's."""
+    for words, _ in runs(page):
+        command: click.Command = group
+        rest = list(words)
+        while isinstance(command, click.Group):
+            with click.Context(command) as context:
+                found = command.get_command(context, rest.pop(0))
+            assert found is not None, words
+            command = found
+        options = {option for each in command.params for option in each.opts}
+        named = {word.partition("=")[0] for word in rest if word.startswith("--")}
+        assert set() == named - options, words
+
+
+def test_output_that_needs_no_cluster_is_as_shown() -> None:
+    """Plans for a stated capacity print what docs/quotas.md shows."""
+    shown = [
+        (words, output)
+        for words, output in runs("docs/quotas.md")
+        if "--capacity" in words and "--bootstrap-server" not in words
+    ]
+    assert [] != shown
+    for words, output in shown:
+        assert output == CliRunner().invoke(group, words).output
