@@ -11,7 +11,7 @@ CALLBACK := deploy/quota-callback
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo test check lint unit java jar bench bench-enforcement bench-callback lock clean tools-demo tools-test
+.PHONY: demo test check lint unit java jar bench bench-enforcement bench-mutations bench-callback lock clean tools-demo tools-test
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -55,6 +55,10 @@ bench: tools-demo $(INSTALLED)
 # The quota callback beside Strimzi's plugin: an hour, on a machine that does nothing else.
 bench-enforcement: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/python -m benchmarks.enforcement
+
+# Others' waits during a storm of new topics: 4 minutes, on a machine that does nothing else.
+bench-mutations: tools-demo $(INSTALLED)
+	$(BIN)/python -m benchmarks.mutations
 
 # What the quota callback costs a request, beside Kafka's own and the plugin's: 4 minutes.
 bench-callback: $(JAR)

@@ -1,0 +1,1 @@
+"""Another's admin operation during a storm of new topics: KIP-599's experiment, on KRaft."""
