@@ -6,7 +6,8 @@ made. The throttle time of a request is the greatest of those of its charges.
 
 Produce and fetch wait without a bound, request time one window at most. A fetch that is throttled
 is taken back, since its answer is sent empty. Mutations have a token bucket, or the spread rate of
-KIP-599 as first proposed; what a strict one refuses is not counted.
+KIP-599 as first proposed; what a strict one refuses is not counted. The answer to mutations tells
+the wait that is left when it is sent.
 
 Example, 11 samples of 1 s and 100 bytes a second for client-id etl: 1,500 bytes at once are 150 a
 second over 10 s, so 5,000 ms. 500 more a second later are 2,000 in 10 s still, so 10,000 ms.
@@ -53,6 +54,8 @@ class Charge:
         amount: bytes; percent of a second (``request_time.percent``); partitions.
         strict: of mutations: refuse what comes while the quota is used up.
         checked: False only counts it, as a broker does with network threads' time.
+        waited_ms: from the charge of a mutation to its answer, which tells a wait that is so much
+            shorter; a controller answers when the change is committed.
     """
 
     at_ms: int
@@ -62,6 +65,7 @@ class Charge:
     amount: float
     strict: bool = False
     checked: bool = True
+    waited_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class Prediction:
     Attributes:
         quota: the quota that its client is under; None when it is under none.
         accepted: False: a strict mutation that was refused, and not counted.
-        throttle_ms: how long the client is to wait, milliseconds.
+        throttle_ms: how long the client is told to wait, milliseconds.
         rate: per second with this charge in it, as it is held against the limit; None for
             mutations, whose bucket has no rate.
     """
@@ -187,7 +191,8 @@ class Predictor:
             used.limit = quota.limit
         self._keep(key, used)
         admission = used.quota.admit(charge.amount, charge.at_ms, strict=charge.strict)
-        return Prediction(quota, admission.accepted, admission.throttle_ms)
+        told_ms = max(0, admission.throttle_ms - charge.waited_ms)
+        return Prediction(quota, admission.accepted, told_ms)
 
     def _take(self, tags: _Tags) -> Rate | _Mutations | None:
         return self._used.pop(tags, None)

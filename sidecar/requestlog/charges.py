@@ -1,11 +1,16 @@
 """What a line's request was charged with, and when: what quotas are predicted and replayed from.
 
 A line is written at completion; the quotas were charged just before the answer was queued, so at
-the line's time less ``sendTimeMs`` and ``responseQueueTimeMs``. PRODUCE is charged with its size on
-the wire, every request that is not exempt with its handlers' time, and a controller's line of a
-request about topics with partitions. The client waits for the greatest of the throttle times.
+the line's time less ``sendTimeMs`` and ``responseQueueTimeMs``. Mutations are charged before that:
+when the controller begins with them, ``remoteTimeMs`` before they are committed.
 
-Request time is a lower bound: the network threads' time is charged too and is not in the log.
+PRODUCE is charged with its size on the wire, every request that is not exempt with its handlers'
+time, and a controller's line of a request about topics with partitions. The client waits for the
+greatest of the throttle times.
+
+Request time is a lower bound: the network threads' time is charged too and is not in the log. So a
+throttle time that is predicted from it is too short by N / T, and at most by the window that bounds
+it: N is what the network threads spent on the requests of the last windows, T the quota.
 
 Example: a PRODUCE of 10,035 bytes that took 0.258 ms, logged at 10:00:00.123 with 0.063 ms in the
 response queue and 0.144 ms of sending: at 10:00:00.122, 10,035 bytes and 0.0258 % of a second.
@@ -56,9 +61,10 @@ class Charged:
 
 
 def charged_ms(line: Line) -> int:
-    """When the quotas were charged: ms since 1970 by the broker's local time, as if that were UTC.
+    """When bytes and request time were charged, to the millisecond that the line's time is cut to.
 
-    To the millisecond, which the line's time is cut to.
+    Returns:
+        Milliseconds since 1970 by the broker's local time, as if that were UTC.
     """
     logged_ms = (line.time.replace(tzinfo=UTC) - _EPOCH) / _MS
     return math.floor(logged_ms - line.body.send_time_ms - line.body.response_queue_time_ms)
@@ -72,18 +78,31 @@ def charges(line: Line, sizes: TopicSizes) -> Charged:
         sizes: of topics, told by the lines before it; this line's are added.
     """
     amounts = list(_amounts(line, sizes))
-    at_ms, user, client_id = charged_ms(line), line.user, line.client_id
     known = tuple(
-        Charge(at_ms, key, user, client_id, amount, _is_strict(line, key))
+        _mutation(line, amount)
+        if key is QuotaKey.CONTROLLER_MUTATION
+        else _charge(line, key, amount)
         for key, amount in amounts
         if amount is not None
     )
     return Charged(known, len(amounts) - len(known))
 
 
-def _is_strict(line: Line, key: QuotaKey) -> bool:
-    is_mutation = key is QuotaKey.CONTROLLER_MUTATION
-    return is_mutation and line.api_version >= _STRICT_SINCE[line.api_key]
+def _charge(line: Line, key: QuotaKey, amount: float) -> Charge:
+    return Charge(charged_ms(line), key, line.user, line.client_id, amount)
+
+
+def _mutation(line: Line, partitions: float) -> Charge:
+    waited_ms = round(line.body.remote_time_ms)
+    return Charge(
+        charged_ms(line) - waited_ms,
+        QuotaKey.CONTROLLER_MUTATION,
+        line.user,
+        line.client_id,
+        partitions,
+        strict=line.api_version >= _STRICT_SINCE[line.api_key],
+        waited_ms=waited_ms,
+    )
 
 
 def _amounts(line: Line, sizes: TopicSizes) -> Iterator[tuple[QuotaKey, float | None]]:

@@ -111,12 +111,27 @@ def test_strict_mutations_are_refused_and_not_counted() -> None:
 
 
 def test_mutations_by_the_spread_rate() -> None:
-    """KIP-599 as first proposed: 560 at 5 a second over 100 samples wait 12 s."""
+    """KIP-599 as first proposed: the second of two bursts waits otherwise than by tokens."""
     window = QuotaWindow(100, 1000)
-    spread = Predictor(window, mutations=lambda limit, _now_ms: BurstRate(limit, window))
-    spread.set_quotas({ETL: {QuotaKey.CONTROLLER_MUTATION: 5.0}})
-    told = spread.charge(charge(560, key=QuotaKey.CONTROLLER_MUTATION))
-    assert 12_000 == told.throttle_ms
+    key = QuotaKey.CONTROLLER_MUTATION
+    waits = []
+    for mutations in (lambda limit, _now_ms: BurstRate(limit, window), None):
+        made = Predictor(window, mutations=mutations)
+        made.set_quotas({ETL: {key: 5.0}})
+        waits.append([made.charge(charge(560, at_ms, key)).throttle_ms for at_ms in (0, 50_000)])
+    spread = BurstRate(5.0, window)
+    expected = [spread.admit(560, at_ms, strict=False).throttle_ms for at_ms in (0, 50_000)]
+    assert [expected, [12_000, 74_000]] == waits
+    assert 74_000 != expected[1]
+
+
+def test_the_answer_tells_the_wait_that_is_left() -> None:
+    """A controller that took 400 ms to commit tells 600 of 1,000 ms, and none after a second."""
+    key = QuotaKey.CONTROLLER_MUTATION
+    for waited_ms, expected in ((400, 600), (1500, 0)):
+        etl = predictor({ETL: 5.0}, key)
+        late = Charge(0, key, "alice", "etl", 60, waited_ms=waited_ms)
+        assert expected == etl.charge(late).throttle_ms
 
 
 def test_a_quota_that_changes_keeps_what_was_recorded() -> None:

@@ -72,6 +72,13 @@ def test_what_the_line_doesnt_tell_is_counted() -> None:
         assert (1, [QuotaKey.REQUEST]) == (charged.unknown, [each.key for each in charged.charges])
 
 
+def test_mutations_are_charged_before_they_are_committed() -> None:
+    """At 10:00:01.001 less 0.054 and 0.111 ms, and 13.001 ms of waiting; the time after it."""
+    mutation, request = charges(CREATED, TopicSizes()).charges
+    assert (TEN_OCLOCK_MS + 1000 - 13, 13) == (mutation.at_ms, mutation.waited_ms)
+    assert (TEN_OCLOCK_MS + 1000, 0) == (request.at_ms, request.waited_ms)
+
+
 def test_the_time_before_the_answer_was_queued() -> None:
     """A long time in the response queue and on the wire is taken off."""
     slow = parsed_line(PRODUCE, responseQueueTimeMs=1500.0, sendTimeMs=500.25)
