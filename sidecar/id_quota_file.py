@@ -18,7 +18,8 @@ Example::
 
 import asyncio
 import logging
-import math
+import os
+import stat
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -35,28 +36,43 @@ from pydantic import (
 
 from sidecar.errors import SettingsError
 from sidecar.quotas.entities import DEFAULT, Default
-from sidecar.quotas.id_quotas import ProducerIdQuota, ProducerIdQuotas
+from sidecar.quotas.id_quotas import (
+    LARGEST_PERCENTAGE,
+    LARGEST_RATE,
+    SMALLEST_PERCENTAGE,
+    SMALLEST_RATE,
+    ProducerIdQuota,
+    ProducerIdQuotas,
+)
 
 _log = logging.getLogger(__name__)
 
 UNLIMITED: Final = "unlimited"
 _LOOK_S: Final = 1.0
 _LARGEST_BYTES: Final = 4 << 20
-_Stamp = tuple[int, int, int]
+_Stamp = tuple[int, int, int, int]
 
 
 def _rate(value: object) -> object:
     if value == UNLIMITED:
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
-        return float(value)
-    raise ValueError(f'must be a number above 0, or "{UNLIMITED}"')
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    if SMALLEST_RATE <= number <= LARGEST_RATE:
+        return float(number)
+    raise ValueError(f'must be a number of {SMALLEST_RATE:g} to {LARGEST_RATE:g}, or "{UNLIMITED}"')
 
 
 _Rate = Annotated[
     float | str,
     PlainValidator(_rate),
-    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": UNLIMITED}]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": SMALLEST_RATE, "maximum": LARGEST_RATE},
+                {"const": UNLIMITED},
+            ]
+        }
+    ),
 ]
 
 
@@ -68,10 +84,12 @@ class QuotaForm(BaseModel):
     )
 
     producer_ids_rate: _Rate
-    """New producer ids in a window, > 0, or "unlimited"."""
-    held_request_percentage: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """The request_percentage that the user has in Kafka while they are held, > 0; without it they
-    are held by the factor alone."""
+    """New producer ids in a window, or "unlimited"."""
+    held_request_percentage: (
+        Annotated[float, Field(ge=SMALLEST_PERCENTAGE, le=LARGEST_PERCENTAGE)] | None
+    ) = None
+    """The request_percentage that the user has in Kafka while they are held; without it they are
+    held by the factor alone."""
 
     def quota(self) -> ProducerIdQuota:
         """As it counts."""
@@ -91,7 +109,8 @@ class IdQuotaFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._stamp: _Stamp | None = None
+        self._read: _Stamp | None = None
+        self._changing: _Stamp | None = None
         self._problem: str | None = None
 
     def load(self) -> ProducerIdQuotas:
@@ -101,14 +120,12 @@ class IdQuotaFile:
             SettingsError: it can't be read, or says what it must not; with the place.
         """
         try:
-            # Before the bytes: what is written meanwhile is seen at the next look.
-            self._stamp = _stamp(self._path)
-            if self._path.stat().st_size > _LARGEST_BYTES:
-                raise SettingsError((f"{self._path} has more than {_LARGEST_BYTES:,} bytes",))
-            document = tomllib.loads(self._path.read_text(encoding="utf-8"))
+            text, self._read = _contents(self._path)
+            document = tomllib.loads(text.decode())
         except OSError as error:
             raise SettingsError((f"{self._path} can't be read: {error.strerror}",)) from error
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (ValueError, RecursionError) as error:
+            # Numbers of thousands of digits and deep nesting too, for which tomllib has no word.
             raise SettingsError((f"{self._path} is not TOML: {error}",)) from error
         try:
             form = _FileForm.model_validate(document)
@@ -129,9 +146,16 @@ class IdQuotaFile:
                 changed(quotas)
 
     def look(self) -> ProducerIdQuotas | None:
-        """What it says, if that has changed and is right; what is wrong is told once."""
+        """What it says, if it is another than was read and is as it was at the last look.
+
+        What is wrong is told once.
+        """
         try:
-            if _stamp(self._path) == self._stamp:
+            now = _stamp(self._path.stat())
+            if now == self._read:
+                return None
+            before, self._changing = self._changing, now
+            if now != before:
                 return None
             quotas = self.load()
         except OSError as error:
@@ -160,6 +184,24 @@ class IdQuotaFile:
         return f"{self._path}: {where}: {what}"
 
 
-def _stamp(path: Path) -> _Stamp:
-    found = path.stat()
-    return found.st_ino, found.st_mtime_ns, found.st_size
+def _contents(path: Path) -> tuple[bytes, _Stamp]:
+    """What is in a file, and which one it is."""
+    # Without O_NONBLOCK, opening a named pipe would wait for its writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(0, "it is not a regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            contents = file.read(_LARGEST_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(contents) > _LARGEST_BYTES:
+        raise OSError(0, f"it has more than {_LARGEST_BYTES:,} bytes")
+    # Of before it was read: what is written meanwhile is seen at the next look.
+    return contents, _stamp(status)
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    # The change of its owner or mode counts too: it may be readable now.
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
+from sidecar.quotas.id_quotas import LONGEST_USER
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.looking import Looked, TailCounts
 from sidecar.requestlog.producer_ids import ProducerIdMade, producer_id
@@ -65,7 +66,7 @@ class LogReader:
             line = parse(bytes_)
             self.usage.record(line)
             made = producer_id(line) if isinstance(line, Line) else None
-            if made is not None:
+            if made is not None and len(made.user) <= LONGEST_USER:
                 self._made(made)
 
     def _tell(self, failure: str | None) -> None:

@@ -16,11 +16,12 @@ import ssl
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from sidecar.http import HttpError, request
+from sidecar.quotas.id_quotas import LONGEST_USER
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ _SPACING_S: Final = 0.02
 _DEADLINE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 30.0
 _LONGEST_ANSWER: Final = 4 << 20
+_AT_ONCE: Final = 100
+"""So many ids are counted before others get their turn."""
 
 
 class IdGiven(msgspec.Struct, frozen=True, gc=False):
@@ -48,9 +51,9 @@ class IdGiven(msgspec.Struct, frozen=True, gc=False):
 class GivenPage(msgspec.Struct, frozen=True):
     """A piece of what a sidecar's broker gave."""
 
-    next: str
-    """Where the next piece begins: the start id, "-", and a number."""
-    lost: int
+    next: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z-]{1,100}\Z")]
+    """Where the next piece begins: the start id, "-", and a number. It is put into an address."""
+    lost: Annotated[int, msgspec.Meta(ge=0)]
     """How many were asked for too late."""
     ids: list[IdGiven]
 
@@ -143,15 +146,15 @@ class Peers:
             except TimeoutError:
                 failure = f"no answer within {_DEADLINE_S:g} s"
             except OSError as error:
-                failure = error.strerror or str(error)
-            except (HttpError, msgspec.MsgspecError) as error:
+                failure = error.strerror or str(error) or type(error).__name__
+            except (HttpError, ValueError, RecursionError) as error:
+                # Whatever it says, or its name is: it must not end the daemon.
                 failure = str(error)
             if failure != peer.failure:
                 _tell(peer, failure)
             peer.failure = failure
             pause_s = self._look_s if failure is None else min(2 * pause_s, _LONGEST_PAUSE_S)
-            if not more:
-                await asyncio.sleep(pause_s)
+            await asyncio.sleep(_SPACING_S if more else pause_s)
 
     async def ask(self, peer: Peer) -> bool:
         """Asks one once; whether it has more.
@@ -160,7 +163,8 @@ class Peers:
             TimeoutError: it takes too long.
             OSError: of the network or of TLS.
             HttpError: it refuses, or does not speak HTTP.
-            msgspec.MsgspecError: it says something else.
+            ValueError: it says something else, or its name can't be one.
+            RecursionError: it says something that is nested too deeply.
         """
         query = "" if peer.after is None else f"?after={peer.after}"
         async with asyncio.timeout(_DEADLINE_S):
@@ -177,8 +181,11 @@ class Peers:
         peer.after = page.next
         peer.ids += len(page.ids)
         peer.lost += page.lost
-        for each in page.ids:
-            self._seen(each.user, each.producer_id)
+        for number, each in enumerate(page.ids):
+            if len(each.user) <= LONGEST_USER:
+                self._seen(each.user, each.producer_id)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
         return len(page.ids) == PIECE
 
 

@@ -1,8 +1,21 @@
 """Sidecars tell each other of producer ids."""
 
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
 import pytest
 
-from sidecar.peers import KEPT, PIECE, Given, IdGiven
+from sidecar import peers
+from sidecar.peers import KEPT, PIECE, Given, IdGiven, Peers
+from sidecar.quotas.id_quotas import LONGEST_USER
+from tests.api.build import until
+
+Writer = asyncio.StreamWriter
+Answer = Callable[[str, Writer], Awaitable[None]]
+"""Gets what was asked for, and writes what it likes."""
 
 
 def given(count: int, start_id: str = "a1") -> Given:
@@ -68,3 +81,192 @@ def test_a_place_that_lies_ahead_has_nothing() -> None:
     """And goes on from the end."""
     page = given(2).page("a1-7")
     assert ([], "a1-2") == (page.ids, page.next)
+
+
+def says(body: bytes, status: bytes = b"200 OK") -> Answer:
+    """One answer to all that is asked."""
+
+    async def answer(_: str, writer: Writer) -> None:
+        head = b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
+        writer.write(head + body)
+
+    return answer
+
+
+def raw(sent: bytes) -> Answer:
+    async def answer(_: str, writer: Writer) -> None:
+        writer.write(sent)
+
+    return answer
+
+
+async def nothing(_target: str, _writer: Writer) -> None:
+    await asyncio.sleep(60)
+
+
+def tells(made: Given, asked: list[str]) -> Answer:
+    """A sidecar as it should be."""
+
+    async def answer(target: str, writer: Writer) -> None:
+        asked.append(target)
+        _, _, after = target.partition("?after=")
+        await says(msgspec.json.encode(made.page(after or None)))(target, writer)
+
+    return answer
+
+
+class Misled:
+    """A peer that can be told how to answer, and who asks it."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.seen: list[IdGiven] = []
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: Writer) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            await self.answer(head.split()[1].decode(), writer)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            # Who asks does not wait for the end.
+            pass
+        finally:
+            writer.close()
+
+    def note(self, user: str, producer_id: int) -> None:
+        self.seen.append(IdGiven(user, producer_id))
+
+
+@asynccontextmanager
+async def following(answer: Answer) -> AsyncIterator[tuple[Misled, Peers]]:
+    """Asks a server of loopback, in real time, until the test is over; the task must not end."""
+    misled = Misled(answer)
+    server = await asyncio.start_server(misled.serve, "127.0.0.1", 0)
+    misled.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    asking = Peers([misled.url], misled.note)
+    task = asyncio.create_task(asking.run())
+    try:
+        yield misled, asking
+        assert not task.done(), task.exception()
+    finally:
+        task.cancel()
+        await asyncio.wait([task], timeout=5)
+        assert task.cancelled()
+        server.close()
+
+
+@pytest.fixture
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Peers are asked every 20 ms, and have 0.3 s to answer."""
+    monkeypatch.setattr(peers, "_LOOK_S", 0.01)
+    monkeypatch.setattr(peers, "_LONGEST_PAUSE_S", 0.05)
+    monkeypatch.setattr(peers, "_DEADLINE_S", 0.3)
+
+
+PAGE = b'{"next":"a1-1","lost":0,"ids":[{"user":"bob","producer_id":7}]}'
+
+
+@pytest.mark.usefixtures("_soon")
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        pytest.param(says(b"{}", b"500 Oops"), "it answers 500", id="500"),
+        pytest.param(says(b"{}", b"404 Not Found"), "it answers 404", id="not a sidecar"),
+        pytest.param(says(b"garbage"), "JSON is malformed", id="garbage"),
+        pytest.param(says(b"[]"), "Expected `object`, got `array`", id="another shape"),
+        pytest.param(says(b'{"next":"a-1","lost":0,"ids":[{}]}'), "missing required", id="no id"),
+        pytest.param(says(PAGE.replace(b"bob", b"\xff")), "'utf-8' codec", id="not UTF-8"),
+        pytest.param(says(b'{"x":' + b"[" * 200_000), "recursion depth", id="nested"),
+        pytest.param(
+            says(PAGE.replace(b"a1-1", "é".encode())), "matching regex", id="next not ASCII"
+        ),
+        pytest.param(
+            says(PAGE.replace(b"a1-1", b"a b\\r\\nX: 1")), "matching regex", id="a header"
+        ),
+        pytest.param(says(PAGE.replace(b"a1-1", b"a1-1\\n")), "matching regex", id="its end"),
+        pytest.param(says(PAGE.replace(b'"lost":0', b'"lost":-1')), ">= 0", id="lost"),
+        pytest.param(says(b" " * (5 << 20)), "the answer is too long", id="huge"),
+        pytest.param(raw(b"SSH-2.0-OpenSSH_9.6\r\n"), "the answer is not HTTP", id="not HTTP"),
+        pytest.param(raw(b""), "no answer", id="closes"),
+        pytest.param(raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"), "truncated", id="cut"),
+        pytest.param(nothing, "no answer within 0.3 s", id="hangs"),
+    ],
+)
+async def test_a_peer_that_misbehaves_is_told_once_and_asked_again(
+    answer: Answer, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing of it counts, nothing ends, and what it says later does."""
+    caplog.set_level(logging.INFO)
+    async with following(answer) as (misled, asking):
+        peer = asking.peers[0]
+        await until(lambda: peer.failure is not None)
+        assert told in str(peer.failure)
+        await asyncio.sleep(0.2)
+        assert [] == misled.seen
+        misled.answer = says(PAGE)
+        await until(lambda: peer.failure is None)
+        assert ids(7)[0] in misled.seen
+    assert 2 == len(caplog.messages)
+    assert "can't be asked for producer ids: " in caplog.messages[0]
+    assert "can be asked again" in caplog.messages[1]
+
+
+@pytest.mark.usefixtures("_soon")
+async def test_a_peer_that_is_down_or_has_a_name_that_is_none_is_told() -> None:
+    """A closed port; a label of a name that is longer than 63 characters."""
+    nobody = Peers(["http://127.0.0.1:1", f"http://{'x' * 70}.kafka:7070"], lambda *_: None)
+    task = asyncio.create_task(nobody.run())
+    await until(lambda: all(peer.failure for peer in nobody.peers))
+    assert not task.done()
+    assert "Connect call failed" in str(nobody.peers[0].failure)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+@pytest.mark.usefixtures("_soon")
+async def test_what_comes_is_counted_once_piece_after_piece() -> None:
+    """Not what was there before it was asked; a backlog is fetched without the usual pause."""
+    made, asked = given(3), list[str]()
+    async with following(tells(made, asked)) as (misled, asking):
+        await until(lambda: len(asked) > 2)
+        assert [] == misled.seen
+        for number in range(2 * PIECE + 5):
+            made.add("bob", number)
+        await until(lambda: len(misled.seen) >= 2 * PIECE + 5)
+        await asyncio.sleep(0.1)
+        assert ids(*range(2 * PIECE + 5)) == misled.seen
+        assert (2 * PIECE + 5, 0) == (asking.peers[0].ids, asking.peers[0].lost)
+
+
+@pytest.mark.usefixtures("_soon")
+async def test_a_peer_that_always_has_more_does_not_take_the_loop() -> None:
+    """Full pieces without end: others get their turn, and it is asked 50 times a second at most."""
+    page = msgspec.json.encode(peers.GivenPage("a1-1", 0, ids(*range(PIECE))))
+    asked = 0
+
+    async def more(target: str, writer: Writer) -> None:
+        nonlocal asked
+        asked += 1
+        await says(page)(target, writer)
+
+    async with following(more):
+        await until(lambda: asked > 0)
+        before, turns = asked, 0
+        ends_at = asyncio.get_running_loop().time() + 0.5
+        while asyncio.get_running_loop().time() < ends_at:
+            await asyncio.sleep(0.001)
+            turns += 1
+        assert asked - before <= 26
+        assert turns > 50
+
+
+async def test_a_name_beyond_all_measure_is_not_remembered() -> None:
+    """Memory is bounded whatever a peer says; the other ids of the page count."""
+    long = IdGiven("x" * (LONGEST_USER + 1), 1)
+    page = peers.GivenPage("a1-2", 0, [long, *ids(2)])
+    async with following(says(msgspec.json.encode(page))) as (misled, asking):
+        await until(lambda: asking.peers[0].ids > 0)
+        await until(lambda: len(misled.seen) > 0)
+        assert {"bob"} == {each.user for each in misled.seen}

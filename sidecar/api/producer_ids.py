@@ -34,14 +34,11 @@ from sidecar.log_reader import LogReader
 from sidecar.peers import Given, Peers
 from sidecar.producer_ids import ProducerIdWatch
 from sidecar.quotas.entities import DEFAULT, Default
-from sidecar.quotas.id_quotas import InForce, ProducerIdQuotas, quota_of
+from sidecar.quotas.id_quotas import LONGEST_USER, InForce, ProducerIdQuotas, quota_of
 from sidecar.quotas.user_ids import ProducerIdStatus
 
 MOST_QUOTAS: Final = 10_000
 """So many users may have a quota over HTTP: all of them are in the state file."""
-
-LONGEST_USER: Final = 1024
-"""Characters of a principal's name; a certificate's subject has some hundreds."""
 
 _User = Annotated[
     str,

@@ -9,12 +9,24 @@ may have 80 ids a window, bob 200.
 Source: KIP-936, section "New Quota Types".
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from sidecar.quotas.entities import DEFAULT, Default
+
+LONGEST_USER: Final = 1024
+"""Characters of a principal's name; a certificate's subject has some hundreds. Whoever has a longer
+one has no quota, so that what is remembered of users is bounded."""
+
+SMALLEST_RATE: Final = 1e-6
+LARGEST_RATE: Final = 1e12
+"""What a producer_ids_rate may be: beyond it numbers per second are 0 or infinite."""
+
+SMALLEST_PERCENTAGE: Final = 1e-5
+LARGEST_PERCENTAGE: Final = 1e5
+"""What a request_percentage of held users may be: 1,000 threads, and a second each 4 months."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +34,25 @@ class ProducerIdQuota:
     """What a user is allowed, and how they are held.
 
     Attributes:
-        producer_ids_rate: new ids in a window, > 0; None: any number.
-        held_request_percentage: the request_percentage that a user has while they are held, > 0;
-            None: they are held by the factor alone.
+        producer_ids_rate: new ids in a window; None: any number.
+        held_request_percentage: the request_percentage that a user has while they are held; None:
+            they are held by the factor alone.
 
     Raises:
-        ValueError: a number that is not finite and above 0.
+        ValueError: a number that is too small or too large.
     """
 
     producer_ids_rate: float | None
     held_request_percentage: float | None = None
 
     def __post_init__(self) -> None:
-        for number in (self.producer_ids_rate, self.held_request_percentage):
-            if number is not None and not (number > 0 and math.isfinite(number)):
-                raise ValueError(f"{number} is not above 0 and finite")
+        rate, percentage = self.producer_ids_rate, self.held_request_percentage
+        if rate is not None and not SMALLEST_RATE <= rate <= LARGEST_RATE:
+            raise ValueError(f"{rate} ids are not {SMALLEST_RATE:g} to {LARGEST_RATE:g}")
+        if percentage is not None and not SMALLEST_PERCENTAGE <= percentage <= LARGEST_PERCENTAGE:
+            raise ValueError(
+                f"{percentage} % is not {SMALLEST_PERCENTAGE:g} to {LARGEST_PERCENTAGE:g}"
+            )
 
 
 ProducerIdQuotas = Mapping[str | Default, ProducerIdQuota]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from sidecar.quotas.id_quotas import LARGEST_RATE, SMALLEST_RATE
 from sidecar.settings.durations import parse_duration
 from sidecar.settings.values import HostPort
 
@@ -99,16 +100,16 @@ def positive_whole(raw: object) -> int:
     return number
 
 
-def positive_number(raw: object) -> float:
-    """A number > 0."""
+def ids_rate(raw: object) -> float:
+    """A number of producer ids in a window."""
     if isinstance(raw, str) and _DECIMAL.fullmatch(text(raw)):
         number: object = float(raw)
     else:
         number = raw
     if not isinstance(number, int | float) or isinstance(number, bool):
         raise ValueError(f"{shown(raw)} is not a number such as 50")  # noqa: TRY004 - see duration
-    if not 0 < number < math.inf:
-        raise ValueError(f"{shown(raw)} must be > 0 and finite")
+    if not SMALLEST_RATE <= number <= LARGEST_RATE:
+        raise ValueError(f"{shown(raw)} must be {SMALLEST_RATE:g} to {LARGEST_RATE:g}")
     return float(number)
 
 

@@ -230,7 +230,7 @@ class Given(BaseSettings):
 
     producer_ids_rate: Annotated[
         float | None,
-        PlainValidator(convert.positive_number),
+        PlainValidator(convert.ids_rate),
         About("ids per window, > 0", in_properties=False),
     ] = None
     """How many new producer ids a user may have in a window, of whom neither the file nor the API

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from sidecar.quotas.entities import DEFAULT, Default
-from sidecar.quotas.id_quotas import ProducerIdQuota
+from sidecar.quotas.id_quotas import (
+    LARGEST_PERCENTAGE,
+    LARGEST_RATE,
+    SMALLEST_PERCENTAGE,
+    SMALLEST_RATE,
+    ProducerIdQuota,
+)
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill, seconds_to
 from sidecar.throttle.holds import UserHold
@@ -102,8 +108,8 @@ class IdQuotaForm(_Form):
     """How many producer ids a user may have; null for all others."""
 
     user: str | None
-    producer_ids_rate: float | None = Field(gt=0.0)
-    held_request_percentage: float | None = Field(gt=0.0)
+    producer_ids_rate: float | None = Field(ge=SMALLEST_RATE, le=LARGEST_RATE)
+    held_request_percentage: float | None = Field(ge=SMALLEST_PERCENTAGE, le=LARGEST_PERCENTAGE)
 
 
 class StateForm(_Form):

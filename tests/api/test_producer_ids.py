@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sidecar.api.producer_ids import LONGEST_USER
+from sidecar.quotas.id_quotas import LONGEST_USER
 from tests.api.build import BEARER, FakeSidecar
 
 FIFTY = {"producer_ids_rate": 50}
@@ -120,11 +120,14 @@ async def test_a_name_may_hold_anything(sidecar: FakeSidecar) -> None:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ({"producer_ids_rate": 0}, "must be a number above 0, or"),
-        ({"producer_ids_rate": "50"}, "must be a number above 0, or"),
+        ({"producer_ids_rate": 0}, "must be a number of 1e-06 to 1e+12, or"),
+        ({"producer_ids_rate": "50"}, "must be a number of 1e-06 to 1e+12, or"),
+        ({"producer_ids_rate": 10**400}, "must be a number of 1e-06 to 1e+12, or"),
+        ({"producer_ids_rate": 1e308}, "must be a number of 1e-06 to 1e+12, or"),
+        ({"producer_ids_rate": 5e-324}, "must be a number of 1e-06 to 1e+12, or"),
         ({"held_request_percentage": 1}, "Field required"),
         ({**FIFTY, "hunter2": 1}, "not one of producer_ids_rate and held_request_percentage"),
-        ({**FIFTY, "held_request_percentage": -1}, "greater than 0"),
+        ({**FIFTY, "held_request_percentage": -1}, "greater than or equal to 0.00001"),
         ([], "Input should be"),
     ],
 )

@@ -28,10 +28,10 @@ def test_a_user_may_be_without_limit_where_others_have_one() -> None:
     assert InForce(NONE, Origin.FILE) == quota_of(quotas, "alice")
 
 
-@pytest.mark.parametrize("wrong", [0.0, -1.0, math.inf, math.nan])
-def test_a_limit_is_above_nothing_and_finite(wrong: float) -> None:
+@pytest.mark.parametrize("wrong", [0.0, -1.0, 1e-300, 1e300, math.inf, math.nan])
+def test_a_limit_is_one_that_can_be_counted_by(wrong: float) -> None:
     """And so is what a user who is held has of the request handlers."""
-    with pytest.raises(ValueError, match="not above 0 and finite"):
+    with pytest.raises(ValueError, match="are not 1e-06 to 1e"):
         ProducerIdQuota(wrong)
-    with pytest.raises(ValueError, match="not above 0 and finite"):
+    with pytest.raises(ValueError, match="% is not 1e-05 to 100000"):
         ProducerIdQuota(1.0, wrong)

@@ -99,7 +99,7 @@ ROWS = [
     ("SIDECAR_STATE_FILE", "state_file", "/var/s", Path("/var/s"), "", "is empty"),
     ("SIDECAR_TOKEN_FILE", "token_file", "/run/t", Path("/run/t"), "", "is empty"),
     ("SIDECAR_REQUEST_LOG_FILE", "request_log_file", "/var/r", Path("/var/r"), "", "is empty"),
-    ("SIDECAR_PRODUCER_IDS_RATE", "producer_ids_rate", "50", 50.0, "0", "must be > 0 and finite"),
+    ("SIDECAR_PRODUCER_IDS_RATE", "producer_ids_rate", "50", 50.0, "0", "must be 1e-06 to 1e+12"),
     (f"{IDS}_FILE", "producer_id_quota_file", "/etc/q", Path("/etc/q"), "", "is empty"),
     (f"{IDS}_WINDOW_NUM", "producer_ids", "5", ids(window_num=5), "0", "must be > 0"),
     (

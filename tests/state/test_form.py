@@ -23,7 +23,9 @@ times = st.floats(0, NOW)
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 broker_ids = st.integers(0, 2**31 - 1)
 positive = st.floats(0, 1e18, exclude_min=True)
-id_quotas = st.builds(ProducerIdQuota, st.none() | positive, st.none() | positive)
+id_quotas = st.builds(
+    ProducerIdQuota, st.none() | st.floats(1e-6, 1e12), st.none() | st.floats(1e-5, 1e5)
+)
 limits: st.SearchStrategy[Limit] = st.one_of(
     st.builds(MinAvailableBytes, st.integers(1, 2**63 - 1)),
     st.builds(MinAvailableRatio, st.floats(0.001, 0.999)),
