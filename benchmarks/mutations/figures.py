@@ -1,7 +1,8 @@
 """The figures of a course.
 
 A wait that was not over when the watching ended counts with what was seen of it, and the longest
-says so. Example: due at 10 s, watched until 40 s and without a record by then: "> 30 s".
+says so; so does one for what failed. Example: due at 10 s, watched until 40 s and without a record
+by then: "> 30 s".
 """
 
 from collections.abc import Callable
@@ -114,21 +115,17 @@ def created_so_far(course: Course) -> list[tuple[float, float]]:
 
 
 def _waits(course: Course, get: Callable[[Operation], float | None]) -> Waits:
-    until = course.watched_until
-    # One that failed waited for nothing.
-    good = [each for each in course.operations if not each.error]
-    before = [_wait(each.due, get(each), until) for each in good if each.due < 0]
-    during = [_wait(each.due, get(each), until) for each in good if 0 <= each.due < course.storm_s]
+    waits = [
+        (each.due, _wait(each.due, get(each), course.watched_until), get(each) is None)
+        for each in course.operations
+    ]
+    before = [wait for due, wait, _ in waits if due < 0]
+    during = [wait for due, wait, _ in waits if 0 <= due < course.storm_s]
     if not before or not during:
         raise ValueError("there were no operations before the storm, or none in its time")
-    after = [(_wait(each.due, get(each), until), get(each)) for each in good if each.due >= 0]
-    longest, end = max(after, key=_first)
-    return Waits(median(before), median(during), longest, end is None)
+    longest, unseen = max((wait, unseen) for due, wait, unseen in waits if due >= 0)
+    return Waits(median(before), median(during), longest, unseen)
 
 
 def _wait(due: float, end: float | None, until: float) -> float:
     return (until if end is None else end) - due
-
-
-def _first(pair: tuple[float, float | None]) -> float:
-    return pair[0]

@@ -21,9 +21,9 @@ def picture(title: str, courses: Sequence[Course], names: Mapping[str, str]) -> 
     answers, records, topics = [], [], []
     for style, course in enumerate(courses):
         name = names[course.contender]
-        good = [each for each in course.operations if not each.error]
-        answers.append(Line(name, [_point(each, each.answered, course) for each in good], style))
-        records.append(Line(name, [_point(each, each.usable, course) for each in good], style))
+        of = course.operations
+        answers.append(Line(name, [_point(each, each.answered, course) for each in of], style))
+        records.append(Line(name, [_point(each, each.usable, course) for each in of], style))
         so_far = created_so_far(course)
         # Flat to the end of the watching, as the others' lines.
         topics.append(Line(name, [*so_far, (course.watched_until, so_far[-1][1])], style))

@@ -14,7 +14,6 @@ before it.
 
 import asyncio
 import os
-import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -107,6 +106,8 @@ async def happen(contender: Contender, load: Load) -> Course:
         listeners=[Listener(LISTENER, "SASL_PLAINTEXT", mechanism="PLAIN", users=users)],
         heap_mb=1024,
     )
+    # time.monotonic(), too: one clock for all processes of the machine.
+    now = asyncio.get_running_loop().time
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(cluster)
         sidecars = await start_sidecars(cluster, {_SIDECAR_LIMIT: "1"})
@@ -114,7 +115,7 @@ async def happen(contender: Contender, load: Load) -> Course:
         others = Others(cluster, load.replication, _PATIENCE_S)
         await stack.enter_async_context(others)
         await _wait_calm(others.operations, _SETTLED_S)
-        begin = time.monotonic() + _START_S + QUIET_S
+        begin = now() + _START_S + QUIET_S
         order = Order(
             load=load,
             brokers=[broker.addresses[LISTENER] for broker in cluster.brokers.values()],
@@ -126,9 +127,9 @@ async def happen(contender: Contender, load: Load) -> Course:
         )
         async with asyncio.TaskGroup() as group:
             storming = group.create_task(storm(order), name="storm")
-            await asyncio.sleep(begin + load.seconds - time.monotonic())
+            await asyncio.sleep(begin + load.seconds - now())
             await _wait_calm(others.operations, _as_before(others.operations, begin))
-            watched_until = time.monotonic()
+            watched_until = now()
         course = Course(contender.key, load.seconds, watched_until - begin)
         seen = [each for each in others.operations if each.due >= begin - QUIET_S]
         course.operations = [_since(begin, each) for each in seen]
@@ -168,9 +169,10 @@ def _as_before(operations: Sequence[Operation], begin: float) -> float:
 
 async def _wait_calm(operations: Sequence[Operation], most: float) -> None:
     """Until the last operations took no longer than this, or that takes too long."""
-    end = time.monotonic() + _LONGEST_S
-    while (now := time.monotonic()) < end:
-        ripe = [each for each in operations if each.due <= now - most][-_CALM:]
+    now = asyncio.get_running_loop().time
+    end = now() + _LONGEST_S
+    while now() < end:
+        ripe = [each for each in operations if each.due <= now() - most][-_CALM:]
         fast = [each for each in ripe if each.usable is not None and each.usable - each.due <= most]
         if len(fast) == _CALM:
             return

@@ -1,0 +1,127 @@
+"""The page has what was measured, and says of whom."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from benchmarks.mutations import __main__ as program
+from benchmarks.mutations.course import Course, Operation, Request
+from benchmarks.mutations.figures import figures
+from benchmarks.mutations.report import as_table, report, seconds
+from benchmarks.mutations.scene import Contender
+from benchmarks.mutations.storm import Load
+from sidecar.errors import ClusterError
+
+
+def _course(contender: str, wait: float = 0.1) -> Course:
+    """The record of who comes in the storm's time takes so long."""
+    return Course(
+        contender,
+        storm_s=2.0,
+        watched_until=8.0,
+        operations=[Operation(-1.0, -0.95, -0.9), Operation(1.0, 1.05, 1.0 + wait)],
+        requests=[Request(0.0, 50, admitted=50, created=50, answered=0.25)],
+    )
+
+
+def _row(page: str, start: str) -> list[str]:
+    (line,) = [line for line in page.splitlines() if line.startswith(f"| {start}")]
+    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
+def test_the_page_has_what_there_is(tmp_path: Path) -> None:
+    """A column of each contender measured, a picture of them, the machine, the load, the notes."""
+    noted = _course("none", 3.0)
+    noted.notes.append("broker 1 ended itself")
+    noted.save(tmp_path / "none.0.json")
+    _course("endpoint").save(tmp_path / "endpoint.0.json")
+    (tmp_path / "machine.json").write_text(json.dumps(["4 cores"]))
+    (tmp_path / "load.json").write_text(json.dumps(asdict(Load(requests=7))))
+
+    page = report(tmp_path, tmp_path / "page.md")
+
+    assert page == (tmp_path / "page.md").read_text()
+    assert "\n- 4 cores\n" in page
+    assert "350 topics in all" in page
+    assert ["no quota", "admission endpoint"] == _row(page, "figure")
+    assert ["3.00 s", "100 ms"] == _row(page, "others in its time: first record")
+    assert ["1.00 s", "0 ms"] == _row(page, "first records as before")
+    assert ["50", "50"] == _row(page, "topics created")
+    assert "- no quota: broker 1 ended itself" in page
+    image = ET.parse(tmp_path / "page.svg")
+    texts = [each.text for each in image.iter("{http://www.w3.org/2000/svg}text")]
+    assert 3 == texts.count("admission endpoint"), "a line in each of the three panels"
+    assert 0 == texts.count("Kafka's quota")
+
+
+def test_rounds_are_told_by_their_median_and_their_spread() -> None:
+    """And a longest wait that was not over in one of them is a lower bound."""
+    rounds = [figures(_course("none", wait)) for wait in (0.9, 0.8, 1.2)]
+    table = as_table({"no quota": rounds})
+    assert ["900 ms (800 ms to 1.20 s)"] == _row(table, "others in its time: first record")
+    assert "| longest | 50 ms (50 ms to 50 ms) |" in table
+    assert "| longest | 900 ms (800 ms to 1.20 s) |" in table
+    unseen = replace(rounds[0], record=replace(rounds[0].record, unseen=True))
+    assert "| longest | > 900 ms |" in as_table({"no quota": [unseen]})
+    silent = replace(rounds[0], own_s=None)
+    assert [""] == _row(as_table({"no quota": [silent]}), "its requests answered")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.0494, "49 ms"),
+        (0.9994, "999 ms"),
+        (0.9996, "1.00 s"),
+        (2.314, "2.31 s"),
+        (23.14, "23.1 s"),
+    ],
+)
+def test_waits_are_for_people(value: float, expected: str) -> None:
+    """Milliseconds below a second, three figures above it."""
+    assert expected == seconds(value)
+
+
+def _main(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> int:
+    words = ["--results", str(folder), "--out", str(folder / "page.md"), *arguments]
+    monkeypatch.setattr("sys.argv", ["mutations", *words])
+    return program.main()
+
+
+def test_one_that_fails_does_not_stop_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reason is shown, the exit code is 1, and the load is the one that was asked for."""
+    loads: list[Load] = []
+
+    async def happen(contender: Contender, load: Load) -> Course:
+        loads.append(load)
+        if contender.key == "kafka":
+            raise ClusterError("no jar")
+        return _course(contender.key)
+
+    monkeypatch.setattr(program, "happen", happen)
+    assert 1 == _main(monkeypatch, tmp_path, "--requests", "7", "--seconds", "2")
+    assert [Load(seconds=2.0, requests=7)] * 3 == loads
+    told = capsys.readouterr()
+    assert "no jar" in told.err
+    assert ["no quota", "admission endpoint"] == _row(told.out, "figure")
+
+
+def test_the_report_alone_measures_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It leaves what is known of the machine and of the load as it is."""
+    _course("none").save(tmp_path / "none.0.json")
+    (tmp_path / "machine.json").write_text(json.dumps(["4 cores"]))
+    (tmp_path / "load.json").write_text(json.dumps(asdict(Load(requests=7))))
+    assert 0 == _main(monkeypatch, tmp_path, "report")
+    assert "\n- 4 cores\n" in (tmp_path / "page.md").read_text()
+
+
+def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Before anything runs."""
+    with pytest.raises(SystemExit) as ended:
+        _main(monkeypatch, tmp_path, "quota")
+    assert 2 == ended.value.code

@@ -1,0 +1,230 @@
+"""The storm in virtual time: its pace, what it asks for again, and whom it asks before."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from benchmarks.mutations.course import Operation, Request
+from benchmarks.mutations.portal import Portal
+from benchmarks.mutations.scene import _as_before, _wait_calm
+from benchmarks.mutations.storm import Load, Storm
+from benchmarks.mutations.storm_process import Order
+from sidecar.errors import ClusterError
+from sidecar.http import HttpError
+from sidecar.kafka.controller import Unanswered
+from sidecar.kafka.topic_messages import CreateTopicsRequestV7
+from sidecar.volumes import Failure, FailureKind
+
+LOST = Failure(FailureKind.CONNECT, "b1:9092: the connection was closed")
+SMALL = Load(seconds=0.5, requests=3, topics=2)
+
+
+@dataclass
+class Answer:
+    """As decoded."""
+
+    topics: list[tuple[object, ...]]
+
+
+@dataclass
+class FakeKafka:
+    """Connections to a controller that takes 0.3 s for each request.
+
+    Attributes:
+        codes: of a topic's name, the error code.
+        twists: number of a request, from 0 -> what is said instead.
+        asked: when, and for which topics, with their partitions and replicas.
+    """
+
+    codes: Callable[[str], int] = lambda _: 0
+    twists: dict[int, object] = field(default_factory=dict)
+    asked: list[tuple[float, list[tuple[str, int, int]]]] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator["FakeKafka"]:
+        yield self
+
+    async def call(self, request: Any, deadline: float) -> Any:
+        now = asyncio.get_running_loop().time()
+        number = len(self.asked)
+        built = request.build(CreateTopicsRequestV7)
+        topics = [(name, partitions, replicas) for name, partitions, replicas, *_ in built.topics]
+        self.asked.append((round(now, 6), topics))
+        await asyncio.sleep(0.3)
+        if number in self.twists:
+            return self.twists[number]
+        return Answer([(name, bytes(16), self.codes(name), None) for name, *_ in topics])
+
+    def names(self) -> list[list[str]]:
+        return [[name for name, *_ in topics] for _, topics in self.asked]
+
+
+async def _run(
+    kafka: FakeKafka, admitted: Any = None, load: Load = SMALL, patience_s: float = 60.0
+) -> list[Request]:
+    return await Storm(load, kafka, admitted, patience_s).run(begin=1.0)
+
+
+@pytest.mark.looptime
+async def test_it_keeps_its_pace() -> None:
+    """A request each 0.1 s, though each takes 0.3 s; three are all that there is to send."""
+    kafka = FakeKafka()
+    done = await _run(kafka)
+    expected = [
+        (1.0, [("storm-0", 4, 3), ("storm-1", 4, 3)]),
+        (1.1, [("storm-2", 4, 3), ("storm-3", 4, 3)]),
+        (1.2, [("storm-4", 4, 3), ("storm-5", 4, 3)]),
+    ]
+    assert expected == kafka.asked
+    assert [1.0, 1.1, 1.2] == pytest.approx([each.due for each in done])
+    assert [1.3, 1.4, 1.5] == pytest.approx([each.answered for each in done])
+    assert {(2, 2, 2, 0, "")} == {
+        (each.asked, each.admitted, each.created, each.throttled, each.error) for each in done
+    }
+
+
+@pytest.mark.looptime
+async def test_what_was_rejected_is_asked_for_first() -> None:
+    """At the next tick after the answer, before what was never asked for, while there is time."""
+    kafka = FakeKafka(codes=lambda name: 89 if name == "storm-0" else 0)
+    done = await _run(kafka, load=Load(seconds=1.0, requests=4, topics=2, per_s=2.0))
+    assert [["storm-0", "storm-1"], ["storm-0", "storm-2"]] == kafka.names()
+    assert [(1, 1), (1, 1)] == [(each.created, each.throttled) for each in done]
+
+
+@pytest.mark.looptime
+async def test_only_what_was_admitted_goes_to_kafka() -> None:
+    """Nothing at all when nothing was; what was not comes again."""
+    answers = [["storm-1"], [], ["storm-0", "storm-2"]]
+    asked = []
+
+    async def admitted(names: Sequence[str], partitions: int) -> list[str]:
+        assert 4 == partitions
+        asked.append(names)
+        return answers.pop(0)
+
+    kafka = FakeKafka()
+    done = await _run(kafka, admitted, Load(seconds=0.3, requests=9, topics=2))
+    assert [["storm-1"], ["storm-0", "storm-2"]] == kafka.names()
+    assert [["storm-0", "storm-1"], ["storm-0", "storm-2"], ["storm-0", "storm-2"]] == asked
+    assert [(2, 1, 1), (2, 0, 0), (2, 2, 2)] == [
+        (each.asked, each.admitted, each.created) for each in done
+    ]
+    assert pytest.approx(1.1) == done[1].answered
+
+
+@pytest.mark.looptime
+async def test_what_goes_wrong_is_told_of_the_request() -> None:
+    """A failure, a lost answer and an error of Kafka's; the other requests go on."""
+    kafka = FakeKafka(
+        codes=lambda name: 41 if name == "storm-4" else 0, twists={0: LOST, 1: Unanswered(LOST)}
+    )
+    done = await _run(kafka)
+    assert [(0, None, LOST.message), (0, None, LOST.message)] == [
+        (each.created, each.answered, each.error) for each in done[:2]
+    ]
+    assert (1, "errors [41]") == (done[2].created, done[2].error)
+
+
+@pytest.mark.looptime
+async def test_it_does_not_wait_for_ever() -> None:
+    """Who asks before and hears nothing gives up after its patience."""
+
+    async def admitted(names: Sequence[str], partitions: int) -> list[str]:
+        await asyncio.sleep(3600.0)
+        return []
+
+    done = await _run(FakeKafka(), admitted, patience_s=5.0)
+    assert {(None, "TimeoutError")} == {(each.answered, each.error) for each in done}
+
+
+def test_an_order_survives_the_way_to_its_process() -> None:
+    """With its load, as JSON."""
+    order = Order(SMALL, ["b1:9092"], "storm", 5.0, 60.0, None, "")
+    load = {
+        "seconds": 0.5, "requests": 3, "per_s": 10.0, "topics": 2, "partitions": 4,
+        "replication": 3, "rate": 20.0,
+    }  # fmt: skip
+    told = {
+        "load": load, "brokers": ["b1:9092"], "user": "storm", "begin": 5.0, "patience_s": 60.0,
+        "ask_url": None, "ask_for": "",
+    }  # fmt: skip
+    assert order == Order.read(json.loads(json.dumps(told)))
+
+
+@asynccontextmanager
+async def _sidecar(status: str, document: object, heard: list[str]) -> AsyncIterator[str]:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+        heard.extend([head.decode().splitlines()[0], (await reader.readexactly(length)).decode()])
+        body = json.dumps(document).encode()
+        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        host, port = server.sockets[0].getsockname()
+        yield f"http://{host}:{port}"
+
+
+async def test_a_portal_sends_what_was_accepted() -> None:
+    """It asks for its user, an operation for each topic."""
+    heard: list[str] = []
+    results = [{"topic": "a", "accepted": True}, {"topic": "b", "accepted": False}]
+    async with _sidecar("200 OK", {"results": results}, heard) as url:
+        assert ["a"] == await Portal(url, "storm", "portal").admitted(["a", "b"], 4)
+    assert "POST /v1/admissions/controller-mutations HTTP/1.1" == heard[0]
+    expected = {
+        "user": "storm",
+        "client_id": "portal",
+        "operations": [
+            {"kind": "create_topic", "topic": "a", "partitions": 4},
+            {"kind": "create_topic", "topic": "b", "partitions": 4},
+        ],
+    }
+    assert expected == json.loads(heard[1])
+
+
+async def test_a_portal_that_must_wait_sends_nothing() -> None:
+    """429 admits nothing; any other answer is no answer."""
+    async with _sidecar("429 Too Many Requests", {}, []) as url:
+        assert [] == await Portal(url, "storm", "portal").admitted(["a"], 4)
+    async with _sidecar("503 Service Unavailable", {}, []) as url:
+        with pytest.raises(HttpError, match="503"):
+            await Portal(url, "storm", "portal").admitted(["a"], 4)
+
+
+@pytest.mark.looptime
+async def test_it_is_calm_when_ten_in_a_row_are_quick() -> None:
+    """Ten that were due after 3 s and took 0.1 s: seen at the next look after the last of them."""
+    loop = asyncio.get_running_loop()
+    slow = [Operation(at / 5, at / 5, 9.0) for at in range(15)]
+    quick = [Operation(3 + at / 5, 3 + at / 5, 3.1 + at / 5) for at in range(20)]
+    await _wait_calm([*slow, *quick], most=0.25)
+    assert pytest.approx(5.5) == loop.time()
+
+
+@pytest.mark.looptime
+async def test_it_is_not_waited_for_calm_for_ever() -> None:
+    """A minute; fewer than ten are not enough."""
+    loop = asyncio.get_running_loop()
+    await _wait_calm([Operation(0.0, 0.1, 0.1)] * 9, most=0.25)
+    assert 60.0 <= loop.time() <= 61.0
+
+
+def test_as_before_is_of_the_quiet_time() -> None:
+    """What was still slow earlier and what is slow later does not count."""
+    operations = [
+        *[Operation(1.0, 1.0, 90.0)] * 3,
+        *(Operation(at, at, at + 0.2) for at in (9.0, 9.5)),
+    ]
+    assert pytest.approx(0.6) == _as_before([*operations, Operation(12.0, 12.0, 90.0)], begin=10.0)
+    with pytest.raises(ClusterError, match="no record got through"):
+        _as_before([Operation(9.0, 9.0)], begin=10.0)
