@@ -11,11 +11,13 @@ import os
 import re
 import secrets
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from sidecar.demo.cluster import Cluster
+from sidecar.demo.nodes import Broker
 from sidecar.demo.processes import tail
 from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
@@ -112,13 +114,18 @@ def write_token(cluster: Cluster) -> Path:
     return file
 
 
-async def start_sidecars(cluster: Cluster, settings: dict[str, str]) -> tuple[Sidecar, ...]:
+async def start_sidecars(
+    cluster: Cluster,
+    settings: dict[str, str],
+    settings_of: Callable[[Broker], Mapping[str, str]] | None = None,
+) -> tuple[Sidecar, ...]:
     """Start one daemon beside each broker.
 
     Args:
         cluster: a cluster that is up.
         settings: SIDECAR_* variables, besides the cluster's addresses and the address to listen on,
             which is the broker's ``sidecar_url``.
+        settings_of: those that differ from broker to broker, over all others.
 
     Returns:
         One for each broker, listening; ``cluster.ended(f"sidecar {id}")`` tells its end.
@@ -132,7 +139,12 @@ async def start_sidecars(cluster: Cluster, settings: dict[str, str]) -> tuple[Si
         asyncio.TaskGroup() as group,
     ):
         tasks = [
-            group.create_task(_start(cluster, broker_id, settings)) for broker_id in cluster.brokers
+            group.create_task(
+                _start(
+                    cluster, broker.id, {**settings, **(settings_of(broker) if settings_of else {})}
+                )
+            )
+            for broker in cluster.brokers.values()
         ]
     return tuple(task.result() for task in tasks)
 

@@ -29,11 +29,17 @@ class Rogue:
     """
 
     def __init__(
-        self, bootstrap: str, topic: str, config: dict[str, object], clients: int = 4
+        self,
+        bootstrap: str,
+        topic: str,
+        config: dict[str, object],
+        clients: int = 4,
+        record_bytes: int = 1,
     ) -> None:
         self.acknowledged = 0
         self.samples = Series()
         self._topic = topic
+        self._record = bytes(record_bytes)
         self._config = {
             "bootstrap.servers": bootstrap,
             "enable.idempotence": True,
@@ -73,7 +79,7 @@ class Rogue:
         while not self._end.is_set():
             producer = Producer(self._config)
             with suppress(KafkaException, BufferError):
-                producer.produce(self._topic, b"x", on_delivery=self._delivered)
+                producer.produce(self._topic, self._record, on_delivery=self._delivered)
             deadline = time.monotonic() + _FLUSH_S
             while len(producer) and time.monotonic() < deadline and not self._end.is_set():
                 producer.flush(0.1)

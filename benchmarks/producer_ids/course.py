@@ -1,0 +1,61 @@
+"""What one way of holding came to, as data. It goes to a file and back.
+
+Times are seconds of one monotonic clock; figures count from the beginning of the cluster.
+"""
+
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from sidecar.demo.series import Series
+
+_SERIES: Final = ("given", "counted", "neighbour")
+
+
+@dataclass(slots=True)
+class Course:
+    """What happened while one user's clients opened ids.
+
+    Attributes:
+        variant: its key.
+        brokers: how many there were.
+        clients: how many clients the user had.
+        began_at: when they began.
+        settled_at: from here on it is measured.
+        ended_at: when it was over.
+        held_at: when every sidecar held the user; None: never.
+        given: ids that brokers gave to the user so far, by their request logs.
+        counted: ids that all brokers together remember, by their metric ProducerIdCount.
+        neighbour: bytes of another user that brokers acknowledged so far.
+        told_ms: API -> the longest throttle time that the user was told.
+        neighbour_told_ms: the longest that the neighbour was told.
+    """
+
+    variant: str
+    brokers: int
+    clients: int
+    began_at: float
+    settled_at: float
+    ended_at: float
+    held_at: float | None = None
+    given: Series = field(default_factory=Series)
+    counted: Series = field(default_factory=Series)
+    neighbour: Series = field(default_factory=Series)
+    told_ms: dict[str, int] = field(default_factory=dict)
+    neighbour_told_ms: int = 0
+
+    def save(self, file: Path) -> None:
+        """Write it."""
+        document: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name in _SERIES:
+            document[name] = [[round(at, 3), value] for at, value in document[name]]
+        file.write_text(json.dumps(document), encoding="utf-8")
+
+    @classmethod
+    def load(cls, file: Path) -> "Course":
+        """Read it."""
+        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        for name in _SERIES:
+            document[name] = Series((at, value) for at, value in document[name])
+        return cls(**document)

@@ -1,0 +1,70 @@
+"""The figures of a course.
+
+Rates are of the time in which the hold has settled; what was let through before that is in the
+picture. Example: 9 ids given from 10.0 to 28.0 s are 0.5 a second, and at that rate brokers that
+forget an id after a day come to remember 43,200 of them.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.producer_ids.course import Course
+from benchmarks.producer_ids.variants import RATE, WINDOWS
+
+EXPIRATION_S: Final = 86_400.0
+"""Kafka's default of producer.id.expiration.ms, seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is told of a course.
+
+    Attributes:
+        held_s: from the first id too many until every sidecar held the user; None: never.
+        given: ids that brokers gave, a second.
+        produced: ids that began to be remembered, a second: they were used.
+        a_day: how many of them brokers would come to remember at that rate.
+        init_ms: the longest throttle time told with an id.
+        produce_ms: the longest told with a batch.
+        neighbour: bytes a second.
+        neighbour_least: in the slowest second.
+        neighbour_ms: the longest throttle time that the neighbour was told.
+    """
+
+    held_s: float | None
+    given: float
+    produced: float
+    a_day: float
+    init_ms: int
+    produce_ms: int
+    neighbour: float
+    neighbour_least: float
+    neighbour_ms: int
+
+
+def figures(course: Course) -> Figures:
+    """All of them."""
+    begin, end = course.settled_at, course.ended_at
+    produced = course.counted.rate(begin, end)
+    seconds = range(int(end - begin))
+    return Figures(
+        held_s=_held_s(course),
+        given=course.given.rate(begin, end),
+        produced=produced,
+        a_day=produced * EXPIRATION_S,
+        init_ms=course.told_ms.get("INIT_PRODUCER_ID", 0),
+        produce_ms=course.told_ms.get("PRODUCE", 0),
+        neighbour=course.neighbour.rate(begin, end),
+        neighbour_least=min(
+            course.neighbour.rate(begin + each, begin + each + 1) for each in seconds
+        ),
+        neighbour_ms=course.neighbour_told_ms,
+    )
+
+
+def _held_s(course: Course) -> float | None:
+    over_at = next((at for at, count in course.given if count > RATE * WINDOWS), None)
+    if course.held_at is None or over_at is None:
+        return None
+    # Both clocks are read some milliseconds late; held before is held at once.
+    return max(0.0, course.held_at - over_at)

@@ -1,0 +1,160 @@
+"""The page and its pictures out of a folder of results.
+
+In the folder: ``BROKERS.VARIANT.ROUND.json`` for each course, and ``machine.json``. What is missing
+is left out, so a part can be looked at before all is measured.
+"""
+
+import json
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from benchmarks.enforcement.comparison import number
+from benchmarks.producer_ids.course import Course
+from benchmarks.producer_ids.figures import Figures, figures
+from benchmarks.producer_ids.pictures import picture
+from benchmarks.producer_ids.scene import BATCH_BYTES, CLIENTS, NEIGHBOUR_BYTES_PER_S, SETTLE_S
+from benchmarks.producer_ids.variants import (
+    IP_RATE,
+    PERCENTAGE,
+    RATE,
+    VARIANTS,
+    WINDOW_S,
+    WINDOWS,
+    Variant,
+)
+from sidecar.demo.versions import DEFAULT_VERSION
+
+Rounds = dict[str, list[Course]]
+"""Variant's key -> its courses on clusters alike."""
+
+_HEAD: Final = f"""\
+# A user who opens producer ids in a loop, measured
+
+Written by `make bench-producer-ids`; do not edit. {CLIENTS} clients of one user (librdkafka) each
+connect, are given a producer id, send one batch of {BATCH_BYTES // 1000} kB and go away, again and
+again, on Kafka {DEFAULT_VERSION} with the quota callback and a sidecar beside each broker. A
+neighbour produces {NEIGHBOUR_BYTES_PER_S / 1e6:g} MB/s meanwhile. The user's quota is a
+`producer_ids_rate` of {RATE} in a window of {WINDOW_S} s, {RATE * WINDOWS} at once. What is told is
+of the time from {SETTLE_S:g} s after the clients' beginning.
+
+- no hold: the user has no quota.
+- factor: held by the produce factor 0.0 alone.
+- percentage: held by a `held_request_percentage` of {PERCENTAGE} alone: the callback was told to
+  leave that user out.
+- both: as a user with a `held_request_percentage` is held.
+- both + IP rate: and the address that all clients come from has a Kafka quota
+  `connection_creation_rate` of {IP_RATE:g}, set by hand: sidecars don't set it.
+
+The request log is at DEBUG in all of them, also where nobody is held.
+
+"""
+_LIMITS: Final = """\
+What was measured here, and no more. Ids become fewer, not none: Kafka gives an id and takes a batch
+before it tells a client to wait, it bounds a request quota's wait by one quota window of a second,
+and each broker tells only its own connections. The factor lets its leak budget through, a hundredth
+of what all clients produced: here some tens of kB/s, so that batches of a few bytes would not even
+be slowed by it."""
+_WIDTH: Final = 100
+_ROWS: Final[tuple[tuple[str, Callable[[Figures], float | None], str], ...]] = (
+    ("held by every sidecar, after the first id too many", lambda each: each.held_s, "s"),
+    ("ids that brokers gave, a second", lambda each: each.given, ""),
+    ("ids that were used and are remembered, a second", lambda each: each.produced, ""),
+    ("remembered after a day of it (reckoned)", lambda each: each.a_day, ""),
+    ("longest throttle time told with an id", lambda each: each.init_ms, "ms"),
+    ("longest throttle time told with a batch", lambda each: each.produce_ms, "ms"),
+    ("the neighbour", lambda each: each.neighbour / 1e6, "MB/s"),
+    ("the neighbour's slowest second", lambda each: each.neighbour_least / 1e6, "MB/s"),
+    ("longest throttle time told to the neighbour", lambda each: each.neighbour_ms, "ms"),
+)
+
+
+def report(folder: Path, out: Path) -> str:
+    """Write the pictures and the page beside each other; the page's text.
+
+    Args:
+        folder: with the results.
+        out: the page, a Markdown file; pictures go beside it.
+    """
+    parts = [_HEAD]
+    machine = folder / "machine.json"
+    if machine.is_file():
+        lines = json.loads(machine.read_text(encoding="utf-8"))
+        parts.append("\n".join(f"- {line}" for line in lines) + "\n\n")
+    found = _courses(folder)
+    parts.extend(_promise(found))
+    for brokers, rounds in found.items():
+        title = "1 broker" if brokers == 1 else f"{brokers} brokers"
+        image = out.with_name(f"{out.stem}-{brokers}.svg")
+        # The first rounds: what is drawn did happen.
+        image.write_text(picture(title, [each[0] for each in rounds.values()]), encoding="utf-8")
+        parts.append(f"## {title}\n\n{table(rounds)}\n\n![{title}]({image.name})\n\n")
+    page = "".join(parts).rstrip() + "\n"
+    out.write_text(page, encoding="utf-8")
+    return page
+
+
+def table(rounds: Rounds) -> str:
+    """One column for each variant, as Markdown."""
+    names = [_variant(key).name for key in rounds]
+    told = [[figures(course) for course in each] for each in rounds.values()]
+    lines = [f"| | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    for what, get, unit in _ROWS:
+        cells = [_text([get(each) for each in found], unit) for found in told]
+        lines.append(f"| {what} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _promise(found: dict[int, Rounds]) -> Iterator[str]:
+    """What was measured is what is promised."""
+    lines = [line for brokers, rounds in found.items() for line in _compared(brokers, rounds)]
+    if lines:
+        yield "## What is promised\n\n"
+        yield _LIMITS + "\n\n"
+        for line in lines:
+            yield textwrap.fill(f"- {line}", _WIDTH, subsequent_indent="  ") + "\n"
+        yield "\n"
+
+
+def _compared(brokers: int, rounds: Rounds) -> Iterator[str]:
+    where = "on 1 broker" if brokers == 1 else f"on {brokers} brokers"
+    ids = {key: median(figures(course).produced for course in each) for key, each in rounds.items()}
+    free = ids.pop("none", None)
+    for key, value in ids.items():
+        if free is not None:
+            each = f"one in {number(CLIENTS / value)} s" if value > 0 else "none"
+            yield (
+                f"{_variant(key).name}, {where}: {number(value)} ids a second where "
+                f"{number(free)} came without a hold; of each client {each}."
+            )
+
+
+def _courses(folder: Path) -> dict[int, Rounds]:
+    found: dict[int, Rounds] = {}
+    for variant in VARIANTS:
+        for file in sorted(folder.glob(f"*.{variant.key}.*.json")):
+            course = Course.load(file)
+            found.setdefault(course.brokers, {}).setdefault(variant.key, []).append(course)
+    return dict(sorted(found.items()))
+
+
+def _text(values: Sequence[float | None], unit: str) -> str:
+    """The median; and the lowest and the highest, where there are several."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    told = _whole if unit == "ms" else number
+    text = f"{told(median(known))} {unit}".rstrip()
+    if len(known) > 1:
+        text += f" ({told(min(known))} to {told(max(known))})"
+    return text
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _variant(key: str) -> Variant:
+    return next(each for each in VARIANTS if each.key == key)

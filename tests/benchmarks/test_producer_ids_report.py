@@ -1,0 +1,135 @@
+"""The page says what was measured of each way to hold, and promises no more."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from benchmarks.producer_ids import __main__ as program
+from benchmarks.producer_ids.course import Course
+from benchmarks.producer_ids.report import report, table
+from benchmarks.producer_ids.variants import VARIANTS, Variant
+from sidecar.errors import ClusterError
+from tests.benchmarks.test_producer_ids_figures import course
+
+
+def free(brokers: int = 1) -> Course:
+    """Nobody is held: 30 ids a second all the time."""
+    found = course("none", brokers, a_second=30.0)
+    found.held_at = None
+    return found
+
+
+def row(text: str, start: str) -> list[str]:
+    """The cells of a table's row."""
+    (found,) = [each for each in text.splitlines() if each.startswith(f"| {start}")]
+    return [cell.strip() for cell in found.strip("|").split("|")][1:]
+
+
+def test_a_column_for_each_way() -> None:
+    """With units; what isn't there is left empty."""
+    found = table({"none": [free()], "both": [course()]})
+    assert "| | no hold | both |" == found.splitlines()[0]
+    assert ["", "0.40 s"] == row(found, "held by every")
+    assert ["30.0", "0.50"] == row(found, "ids that brokers gave")
+    assert ["27.0", "0.45"] == row(found, "ids that were used")
+    assert ["1,000 ms", "1,000 ms"] == row(found, "longest throttle time told with an id")
+    assert ["2,332,800", "38,880"] == row(found, "remembered after a day")
+    assert ["4.83 MB/s", "4.83 MB/s"] == row(found, "the neighbour ")
+    assert ["2.00 MB/s", "2.00 MB/s"] == row(found, "the neighbour's slowest")
+
+
+def test_of_several_rounds_the_median_is_told_and_the_range() -> None:
+    """As of three rounds with a second, half a second and a tenth."""
+    found = table({"both": [course(a_second=each) for each in (1.0, 0.1, 0.5)]})
+    assert ["0.50 (0.10 to 1.00)"] == row(found, "ids that brokers gave")
+
+
+def test_the_page_has_what_there_is(tmp_path: Path) -> None:
+    """A table and a picture for each cluster, and what is promised of it in words."""
+    free(3).save(tmp_path / "3.none.0.json")
+    course("both", 3).save(tmp_path / "3.both.0.json")
+    (tmp_path / "machine.json").write_text(json.dumps(["measured on 2026-11-21", "4 cores"]))
+
+    page = report(tmp_path, tmp_path / "page.md")
+
+    assert page == (tmp_path / "page.md").read_text()
+    assert "- measured on 2026-11-21\n- 4 cores\n" in page
+    assert ["## What is promised", "## 3 brokers"] == [
+        each for each in page.splitlines() if each.startswith("## ")
+    ]
+    assert (
+        "- both, on 3 brokers: 0.45 ids a second where 27.0 came without a hold; "
+        "of each client one in 35.6 s." in " ".join(page.split())
+    )
+    assert "![3 brokers](page-3.svg)" in page
+    assert 100 >= max(len(each) for each in page.splitlines() if "|" not in each)
+    image = ET.parse(tmp_path / "page-3.svg")
+    texts = [each.text for each in image.iter("{http://www.w3.org/2000/svg}text")]
+    assert 3 == texts.count("no hold") == texts.count("both"), "a line in each of three panels"
+
+
+def test_nothing_is_promised_beside_nothing(tmp_path: Path) -> None:
+    """Without a course that is free, and without one that is held."""
+    free().save(tmp_path / "1.none.0.json")
+    assert "promised" not in report(tmp_path, tmp_path / "page.md")
+    course("factor").save(tmp_path / "1.factor.0.json")
+    (tmp_path / "1.none.0.json").unlink()
+    assert "promised" not in report(tmp_path, tmp_path / "page.md")
+
+
+def test_a_client_that_got_none_is_said_so(tmp_path: Path) -> None:
+    """Nothing is divided by it."""
+    free().save(tmp_path / "1.none.0.json")
+    course("ip", a_second=0.0).save(tmp_path / "1.ip.0.json")
+    page = report(tmp_path, tmp_path / "page.md")
+    assert "both + IP rate, on 1 broker: 0.00 ids a second" in page
+    assert "of each client none." in " ".join(page.split())
+
+
+def _main(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> int:
+    words = ["--results", str(folder), "--out", str(folder / "page.md"), *arguments]
+    monkeypatch.setattr("sys.argv", ["producer_ids", *words])
+    return program.main()
+
+
+def test_one_cluster_that_fails_does_not_stop_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reason is shown, the exit code is 1, and what was measured is told, with the date."""
+
+    async def happen(brokers: int, variants: Sequence[Variant]) -> AsyncIterator[Course]:
+        assert VARIANTS == variants
+        yield free(brokers)
+        if brokers == 1:
+            raise ClusterError("no jar")
+        yield course("both", brokers)
+
+    monkeypatch.setattr(program, "happen", happen)
+    assert 1 == _main(monkeypatch, tmp_path, "--rounds", "2")
+    said = capsys.readouterr()
+    assert "no jar" in said.err
+    assert "## 1 broker\n\n| | no hold |\n" in said.out
+    assert "## 3 brokers\n\n| | no hold | both |\n" in said.out
+    assert "- measured on 20" in said.out
+    assert ["3.both.0.json", "3.both.1.json", "3.none.0.json", "3.none.1.json"] == sorted(
+        file.name for file in tmp_path.glob("3.*.json")
+    )
+    assert 0 == _main(monkeypatch, tmp_path, "3")
+
+
+def test_the_page_alone_measures_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was said of the machine stays."""
+    monkeypatch.setattr(program, "happen", None)
+    (tmp_path / "machine.json").write_text(json.dumps(["another machine"]))
+    assert 0 == _main(monkeypatch, tmp_path, "report")
+    assert "- another machine" in (tmp_path / "page.md").read_text()
+
+
+def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Before anything runs."""
+    with pytest.raises(SystemExit) as ended:
+        _main(monkeypatch, tmp_path, "2")
+    assert 2 == ended.value.code

@@ -1,0 +1,36 @@
+"""What the benchmark of producer ids reads of real brokers is what they remember."""
+
+import asyncio
+from functools import partial
+from operator import eq
+
+from confluent_kafka import Producer
+
+from benchmarks.producer_ids.counts import Counts
+from sidecar.demo.admin import Admin
+from sidecar.demo.cluster import Cluster
+from tests.integration.waiting import seen
+
+
+def produce(bootstrap: str, topic: str, records: int) -> None:
+    """One idempotent producer's."""
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for _ in range(records):
+        producer.produce(topic, b"x")
+        assert 0 == producer.flush(10.0)
+
+
+async def test_each_producer_that_writes_is_one_id_more(kafka: Cluster) -> None:
+    """However many records it writes; all brokers together are told, once each."""
+    async with Admin(kafka.bootstrap) as admin:
+        await admin.create_topic("counted", assignment=[[0]])
+    async with Counts(kafka) as counts:
+        counts.check()
+
+        async def since() -> float:
+            samples = list(counts.samples)
+            return samples[-1][1] - samples[0][1]
+
+        for number in (1, 2):
+            await asyncio.to_thread(produce, kafka.bootstrap, "counted", 3)
+            await seen(f"{number} ids more", since, partial(eq, number))
