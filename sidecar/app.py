@@ -38,7 +38,7 @@ from sidecar.peers import Given, Peers
 from sidecar.poller import Poller
 from sidecar.producer_ids import ProducerIdWatch
 from sidecar.quotas.entities import ClientQuotas
-from sidecar.quotas.id_quotas import ProducerIdQuota
+from sidecar.quotas.id_quotas import ProducerIdQuota, ProducerIdQuotas
 from sidecar.quotas.mutation_admissions import MutationAdmissions
 from sidecar.request_holds import RequestHolds
 from sidecar.requestlog.producer_ids import ProducerIdMade
@@ -117,10 +117,9 @@ class _Daemon:
         self._keeper: Keeper | None = None
         if state is not None:
             self._keeper = Keeper(self._board, state, self._clock.wall, settings.validity_s)
-        self._ids = _id_parts(settings, self._board, self._on_id)
         self._id_file = _id_file(settings)
-        if self._id_file is not None:
-            self._ids.watch.set_file(self._id_file.load())
+        quotas = None if self._id_file is None else self._id_file.load()
+        self._ids = _id_parts(settings, self._board, self._on_id, quotas)
         self._mutations = _mutations(settings, self._clock.now)
         self._registry = build_registry(self._board, self._clock.wall, settings.validity_s)
         self._registry.register(
@@ -280,12 +279,18 @@ def _factors(settings: Settings) -> VolumeLimit | None:
     return VolumeLimit(settings.limit, settings.validity_s, settings.fallback)
 
 
-def _id_parts(settings: Settings, board: Board, on_id: Callable[[ProducerIdMade], None]) -> IdParts:
+def _id_parts(
+    settings: Settings,
+    board: Board,
+    on_id: Callable[[ProducerIdMade], None],
+    quotas: ProducerIdQuotas | None,
+) -> IdParts:
     watch = ProducerIdWatch(
         board,
         settings.producer_ids,
         ProducerIdQuota(settings.producer_ids_rate),
         settings.producer_id_cleanup_s,
+        quotas,
     )
     return IdParts(
         watch,

@@ -7,15 +7,20 @@ time. What holds lives on the board: quotas that operators put, and the holds.
 Example: 50 ids an hour: bob's 551st new id holds him for 72 s. His 552nd, opened meanwhile, makes
 it 144 s from the first. His quota is raised to 100: what he is over is waited for twice as fast.
 
-A restart forgets what was counted, not who is held: a hold that was taken over ends when it said.
+Who is held already is held for longer within a second, all of them in one publication: a decision
+costs as much as the cluster is large, and a client in a loop opens hundreds of ids a second.
+
+A restart forgets what was counted, not who is held: a hold that was taken over ends when it said,
+after the longest hold at the latest whatever the machine's clock did, or with the quota that made
+it: when that is raised or gone.
 
 Source: KIP-936, sections "ProducerIdQuotaManager" and "New Quota Types".
 """
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sidecar.board import Board
@@ -24,11 +29,18 @@ from sidecar.quotas.id_quotas import InForce, ProducerIdQuota, ProducerIdQuotas,
 from sidecar.quotas.producer_ids import Dropped, ProducerIds, ProducerIdSettings
 from sidecar.quotas.user_ids import ProducerIdStatus
 from sidecar.settings.durations import format_duration
-from sidecar.throttle.holds import UserHold, hold, release
-from sidecar.throttle.memory import Memory
+from sidecar.throttle.holds import UserHold, hold_all, release
 
 _LOOK_S: Final = 1.0
-"""How late a quota that was changed may shorten a hold."""
+"""How late a hold becomes longer, or shorter by a quota that was changed in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TakenOver:
+    """A hold of before a restart: when it ends, steady seconds, and the limit that made it."""
+
+    ends_at: float
+    limit: float | None
 
 
 class ProducerIdWatch:
@@ -44,26 +56,35 @@ class ProducerIdWatch:
         settings: ProducerIdSettings,
         quota: ProducerIdQuota,
         cleanup_s: float,
+        file: ProducerIdQuotas | None = None,
     ) -> None:
-        """Nothing runs yet.
+        """Nothing runs yet, and nobody is held but by the board's memory.
 
         Args:
             board: where holds are published and put quotas are kept.
             settings: how ids are counted.
             quota: of users that nobody said anything of.
             cleanup_s: how often users who are gone are looked for, seconds, > 0.
+            file: what the file says, if there is one.
         """
         self.settings = settings
         self._board = board
         self._quota = quota
         self._cleanup_s = cleanup_s
         self._ids = ProducerIds(settings)
-        self._file: ProducerIdQuotas = {}
-        self._put: ProducerIdQuotas | None = None
-        self._quotas: Mapping[str | Default, InForce] = {}
-        # Holds of before a restart are not among them: their users' buckets are full again.
-        self._held: set[str] = set()
-        self._renew()
+        self._file = file or {}
+        self._put = board.snapshot.memory.id_quotas
+        self._quotas = self._force()
+        longest_s = math.inf if settings.most_throttle_s is None else settings.most_throttle_s
+        # Their users' buckets are full again.
+        self._taken_over = {
+            user: _TakenOver(
+                min(each.ends_at, board.now() + longest_s),
+                quota_of(self._quotas, user).quota.producer_ids_rate,
+            )
+            for user, each in holds_of(board).items()
+        }
+        self._held = set(self._taken_over)
 
     @property
     def quotas(self) -> Mapping[str | Default, InForce]:
@@ -98,8 +119,8 @@ class ProducerIdWatch:
     def set_file(self, quotas: ProducerIdQuotas) -> None:
         """What the file says now."""
         self._file = quotas
-        self._put = None
-        self._renew()
+        self._quotas = self._force()
+        self.review()
 
     def seen(self, user: str, producer_id: int) -> None:
         """An id was given to a user, or given again."""
@@ -107,57 +128,74 @@ class ProducerIdWatch:
         noted = self._ids.record(user, producer_id, self._now_ms())
         if noted.throttle_ms > 0 and noted.is_new:
             self._held.add(user)
-            self._hold(user, noted.throttle_ms)
+            now = self._board.now()
+            before = self._board.snapshot.memory.holds.get(user)
+            if before is None or before.ends_at < now + 2 * _LOOK_S:
+                self._publish([user], now)
 
     async def run(self) -> None:
         """Lets time pass, until cancelled."""
         clean_at = self._board.now() + self._cleanup_s
         while True:
-            await asyncio.sleep(_LOOK_S)
             self._renew()
-            self._review()
+            self.review()
             if self._board.now() >= clean_at:
                 self._ids.tick(self._now_ms())
                 clean_at = self._board.now() + self._cleanup_s
+            await asyncio.sleep(_LOOK_S)
+
+    def review(self) -> None:
+        """Makes all holds as long as what was counted and the quotas of now make them."""
+        self._publish(self._held, self._board.now())
 
     def _renew(self) -> None:
         """Puts quotas in force that operators have changed."""
         put = self._board.snapshot.memory.id_quotas
-        if put is self._put:
-            return
-        self._put = put
-        self._quotas = in_force(self._quota, self._file, put)
-        self._ids.set_limits(
-            {user: each.quota.producer_ids_rate for user, each in self._quotas.items()}
-        )
-        self._review()
+        if put is not self._put:
+            self._put = put
+            self._quotas = self._force()
+            self.review()
 
-    def _review(self) -> None:
-        """Holds are as long as the quotas of now make them."""
-        for user in tuple(self._held):
-            throttle_ms = self._ids.throttle_ms(user, self._now_ms())
-            if throttle_ms > 0:
-                self._hold(user, throttle_ms)
-            else:
-                self._held.discard(user)
-                self._board.update(partial(_released, user=user))
+    def _force(self) -> Mapping[str | Default, InForce]:
+        quotas = in_force(self._quota, self._file, self._put)
+        self._ids.set_limits({user: each.quota.producer_ids_rate for user, each in quotas.items()})
+        return quotas
 
-    def _hold(self, user: str, throttle_ms: int) -> None:
-        now = self._board.now()
-        ends_at = now + throttle_ms / 1000
-        before = self._board.snapshot.memory.holds.get(user)
-        # A millisecond's difference is how both were rounded.
-        if before is not None and abs(before.ends_at - ends_at) < 0.002 and before.ends_at > now:
-            return
-        reason = self._reason(user)
-        self._board.update(
-            lambda memory: replace(memory, holds=hold(memory.holds, user, ends_at, reason, now))
-        )
+    def _publish(self, users: Iterable[str], now: float) -> None:
+        before = self._board.snapshot.memory.holds
+        ends = {user: self._ends_at(user, now) for user in users}
+        over = {user for user, ends_at in ends.items() if ends_at <= now}
+        self._held -= over
+        longer = {
+            user: (ends_at, self._reason(user))
+            for user, ends_at in ends.items()
+            if user not in over and _differs(before.get(user), ends_at, now)
+        }
+        over &= set(before)
+        if longer or over:
+            self._board.update(
+                lambda memory: replace(
+                    memory, holds=hold_all(release(memory.holds, over), longer, now)
+                )
+            )
+
+    def _ends_at(self, user: str, now: float) -> float:
+        counted = now + self._ids.throttle_ms(user, self._now_ms()) / 1000
+        left = self._taken_over.get(user)
+        if left is None:
+            return counted
+        limit = quota_of(self._quotas, user).quota.producer_ids_rate
+        if limit is None or left.limit is None or limit > left.limit or now > left.ends_at:
+            del self._taken_over[user]
+            return counted
+        return max(counted, left.ends_at)
 
     def _reason(self, user: str) -> str:
         status = self._ids.status(user, self._now_ms())
-        if status is None or status.limit is None or status.tokens is None:
-            return "too many new producer ids"
+        if status is None or status.limit is None or status.tokens is None or status.tokens >= 0:
+            # Counted before a restart.
+            before = self._board.snapshot.memory.holds.get(user)
+            return "too many new producer ids" if before is None else before.reason
         window = format_duration(float(self.settings.window_size_s))
         return (
             f"{-status.tokens:,.0f} new producer ids too many: {status.limit:g} per {window} are "
@@ -168,8 +206,9 @@ class ProducerIdWatch:
         return int(self._board.now() * 1000)
 
 
-def _released(memory: Memory, user: str) -> Memory:
-    return replace(memory, holds=release(memory.holds, user)) if user in memory.holds else memory
+def _differs(before: UserHold | None, ends_at: float, now: float) -> bool:
+    # A millisecond's difference is how both were rounded.
+    return before is None or abs(before.ends_at - ends_at) >= 0.002 or before.ends_at <= now
 
 
 def holds_of(board: Board) -> Mapping[str, UserHold]:

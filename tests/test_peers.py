@@ -234,7 +234,8 @@ async def test_what_comes_is_counted_once_piece_after_piece() -> None:
         assert [] == misled.seen
         for number in range(2 * PIECE + 5):
             made.add("bob", number)
-        await until(lambda: len(misled.seen) >= 2 * PIECE + 5)
+        async with asyncio.timeout(1.5):
+            await until(lambda: len(misled.seen) >= 2 * PIECE + 5)
         await asyncio.sleep(0.1)
         assert ids(*range(2 * PIECE + 5)) == misled.seen
         assert (2 * PIECE + 5, 0) == (asking.peers[0].ids, asking.peers[0].lost)

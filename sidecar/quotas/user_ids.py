@@ -65,12 +65,16 @@ class UserIds:
             self._bucket.set_rate(self._per_second(limit))
 
     def charge(self, now_ms: int, most_throttle_s: float | None) -> None:
-        """Counts one id."""
+        """Counts one id; it takes no more of a token than makes the wait the longest."""
         self._rate.record(1, now_ms)
-        if self._bucket is None:
+        if self._bucket is None or self._limit is None:
             return
-        if most_throttle_s is None or self._bucket.throttle_ms(now_ms) < most_throttle_s * _MS:
-            self._bucket.take(1, now_ms)
+        amount = 1.0
+        if most_throttle_s is not None:
+            longest = most_throttle_s * self._per_second(self._limit)
+            amount = min(amount, self._bucket.tokens(now_ms) + longest)
+        if amount > 0:
+            self._bucket.take(amount, now_ms)
 
     def throttle_ms(self, now_ms: int) -> int:
         """How long the user must wait."""

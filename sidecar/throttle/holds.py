@@ -9,7 +9,7 @@ that she is not, and ``next_end`` said so from the beginning.
 Source: KIP-936, section "ProducerIdQuotaManager".
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sidecar.throttle.validity import is_valid
@@ -36,14 +36,21 @@ Holds = Mapping[str, UserHold]
 
 def hold(holds: Holds, user: str, ends_at: float, reason: str, now: float) -> Holds:
     """Holds, with a user held until ``ends_at``, steady seconds; those that ended are left out."""
-    held = in_force(holds, now)
-    since = held[user].since if user in held else now
-    return {**held, user: UserHold(since, ends_at, reason)}
+    return hold_all(holds, {user: (ends_at, reason)}, now)
 
 
-def release(holds: Holds, user: str) -> Holds:
-    """Holds without a user's."""
-    return {name: each for name, each in holds.items() if name != user}
+def hold_all(holds: Holds, until: Mapping[str, tuple[float, str]], now: float) -> Holds:
+    """As ``hold``, for many users: name -> the end and the reason."""
+    held = dict(in_force(holds, now))
+    for user, (ends_at, reason) in until.items():
+        since = held[user].since if user in held else now
+        held[user] = UserHold(since, ends_at, reason)
+    return held
+
+
+def release(holds: Holds, users: Collection[str]) -> Holds:
+    """Holds without some users'."""
+    return {name: each for name, each in holds.items() if name not in users}
 
 
 def in_force(holds: Holds, now: float) -> Holds:

@@ -49,6 +49,7 @@ async def test_a_user_over_the_quota_is_shown_and_has_a_factor(sidecar: FakeSide
     """Rate, tokens and throttle time; in the brokers' document the user's factor is 0."""
     assert 200 == (await change(sidecar, "PUT", ALICE, FIFTY)).status_code
     opens(sidecar, "alice", 552)
+    sidecar.ids.watch.review()
     opens(sidecar, "bob", 1)
     alice, bob = (await sidecar.get("/v1/producer-ids")).json()["users"]
     assert ("alice", 50.0, -2.0, 144_000) == (

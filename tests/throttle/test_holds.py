@@ -34,8 +34,8 @@ def test_a_hold_that_ended_begins_anew() -> None:
 def test_a_hold_can_be_taken_back() -> None:
     """One user's, and no other's."""
     holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0)
-    assert {"bob"} == set(release(holds, "alice"))
-    assert holds == release(holds, "carol")
+    assert {"bob"} == set(release(holds, {"alice"}))
+    assert holds == release(holds, {"carol"})
 
 
 def test_a_decision_holds_users_beside_the_factor_for_all() -> None:
