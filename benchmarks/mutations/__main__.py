@@ -12,6 +12,7 @@ import logging
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -45,13 +46,36 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     parts = asked.parts or _PARTS
     load = Load(seconds=asked.seconds, requests=asked.requests)
-    if set(parts) != {"report"}:
-        (folder / "machine.json").write_text(json.dumps(describe()), encoding="utf-8")
-        (folder / "load.json").write_text(json.dumps(asdict(load)), encoding="utf-8")
     chosen = [each for each in CONTENDERS if each.key in parts]
+    if chosen and not _clear(folder, chosen, load):
+        parser.error(f"{folder} has results of another load: take another folder, or all parts")
     done = [_try(folder, each, load, count) for count in range(asked.rounds) for each in chosen]
     print(report(folder, asked.out))
     return 0 if all(done) else 1
+
+
+def _clear(folder: Path, chosen: Sequence[Contender], load: Load) -> bool:
+    """Make room for new results; False if what would be left is not of this load."""
+    others = [each for each in CONTENDERS if each not in chosen]
+    if any(_courses(folder, each) for each in others) and _load_of(folder) != load:
+        return False
+    for each in chosen:
+        for file in _courses(folder, each):
+            # What can't be measured again must not look as if it were of this run.
+            file.unlink()
+    (folder / "machine.json").write_text(json.dumps(describe()), encoding="utf-8")
+    (folder / "load.json").write_text(json.dumps(asdict(load)), encoding="utf-8")
+    return True
+
+
+def _courses(folder: Path, contender: Contender) -> list[Path]:
+    return list(folder.glob(f"{contender.key}.*.json"))
+
+
+def _load_of(folder: Path) -> Load | None:
+    """What a folder's results are of; None: nobody knows."""
+    file = folder / "load.json"
+    return Load(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
 
 
 def _try(folder: Path, contender: Contender, load: Load, count: int) -> bool:

@@ -49,7 +49,10 @@ class Figures:
         created: topics that the storm was given.
         rejected: topics that Kafka rejected for the quota; each as often as it was asked for.
         kept: topics that the endpoint kept from Kafka; likewise.
-        own_s: the median wait of the storm's requests for their answer, seconds; None: it has none.
+        own_s: the median wait of the storm's requests for Kafka's answer, seconds, with the asking
+            before; None: it has none.
+        asking_s: the median wait for an endpoint's answer that admitted nothing, seconds; None: it
+            gave none.
         errors: requests of the storm that failed otherwise.
     """
 
@@ -62,6 +65,7 @@ class Figures:
     rejected: int
     kept: int
     own_s: float | None
+    asking_s: float | None
     errors: int
 
 
@@ -80,6 +84,8 @@ def figures(course: Course) -> Figures:
     ]
     sent = [each for each in course.requests if each.admitted]
     own = [each.answered - each.due for each in sent if each.answered is not None]
+    kept = [each for each in course.requests if not each.admitted and not each.error]
+    asking = [each.answered - each.due for each in kept if each.answered is not None]
     return Figures(
         answer=_waits(course, lambda each: each.answered),
         record=record,
@@ -90,6 +96,7 @@ def figures(course: Course) -> Figures:
         rejected=sum(each.throttled for each in sent),
         kept=sum(each.asked - each.admitted for each in course.requests if not each.error),
         own_s=median(own) if own else None,
+        asking_s=median(asking) if asking else None,
         errors=sum(bool(each.error) for each in course.requests),
     )
 

@@ -46,13 +46,16 @@ def test_every_figure_of_a_course() -> None:
         rejected=45,
         kept=50,
         own_s=0.4,
+        asking_s=0.05,
         errors=1,
     )
     found = figures(_course())
     assert pytest.approx(expected.answer.before) == found.answer.before
     assert pytest.approx(expected.record.before) == found.record.before
-    assert pytest.approx(0.4) == found.own_s
-    rounded = replace(found, answer=expected.answer, record=expected.record, own_s=0.4)
+    assert pytest.approx((0.4, 0.05)) == (found.own_s, found.asking_s)
+    rounded = replace(
+        found, answer=expected.answer, record=expected.record, own_s=0.4, asking_s=0.05
+    )
     assert expected == rounded
     assert pytest.approx((0.25, 0.5)) == (found.answer.during, found.answer.longest)
     assert pytest.approx((3.5, 4.0)) == (found.record.during, found.record.longest)

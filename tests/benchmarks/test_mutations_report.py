@@ -48,8 +48,9 @@ def test_the_page_has_what_there_is(tmp_path: Path) -> None:
     assert "350 topics in all" in page
     assert ["no quota", "admission endpoint"] == _row(page, "figure")
     assert ["3.00 s", "100 ms"] == _row(page, "others in its time: first record")
-    assert ["1.00 s", "0 ms"] == _row(page, "first records as before")
-    assert ["50", "50"] == _row(page, "topics created")
+    assert ["1.00 s", "none"] == _row(page, "the last whose first record")
+    assert ["50", "50"] == _row(page, "the storm: topics created")
+    assert "could be used: no quota 3.00 s, admission endpoint 100 ms.\n" in page
     assert "- no quota: broker 1 ended itself" in page
     image = ET.parse(tmp_path / "page.svg")
     texts = [each.text for each in image.iter("{http://www.w3.org/2000/svg}text")]
@@ -62,12 +63,12 @@ def test_rounds_are_told_by_their_median_and_their_spread() -> None:
     rounds = [figures(_course("none", wait)) for wait in (0.9, 0.8, 1.2)]
     table = as_table({"no quota": rounds})
     assert ["900 ms (800 ms to 1.20 s)"] == _row(table, "others in its time: first record")
-    assert "| longest | 50 ms (50 ms to 50 ms) |" in table
-    assert "| longest | 900 ms (800 ms to 1.20 s) |" in table
+    assert "answered, longest | 50 ms (50 ms to 50 ms) |" in table
+    assert "first record, longest | 900 ms (800 ms to 1.20 s) |" in table
     unseen = replace(rounds[0], record=replace(rounds[0].record, unseen=True))
-    assert "| longest | > 900 ms |" in as_table({"no quota": [unseen]})
+    assert "first record, longest | > 900 ms |" in as_table({"no quota": [unseen]})
     silent = replace(rounds[0], own_s=None)
-    assert [""] == _row(as_table({"no quota": [silent]}), "its requests answered")
+    assert ["none"] == _row(as_table({"no quota": [silent]}), "the storm: answered by Kafka")
 
 
 @pytest.mark.parametrize(
@@ -118,6 +119,29 @@ def test_the_report_alone_measures_nothing(monkeypatch: pytest.MonkeyPatch, tmp_
     (tmp_path / "load.json").write_text(json.dumps(asdict(Load(requests=7))))
     assert 0 == _main(monkeypatch, tmp_path, "report")
     assert "\n- 4 cores\n" in (tmp_path / "page.md").read_text()
+
+
+def test_results_of_two_loads_are_not_mixed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One part can be measured again with the same load; and what fails now has no old figures."""
+
+    async def happen(contender: Contender, load: Load) -> Course:
+        if load.seconds == 3.0:
+            raise ClusterError("no jar")
+        return _course(contender.key, load.seconds)
+
+    monkeypatch.setattr(program, "happen", happen)
+    assert 0 == _main(monkeypatch, tmp_path, "--seconds", "2", "--rounds", "2")
+    assert 0 == _main(monkeypatch, tmp_path, "kafka", "--seconds", "2")
+    assert ["none.0.json", "none.1.json"] == sorted(each.name for each in tmp_path.glob("none.*"))
+    assert ["kafka.0.json"] == [each.name for each in tmp_path.glob("kafka.*")]
+    with pytest.raises(SystemExit) as ended:
+        _main(monkeypatch, tmp_path, "kafka", "--seconds", "1")
+    assert 2 == ended.value.code
+    assert "results of another load" in capsys.readouterr().err
+    assert 1 == _main(monkeypatch, tmp_path, "--seconds", "3")
+    assert "| figure |" not in (tmp_path / "page.md").read_text()
 
 
 def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
