@@ -4,11 +4,13 @@ import asyncio
 from functools import partial
 from operator import eq
 
+import pytest
 from confluent_kafka import Producer
 
 from benchmarks.producer_ids.counts import Counts
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
+from sidecar.errors import ClusterError
 from tests.integration.waiting import seen
 
 
@@ -21,7 +23,7 @@ def produce(bootstrap: str, topic: str, records: int) -> None:
 
 
 async def test_each_producer_that_writes_is_one_id_more(kafka: Cluster) -> None:
-    """However many records it writes; all brokers together are told, once each."""
+    """However many records it writes; and that nothing is read any more is said."""
     async with Admin(kafka.bootstrap) as admin:
         await admin.create_topic("counted", assignment=[[0]])
     async with Counts(kafka) as counts:
@@ -34,3 +36,5 @@ async def test_each_producer_that_writes_is_one_id_more(kafka: Cluster) -> None:
         for number in (1, 2):
             await asyncio.to_thread(produce, kafka.bootstrap, "counted", 3)
             await seen(f"{number} ids more", since, partial(eq, number))
+    with pytest.raises(ClusterError, match="any more"):
+        counts.check()
