@@ -29,7 +29,7 @@ from sidecar.id_metrics import ProducerIdCollector
 from sidecar.id_quota_file import IdQuotaFile
 from sidecar.journal import log_publication
 from sidecar.kafka import KafkaVolumeSource
-from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
+from sidecar.kafka.client_quotas import alter_each, describe_client_quotas
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.keeper import Keeper
 from sidecar.log_reader import LogReader
@@ -53,6 +53,9 @@ _log = logging.getLogger(__name__)
 
 _STOP_S: Final = 1.8
 """After a signal the process is gone in 2 s, even if a disk or a peer holds something up."""
+
+_LEAVE_S: Final = 1.0
+"""Of these, for taking back what was set in Kafka; what is left is for the state file."""
 
 _OBJECTS_PER_COLLECTION: Final = 10_000
 """At Python's 700 the search for reference cycles is 40 % of the CPU of a poll of 12,000 volumes,
@@ -117,6 +120,7 @@ class _Daemon:
         self._keeper: Keeper | None = None
         if state is not None:
             self._keeper = Keeper(self._board, state, self._clock.wall, settings.validity_s)
+        self._holds: RequestHolds | None = None
         self._id_file = _id_file(settings)
         quotas = None if self._id_file is None else self._id_file.load()
         self._ids = _id_parts(settings, self._board, self._on_id, quotas)
@@ -152,6 +156,8 @@ class _Daemon:
             self._board.close()
             for server in servers:
                 server.stop()
+            if self._holds is not None:
+                await self._holds.leave(_LEAVE_S)
             await self._keep()
 
     def _parts(self) -> dict[str, Coroutine[object, object, None]]:
@@ -178,23 +184,23 @@ class _Daemon:
         if self._id_file is not None:
             parts["producer id quota file"] = self._id_file.run(ids.watch.set_file)
         if self._admin is not None and (ids.log is not None or ids.peers is not None):
-            holds = RequestHolds(
+            self._holds = RequestHolds(
                 self._board,
                 ids.watch.quota_of,
                 self._describe_quotas,
                 self._alter_quotas,
                 self._keep,
             )
-            parts["request holds"] = holds.run()
+            parts["request holds"] = self._holds.run()
         return parts
 
     async def _describe_quotas(self) -> ClientQuotas | Failure:
         assert self._admin is not None  # noqa: S101 - else nobody asks, see _id_tasks
         return await describe_client_quotas(self._admin)
 
-    async def _alter_quotas(self, alterations: list[Alteration]) -> Failure | None:
+    async def _alter_quotas(self, alterations: list[Alteration]) -> list[Failure | None] | Failure:
         assert self._admin is not None  # noqa: S101 - else nobody asks, see _id_tasks
-        return await alter_client_quotas(self._admin, alterations)
+        return await alter_each(self._admin, alterations)
 
     def _on_id(self, made: ProducerIdMade) -> None:
         self._ids.given.add(made.user, made.producer_id)

@@ -204,6 +204,8 @@ async def test_a_peer_that_misbehaves_is_told_once_and_asked_again(
         assert told in str(peer.failure)
         await asyncio.sleep(0.2)
         assert [] == misled.seen
+        misled.answer = says(b"{}", b"503 Service Unavailable")
+        await until(lambda: peer.failure == "it answers 503")
         misled.answer = says(PAGE)
         await until(lambda: peer.failure is None)
         assert ids(7)[0] in misled.seen

@@ -1,11 +1,16 @@
 """The request_percentage of users who are held: set, taken back, and never an operator's."""
 
-from collections.abc import Sequence
+import asyncio
+import logging
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from sidecar.board import Board
+from sidecar.errors import SettingsError
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import ClientQuotas, Entity
 from sidecar.quotas.id_quotas import InForce, Origin, ProducerIdQuota
@@ -21,32 +26,57 @@ BOB = Entity(user="bob")
 KEY = "request_percentage"
 OURS = 0.01 + SIGNATURE
 DOWN = Failure(FailureKind.CONNECT, "no broker answers")
+REFUSED = Failure(FailureKind.AUTHORIZATION, "it needs AlterConfigs")
 
 
 @dataclass
 class FakeKafka:
-    """Client quotas, and what was done to them."""
+    """Client quotas, and what was done to them.
+
+    Attributes:
+        quotas: entity -> its quotas.
+        failure: what both are answered with, or raise.
+        refused: users whose quotas are not altered.
+        takes_s: how long altering takes.
+        log: what was asked.
+    """
 
     quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
-    failure: Failure | None = None
+    failure: Failure | Exception | None = None
+    refused: set[str] = field(default_factory=set)
+    takes_s: float = 0.0
     log: list[str] = field(default_factory=list)
 
     async def describe(self) -> ClientQuotas | Failure:
         self.log.append("describe")
-        return self.failure or self.quotas
+        await asyncio.sleep(0)
+        if isinstance(self.failure, Exception):
+            raise self.failure
+        return self.failure or {entity: dict(values) for entity, values in self.quotas.items()}
 
-    async def alter(self, alterations: Sequence[Alteration]) -> Failure | None:
+    async def alter(self, alterations: Sequence[Alteration]) -> list[Failure | None] | Failure:
         self.log.append("alter")
-        if self.failure is not None:
-            return self.failure
-        for parts, values in alterations:
-            of = self.quotas.setdefault(Entity.of(parts), {})
-            for key, value in values.items():
-                if value is None:
-                    del of[key]
-                else:
-                    of[key] = value
+        await asyncio.sleep(self.takes_s)
+        if isinstance(self.failure, Exception):
+            raise self.failure
+        return self.failure or [self._alter(*each) for each in alterations]
+
+    def _alter(
+        self, parts: Mapping[str, str | None], values: Mapping[str, float | None]
+    ) -> Failure | None:
+        if parts["user"] in self.refused:
+            return REFUSED
+        of = self.quotas.setdefault(Entity.of(parts), {})
+        for key, value in values.items():
+            if value is None:
+                # As a broker: what is not there can be removed.
+                of.pop(key, None)
+            else:
+                of[key] = value
         return None
+
+    def percentage(self, user: str = "bob") -> float | None:
+        return self.quotas.get(Entity(user=user), {}).get(KEY)
 
 
 @dataclass
@@ -56,6 +86,7 @@ class Scene:
     kafka: FakeKafka
     holds: RequestHolds
     persisted: list[dict[str, float]]
+    asked: list[float | None]
 
     def hold(self, user: str = "bob", for_s: float = 72.0) -> None:
         now = self.clock()
@@ -69,10 +100,16 @@ class Scene:
 
     @property
     def percentage(self) -> float | None:
-        return self.kafka.quotas.get(BOB, {}).get(KEY)
+        return self.kafka.percentage()
+
+    @property
+    def noted(self) -> Mapping[str, float]:
+        return self.board.snapshot.memory.request_holds
 
 
-def scene(memory: Memory | None = None, kafka: FakeKafka | None = None) -> Scene:
+def scene(
+    memory: Memory | None = None, kafka: FakeKafka | None = None, percentage: float | None = 0.01
+) -> Scene:
     clock = FakeClock(1000.0)
     board = Board(VolumeLimit(MinAvailableBytes(30), 120.0, 1.0), clock, memory=memory)
     kafka = kafka or FakeKafka()
@@ -83,9 +120,13 @@ def scene(memory: Memory | None = None, kafka: FakeKafka | None = None) -> Scene
         kafka.log.append("persist")
         return True
 
-    quota = InForce(ProducerIdQuota(50, 0.01), Origin.FILE)
-    holds = RequestHolds(board, lambda _: quota, kafka.describe, kafka.alter, persist)
-    return Scene(clock, board, kafka, holds, persisted)
+    asked = [percentage]
+
+    def quota_of(_: str) -> InForce:
+        return InForce(ProducerIdQuota(50, asked[0]), Origin.FILE)
+
+    holds = RequestHolds(board, quota_of, kafka.describe, kafka.alter, persist)
+    return Scene(clock, board, kafka, holds, persisted, asked)
 
 
 async def test_it_is_set_while_the_user_is_held_and_taken_back_after() -> None:
@@ -159,3 +200,305 @@ async def test_what_kafka_did_not_take_is_tried_again() -> None:
     one.kafka.failure = None
     await one.holds.settle()
     assert one.percentage is None
+
+
+@pytest.mark.parametrize(
+    "value", [1e5 + 0.00001, 9.2e18, 1e303, 1.7976931348623157e308, math.inf, math.nan, 0.0, -1.0]
+)
+async def test_no_number_of_an_operator_is_taken_for_ours(value: float) -> None:
+    """Java's largest numbers stand for "unlimited"; none ends the daemon or is taken away."""
+    one = scene(kafka=FakeKafka({BOB: {KEY: value}}))
+    await one.holds.settle()
+    one.hold()
+    await one.holds.settle()
+    one.later(73.0)
+    await one.holds.settle()
+    assert str(value) == str(one.percentage)
+
+
+@pytest.mark.parametrize("asked", [1e-5, 0.0000149, 0.123456, 1 / 3, 7.0, 1e5])
+async def test_any_percentage_that_may_be_asked_for_is_known_again(asked: float) -> None:
+    """Without a state file, by its last digits."""
+    one = scene(percentage=asked)
+    one.hold()
+    await one.holds.settle()
+    assert asked == pytest.approx(one.percentage, abs=0.6e-5)
+    other = scene(kafka=one.kafka)
+    await other.holds.settle()
+    assert one.percentage is None
+
+
+async def test_certificates_that_are_being_replaced_end_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Neither when it asks nor when it sets; one warning, and one line when all is well again."""
+    caplog.set_level(logging.INFO)
+    one = scene()
+    await one.holds.settle()
+    one.hold()
+    one.kafka.failure = SettingsError(("ca.pem can't be used",))
+    await one.holds.settle()
+    await one.holds.settle()
+    one.kafka.failure = None
+    await one.holds.settle()
+    assert OURS == one.percentage
+    told = [line for line in caplog.messages if "be kept in Kafka" in line]
+    assert [
+        "the request_percentage of held users can't be kept in Kafka: ca.pem can't be used",
+        "the request_percentage of held users can be kept in Kafka again",
+    ] == told
+
+
+async def test_one_user_who_is_refused_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    """And it is told once, not at every look, although each look begins well."""
+    caplog.set_level(logging.INFO)
+    one = scene(kafka=FakeKafka(refused={"bob"}))
+    for user in ("alice", "bob", "carol"):
+        one.hold(user)
+    for _ in range(3):
+        await one.holds.settle()
+    assert (OURS, None, OURS) == tuple(map(one.kafka.percentage, ("alice", "bob", "carol")))
+    assert 1 == sum("can't be kept" in line for line in caplog.messages)
+    assert 0 == sum("kept in Kafka again" in line for line in caplog.messages)
+    one.kafka.refused = {"alice"}
+    one.later(73.0)
+    await one.holds.settle()
+    assert {"alice": OURS} == one.noted
+    assert (OURS, None, None) == tuple(map(one.kafka.percentage, ("alice", "bob", "carol")))
+
+
+async def test_many_users_are_one_request() -> None:
+    """A connection for each would take minutes."""
+    one = scene()
+    for user in map(str, range(500)):
+        one.hold(user)
+    await one.holds.settle()
+    assert 500 == len(one.kafka.quotas)
+    one.later(73.0)
+    await one.holds.settle()
+    assert ["describe", "persist", "alter", "describe", "alter"] == one.kafka.log
+
+
+async def test_a_look_for_what_was_left_that_fails_is_no_alarm(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nobody asked for a request_percentage: INFO. As soon as somebody is held it is a WARNING."""
+    caplog.set_level(logging.INFO)
+    one = scene(kafka=FakeKafka(failure=REFUSED))
+    await one.holds.settle()
+    await one.holds.settle()
+    assert [logging.INFO] == [record.levelno for record in caplog.records]
+    one.hold()
+    await one.holds.settle()
+    assert [logging.INFO, logging.WARNING] == [record.levelno for record in caplog.records]
+
+
+async def test_two_sidecars_that_hold_a_user_leave_nothing_behind() -> None:
+    """The first one sets, both would take back; one of them may be killed in between."""
+    kafka = FakeKafka()
+    one, other = scene(kafka=kafka), scene(kafka=kafka)
+    for each in (one, other):
+        each.hold()
+        await each.holds.settle()
+    assert 1 == kafka.log.count("alter")
+    # The one that set it was killed and never came back.
+    other.later(73.0)
+    await other.holds.settle()
+    assert kafka.percentage() is None
+
+
+async def test_who_still_holds_sets_it_anew() -> None:
+    """The other's hold ended first."""
+    kafka = FakeKafka()
+    one, other = scene(kafka=kafka), scene(kafka=kafka)
+    one.hold(for_s=10.0)
+    other.hold(for_s=20.0)
+    for each in (one, other):
+        await each.holds.settle()
+    one.later(11.0)
+    await one.holds.settle()
+    assert kafka.percentage() is None
+    await other.holds.settle()
+    assert OURS == kafka.percentage()
+    other.later(21.0)
+    await other.holds.settle()
+    assert kafka.percentage() is None
+
+
+async def test_sidecars_that_disagree_do_not_set_it_in_turns() -> None:
+    """The stricter stays, and the laxer takes it back too when it is the last."""
+    kafka = FakeKafka()
+    strict, lax = scene(kafka=kafka), scene(kafka=kafka, percentage=5.0)
+    for each in (lax, strict) * 3:
+        each.hold()
+        await each.holds.settle()
+    assert OURS == kafka.percentage()
+    assert 2 == kafka.log.count("alter")
+    lax.later(73.0)
+    await lax.holds.settle()
+    assert kafka.percentage() is None
+
+
+async def test_a_percentage_that_is_changed_counts_during_the_hold() -> None:
+    """Larger, smaller and none."""
+    one = scene()
+    one.hold()
+    for asked in (5.0, 0.5, 200.0):
+        one.asked[0] = asked
+        await one.holds.settle()
+        assert asked == pytest.approx(one.percentage, abs=1e-5)
+    one.asked[0] = None
+    await one.holds.settle()
+    assert one.percentage is None
+
+
+async def test_a_stop_takes_back_what_it_can() -> None:
+    """The user is still held, and an operator's is still not touched."""
+    kafka = FakeKafka({Entity(user="alice"): {KEY: 200.0}})
+    one = scene(kafka=kafka)
+    for user in ("alice", "bob"):
+        one.hold(user)
+    await one.holds.settle()
+    assert OURS == kafka.percentage()
+    await one.holds.leave(1.0)
+    assert (200.0, None) == (kafka.percentage("alice"), kafka.percentage("bob"))
+    assert {} == one.noted
+    kafka.log.clear()
+    await one.holds.leave(1.0)
+    assert [] == kafka.log
+
+
+@pytest.mark.looptime
+async def test_a_stop_does_not_wait_for_a_broker_that_hangs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What is left is noted for the next start, and told by name."""
+    one = scene()
+    one.hold()
+    await one.holds.settle()
+    one.kafka.takes_s = 60.0
+    before = asyncio.get_running_loop().time()
+    await one.holds.leave(1.0)
+    assert 1.0 == pytest.approx(asyncio.get_running_loop().time() - before)
+    assert {"bob": OURS} == one.noted
+    assert "is left in Kafka; the next start of a sidecar takes it back: bob" in caplog.text
+
+
+@pytest.mark.looptime
+async def test_a_stop_while_it_is_being_set_takes_it_back() -> None:
+    """What is under way when the task is cancelled is waited for: it may have been done."""
+    one = scene(kafka=FakeKafka(takes_s=0.5))
+    one.hold()
+    task = asyncio.create_task(one.holds.run())
+    await asyncio.sleep(0.25)
+    task.cancel()
+    one.board.close()
+    await one.holds.leave(2.0)
+    assert one.percentage is None
+    assert {} == one.noted
+    assert 2 == one.kafka.log.count("alter")
+    assert task.cancelled()
+
+
+@pytest.mark.looptime
+async def test_a_disk_that_hangs_holds_nobody_for_ever() -> None:
+    """The number itself is known again."""
+    one = scene()
+
+    async def hangs() -> bool:
+        await asyncio.sleep(1e6)
+        return True
+
+    one.holds.persist = hangs
+    one.hold()
+    await one.holds.settle()
+    assert OURS == one.percentage
+    assert 10 > asyncio.get_running_loop().time()
+
+
+@asynccontextmanager
+async def running(one: Scene) -> AsyncIterator[asyncio.Task[None]]:
+    """In virtual time, which the board's clock follows; the task must not end by itself."""
+    loop = asyncio.get_running_loop()
+    began = one.clock.now - loop.time()
+    task = asyncio.create_task(one.holds.run())
+
+    async def keep_time() -> None:
+        while True:
+            await asyncio.sleep(0.1)
+            one.clock.now = began + loop.time()
+
+    ticking = [asyncio.create_task(keep_time()), asyncio.create_task(one.board.keep_time())]
+    try:
+        yield task
+        assert not task.done()
+        one.board.close()
+        await asyncio.wait([task], timeout=2)
+        assert task.done()
+        assert task.exception() is None
+    finally:
+        for each in (task, *ticking):
+            each.cancel()
+
+
+@pytest.mark.looptime
+async def test_it_follows_holds_by_itself() -> None:
+    """Set within a moment, taken back with its end; Kafka is not asked while nobody is held."""
+    one = scene()
+    async with running(one):
+        await asyncio.sleep(200)
+        assert ["describe"] == one.kafka.log
+        one.hold(for_s=72.0)
+        await asyncio.sleep(0.5)
+        assert OURS == one.kafka.percentage()
+        await asyncio.sleep(71.0)
+        assert OURS == one.kafka.percentage()
+        await asyncio.sleep(2.0)
+        assert one.kafka.percentage() is None
+        asked = len(one.kafka.log)
+        await asyncio.sleep(200)
+        assert asked == len(one.kafka.log)
+
+
+@pytest.mark.looptime
+async def test_a_percentage_that_is_put_during_a_hold_is_set_without_another_change() -> None:
+    """And one that an operator takes away makes room for it."""
+    one = scene(percentage=None, kafka=FakeKafka({BOB: {KEY: 200.0}}))
+    async with running(one):
+        one.hold(for_s=3600.0)
+        await asyncio.sleep(60)
+        one.asked[0] = 0.01
+        await asyncio.sleep(6)
+        assert 200.0 == one.percentage
+        del one.kafka.quotas[BOB]
+        await asyncio.sleep(6)
+        assert OURS == one.percentage
+
+
+@pytest.mark.looptime
+async def test_short_holds_that_follow_each_other_do_not_wear_kafka() -> None:
+    """Ten a second for ten seconds: at most a change a second."""
+    one = scene()
+    async with running(one):
+        for _ in range(100):
+            one.hold(for_s=0.05)
+            await asyncio.sleep(0.1)
+        assert 11 >= one.kafka.log.count("describe")
+        await asyncio.sleep(6)
+        assert one.percentage is None
+
+
+@pytest.mark.looptime
+async def test_an_unreachable_cluster_is_asked_every_now_and_then() -> None:
+    """Every 5 s while somebody is held, every 30 s while it is only looked for what was left."""
+    one = scene(kafka=FakeKafka(failure=DOWN))
+    async with running(one):
+        await asyncio.sleep(310)
+        assert 10 <= len(one.kafka.log) <= 11
+        one.hold(for_s=3600.0)
+        one.kafka.log.clear()
+        await asyncio.sleep(60)
+        assert 10 <= len(one.kafka.log) <= 13
+        one.kafka.failure = None
+        await asyncio.sleep(6)
+        assert OURS == one.percentage
