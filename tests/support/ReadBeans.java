@@ -18,7 +18,7 @@ import javax.management.remote.JMXServiceURL;
  */
 class ReadBeans {
     public static void main(String[] arguments) throws Exception {
-        VirtualMachine machine = VirtualMachine.attach(arguments[0]);
+        VirtualMachine machine = Attached.to(arguments[0]);
         try (JMXConnector connector =
                 JMXConnectorFactory.connect(
                         new JMXServiceURL(machine.startLocalManagementAgent()))) {

@@ -1,6 +1,4 @@
 import com.sun.tools.attach.VirtualMachine;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.StringJoiner;
@@ -17,8 +15,6 @@ import javax.management.remote.JMXServiceURL;
  * <p>Arguments: milliseconds from one line to the next, the MBean's name, the attribute, the pids.
  */
 class WatchBean {
-    private static final int ATTEMPTS = 3;
-
     public static void main(String[] arguments) throws Exception {
         long intervalMs = Long.parseLong(arguments[0]);
         ObjectName name = new ObjectName(arguments[1]);
@@ -49,7 +45,7 @@ class WatchBean {
     }
 
     private static MBeanServerConnection connected(String pid) throws Exception {
-        VirtualMachine machine = attached(pid);
+        VirtualMachine machine = Attached.to(pid);
         try {
             return JMXConnectorFactory.connect(
                             new JMXServiceURL(machine.startLocalManagementAgent()))
@@ -57,31 +53,5 @@ class WatchBean {
         } finally {
             machine.detach();
         }
-    }
-
-    /**
-     * The JVM with that pid and no other. JVMs listen at {@code /tmp/.java_pidN}, where N is the pid
-     * in their own namespace: of two clusters in a namespace each, one may stand in the other's place.
-     * Without that file the JVM is asked to make it anew.
-     */
-    private static VirtualMachine attached(String pid) throws Exception {
-        Path process = Path.of("/proc", pid);
-        String[] words = Files.readString(process.resolve("cmdline")).split("\0");
-        for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-            VirtualMachine machine = VirtualMachine.attach(pid);
-            String command = machine.getSystemProperties().getProperty("sun.java.command");
-            if (command.endsWith(words[words.length - 1])) {
-                return machine;
-            }
-            machine.detach();
-            String[] pids = Files.readAllLines(process.resolve("status")).stream()
-                    .filter(line -> line.startsWith("NSpid:"))
-                    .findFirst()
-                    .orElseThrow()
-                    .split("\\s+");
-            Files.deleteIfExists(
-                    process.resolve("root/tmp/.java_pid" + pids[pids.length - 1]));
-        }
-        throw new IllegalStateException("another JVM answers in the place of process " + pid);
     }
 }

@@ -1,7 +1,8 @@
 """Our own Java programs for tests and benchmarks, and what the MBeans of a broker say.
 
-A program is one source file beside this one, compiled once into the cache folder against the jars
-of a Kafka version: ``await compiled("ReadBeans", kafka_jars)`` is the folder of its classes.
+A program is one source file beside this one (with ``Attached``, where it needs that), compiled once
+into the cache folder against the jars of a Kafka version: ``await compiled("ReadBeans", jars)`` is
+the folder of its classes.
 """
 
 import asyncio
@@ -36,14 +37,16 @@ async def compiled(program: str, libraries: Path) -> Path:
     """
     source = Path(__file__).with_name(f"{program}.java")
     javac = _javac()
-    key = f"{javac}|{libraries.name}|{source.read_text()}"
+    shared = source.with_name("Attached.java").read_text()
+    key = f"{javac}|{libraries.name}|{source.read_text()}|{shared}"
     cache = cache_folder(os.environ)
     target = cache / f"{program}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
     if not target.is_dir():
         async with deadline(_TIMEOUT_S, f"{program} was not compiled"), filling(target) as folder:
             if folder is not None:
-                words = [javac, "-Xlint:all", "-Werror", "-cp", f"{libraries}/*"]
-                await _run([*words, "-d", str(folder), str(source)])
+                words = [javac, "-Xlint:all", "-Werror", "-proc:none", "-cp", f"{libraries}/*"]
+                words += ["-sourcepath", str(source.parent), "-d", str(folder)]
+                await _run([*words, str(source)])
     return target
 
 
