@@ -8,7 +8,7 @@ the hold ends, and when the sidecar is stopped:
 - never over a request_percentage that the user has by an operator's hand, nor taken away when an
   operator changed it meanwhile;
 - noted in the state file before it is set, so that a sidecar that was killed finds it again; and a
-  sidecar without a state file knows its own by the number, see ``SIGNATURE``.
+  sidecar without a state file knows its own by the number, see ``quotas.hold_signature``.
 
 Other sidecars hold the same user: what any of them set counts as ours, the stricter stays, and who
 sees their hold end first takes it back for all; who still holds sets it anew some seconds later.
@@ -27,16 +27,12 @@ from sidecar.board import Board
 from sidecar.errors import SidecarError
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
-from sidecar.quotas.id_quotas import LARGEST_PERCENTAGE, SMALLEST_PERCENTAGE, InForce
+from sidecar.quotas.hold_signature import is_signed, signed
+from sidecar.quotas.id_quotas import InForce
 from sidecar.volumes import Failure, FailureKind
 
 _log = logging.getLogger(__name__)
 
-SIGNATURE: Final = 9.36e-7
-"""Added to the percentage that is asked for: no operator types that. Kafka keeps all its digits."""
-
-_DECIMALS: Final = 5
-"""Of a percentage, before the signature."""
 _DIGITS: Final = 1e-12
 _LOOK_S: Final = 5.0
 """How often what is set in Kafka is compared with what should be, while anybody is held."""
@@ -132,7 +128,7 @@ class RequestHolds:
         for user in self.board.snapshot.decision.users:
             percentage = self.quota_of(user).quota.held_request_percentage
             if percentage is not None:
-                wanted[user] = round(percentage, _DECIMALS) + SIGNATURE
+                wanted[user] = signed(percentage)
         return wanted
 
     async def _compare(self, wanted: Mapping[str, float]) -> Failure | None:
@@ -159,12 +155,12 @@ class RequestHolds:
         changes: dict[str, float | None] = {}
         kept: dict[str, float] = {}
         for user, value in noted.items():
-            if user not in wanted and _is_ours(_percentage(found, user)):
+            if user not in wanted and is_signed(_percentage(found, user)):
                 kept[user] = value
                 changes[user] = None
         for user, value in wanted.items():
             now = _percentage(found, user)
-            if now is not None and not _is_ours(now):
+            if now is not None and not is_signed(now):
                 self._leave_to_operator(user, now)
                 continue
             kept[user] = value
@@ -246,7 +242,7 @@ def _left_by_others(found: ClientQuotas, noted: Mapping[str, float]) -> dict[str
         if not isinstance(user, str) or entity.client_id is not None or user in noted:
             continue
         value = _percentage(found, user)
-        if value is not None and _is_ours(value):
+        if value is not None and is_signed(value):
             _log.info("found the request_percentage that an earlier run set for %s", user)
             left[user] = value
     return left
@@ -258,10 +254,3 @@ def _percentage(quotas: ClientQuotas, user: str) -> float | None:
 
 def _same(found: float | None, value: float | None) -> bool:
     return found is not None and value is not None and abs(found - value) < _DIGITS
-
-
-def _is_ours(value: float | None) -> bool:
-    """Whether the last digits are the signature, in what a quota may ask for."""
-    if value is None or not SMALLEST_PERCENTAGE <= value <= LARGEST_PERCENTAGE + 1:
-        return False
-    return abs(value - SIGNATURE - round(value - SIGNATURE, _DECIMALS)) < 1e-9

@@ -13,8 +13,9 @@ from sidecar.board import Board
 from sidecar.errors import SettingsError
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import ClientQuotas, Entity
+from sidecar.quotas.hold_signature import SIGNATURE
 from sidecar.quotas.id_quotas import InForce, Origin, ProducerIdQuota
-from sidecar.request_holds import SIGNATURE, RequestHolds
+from sidecar.request_holds import RequestHolds
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.holds import hold
 from sidecar.throttle.limits import MinAvailableBytes

@@ -17,6 +17,7 @@ from sidecar.cli.quotas.capacity import warnings as capacity_warnings
 from sidecar.cli.quotas.documents import read_quota_file
 from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import planned_beside
+from sidecar.quotas.hold_signature import without_holds
 from sidecar.quotas.plan import Change, changes, removals
 
 if TYPE_CHECKING:
@@ -76,6 +77,6 @@ def read_aim(asked: PlanOptions, plan_file: Path | None, exact: bool, admin: "Ka
     if asked != PlanOptions():
         raise click.UsageError("--plan has the quotas already: nothing else is planned with it")
     wanted = read_quota_file(plan_file)
-    quotas = asyncio.run(read_quotas(admin))
+    quotas = without_holds(asyncio.run(read_quotas(admin)))
     extra = removals(quotas, wanted) if exact else ()
     return Aim((*changes(quotas, wanted), *extra), ())

@@ -17,6 +17,7 @@ from sidecar.cli.quotas.plan_options import PlanOptions
 from sidecar.cli.quotas.tenants import read_known
 from sidecar.quotas.capacity import smallest
 from sidecar.quotas.entities import ClientQuotas
+from sidecar.quotas.hold_signature import without_holds
 from sidecar.quotas.plan import Change, Plan, TenantKind, changes
 from sidecar.quotas.plan_review import PlanWarning, review_plan
 
@@ -93,7 +94,7 @@ async def read_capacity(asked: PlanOptions, admin: "KafkaAdmin") -> tuple[float,
 
 
 async def _planned(asked: PlanOptions, admin: "KafkaAdmin") -> Planned:
-    quotas = await read_quotas(admin)
+    quotas = without_holds(await read_quotas(admin))
     capacity_percent, found = await read_capacity(asked, admin)
     tenants = await asked.source.read(admin, quotas) if asked.source else None
     known = await read_known(admin, quotas, asked.tenant_kind)

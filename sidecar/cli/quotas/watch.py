@@ -21,6 +21,7 @@ from sidecar.cli.quotas.planning import read_capacity
 from sidecar.cli.quotas.setting import Outcome, set_quotas
 from sidecar.cli.quotas.tenants import Source
 from sidecar.errors import BrokersError, PlanError, SettingsError
+from sidecar.quotas.hold_signature import without_holds
 from sidecar.quotas.plan import Change
 from sidecar.quotas.watch import Watch
 
@@ -166,7 +167,7 @@ class Watcher:
         return outcome.problem is None
 
     async def _next(self, now_ms: int) -> tuple[int, tuple[Change, ...]]:
-        quotas = await read_quotas(self.admin)
+        quotas = without_holds(await read_quotas(self.admin))
         capacity_percent, _ = await read_capacity(self.asked, self.admin)
         there = await self.source.read(self.admin, quotas)
         counted = self.watch.count(there, now_ms)
