@@ -198,8 +198,8 @@ class ProducerIdWatch:
             return "too many new producer ids" if before is None else before.reason
         window = format_duration(float(self.settings.window_size_s))
         return (
-            f"{-status.tokens:,.0f} new producer ids too many: {status.limit:g} per {window} are "
-            f"allowed, {status.limit * self.settings.window_num:g} at once (KIP-936)"
+            f"{math.ceil(-status.tokens):,} new producer ids too many: "
+            f"{status.limit:g} per {window} are allowed, {status.limit * self.settings.window_num:g} at once (KIP-936)"
         )
 
     def _now_ms(self) -> int:

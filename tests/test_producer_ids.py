@@ -236,3 +236,13 @@ async def stopped(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
     assert task.cancelled()
+
+
+def test_a_part_of_an_id_too_many_is_told_as_one() -> None:
+    """Some of a token had come back: the sentence never says that nothing is too much."""
+    clock = FakeClock(1000.0)
+    board, watch = watching(clock)
+    opens(watch, "bob", AT_ONCE)
+    clock.now = 1040.0
+    watch.seen("bob", AT_ONCE)
+    assert holds_of(board)["bob"].reason.startswith("1 new producer ids too many")
