@@ -199,7 +199,8 @@ class ProducerIdWatch:
         window = format_duration(float(self.settings.window_size_s))
         return (
             f"{math.ceil(-status.tokens):,} new producer ids too many: "
-            f"{status.limit:g} per {window} are allowed, {status.limit * self.settings.window_num:g} at once (KIP-936)"
+            f"{status.limit:g} per {window} are allowed, "
+            f"{status.limit * self.settings.window_num:g} at once (KIP-936)"
         )
 
     def _now_ms(self) -> int:
