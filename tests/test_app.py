@@ -1,9 +1,12 @@
 """The real daemon as a process: its start, its signals, its restart, and what it never tells."""
 
+import itertools
 import json
+import os
 import re
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,11 +14,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from kio.schema.errors import ErrorCode
 
 from sidecar.cli import group
+from sidecar.quotas.entities import Entity
+from tests.requestlog.lines import BY_HAND
 from tests.support.background import bootstrap, running
-from tests.support.daemon import DECIDED, get, started, until
+from tests.support.daemon import DECIDED, Daemon, get, started, until
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeLogDir
+from tests.support.fake_quotas import FakeQuotas
 
 MB = 1_000_000
 HEALTHY = FakeLogDir("/var/lib/kafka/data-0", 64 * MB, 50 * MB)
@@ -501,3 +508,157 @@ class TestSecrets:
         assert "alice" not in daemon.output or not works
         for each in (PASSWORD, TOKEN):
             assert each not in told
+
+
+def id_given(user: str, producer_id: int) -> bytes:
+    """A broker's line: a producer was given an id."""
+    line = next(line for line in BY_HAND if b'"producerId":1000001' in line)
+    line = line.replace(b'"producerId":1000001', b'"producerId":%d' % producer_id)
+    return line.replace(b"User:alice", b"User:" + user.encode()) + b"\n"
+
+
+class TestProducerIds:
+    """All of it on: request log, peers, quota file, request_percentage of held users."""
+
+    BOB = Entity(user="bob")
+
+    @pytest.fixture
+    def quotas(self, cluster: FakeCluster) -> FakeQuotas:
+        """What the brokers know of quotas: an operator's for alice."""
+        quotas = FakeQuotas({Entity(user="alice"): {"request_percentage": 200.0}})
+        quotas.of(cluster)
+        return quotas
+
+    @pytest.fixture
+    def log(self, tmp_path: Path, settings: dict[str, str]) -> Path:
+        """The request log, and a quota of 5 ids for all that may come at once."""
+        path = tmp_path / "requests.log"
+        path.touch()
+        file = tmp_path / "ids.toml"
+        file.write_text("[default]\nproducer_ids_rate = 5\nheld_request_percentage = 0.01\n")
+        settings["SIDECAR_REQUEST_LOG_FILE"] = str(path)
+        settings["SIDECAR_PRODUCER_ID_QUOTA_FILE"] = str(file)
+        settings["SIDECAR_PRODUCER_ID_QUOTA_WINDOW_NUM"] = "1"
+        return path
+
+    def opens(self, log: Path, user: str, *ids: int) -> None:
+        with log.open("ab") as file:
+            file.writelines(id_given(user, each) for each in ids)
+
+    def percentage(self, quotas: FakeQuotas) -> float | None:
+        return quotas.quotas.get(self.BOB, {}).get("request_percentage")
+
+    def held(self, daemon: Daemon) -> set[str]:
+        return set(daemon.get("/v1/quota-factors").json()["users"])
+
+    def is_followed(self, daemon: Daemon) -> None:
+        """From its end on: what is written before is not read."""
+        until(lambda: daemon.get("/v1/producer-ids").json()["request_log"]["is_there"])
+
+    def test_a_stop_leaves_nothing_in_kafka_and_a_restart_holds_on(
+        self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
+    ) -> None:
+        """Exit code 0 within 2 s; the hold is on disk, and with it the percentage is set again."""
+        ids = itertools.count()
+        with started(tmp_path, settings) as other:
+            self.is_followed(other)
+            # Its broker's log says nothing: it knows all from the other sidecar.
+            own = settings | {"SIDECAR_REQUEST_LOG_FILE": str(tmp_path / "none.log")}
+            own |= {"SIDECAR_STATE_FILE": str(tmp_path / "own.json"), "SIDECAR_PEERS": other.url}
+            with started(tmp_path, own) as daemon:
+                daemon.wait_for(DECIDED)
+
+                def both_hold() -> bool:
+                    self.opens(log, "bob", next(ids))
+                    self.opens(log, "alice", next(ids))
+                    return {"alice", "bob"} == self.held(daemon) == self.held(other)
+
+                until(both_hold)
+                until(lambda: self.percentage(quotas) is not None)
+                other.send(signal.SIGTERM)
+                assert 0 == other.ended()[0]
+                # Who still holds sets it anew.
+                until(lambda: self.percentage(quotas) is not None)
+                daemon.send(signal.SIGTERM)
+                code, took_s = daemon.ended()
+                assert 0 == code
+                assert took_s < 2
+                assert self.percentage(quotas) is None
+                assert "Traceback" not in daemon.output + other.output
+            assert {} == json.loads((tmp_path / "own.json").read_bytes())["state"]["request_holds"]
+            with started(tmp_path, own) as daemon:
+                assert {"alice", "bob"} == self.held(daemon)
+                until(lambda: self.percentage(quotas) is not None)
+        assert {"request_percentage": 200.0} == quotas.quotas[Entity(user="alice")]
+
+    def test_a_broker_that_does_not_answer_holds_no_stop_up(
+        self,
+        *,
+        state_file: Path,
+        tmp_path: Path,
+        settings: dict[str, str],
+        cluster: FakeCluster,
+        quotas: FakeQuotas,
+        log: Path,
+    ) -> None:
+        """What was set is on disk, and the next start takes it back or goes on."""
+        with started(tmp_path, settings) as daemon:
+            daemon.wait_for(DECIDED)
+            self.is_followed(daemon)
+            self.opens(log, "bob", *range(6))
+            until(lambda: self.percentage(quotas) is not None)
+            for broker in cluster.brokers.values():
+                broker.twist = lambda *_: None
+            daemon.send(signal.SIGTERM)
+            code, took_s = daemon.ended()
+            assert 0 == code
+            assert took_s < 2
+            assert "is left in Kafka; the next start of a sidecar takes it back: bob" in (
+                daemon.output
+            )
+            assert "Traceback" not in daemon.output
+        kept = json.loads(state_file.read_bytes())["state"]
+        assert {"bob"} == set(kept["request_holds"])
+        assert {"bob"} == {hold["user"] for hold in kept["holds"]}
+
+    def test_whatever_it_reads_from_misbehaves_it_runs_and_stops(
+        self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
+    ) -> None:
+        """The log is a pipe, the quota file becomes a folder, a peer hangs, brokers refuse."""
+        log.unlink()
+        os.mkfifo(log)
+        quotas.describe_error = ErrorCode.cluster_authorization_failed
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            peers = f"http://127.0.0.1:{silent.getsockname()[1]},http://127.0.0.1:1"
+            with started(tmp_path, settings | {"SIDECAR_PEERS": peers}) as daemon:
+                daemon.wait_for(DECIDED)
+                file = Path(settings["SIDECAR_PRODUCER_ID_QUOTA_FILE"])
+                file.unlink()
+                file.mkdir()
+                daemon.wait_for("the producer id quotas stay as they were")
+                daemon.wait_for(r"the request log \S+ can't be read: not a regular file")
+                daemon.wait_for(r"http://127.0.0.1:1 can't be asked for producer ids")
+                assert 200 == daemon.get("/readyz").status_code
+                for path in ("/metrics", "/v1/producer-ids", "/v1/request-usage"):
+                    assert 200 == daemon.get(path).status_code
+                daemon.send(signal.SIGTERM)
+                code, took_s = daemon.ended()
+        assert 0 == code
+        assert took_s < 2
+        assert "Traceback" not in daemon.output
+
+    def test_a_disabled_sidecar_reads_and_asks_nothing(
+        self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
+    ) -> None:
+        """PT0S: nobody is held, and Kafka's quotas are left alone."""
+        disabled = settings | {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
+        del disabled["SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"]
+        with started(tmp_path, disabled) as daemon:
+            assert "disabled" == daemon.factor()["source"]
+            self.opens(log, "bob", *range(6))
+            time.sleep(1.0)  # nothing is to happen
+            assert set() == self.held(daemon)
+            assert 0 == daemon.get("/v1/producer-ids").json()["request_log"]["lines"]
+            daemon.send(signal.SIGTERM)
+            assert 0 == daemon.ended()[0]
+        assert [] == quotas.requests

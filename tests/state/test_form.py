@@ -1,7 +1,9 @@
 """What is kept comes back as it was, with wall-clock times that can't be ahead of the reader."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from sidecar.quotas.entities import DEFAULT
 from sidecar.quotas.id_quotas import ProducerIdQuota
@@ -159,3 +161,15 @@ class TestAClockThatWasSetBack:
         memory = Memory(override=Override(0.5, "a migration", NOW - 10, NOW + 60))
         before = Kept(memory, 0.5, Source.OVERRIDE, NOW - 10)
         assert before == again(before)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-300, 1e300])
+def test_a_quota_that_can_not_be_counted_by_is_damage(rate: float) -> None:
+    """It would end the daemon with the first id, at every start; the smallest is taken over."""
+    memory = Memory(id_quotas={"bob": ProducerIdQuota(1e-6, 1e-5)})
+    before = Kept(memory, 1.0, Source.FALLBACK, NOW)
+    assert before == again(before)
+    form = to_form(before, LIMIT, unmoved).model_dump()
+    form["id_quotas"][0]["producer_ids_rate"] = rate
+    with pytest.raises(ValidationError, match="producer_ids_rate"):
+        StateForm.model_validate(form)

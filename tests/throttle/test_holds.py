@@ -1,7 +1,7 @@
 """Users that are held for a while."""
 
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.holds import UserHold, hold, in_force, next_end, release
+from sidecar.throttle.holds import UserHold, hold, hold_all, in_force, next_end, release
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Computed, Memory
 
@@ -36,6 +36,16 @@ def test_a_hold_can_be_taken_back() -> None:
     holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0)
     assert {"bob"} == set(release(holds, {"alice"}))
     assert holds == release(holds, {"carol"})
+
+
+def test_many_are_held_at_once() -> None:
+    """As one after the other: who is held keeps the beginning, who is not spoken of stays."""
+    holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "bob", 180.0, WHY, 100.0)
+    expected = hold(hold(holds, "alice", 200.0, "more", 110.0), "carol", 150.0, WHY, 110.0)
+    assert expected == hold_all(holds, {"alice": (200.0, "more"), "carol": (150.0, WHY)}, 110.0)
+    assert {"alice": 100.0, "bob": 100.0, "carol": 110.0} == {
+        user: each.since for user, each in expected.items()
+    }
 
 
 def test_a_decision_holds_users_beside_the_factor_for_all() -> None:
