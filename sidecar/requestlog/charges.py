@@ -10,9 +10,9 @@ greatest of the throttle times.
 
 Request time is a lower bound: the network threads' time is charged too and is not in the log. So a
 throttle time that is predicted from it is too short by N / T, and at most by the window that bounds
-it: N is what the network threads spent on the requests of the last windows, T the quota. Measured on
-4.3.1 without TLS: 0.1 to 0.8 times the handlers' time for requests of 100 bytes, next to nothing
-where the handlers compress anew.
+it: N is what the network threads spent on the requests of the last windows, T the quota. Measured
+on 4.3.1 without TLS: N is 0.1 to 0.8 times the handlers' time for requests of 100 bytes, and next
+to nothing where the handlers compress anew.
 
 Example: a PRODUCE of 10,035 bytes that took 0.258 ms, logged at 10:00:00.123 with 0.063 ms in the
 response queue and 0.144 ms of sending: at 10:00:00.122, 10,035 bytes and 0.0258 % of a second.
