@@ -96,6 +96,7 @@ class RequestHolds:
         """Does once what is to be done now."""
         async with self._lock:
             wanted = self._wanted()
+            self._left &= set(wanted)
             matters = bool(wanted or self.board.snapshot.memory.request_holds)
             if matters or not self._adopted:
                 failure = await self._compare(wanted)
@@ -168,7 +169,6 @@ class RequestHolds:
             is_stricter = now is not None and now < value and not is_own
             if not _same(now, value) and not is_stricter:
                 changes[user] = value
-        self._left &= set(wanted)
         return changes, kept
 
     def _leave_to_operator(self, user: str, percentage: float) -> None:

@@ -195,8 +195,17 @@ def test_a_quota_that_is_gone_at_the_start_ends_it() -> None:
 def test_no_hold_outlives_the_longest_after_a_restart() -> None:
     """The machine's clock was set back by a day: what would end tomorrow ends in an hour."""
     board, watch = watching(FakeClock(1000.0), memory=held_before(1000.0 + 86_400.0))
+    opens(watch, "bob", 1)
     watch.review()
-    assert {"bob": 1000.0 + LONGEST_S} == held_until(board)
+    expected = UserHold(900.0, 1000.0 + LONGEST_S, "of before")
+    assert {"bob": expected} == holds_of(board)
+
+
+def test_a_quota_that_is_put_right_after_the_start_finds_nobody_held() -> None:
+    """There was none at the start, so what held before is no quota's."""
+    board, watch = watching(FakeClock(1000.0), ProducerIdQuota(None), held_before(1900.0))
+    put(board, watch, bob=50)
+    assert {} == held_until(board)
 
 
 @pytest.mark.looptime
