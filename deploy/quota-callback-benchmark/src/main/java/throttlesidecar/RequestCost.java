@@ -116,6 +116,10 @@ public class RequestCost {
                 Map<String, Object> configs = new HashMap<>();
                 configs.put("broker.id", "1");
                 configs.put("client.quota.callback.static.produce", "1e15");
+                // It asks nobody: there is no limit that volumes are held against.
+                configs.put(
+                        "client.quota.callback.static.kafka.admin.bootstrap.servers",
+                        "127.0.0.1:9");
                 plugin.configure(configs);
                 return plugin;
             default:
