@@ -172,7 +172,11 @@ def _panel(panel: Panel, x_axis: _Axis, y: float) -> Iterator[str]:
     for mark in panel.moments:
         at = x_axis(mark.at)
         yield f'<path class="mark" d="M{at:.1f} {top:.1f}V{bottom:.1f}"/>'
-        yield _text(at + 4, top + 10, mark.name)
+        # Near the right edge there is no room behind it.
+        fits = at < _LEFT + 0.8 * (WIDTH - _RIGHT - _LEFT)
+        yield _text(
+            at + 4 if fits else at - 4, top + 10, mark.name, anchor="start" if fits else "end"
+        )
     for line in panel.lines:
         points = [(x_axis(x), axis(min(value, axis.high))) for x, value in line.points]
         if points:

@@ -93,6 +93,15 @@ def test_marks_are_named_where_they_are() -> None:
     assert {"freed", "limit"} <= set(_texts(document))
 
 
+def test_a_mark_at_the_right_edge_is_named_before_it() -> None:
+    """There is no room behind it."""
+    line = Line("a", [(0.0, 0.0), (60.0, 1.0)])
+    marks = [Mark("early", 5.0), Mark("late", 60.0)]
+    document = svg("", "s", [Panel("p", [line], moments=marks)])
+    anchors = {each.text: each.get("text-anchor") for each in _elements(document, "text")}
+    assert ("start", "end") == (anchors["early"], anchors["late"])
+
+
 def test_a_flood_is_cut_where_that_is_asked_for() -> None:
     """So that the rest can still be seen; the line is drawn up to there."""
     points = [(0.0, 10.0), (1.0, 1000.0), (2.0, 10.0)]
