@@ -213,6 +213,7 @@ def _differs(before: UserHold | None, ends_at: float, now: float) -> bool:
 
 
 def holds_of(board: Board) -> Mapping[str, UserHold]:
-    """The holds in force."""
+    """The holds in force; a factor source may have factors of users for other reasons too."""
     snapshot = board.snapshot
-    return {user: snapshot.memory.holds[user] for user in sorted(snapshot.decision.users)}
+    holds = snapshot.memory.holds
+    return {user: holds[user] for user in sorted(snapshot.decision.users) if user in holds}
