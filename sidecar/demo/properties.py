@@ -118,6 +118,23 @@ def broker_properties(
     }
 
 
+def combined_properties(node_port: int, controller_port: int, log_dir: str) -> dict[str, str]:
+    """The properties of a cluster of one node that is broker and controller."""
+    plain = Endpoint("PLAIN", "PLAINTEXT", node_port)
+    properties = broker_properties(
+        CONTROLLER_ID,
+        endpoints=[plain],
+        log_dirs=[log_dir],
+        metadata_log_dir=log_dir,
+        controller_port=controller_port,
+        brokers=1,
+    )
+    return properties | {
+        "process.roles": "broker,controller",
+        "listeners": f"PLAIN://{plain.address},CONTROLLER://127.0.0.1:{controller_port}",
+    }
+
+
 def authorizer_properties(super_users: Sequence[str]) -> dict[str, str]:
     """StandardAuthorizer with these super users besides ANONYMOUS, the helpers' own."""
     users = ";".join(f"User:{user}" for user in ("ANONYMOUS", *super_users))

@@ -18,13 +18,7 @@ from pathlib import Path
 from sidecar.demo.cache import filling
 from sidecar.demo.ports import Ports
 from sidecar.demo.processes import Processes
-from sidecar.demo.properties import (
-    CONTROLLER_ID,
-    Endpoint,
-    broker_properties,
-    controller_properties,
-    render,
-)
+from sidecar.demo.properties import combined_properties, controller_properties, render
 from sidecar.demo.waiting import deadline
 
 _ANY_CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAA"
@@ -78,7 +72,7 @@ async def _make(processes: Processes, folder: Path, partial: Path) -> None:
         await processes.run("the storage tool", "kafka.tools.StorageTool", arguments, log)
         shutil.copytree(log_dir, partial / "controller")
 
-        file.write_text(render(_combined(node_port, controller_port, str(log_dir))))
+        file.write_text(render(combined_properties(node_port, controller_port, str(log_dir))))
         # An older JDK ignores the option that it doesn't know, and makes no archive.
         options = [
             "-XX:+IgnoreUnrecognizedVMOptions",
@@ -88,23 +82,6 @@ async def _make(processes: Processes, folder: Path, partial: Path) -> None:
         await processes.wait_started(_NAME)
         await processes.signal(_NAME, signal.SIGTERM)
         await processes.wait_ended(_NAME)
-
-
-def _combined(node_port: int, controller_port: int, log_dir: str) -> dict[str, str]:
-    """One node that is broker and controller: it loads the classes of both."""
-    plain = Endpoint("PLAIN", "PLAINTEXT", node_port)
-    properties = broker_properties(
-        CONTROLLER_ID,
-        endpoints=[plain],
-        log_dirs=[log_dir],
-        metadata_log_dir=log_dir,
-        controller_port=controller_port,
-        brokers=1,
-    )
-    return properties | {
-        "process.roles": "broker,controller",
-        "listeners": f"PLAIN://{plain.address},CONTROLLER://127.0.0.1:{controller_port}",
-    }
 
 
 def _jdk_key(java: str) -> str:

@@ -18,13 +18,7 @@ from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.demo.layout import random_id
 from sidecar.demo.ports import Ports
 from sidecar.demo.processes import Processes
-from sidecar.demo.properties import (
-    CONTROLLER_ID,
-    Endpoint,
-    broker_properties,
-    controller_properties,
-    render,
-)
+from sidecar.demo.properties import combined_properties, controller_properties, render
 from sidecar.demo.waiting import deadline
 from sidecar.demo.warden import Warden
 
@@ -70,7 +64,7 @@ async def node(
     """Format and start a node; with callback properties it asks the sidecar at ``sidecar_port``.
 
     Args:
-        roles: process.roles.
+        roles: process.roles, "broker,controller" or "controller".
         properties: over those of the demo's brokers or controller.
         more_jars: on its class path behind Kafka's.
         version: Kafka's.
@@ -84,10 +78,14 @@ async def node(
         ports = stack.enter_context(Ports())
         warden = stack.enter_context(Warden(isolation.probe()))
         processes = Processes(warden, java(os.environ), libraries, _HEAP_MB)
-        plain = Endpoint("PLAIN", "PLAINTEXT", ports.reserve())
-        controller_port, sidecar_port = ports.reserve(), ports.reserve()
+        port, controller_port, sidecar_port = ports.reserve(), ports.reserve(), ports.reserve()
         file, log = folder / "server.properties", folder / "node.log"
-        own = _properties(roles, plain, controller_port, str(folder / "data"))
+        data = str(folder / "data")
+        own = (
+            controller_properties(controller_port, data, {})
+            if roles == "controller"
+            else combined_properties(port, controller_port, data)
+        )
         file.write_text(render(own))
         words = ["format", "--config", str(file), "--cluster-id", random_id()]
         async with deadline(_TIMEOUT_S, f"a node with the roles {roles} was not ready"):
@@ -96,22 +94,4 @@ async def node(
             file.write_text(render(own | asked | dict(properties)))
             pid = await processes.start(_NAME, [str(file)], log, more_jars=more_jars)
             await processes.wait_started(_NAME)
-        yield Node(plain.address, pid, log, sidecar_port, warden)
-
-
-def _properties(roles: str, plain: Endpoint, controller_port: int, log_dir: str) -> dict[str, str]:
-    controller = controller_properties(controller_port, log_dir, {})
-    if roles == "controller":
-        return controller
-    broker = broker_properties(
-        CONTROLLER_ID,
-        endpoints=[plain],
-        log_dirs=[log_dir],
-        metadata_log_dir=log_dir,
-        controller_port=controller_port,
-        brokers=1,
-    )
-    return broker | {
-        "process.roles": roles,
-        "listeners": f"PLAIN://{plain.address},{controller['listeners']}",
-    }
+        yield Node(f"127.0.0.1:{port}", pid, log, sidecar_port, warden)
