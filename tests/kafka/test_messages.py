@@ -60,6 +60,8 @@ RESPONSES = [
     DescribeUserScramCredentialsResponseV0,
     DescribeAclsResponseV2,
     DescribeAclsResponseV3,
+    DescribeConfigsResponseV4,
+    IncrementalAlterConfigsResponseV1,
 ]
 NAMES = {
     DESCRIBE_CLUSTER_KEY: "DescribeCluster",
