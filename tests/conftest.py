@@ -1,7 +1,11 @@
 """What every test needs."""
 
 import asyncio
+import logging
 import signal
+from collections.abc import Iterator
+
+import pytest
 
 # looptime asks for the current event loop before each test, and for a sync test that comes first
 # asyncio would make one that nobody closes. Once one was set, even to None, it makes none.
@@ -11,3 +15,20 @@ asyncio.set_event_loop(None)
 # the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def logging_restored() -> Iterator[None]:
+    """Puts back what ``sidecar.logs.set_up`` changes.
+
+    A command that sets logging up in a test's process would else silence every later ``caplog``.
+    """
+    root = logging.getLogger()
+    handlers = root.handlers[:]
+    names = ("", "sidecar", "aiokafka", "uvicorn")
+    levels = {name: logging.getLogger(name).level for name in names}
+    yield
+    root.handlers[:] = handlers
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    logging.captureWarnings(capture=False)

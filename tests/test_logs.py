@@ -25,19 +25,6 @@ def record(message: str, *args: object, level: int = logging.INFO) -> logging.Lo
 
 
 @pytest.fixture
-def logging_restored() -> Iterator[None]:
-    """Puts back what ``set_up`` changes."""
-    root = logging.getLogger()
-    names = ("", "sidecar", "aiokafka", "uvicorn")
-    before = root.handlers[:], {name: logging.getLogger(name).level for name in names}
-    yield
-    root.handlers[:] = before[0]
-    for name, level in before[1].items():
-        logging.getLogger(name).setLevel(level)
-    logging.captureWarnings(capture=False)
-
-
-@pytest.fixture
 def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The machine is in a time zone that shows."""
     monkeypatch.setenv("TZ", "Asia/Tokyo")
@@ -51,7 +38,7 @@ Format = Literal["text", "json"]
 
 
 @pytest.fixture
-def written(logging_restored: None) -> Callable[..., str]:
+def written() -> Callable[..., str]:
     """Sets logging up, lets somebody log and gives what was written."""
 
     def of(log: Callable[[], None], form: Format = "text", level: str = "info") -> str:
