@@ -19,7 +19,8 @@ demo: tools-demo $(INSTALLED) $(JAR)
 test: tools-test lint java $(JAR)
 	$(MVN) test -Dkafka.version=4.4.0 -Dbuild.dir=target/kafka-4.4.0
 	$(BIN)/coverage erase
-	$(BIN)/pytest -m 'not integration' -n auto --cov --cov-report=
+	$(BIN)/pytest -m 'not integration and not spark' -n auto --cov --cov-report=
+	$(BIN)/pytest -m spark --cov --cov-append --cov-report=
 	$(BIN)/pytest -m integration --cov --cov-append --cov-report=
 	$(BIN)/coverage report --fail-under=85
 	$(BIN)/coverage report --fail-under=95 \
@@ -35,7 +36,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 unit: $(INSTALLED)
-	$(BIN)/pytest -m 'not integration' -n auto
+	$(BIN)/pytest -m 'not integration and not spark' -n auto
 
 # The quota callback's own tests, on the classes of the oldest Kafka that it runs in.
 java:
@@ -73,7 +74,7 @@ lock: $(INSTALLED)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    pyproject.toml -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --extra demo --group dev pyproject.toml -o requirements-dev.txt
+	    --extra demo --extra pipeline --group dev pyproject.toml -o requirements-dev.txt
 
 tools-demo:
 	tools/prerequisites python java mvn

@@ -1,0 +1,84 @@
+"""A Spark session: embedded, on this machine's cores, or of a cluster.
+
+All times are UTC, workers run this Python, and nothing listens beyond loopback where Spark is
+embedded.
+
+Example: ``session("local[2]")`` has two worker threads and 2 partitions after a shuffle.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sidecar.errors import SidecarError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NO_JAVA: Final = (
+    "Spark needs Java 17 or newer, and there is no `java`: install one"
+    " (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"
+    " or set JAVA_HOME"
+)
+
+
+class NoJavaError(SidecarError):
+    """There is no Java to run Spark with."""
+
+
+_SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_EMBEDDED: Final[Mapping[str, str]] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+}
+
+
+def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> "SparkSession":
+    """The session, made or already there.
+
+    Args:
+        master: as Spark has it, ``local[2]`` or ``spark://host:7077``; None: what spark-submit
+            says, or all cores of this machine.
+        settings: of Spark, beside those that the pipeline needs.
+
+    Raises:
+        NoJavaError: there is no Java.
+    """
+    if not _java():
+        raise NoJavaError(NO_JAVA)
+    from pyspark.sql import SparkSession  # noqa: PLC0415  takes a second
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["TZ"] = "UTC"
+    builder = SparkSession.builder.appName("throttle-sidecar")
+    master = master or os.environ.get("MASTER") or None
+    if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        master = "local[*]"
+    if master is not None:
+        builder = builder.master(master)
+    embedded = _EMBEDDED if master is not None and master.startswith("local") else {}
+    for name, value in {**_SETTINGS, **embedded, **(settings or {})}.items():
+        builder = builder.config(name, value)
+    made = builder.getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    return made
+
+
+def _java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return True
+    return shutil.which("java") is not None
