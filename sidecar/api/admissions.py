@@ -74,7 +74,8 @@ class MutationsRequest(BaseModel):
     user: Annotated[str, Field(min_length=1, max_length=1000)]
     """The principal's name without "User:"."""
     client_id: Annotated[str, Field(max_length=1000)] = ""
-    """As the client gives it; "" is a client-id too."""
+    """As the client gives it; for "" no quota for a client-id counts, defaults neither, as in
+    Kafka."""
     mode: Literal["strict", "permissive"] = "strict"
     """strict rejects what is over the quota, as for clients since Kafka 2.7; permissive accepts it
     and throttles afterwards, as for older ones."""

@@ -9,6 +9,8 @@ under the first of these that has a quota of the kind asked for:
 
 Clients under levels 1, 2, 4 and 5 share it by user and client-id, under 3 and 6 by user, under 7
 and 8 by client-id; the entity says who may use how much, these two tags say who uses it together.
+The limit is then looked up by the tags, and one that is empty takes no part: so no default holds a
+client-id that is empty, nor a user without a name.
 
 Example: with 10 MB/s for user alice and 1 MB/s for client-id etl, alice's etl is under level 3:
 all that alice sends shares 10 MB/s on each broker.
@@ -134,13 +136,29 @@ def resolve(quotas: ClientQuotas, key: str, user: str, client_id: str) -> Resolv
         quotas: all of the cluster.
         key: of ``QuotaKey``, or another name.
         user: the principal's name, not sanitised.
-        client_id: "" is a client-id like any other.
+        client_id: "" when the client gives none.
     """
-    for entity in _levels(user, client_id):
+    # The first level that has a quota gives the tags, and the tags the quota.
+    shape = next((each for each in _levels(user, client_id) if key in quotas.get(each, {})), None)
+    if shape is None:
+        return None
+    tags = _tags(shape, user, client_id)
+    for entity in entities_of(*tags):
         limit = quotas.get(entity, {}).get(key)
         if limit is not None:
-            return Resolved(entity, limit, _tags(entity, user, client_id))
+            return Resolved(entity, limit, tags)
     return None
+
+
+def entities_of(user_tag: str, client_tag: str) -> list[Entity]:
+    """The entities whose quotas are shared by these tags, the strictest first."""
+    if not user_tag:
+        clients = (client_tag, DEFAULT) if client_tag else ()
+        return [Entity(client_id=name) for name in clients]
+    users = (user_tag, DEFAULT)
+    if not client_tag:
+        return [Entity(name) for name in users]
+    return [Entity(name, client) for name in users for client in (client_tag, DEFAULT)]
 
 
 def _levels(user: str, client_id: str) -> Iterator[Entity]:

@@ -24,7 +24,7 @@ from typing import Final, Literal, TypeVar
 
 from sidecar.quotas.burst_rate import BurstRate
 from sidecar.quotas.controller_mutations import AT_ONCE, Admission, MutationQuota
-from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey, resolve
+from sidecar.quotas.entities import ClientQuotas, QuotaKey, entities_of, resolve
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.token_bucket import TokenBucket
 
@@ -133,7 +133,7 @@ class MutationAdmissions:
             return
         self._quotas = ours
         for tags in tuple(self._buckets):
-            if not any(entity in ours for entity in _entities(*tags)):
+            if not any(entity in ours for entity in entities_of(*tags)):
                 del self._buckets[tags]
 
     def admit(self, asked: Asked, now_ms: int) -> Judged | Muted:
@@ -188,15 +188,6 @@ def _maker(algorithm: Algorithm, window: QuotaWindow) -> Callable[[float, int], 
     if algorithm == "burst-spreading":
         return lambda rate, _now_ms: BurstRate(rate, window)
     return lambda rate, now_ms: TokenBucket.over(window, rate, now_ms)
-
-
-def _entities(user: str, client_id: str) -> list[Entity]:
-    """Whose quotas give these tags; "" is a part that they do not have, or an empty client-id."""
-    if not user:
-        return [Entity(client_id=client_id), Entity(client_id=DEFAULT)]
-    users = (user, DEFAULT)
-    entities = [Entity(name, client) for name in users for client in (client_id, DEFAULT)]
-    return entities if client_id else [*entities, *(Entity(name) for name in users)]
 
 
 def _throttle_ms(admissions: Sequence[Admission]) -> int:

@@ -184,7 +184,7 @@ class TestQuotasThatChange:
             (ALICE, Entity(DEFAULT), "alice", "portal"),
             (Entity("alice", "portal"), Entity(DEFAULT, DEFAULT), "alice", "portal"),
             (Entity(client_id=DEFAULT), Entity(client_id="portal"), "alice", "portal"),
-            (Entity("alice", ""), Entity("alice", DEFAULT), "alice", ""),
+            (ALICE, Entity(DEFAULT), "alice", ""),
         ],
     )
     def test_the_same_bucket_at_another_level(
