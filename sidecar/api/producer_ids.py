@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import FastAPI, Path, Query, params
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -46,6 +47,15 @@ _User = Annotated[
         min_length=1, max_length=LONGEST_USER, description='The principal\'s name without "User:".'
     ),
 ]
+
+
+class _NameConvertor(PathConvertor):
+    """The rest of a path, with the line breaks that Starlette's own would answer with 404."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("name", _NameConvertor())
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,7 @@ def add_producer_ids(
         return answer(await quotas.put(DEFAULT, await json_body(request, QuotaForm)))
 
     @app.put(
-        "/v1/quotas/producer-ids/users/{user:path}",
+        "/v1/quotas/producer-ids/users/{user:name}",
         summary="Set a user's producer id quota",
         responses={200: {"model": IdQuotaSet}, **documented(401, 403, 409, 413, 415, 422)},
         openapi_extra={"requestBody": _body()},
@@ -115,7 +125,7 @@ def add_producer_ids(
         return answer(await quotas.delete(DEFAULT))
 
     @app.delete(
-        "/v1/quotas/producer-ids/users/{user:path}",
+        "/v1/quotas/producer-ids/users/{user:name}",
         summary="Take away a user's quota that was set here",
         responses={200: {"model": IdQuotaCleared}, **documented(401, 403, 422)},
         **guarded,

@@ -114,6 +114,10 @@ async def test_a_name_may_hold_anything(sidecar: FakeSidecar) -> None:
     """A certificate's subject, slashes and all; one too long is refused."""
     await change(sidecar, "PUT", "/v1/quotas/producer-ids/users/CN%3Da%2Fb%20c%2CO%3D%C3%A9", FIFTY)
     assert {"CN=a/b c,O=é"} == set(sidecar.board.snapshot.memory.id_quotas)
+    lines = "/v1/quotas/producer-ids/users/%0Aa%0Ab%0A"
+    assert 200 == (await change(sidecar, "PUT", lines, FIFTY)).status_code
+    assert "\na\nb\n" in sidecar.board.snapshot.memory.id_quotas
+    assert 200 == (await change(sidecar, "DELETE", lines)).status_code
     long = "/v1/quotas/producer-ids/users/" + "x" * (LONGEST_USER + 1)
     assert 422 == (await change(sidecar, "PUT", long, FIFTY)).status_code
 
