@@ -26,8 +26,8 @@ _SAMPLE_S = 0.1
 _STOP_TIMEOUT_S = 10.0
 
 
-class _ThrottleEvent(Protocol):
-    """What librdkafka tells its throttle_cb."""
+class ThrottleEvent(Protocol):
+    """What librdkafka tells its throttle_cb: by whom, and for how many seconds."""
 
     broker_id: int
     throttle_time: float
@@ -166,6 +166,6 @@ class Traffic:
             self.failed_records += 1
             self.last_failure = error.str()
 
-    def _throttled(self, event: _ThrottleEvent) -> None:
+    def _throttled(self, event: ThrottleEvent) -> None:
         self.last_throttle = ThrottleTime(event.throttle_time, event.broker_id, time.monotonic())
         self.longest_throttle_s = max(self.longest_throttle_s, event.throttle_time)
