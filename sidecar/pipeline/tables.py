@@ -173,6 +173,8 @@ DIM_TOPIC: Final = Table(
         Column("partitions", "int", "how many; null after it was deleted, or when not told"),
         Column("valid_from", "timestamp", "from when on"),
         Column("valid_to", "timestamp", "the next change; null for none known"),
+        Column("src_file", "string", "the file of the line that told it"),
+        Column("src_offset", "bigint", "of that line, so that ties in time have an order"),
     ),
     (),
     "the size of a topic, while it had it",
@@ -224,6 +226,12 @@ GOLD_REPLAY: Final = Table(
         Column("broker", "int", "the node that enforces it"),
         Column("quota_type", "string", _QUOTA_TYPE),
         Column("entity", "string", _ENTITY),
+        Column(
+            "shared_by",
+            "string",
+            'who uses it up together, "user=alice": under a default quota each has their own; the'
+            " entity to set a quota for, where there is none",
+        ),
         Column("algorithm", "string", "rate, token-bucket, burst-spreading or producer-ids"),
         Column(
             "scenario", "string", 'in force, or the candidate: "x2" of what is in force, "=1000"'
@@ -233,7 +241,12 @@ GOLD_REPLAY: Final = Table(
         Column("throttled", "bigint", "those told to wait, or refused"),
         Column("throttle_ms_total", "bigint", "milliseconds; not one after the other"),
         Column("throttle_ms_max", "bigint", "the longest, milliseconds"),
-        Column("peak_rate", "double", "the highest rate, per second, as Kafka takes it"),
+        Column(
+            "peak_rate",
+            "double",
+            "the highest rate, as Kafka takes it, in the quota's unit: per second, and ids per"
+            " window",
+        ),
         Column("near", "bigint", "charges at 80 % of the quota or more"),
         Column("over", "bigint", "charges over it"),
         Column("unknown", "bigint", "charges whose amount no line tells; not replayed"),
