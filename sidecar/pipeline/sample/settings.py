@@ -1,0 +1,50 @@
+"""What a sample is to be like."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sidecar.errors import SidecarError
+
+
+class SampleError(SidecarError):
+    """A sample can't be made as it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A sample.
+
+    Attributes:
+        size_bytes: of the request logs together, unpacked; met within about 2 %.
+        seed: of all that is random.
+        brokers: how many; their ids are 0, 1, ... and 0 is the controller too.
+        hours: that the logs cover.
+        start: of the logs, UTC. The volume history ends where the logs do.
+        history_days: that the volume history covers.
+
+    Raises:
+        SampleError: one of them is not above 0, or the start has no time zone.
+    """
+
+    size_bytes: int
+    seed: int = 1
+    brokers: int = 3
+    hours: float = 2.0
+    start: datetime = datetime(2026, 1, 5, 8, tzinfo=UTC)
+    history_days: int = 7
+
+    def __post_init__(self) -> None:
+        if min(self.size_bytes, self.brokers, self.hours, self.history_days) <= 0:
+            raise SampleError("a sample's size, brokers, hours and days are above 0")
+        if self.start.tzinfo is None:
+            raise SampleError("a sample's start has a time zone, as in 2026-01-05T08:00:00Z")
+
+    @property
+    def seconds(self) -> int:
+        """That the logs cover, 1 at least."""
+        return max(1, round(self.hours * 3600))
+
+    @property
+    def start_s(self) -> int:
+        """Of the logs, seconds since 1970."""
+        return int(self.start.timestamp())
