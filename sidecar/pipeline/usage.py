@@ -1,0 +1,136 @@
+"""Who used what, second by second: GOLD_USAGE_1S from SILVER_REQUEST.
+
+One pass over the requests sums, for each (broker, user, client-id, second), what each quota would
+be charged with; the few sums are then laid out as a row per quota type. Requests are never laid out
+as events, which would be three rows for each. A request belongs to the second of its ``quota_ts``.
+
+What counts is what Kafka charges (``sidecar.requestlog.charges``): bytes of PRODUCE and of
+consumers' FETCH, the handlers' time of requests that are not exempt, new producer ids, and on
+controllers' lines the partitions of changes that were accepted. Sums are of whole bytes,
+nanoseconds and partitions, so that their order does not matter: the same lines give the same rows.
+
+Example: a PRODUCE of 10,035 bytes that took 0.258 ms, charged at 10:00:00.122, is two rows of
+10:00:00: produce with the amount 10035.0, request with 0.0258; both have ``events`` 1.
+
+Windows of a second are right for sums. A replay goes event by event instead: Kafka's samples are
+not aligned to the clock's seconds.
+
+Source: KIP-124, KIP-219, KIP-599, KIP-936; KafkaApis, ControllerApis.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from sidecar.pipeline.tables import GOLD_USAGE_1S
+
+_KEYS: Final = ("broker", "user", "client_id")
+_NEEDED: Final = (
+    *_KEYS,
+    "quota_ts",
+    "api",
+    "is_forwarded",
+    "is_follower",
+    "exempt",
+    "quota_bytes",
+    "bytes_known",
+    "local_ms",
+    "throttle_ms",
+    "producer_id",
+    "mutations",
+    "mutations_known",
+)
+_PERCENT_PER_NS: Final = 1e-7
+"""A thread's nanosecond, in percent of its second."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A quota type, and what a request adds to it.
+
+    Attributes:
+        quota_type: its name.
+        charged: which requests are charged.
+        amount: of a request, a whole number.
+        scale: from that number to the amount in the table.
+        short: which requests used or asked for more than their amount says.
+    """
+
+    quota_type: str
+    charged: Column
+    amount: Column
+    scale: float
+    short: Column
+
+
+def gold_usage_1s(silver: DataFrame) -> DataFrame:
+    """What clients used of brokers in each second.
+
+    It has no sort and no window function, so that it runs on a stream as it is; there, the caller
+    sets the watermark of ``quota_ts``.
+
+    Args:
+        silver: of SILVER_REQUEST.
+
+    Returns:
+        Of GOLD_USAGE_1S.
+    """
+    kinds = list(_kinds())
+    summed = (
+        silver.select(*_NEEDED)
+        .groupBy(*_KEYS, sql.window("quota_ts", "1 second").alias("second"))
+        .agg(*(each for kind in kinds for each in _sums(kind)))
+    )
+    laid_out = summed.select(
+        *_KEYS,
+        sql.col("second.start").alias("window_start"),
+        sql.inline(sql.array(*map(_row, kinds))),
+    )
+    return GOLD_USAGE_1S.select(
+        laid_out.where("events > 0").withColumn("dt", sql.to_date("window_start"))
+    )
+
+
+def _kinds() -> Iterator[_Kind]:
+    unknown_bytes = ~sql.col("bytes_known")
+    is_consumer = (sql.col("api") == "FETCH") & ~sql.col("is_follower")
+    yield _Kind("produce", sql.col("api") == "PRODUCE", sql.col("quota_bytes"), 1.0, unknown_bytes)
+    yield _Kind("fetch", is_consumer, sql.col("quota_bytes"), 1.0, unknown_bytes)
+    handled_ns = sql.round(sql.col("local_ms") * 1e6).cast("bigint")
+    # The network threads' time is charged too and is in no line.
+    yield _Kind("request", ~sql.col("exempt"), handled_ns, _PERCENT_PER_NS, sql.lit(True))
+    yield _Kind(
+        "controller_mutation",
+        sql.col("is_forwarded") & sql.col("mutations_known").isNotNull(),
+        sql.col("mutations"),
+        1.0,
+        ~sql.col("mutations_known"),
+    )
+    given = sql.col("producer_id").isNotNull()
+    yield _Kind("producer_ids", given, sql.lit(1).cast("bigint"), 1.0, sql.lit(False))
+
+
+def _sums(kind: _Kind) -> Iterator[Column]:
+    name, charged = kind.quota_type, kind.charged
+    throttle_ms = sql.col("throttle_ms")
+    yield sql.sum(sql.when(charged, kind.amount)).alias(f"{name}_amount")
+    yield sql.count(sql.when(charged, 1)).alias(f"{name}_events")
+    yield sql.count(sql.when(charged & (throttle_ms > 0), 1)).alias(f"{name}_throttled")
+    yield sql.sum(sql.when(charged, throttle_ms)).alias(f"{name}_throttle_ms")
+    yield sql.count(sql.when(charged & kind.short, 1)).alias(f"{name}_short")
+
+
+def _row(kind: _Kind) -> Column:
+    name = kind.quota_type
+    amount = sql.coalesce(sql.col(f"{name}_amount"), sql.lit(0)).cast("double") * kind.scale
+    return sql.struct(
+        sql.lit(name).alias("quota_type"),
+        amount.alias("amount"),
+        sql.col(f"{name}_events").alias("events"),
+        sql.col(f"{name}_throttled").alias("throttled"),
+        sql.coalesce(sql.col(f"{name}_throttle_ms"), sql.lit(0)).alias("throttle_ms"),
+        (sql.col(f"{name}_short") > 0).alias("lower_bound"),
+    )

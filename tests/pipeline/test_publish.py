@@ -1,0 +1,111 @@
+"""New tables in place of the last good ones."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from sidecar.pipeline.publish import Output, publish, recover
+from sidecar.pipeline.tables import DIM_TOPIC, GOLD_USAGE_1S, SILVER_REQUEST
+from tests.pipeline.local_files import LocalFiles
+
+TABLES = (SILVER_REQUEST, DIM_TOPIC, GOLD_USAGE_1S)
+BEFORE = {
+    "silver_request/dt=2026-11-19/hour=1/a": "kept",
+    "silver_request/dt=2026-11-20/hour=1/a": "old",
+    "silver_request/dt=2026-11-20/hour=2/a": "old",
+    "dim_topic/a": "old",
+    "gold_usage_1s/dt=2026-11-20/a": "old",
+}
+STAGED = {
+    "silver_request/dt=2026-11-20/hour=1/b": "new",
+    "silver_request/dt=2026-11-20/hour=1/c": "new",
+    "dim_topic/b": "new",
+    "gold_usage_1s/dt=2026-11-20/b": "new",
+    "gold_usage_1s/dt=2026-11-21/b": "new",
+}
+AFTER = {"silver_request/dt=2026-11-19/hour=1/a": "kept", **STAGED}
+DAYS = (date(2026, 11, 20), date(2026, 11, 21))
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def found(root: Path) -> dict[str, str]:
+    return {
+        each.relative_to(root).as_posix(): each.read_text()
+        for each in root.rglob("*")
+        if each.is_file()
+    }
+
+
+def run(root: Path, files: LocalFiles) -> Output:
+    """A folder with last tables, and new ones beside them."""
+    write(root, BEFORE)
+    write(root / "_staging", STAGED)
+    return Output(files, str(root))
+
+
+def test_days_are_replaced_whole_and_others_are_kept(tmp_path: Path) -> None:
+    """Hours that the new day hasn't go too; nothing of the run is left beside the tables."""
+    output = run(tmp_path, LocalFiles())
+    publish(output, TABLES, DAYS)
+    assert AFTER == found(tmp_path)
+
+
+@pytest.mark.parametrize("by_copy", [False, True])
+def test_a_run_killed_at_any_step_leaves_all_or_nothing(tmp_path: Path, by_copy: bool) -> None:
+    """After the next run's recovery the tables are the old ones or the new ones, never a mix."""
+    outcomes = []
+    for steps in range(200):
+        root = tmp_path / str(steps)
+        files = LocalFiles(by_copy)
+        output = run(root, files)
+        with files.killed_after(steps) as died:
+            publish(output, TABLES, DAYS)
+        recover(output)
+        assert found(root) in (BEFORE, AFTER), steps
+        outcomes.append(found(root) == AFTER)
+        if not died:
+            break
+    else:
+        pytest.fail("it never ended by itself")
+    assert [False, True] == sorted(set(outcomes))
+    assert sorted(outcomes) == outcomes
+
+
+@pytest.mark.parametrize("by_copy", [False, True])
+def test_a_recovery_that_is_killed_is_done_again(tmp_path: Path, by_copy: bool) -> None:
+    """Each step can be done twice, and a third time."""
+    kills = 0
+    for first in range(4, 40, 3):
+        for second in range(30):
+            root = tmp_path / f"{first}-{second}"
+            files = LocalFiles(by_copy)
+            output = run(root, files)
+            with files.killed_after(first):
+                publish(output, TABLES, DAYS)
+            with files.killed_after(second) as died:
+                recover(output)
+            recover(output)
+            assert AFTER == found(root), (first, second)
+            kills += bool(died)
+    assert kills > 50
+
+
+def test_a_run_that_was_killed_while_it_wrote_leaves_the_last_tables(tmp_path: Path) -> None:
+    """What it had written is removed."""
+    output = run(tmp_path, LocalFiles())
+    assert not recover(output)
+    assert BEFORE == found(tmp_path)
+
+
+def test_the_days_of_a_table_are_its_folders(tmp_path: Path) -> None:
+    """Those beside it and its own; none for a table that isn't there."""
+    output = run(tmp_path, LocalFiles())
+    assert DAYS == output.days(GOLD_USAGE_1S, staged=True)
+    assert (date(2026, 11, 19), DAYS[0]) == output.days(SILVER_REQUEST, staged=False)
+    assert () == Output(LocalFiles(), str(tmp_path / "none")).days(DIM_TOPIC, staged=False)
