@@ -5,8 +5,8 @@ tells is longer than the pause until the same connection's next request: so the 
 again under other quotas, as if nobody had been told to wait.
 
 Example: alice's three connections send 3 MB each, 0.3 s apart, every 20 s. Under 400 kB/s the first
-waits 0 s, the second (600 - 400) / 400 x 10 s = 5 s and the third 12.5 s; under 800 kB/s only the
-third waits, for 1.25 s.
+waits 0 s, the second (600 - 400) / 400 x 10 s less the 0.3 s, the third 11.9 s; under 800 kB/s only
+the third waits, for 0.7 s.
 """
 
 from collections.abc import Mapping
