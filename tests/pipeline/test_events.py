@@ -1,0 +1,96 @@
+"""Events are what the daemon's own rules charge."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from sidecar.pipeline.dim_topic import dim_topic
+from sidecar.pipeline.events import KEYS, charges
+from sidecar.requestlog import charges as daemon
+from sidecar.requestlog.detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from sidecar.requestlog.line import Line
+from sidecar.requestlog.mutations import TopicSizes
+from tests.pipeline.silver import frame, of_line, row
+from tests.requestlog.lines import BY_HAND, REAL, parsed_line, read
+
+pytestmark = pytest.mark.spark
+
+TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
+
+
+def topics(api_key: int, *changes: dict[str, Any], error: int = 0, **fields: Any) -> Line:
+    """A controller's line about topics, and its answer."""
+    answers = [{"name": each["name"], "errorCode": error} for each in changes]
+    return parsed_line(
+        api_key,
+        isForwarded=True,
+        request={"topics": list(changes), "validateOnly": fields.pop("validate_only", False)},
+        response={"topics": answers},
+        **fields,
+    )
+
+
+LIVES = (
+    topics(CREATE_TOPICS, {"name": "a", "numPartitions": 12}, {"name": "b", "numPartitions": -1}),
+    topics(CREATE_PARTITIONS, {"name": "a", "count": 24}, error=89, version=3),
+    topics(CREATE_PARTITIONS, {"name": "a", "count": 24}, validate_only=True),
+    topics(CREATE_PARTITIONS, {"name": "a", "count": 20}, remoteTimeMs=2.5),
+    topics(CREATE_PARTITIONS, {"name": "a", "count": 24}, error=37),
+    topics(DELETE_TOPICS, {"name": "a"}, {"name": "b"}, version=6),
+    topics(DELETE_TOPICS, {"name": "a"}),
+    parsed_line(CREATE_TOPICS, isForwarded=True, request={"topics": 3}),
+)
+"""All in the same millisecond: only the offset tells their order."""
+
+
+def told(events: Iterable[Row]) -> list[tuple[object, ...]]:
+    return sorted(
+        (e.src_offset, KEYS[e.quota_type], e.at_ms, e.user, e.client_id, e.amount, e.strict, w)
+        for e in events
+        for w in (e.waited_ms,)
+        if e.known
+    )
+
+
+def test_events_are_what_the_daemon_charges(spark: SparkSession) -> None:
+    """Of real lines, of those by hand and of the lives of two topics: amounts, times, unknowns."""
+    lines = [*map(read, (*REAL, *BY_HAND)), *LIVES]
+    silver = frame(spark, [of_line(line, offset) for offset, line in enumerate(lines)])
+    sizes = TopicSizes()
+    charged = [daemon.charges(line, sizes) for line in lines]
+    expected = sorted(
+        (offset, str(c.key), c.at_ms, c.user, c.client_id, c.amount, c.strict, c.waited_ms)
+        for offset, each in enumerate(charged)
+        for c in each.charges
+    )
+    kinds = ("produce", "request", "controller_mutation")
+    found = charges(silver, dim_topic(silver), kinds).collect()
+    assert expected == told(found)
+    assert sum(each.unknown for each in charged) == sum(not each.known for each in found)
+
+
+def test_what_the_daemon_does_not_count_yet(spark: SparkSession) -> None:
+    """Consumers' fetches and new producer ids; a follower's is nobody's, an empty one unknown."""
+    later = TEN + timedelta(days=1)
+    rows = [
+        row(api="FETCH", quota_bytes=500, bytes_known=True, log_ts=later, quota_ts=TEN),
+        row(api="FETCH", quota_bytes=None, bytes_known=False, throttle_ms=70, src_offset=1),
+        row(api="FETCH", quota_bytes=9, bytes_known=True, is_follower=True, src_offset=2),
+        row(api="INIT_PRODUCER_ID", producer_id=7, src_offset=3),
+    ]
+    found = charges(frame(spark, rows), dim_topic(frame(spark, []))).orderBy("src_offset").collect()
+    assert [
+        ("fetch", 500.0, True, 0, None),
+        ("fetch", None, False, 70, None),
+        ("producer_ids", 1.0, True, 0, 7),
+    ] == [(e.quota_type, e.amount, e.known, e.told_ms, e.producer_id) for e in found]
+    assert {TEN.date()} == {e.dt for e in found}
+
+
+def test_an_unknown_quota_type_is_refused(spark: SparkSession) -> None:
+    """Before anything is read."""
+    with pytest.raises(ValueError, match="not \\['ip'\\]"):
+        charges(frame(spark, []), frame(spark, []), ["ip"])
