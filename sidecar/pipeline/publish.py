@@ -52,6 +52,11 @@ class Output:
         """Where a run writes a table."""
         return self.place(_STAGING, table.name)
 
+    def day(self, table: Table, day: date, *, staged: bool) -> str:
+        """Where a day of a table is: written beside it, or its own."""
+        root = self.staged(table) if staged else self.place(table.name)
+        return f"{root}/{_folder(day)}"
+
     def days(self, table: Table, *, staged: bool) -> tuple[date, ...]:
         """The days that a table has, in order: those that are written beside it, or its own."""
         path = self.staged(table) if staged else self.place(table.name)
@@ -72,24 +77,26 @@ def recover(output: Output) -> bool:
     return found
 
 
-def publish(output: Output, tables: Iterable[Table], days: Sequence[date]) -> None:
+def publish(output: Output, written: Iterable[tuple[Table, Sequence[date]]]) -> None:
     """Replaces tables by what is staged, all or none.
 
     Args:
         output: with no journal left (``recover``).
-        tables: that were written, each wholly.
-        days: that are replaced in tables that have days; one for which nothing is staged is
-            removed.
+        written: each table that was written, wholly, and the days that are replaced in it if it has
+            days; one for which nothing is staged is removed.
     """
-    partitions = [f"dt={day.isoformat()}" for day in days]
     moves = [
         (table.name, partition)
-        for table in tables
-        for partition in (partitions if table.partitions else [""])
+        for table, days in written
+        for partition in ([_folder(day) for day in days] if table.partitions else [""])
     ]
     _journal(output, _RETIRING, json.dumps(moves))
     _roll_forward(output)
     _clear(output)
+
+
+def _folder(day: date) -> str:
+    return f"dt={day.isoformat()}"
 
 
 def _roll_forward(output: Output) -> None:

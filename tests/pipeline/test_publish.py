@@ -1,15 +1,15 @@
 """New tables in place of the last good ones."""
 
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from sidecar.pipeline.publish import Output, publish, recover
-from sidecar.pipeline.tables import DIM_TOPIC, GOLD_USAGE_1S, SILVER_REQUEST
+from sidecar.pipeline.tables import DIM_TOPIC, GOLD_USAGE_1S, SILVER_REQUEST, Table
 from tests.pipeline.local_files import LocalFiles
 
-TABLES = (SILVER_REQUEST, DIM_TOPIC, GOLD_USAGE_1S)
 BEFORE = {
     "silver_request/dt=2026-11-19/hour=1/a": "kept",
     "silver_request/dt=2026-11-20/hour=1/a": "old",
@@ -26,6 +26,11 @@ STAGED = {
 }
 AFTER = {"silver_request/dt=2026-11-19/hour=1/a": "kept", **STAGED}
 DAYS = (date(2026, 11, 20), date(2026, 11, 21))
+WRITTEN: list[tuple[Table, Sequence[date]]] = [
+    (SILVER_REQUEST, DAYS),
+    (DIM_TOPIC, ()),
+    (GOLD_USAGE_1S, DAYS),
+]
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -52,7 +57,7 @@ def run(root: Path, files: LocalFiles) -> Output:
 def test_days_are_replaced_whole_and_others_are_kept(tmp_path: Path) -> None:
     """Hours that the new day hasn't go too; nothing of the run is left beside the tables."""
     output = run(tmp_path, LocalFiles())
-    publish(output, TABLES, DAYS)
+    publish(output, WRITTEN)
     assert AFTER == found(tmp_path)
 
 
@@ -65,7 +70,7 @@ def test_a_run_killed_at_any_step_leaves_all_or_nothing(tmp_path: Path, by_copy:
         files = LocalFiles(by_copy)
         output = run(root, files)
         with files.killed_after(steps) as died:
-            publish(output, TABLES, DAYS)
+            publish(output, WRITTEN)
         recover(output)
         assert found(root) in (BEFORE, AFTER), steps
         outcomes.append(found(root) == AFTER)
@@ -87,7 +92,7 @@ def test_a_recovery_that_is_killed_is_done_again(tmp_path: Path, by_copy: bool) 
             files = LocalFiles(by_copy)
             output = run(root, files)
             with files.killed_after(first):
-                publish(output, TABLES, DAYS)
+                publish(output, WRITTEN)
             with files.killed_after(second) as died:
                 recover(output)
             recover(output)

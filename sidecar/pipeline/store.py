@@ -1,0 +1,134 @@
+"""The tables of a folder as a run sees them: its own new partitions, and the last good others.
+
+A stage reads what the stages before it wrote, published or not; days that the run replaces are
+never read as they were. Only ``sidecar.pipeline.job`` calls this.
+
+Example: with 19 and 20 November published, a run of the 20th reads the 19th as it is and the 20th
+as it has just written it.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from sidecar.errors import SidecarError
+from sidecar.pipeline.publish import Output, publish
+from sidecar.pipeline.tables import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class FewerRowsError(SidecarError):
+    """A day would lose rows."""
+
+
+class Store:
+    """Reads and writes the tables of one run."""
+
+    __slots__ = ("_output", "_spark", "_written")
+
+    def __init__(self, spark: "SparkSession", output: Output) -> None:
+        self._spark = spark
+        self._output = output
+        self._written: dict[Table, tuple[date, ...]] = {}
+
+    def __repr__(self) -> str:
+        return f"Store({self._output.root!r}, {len(self._written)} tables written)"
+
+    def write(self, table: Table, frame: "DataFrame", days: Iterable[date] | None = None) -> None:
+        """Writes a table beside the last good one.
+
+        Args:
+            table: any of them.
+            frame: its rows.
+            days: that are replaced, in a table that has days; None: those that the rows have.
+        """
+        writer = table.select(frame).write.mode("overwrite")
+        if table.partitions:
+            writer = writer.partitionBy(*table.partitions)
+        writer.parquet(self._output.staged(table))
+        found = self._output.days(table, staged=True)
+        self._written[table] = tuple(sorted({*found, *(days or ())}))
+
+    def read(self, table: Table, days: Sequence[date] | None = None) -> "DataFrame":
+        """A table as it will be once the run is published; empty when there is none.
+
+        Args:
+            table: any of them.
+            days: only these; None for all.
+        """
+        if not table.partitions:
+            staged = table in self._written
+            root = self._root(table, staged=staged)
+            return self._parquet(table, root, [root] if self._output.files.names(root) else [])
+        frames = [self._days(table, days, staged=staged) for staged in (False, True)]
+        return frames[0].unionByName(frames[1])
+
+    def days_of(self, table: Table) -> tuple[date, ...]:
+        """The days that a table will have once the run is published."""
+        return tuple(sorted({*self._kept(table, staged=False), *self._kept(table, staged=True)}))
+
+    def written(self) -> tuple[Table, ...]:
+        """The tables that this run has written."""
+        return tuple(self._written)
+
+    def publish(self, keeps_rows: Table | None = None) -> None:
+        """Puts what was written in place of what was, all or none.
+
+        Args:
+            keeps_rows: no day of this table may have fewer rows than it has; None for no such one.
+
+        Raises:
+            FewerRowsError: one would; nothing is replaced.
+        """
+        if keeps_rows is not None and keeps_rows in self._written:
+            self._refuse_fewer(keeps_rows)
+        publish(self._output, self._written.items())
+        self._written.clear()
+
+    def _refuse_fewer(self, table: Table) -> None:
+        before = self._counts(table, staged=False)
+        after = self._counts(table, staged=True)
+        lost = [
+            f"{day} has {count:,} rows and would have {after.get(day, 0):,}"
+            for day, count in sorted(before.items())
+            if after.get(day, 0) < count
+        ]
+        if lost:
+            raise FewerRowsError(
+                f"{'; '.join(lost)}. A day is replaced whole: give all logs of it, leave it out"
+                " with --since or --until, or say --allow-fewer"
+            )
+
+    def _counts(self, table: Table, *, staged: bool) -> dict[date, int]:
+        replaced = self._written[table]
+        days = [day for day in self._output.days(table, staged=staged) if day in replaced]
+        frame = self._of_days(table, days, staged=staged)
+        return {row["dt"]: row["count"] for row in frame.groupBy("dt").count().collect()}
+
+    def _days(self, table: Table, days: Sequence[date] | None, *, staged: bool) -> "DataFrame":
+        kept = self._kept(table, staged=staged)
+        asked = [day for day in kept if days is None or day in days]
+        return self._of_days(table, asked, staged=staged)
+
+    def _kept(self, table: Table, *, staged: bool) -> tuple[date, ...]:
+        replaced = self._written.get(table)
+        if staged and replaced is None:
+            # What another run, that was killed, has left there.
+            return ()
+        found = self._output.days(table, staged=staged)
+        return found if staged else tuple(day for day in found if day not in (replaced or ()))
+
+    def _of_days(self, table: Table, days: Sequence[date], *, staged: bool) -> "DataFrame":
+        paths = [self._output.day(table, day, staged=staged) for day in days]
+        return self._parquet(table, self._root(table, staged=staged), paths)
+
+    def _root(self, table: Table, *, staged: bool) -> str:
+        return self._output.staged(table) if staged else self._output.place(table.name)
+
+    def _parquet(self, table: Table, root: str, paths: Sequence[str]) -> "DataFrame":
+        if not paths:
+            return table.select(self._spark.createDataFrame([], table.schema))
+        reader = self._spark.read.schema(table.schema).option("basePath", root)
+        return table.select(reader.parquet(*paths))
