@@ -64,6 +64,11 @@ class Flow:
     burst: float = 1.0
     brokers: tuple[int, ...] | None = None
 
+    @property
+    def is_exempt(self) -> bool:
+        """Whether no request quota is charged: acks=0 and followers."""
+        return self.shape.response == '""' or self.listener == "REPLICATION"
+
     def activity(self, second: Floats) -> Floats:
         """How many times its mean it sends, at seconds since 1970."""
         day = 1.0 + 0.4 * np.sin(2 * math.pi * (second / _DAY_S) - 2.0)

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from sidecar.pipeline.sample.flows import Floats, Flow
-from sidecar.pipeline.sample.shapes import THROTTLE, Drawn, Ints, quoted
+from sidecar.pipeline.sample.shapes import THROTTLE, Column, Drawn, Ints, quoted
 
 _PREPARED: Final = 4096
 _MS: Final = tuple(f",{ms:03d}" for ms in range(1000))
@@ -116,7 +116,7 @@ def rendered(batch: Batch, stamps: dict[int, str], times: Times, broker: int) ->
     correlation = (batch.at_ms % 1_000_003).tolist()
     answer_first = shape.response.find(THROTTLE) < shape.response.find("%s")
     has_throttle = THROTTLE in shape.response
-    answer: list[list[int] | list[str]] = list(batch.drawn.response)
+    answer: list[Column] = list(batch.drawn.response)
     if has_throttle:
         answer.insert(0 if answer_first or not answer else len(answer), throttle)
     line = _template(flow, broker, shape.response)
@@ -135,6 +135,12 @@ def rendered(batch: Batch, stamps: dict[int, str], times: Times, broker: int) ->
     if shape.throttled and throttle:
         _replace_throttled(lines, batch, broker, (logged, correlation, total, told))
     return lines
+
+
+def empty_line(flow: Flow) -> str:
+    """A line of a flow with zeros for all that differs."""
+    line = _template(flow, 0, flow.shape.response)
+    return line.replace("[%s]", "[2026-01-05 08:00:00,000]").replace("%s", "0").replace("%%", "%")
 
 
 def _replace_throttled(

@@ -11,7 +11,7 @@ Source: lines of a Kafka 4.3.1 broker, RequestChannel.updateRequestMetrics.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
-Column = list[int] | list[str]
+Column = Sequence[int | str]
 
 THROTTLE: Final = "\x00THROTTLE\x00"
 """Where the answer has its throttle time; a number or a column goes in."""

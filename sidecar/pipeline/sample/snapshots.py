@@ -1,30 +1,43 @@
 """Quotas and capacity of the made-up cluster, as ``quotas show --json`` and ``capacity --json``."""
 
+from sidecar.pipeline.sample.admin import USER
+from sidecar.pipeline.sample.limits import MUTATIONS, limits
 from sidecar.pipeline.sample.settings import Sample
+from sidecar.quotas.capacity import BrokerCapacity
+from sidecar.quotas.entities import QuotaKey
 
 Document = dict[str, object]
+_IO_THREADS, _NETWORK_THREADS, _WINDOW_S = 8, 3, 1
+"""Kafka's defaults."""
 
 
 def quota_snapshot(sample: Sample) -> Document:
     """The quotas in force at the start."""
-    del sample
-    return {"quotas": [{"entity": {"user": "alice"}, "quotas": {"producer_byte_rate": 1e6}}]}
+    held = [(limit.user, limit.key, limit.value) for limit in limits(sample)]
+    return {
+        "quotas": [
+            {"entity": {"user": user}, "quotas": {key.value: value}}
+            for user, key, value in (*held, (USER, QuotaKey.CONTROLLER_MUTATION, MUTATIONS))
+        ]
+    }
 
 
 def capacity_snapshot(sample: Sample) -> Document:
-    """Of each broker: Kafka's defaults, 8 I/O threads and 3 network threads."""
+    """Of each broker: Kafka's default threads."""
+    each = [
+        BrokerCapacity(broker, _IO_THREADS, _NETWORK_THREADS, _WINDOW_S)
+        for broker in range(sample.brokers)
+    ]
     return {
         "brokers": [
             {
-                "broker_id": broker,
-                "num.io.threads": 8,
-                "num.network.threads": 3,
-                "quota.window.size.seconds": 1,
-                "capacity_percent": 1100,
-                "io_capacity_percent": 800,
+                "broker_id": broker.broker_id,
+                **broker.settings(),
+                "capacity_percent": broker.percent,
+                "io_capacity_percent": broker.io_percent,
             }
-            for broker in range(sample.brokers)
+            for broker in each
         ],
-        "smallest_capacity_percent": 1100,
+        "smallest_capacity_percent": min(broker.percent for broker in each),
         "warnings": [],
     }

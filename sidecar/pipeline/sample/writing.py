@@ -10,22 +10,23 @@ Example: 100 MB of 3 brokers over 2 h: 6 slices of 20 minutes, files
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from sidecar.pipeline.sample.admin import AdminLine, Admins
 from sidecar.pipeline.sample.flows import Flow, flows
+from sidecar.pipeline.sample.holding import Holding
+from sidecar.pipeline.sample.limits import LINE_BYTES, RAISED, limits
 from sidecar.pipeline.sample.lines import Batch, Times, drawn_batch, rendered
 from sidecar.pipeline.sample.settings import Sample
 from sidecar.pipeline.sample.shapes import Ints
 from sidecar.pipeline.sample.snapshots import capacity_snapshot, quota_snapshot
 from sidecar.pipeline.sample.volumes import write_volumes
 
-_LINE_BYTES: Final = 900
-"""About; the first slice corrects it."""
 _SLICE_LINES: Final = 20_000
 _LEAST_SLICES: Final = 6
 
@@ -64,7 +65,7 @@ def write_sample(
     logs = out / "request-logs"
     writer = _Writer(logs, sample)
     seconds = sample.seconds
-    expected = sample.size_bytes / _LINE_BYTES / sample.brokers
+    expected = sample.size_bytes / LINE_BYTES / sample.brokers
     slices = min(seconds, max(_LEAST_SLICES, round(expected / _SLICE_LINES)))
     edges = np.linspace(0, seconds, slices + 1).round().astype(int) + sample.start_s
     for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
@@ -86,12 +87,18 @@ class _Writer:
         self._times = Times(self._rng)
         self._flows = flows(sample.brokers)
         self._started: set[Path] = set()
+        held = limits(sample)
+        first = held[0]
+        raised = replace(first, value=first.value * RAISED)
+        raise_ms = (sample.start_s + sample.seconds // 2) * 1000
+        self._holding = [Holding(held, raise_ms, raised) for _ in range(sample.brokers)]
+        self._admins = Admins(raise_ms, raised)
         self.lines = 0
         self.bytes = 0
 
     def slice(self, begin_s: int, end_s: int, last_s: int) -> None:
         """The lines of all brokers from a second to before another."""
-        line_bytes = self.bytes / self.lines if self.lines else _LINE_BYTES
+        line_bytes = self.bytes / self.lines if self.lines else LINE_BYTES
         left = max(0.0, self._sample.size_bytes - self.bytes) / line_bytes
         count = left * (end_s - begin_s) / (last_s - begin_s)
         for broker in range(self._sample.brokers):
@@ -106,7 +113,9 @@ class _Writer:
             for at_ms in (self._arrivals(flow, begin_s, end_s, count * flow.share / shares),)
             if len(at_ms)
         ]
-        self._write(broker, begin_s, batches)
+        batches = self._holding[broker].hold(batches, self._times)
+        admin = [] if broker else list(self._admins.lines(begin_s, end_s, self._rng))
+        self._write(broker, begin_s, batches, admin)
 
     def _arrivals(self, flow: Flow, begin_s: int, end_s: int, count: float) -> Ints:
         seconds = np.arange(begin_s, end_s)
@@ -115,12 +124,19 @@ class _Writer:
         at_ms = np.repeat(seconds, per_second) * 1000
         return np.sort(at_ms + self._rng.integers(0, 1000, len(at_ms)))
 
-    def _write(self, broker: int, begin_s: int, batches: list[Batch]) -> None:
-        if not batches:
-            return
+    def _write(
+        self, broker: int, begin_s: int, batches: list[Batch], admin: list[AdminLine]
+    ) -> None:
         stamps = _Stamps()
-        lines = [line for batch in batches for line in rendered(batch, stamps, self._times, broker)]
-        order = np.argsort(np.concatenate([batch.log_ms for batch in batches]), kind="stable")
+        lines = [line.text for line in admin]
+        for batch in batches:
+            lines += rendered(batch, stamps, self._times, broker)
+        if not lines:
+            return
+        log_ms = np.concatenate(
+            [[line.log_ms for line in admin], *(batch.log_ms for batch in batches)]
+        )
+        order = np.argsort(log_ms, kind="stable")
         text = "".join([lines[at] for at in order.tolist()]).encode()
         hour = datetime.fromtimestamp(begin_s, UTC).strftime("%Y-%m-%d-%H")
         path = self._logs / f"broker-{broker}" / f"kafka-request.log.{hour}"

@@ -1,0 +1,96 @@
+"""``throttle-sidecar pipeline sample``: realistic request logs of any size, from a seed.
+
+Example: ``throttle-sidecar pipeline sample --out sample --size 100MB`` writes the logs of 3 brokers
+over 2 h, a week of volume history, and the snapshots of quotas and capacity.
+"""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import click
+
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", re.IGNORECASE)
+_UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+class _Size(click.ParamType[int]):
+    """Bytes, with or without a unit of 1,000: "100MB"."""
+
+    name = "size"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Bytes; refuses what is not a size."""
+        if isinstance(value, int):
+            return value
+        found = _SIZE.fullmatch(str(value).strip())
+        if found is None:
+            self.fail(f"{value!r} is not a size: write 500MB or 2.5GB", param, ctx)
+        return round(float(found[1]) * _UNITS[found[2].upper()])
+
+
+@click.command(
+    "sample",
+    epilog="""\b
+Examples:
+  throttle-sidecar pipeline sample --out sample
+  throttle-sidecar pipeline sample --out sample --size 2.5GB --seed 7 --brokers 4 --hours 24
+""",
+)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True)
+@click.option(
+    "--size", type=_Size(), default="100MB", show_default=True, help="Of the request logs together."
+)
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="The same seed, the same bytes."
+)
+@click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True)
+@click.option(
+    "--hours",
+    type=click.FloatRange(0, min_open=True),
+    default=2.0,
+    show_default=True,
+    help="That the request logs cover.",
+)
+@click.option(
+    "--history-days",
+    type=click.IntRange(1, 366),
+    default=7,
+    show_default=True,
+    help="That the volume history covers.",
+)
+@click.option(
+    "--start",
+    type=click.DateTime(["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"]),
+    default="2026-01-05T08:00",
+    show_default=True,
+    help="Of the request logs, UTC.",
+)
+def command(
+    *,
+    out: Path,
+    size: int,
+    seed: int,
+    brokers: int,
+    hours: float,
+    history_days: int,
+    start: datetime,
+) -> None:
+    """Write request logs, volume history and snapshots of a made-up cluster.
+
+    For trials and benchmarks. Tenants have days and bursts, some have quotas and are throttled by
+    Kafka's own arithmetic.
+    """
+    from sidecar.pipeline.sample import Sample, write_sample  # noqa: PLC0415 - numpy is of the extra
+
+    sample = Sample(size, seed, brokers, hours, start.replace(tzinfo=UTC), history_days)
+    written = write_sample(out, sample)
+    click.echo(f"{written.lines:,} lines, {written.bytes / 1e6:,.1f} MB of {brokers} brokers.")
+    click.echo(
+        f"throttle-sidecar pipeline run --request-logs {written.request_logs}"
+        f" --volumes {written.volumes} --quotas {written.quotas} --capacity {written.capacity}"
+        " --out tables"
+    )

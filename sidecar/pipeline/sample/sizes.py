@@ -1,0 +1,59 @@
+"""What the made-up PRODUCE and FETCH requests are charged with, a whole batch at once.
+
+A line without records is sized as the pipeline sizes it; each line then has its records more, and
+the bytes that their lengths take beyond the one of an empty one.
+
+Example: 24,000 bytes of records in one partition of a PRODUCE version 12 take 24,000 + 2 bytes more
+than none.
+"""
+
+import numpy as np
+
+from sidecar.errors import SidecarError
+from sidecar.pipeline.sample.flows import Floats, Flow
+from sidecar.pipeline.sample.lines import Batch, empty_line
+from sidecar.pipeline.sample.shapes import Ints
+from sidecar.requestlog.detail import detail
+from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.size import produce_bytes
+from sidecar.requestlog.wire import Produce
+
+_FLEXIBLE_PRODUCE = 9
+_FLEXIBLE_FETCH = 12
+_IDS_FETCH = 13
+_TOPIC = "orders"
+
+
+def charged_bytes(batch: Batch) -> Floats:
+    """Of each line of a PRODUCE or FETCH flow."""
+    shape = batch.flow.shape
+    line = parse(empty_line(batch.flow).encode())
+    if not isinstance(line, Line):
+        raise SidecarError(f"a made-up line can't be read: {line.message}")
+    said = detail(line)
+    if isinstance(said, Produce):
+        empty = produce_bytes(said, line.api_version, line.client_id)
+        columns = [np.asarray(column, np.int64) for column in batch.drawn.request[1::2]]
+        flexible = shape.version >= _FLEXIBLE_PRODUCE
+    else:
+        empty = _fetch_bytes(batch.flow)
+        columns = [batch.drawn.records]
+        flexible = shape.version >= _FLEXIBLE_FETCH
+    if empty is None:
+        raise SidecarError(f"the size of {shape.api} {shape.version} is not known")
+    more = sum((_varint(column) - 1 if flexible else 0) + column for column in columns)
+    found: Floats = np.asarray(empty + more, np.float64)
+    return found
+
+
+def _fetch_bytes(flow: Flow) -> int:
+    """Of an answer with one partition of one topic without records, version 12 on (KIP-482)."""
+    length, head, partition, tags = 4, 4 + 2 + 4 + 1, 4 + 2 + 8 + 8 + 8 + 1 + 4 + 1 + 1, 1
+    topic = 16 if flow.shape.version >= _IDS_FETCH else 1 + len(_TOPIC)
+    return length + head + topic + 1 + partition + tags + tags
+
+
+def _varint(records: Ints) -> Ints:
+    """The bytes of a length, which is written with 1 added."""
+    found: Ints = np.searchsorted(1 << np.arange(7, 63, 7), records + 1, side="right") + 1
+    return found
