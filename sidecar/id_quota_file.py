@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -35,7 +36,7 @@ from pydantic import (
 )
 
 from sidecar.errors import SettingsError
-from sidecar.quotas.entities import DEFAULT, Default
+from sidecar.quotas.entities import DEFAULT, Default, user_name
 from sidecar.quotas.id_quotas import (
     LARGEST_PERCENTAGE,
     LARGEST_RATE,
@@ -101,7 +102,7 @@ class _FileForm(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
 
     default: QuotaForm | None = None
-    users: dict[str, QuotaForm] = {}
+    users: dict[Annotated[str, AfterValidator(user_name)], QuotaForm] = {}
 
 
 class IdQuotaFile:
@@ -174,14 +175,24 @@ class IdQuotaFile:
         self._problem = problem
 
     def _told(self, error: dict[str, Any]) -> str:
-        where = ".".join(map(str, error["loc"]))
-        what = (
-            f"is not a key here; there are {', '.join(QuotaForm.model_fields)} under [default] and "
-            "[users.NAME]"
-            if error["type"] == "extra_forbidden"
-            else error["msg"].removeprefix("Value error, ")
-        )
-        return f"{self._path}: {where}: {what}"
+        # A wrong key is at its own place with this behind it.
+        where = ".".join(str(each) for each in error["loc"] if each != "[key]")
+        return f"{self._path}: {where}: {_problem(error)}"
+
+
+def _problem(error: dict[str, Any]) -> str:
+    match error["type"]:
+        case "extra_forbidden":
+            return (
+                f"is not a key here; there are {', '.join(QuotaForm.model_fields)} under [default] "
+                "and [users.NAME]"
+            )
+        case "model_type":
+            return "must be a table with producer_ids_rate in it"
+        case "dict_type":
+            return "must be a table with one for each user in it: [users.NAME]"
+        case _:
+            return str(error["msg"]).removeprefix("Value error, ")
 
 
 def _contents(path: Path) -> tuple[bytes, _Stamp]:

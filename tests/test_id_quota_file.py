@@ -64,6 +64,13 @@ def test_it_says_who_may_have_how_many(path: Path) -> None:
             "users.alice.producer_ids_rate: Field required",
         ),
         ("[usres.alice]\nproducer_ids_rate = 5", "usres: is not a key here"),
+        (
+            "[users.'User:alice']\nproducer_ids_rate = 5",
+            'users.User:alice: is a user\'s name without "User:"',
+        ),
+        ("[users]\nalice = 5", "users.alice: must be a table with producer_ids_rate in it"),
+        ("default = 5", "default: must be a table with producer_ids_rate in it"),
+        ("users = 5", "users: must be a table"),
         ("[users.alice", "is not TOML"),
         ("[default]\nproducer_ids_rate = " + "9" * 400, "default.producer_ids_rate: must be a"),
         ("[default]\nproducer_ids_rate = " + "9" * 5000, "is not TOML"),

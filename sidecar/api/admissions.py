@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from fastapi import FastAPI
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import answer
 from sidecar.api.changes import json_body
+from sidecar.api.documents import NO_PRINCIPAL
 from sidecar.api.problems import documented
+from sidecar.quotas.entities import user_name
 from sidecar.quotas.mutation_admissions import Asked, Judged, Muted
 from sidecar.volumes import Failure
 
@@ -71,7 +73,11 @@ class MutationsRequest(BaseModel):
 
     model_config = _CHECKED
 
-    user: Annotated[str, Field(min_length=1, max_length=1000)]
+    user: Annotated[
+        str,
+        Field(min_length=1, max_length=1000, json_schema_extra=NO_PRINCIPAL),
+        AfterValidator(user_name),
+    ]
     """The principal's name without "User:"."""
     client_id: Annotated[str, Field(max_length=1000)] = ""
     """As the client gives it; for "" no quota for a client-id counts, defaults neither, as in

@@ -7,14 +7,18 @@ Example: a volume whose log dir went offline before it was ever read has null fo
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, JsonValue
+
+from sidecar.quotas.entities import PRINCIPAL_TYPE
 
 # Nothing is validated with these: their schemas, 0.6 MB, are made when someone asks for /docs.
 _DESCRIBED = ConfigDict(use_attribute_docstrings=True, defer_build=True)
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+NO_PRINCIPAL: Final[dict[str, JsonValue]] = {"not": {"pattern": f"^{PRINCIPAL_TYPE}"}}
+"""What a schema says of a user's name; ``entities.user_name`` checks it."""
 Factor = Annotated[float, Field(ge=0, le=1)]
 SourceName = Literal["observation", "fallback", "override", "disabled"]
 BrokerStateName = Literal["active", "fenced", "departed"]

@@ -103,7 +103,10 @@ async def invalid(_request: Request, error: Exception) -> Response:
     """The answer to input that can't be understood: each field, and never what was in it."""
     if not isinstance(error, RequestValidationError):
         raise error
-    errors = {(".".join(map(str, told["loc"])), told["msg"]) for told in error.errors()}
+    errors = {
+        (".".join(map(str, told["loc"])), told["msg"].removeprefix("Value error, "))
+        for told in error.errors()
+    }
     return problem(
         422,
         "The input is not as it must be; nothing was changed.",

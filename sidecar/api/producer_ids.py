@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import FastAPI, Path, Query, params
+from pydantic import AfterValidator
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,6 +18,7 @@ from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE, Wall, answer, answer_listing, rounded, timestamp
 from sidecar.api.changes import Changes, json_body
+from sidecar.api.documents import NO_PRINCIPAL
 from sidecar.api.id_documents import (
     GivenDocument,
     IdQuotaCleared,
@@ -34,7 +36,7 @@ from sidecar.id_quota_file import QuotaForm
 from sidecar.log_reader import LogReader
 from sidecar.peers import Given, Peers
 from sidecar.producer_ids import ProducerIdWatch
-from sidecar.quotas.entities import DEFAULT, Default
+from sidecar.quotas.entities import DEFAULT, Default, user_name
 from sidecar.quotas.id_quotas import LONGEST_USER, InForce, ProducerIdQuotas, quota_of
 from sidecar.quotas.user_ids import ProducerIdStatus
 
@@ -44,8 +46,12 @@ MOST_QUOTAS: Final = 10_000
 _User = Annotated[
     str,
     Path(
-        min_length=1, max_length=LONGEST_USER, description='The principal\'s name without "User:".'
+        min_length=1,
+        max_length=LONGEST_USER,
+        description='The principal\'s name without "User:".',
+        json_schema_extra=NO_PRINCIPAL,
     ),
+    AfterValidator(user_name),
 ]
 
 

@@ -50,8 +50,24 @@ class Default(Enum):
 
 DEFAULT: Final = Default.DEFAULT
 
+
+def user_name(name: str) -> str:
+    """A user's name as somebody wrote it, for who wants to be sure that it is one.
+
+    Raises:
+        ValueError: it is a principal, as ACLs have it: nobody is called "User:alice", so what is
+            said of them would be of no effect.
+    """
+    if name.startswith(PRINCIPAL_TYPE):
+        raise ValueError(f'is a user\'s name without "{PRINCIPAL_TYPE}"')
+    return name
+
+
 Name = str | Default | None
 """A user's or client's name, the default, or None: this part is not in the entity."""
+
+PRINCIPAL_TYPE: Final = "User:"
+"""What ACLs have before a user's name."""
 
 _USER = "user"
 _CLIENT_ID = "client-id"

@@ -156,6 +156,17 @@ async def test_what_is_not_as_it_must_be_is_refused(body: str) -> None:
     assert "0 buckets" in repr(portal.admissions)
 
 
+async def test_a_principal_is_not_taken_for_a_users_name() -> None:
+    """No quota in Kafka is for "User:alice": all that she asks for would be admitted."""
+    portal = Portal()
+    response = await portal.ask(create("a", 1), user="User:alice")
+    assert_problem(response, 422)
+    (error,) = response.json()["errors"]
+    assert "body.user" == error["field"]
+    assert 'is a user\'s name without "User:"' == error["problem"]
+    assert "0 buckets" in repr(portal.admissions)
+
+
 async def test_a_number_may_be_written_with_a_point() -> None:
     """For JSON 40.0 is a whole number."""
     response = await Portal().ask({"kind": "create_topic", "topic": "a", "partitions": 60.0})

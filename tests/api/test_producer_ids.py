@@ -122,6 +122,15 @@ async def test_a_name_may_hold_anything(sidecar: FakeSidecar) -> None:
     assert 422 == (await change(sidecar, "PUT", long, FIFTY)).status_code
 
 
+async def test_a_principal_is_not_taken_for_a_users_name(sidecar: FakeSidecar) -> None:
+    """Nobody is called so, and nobody would be held by that quota."""
+    answer = await change(sidecar, "PUT", "/v1/quotas/producer-ids/users/User:alice", FIFTY)
+    assert 422 == answer.status_code
+    assert "path.user" == answer.json()["errors"][0]["field"]
+    assert 'is a user\'s name without "User:"' == answer.json()["errors"][0]["problem"]
+    assert {} == sidecar.board.snapshot.memory.id_quotas
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [

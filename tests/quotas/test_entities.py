@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, Name, QuotaKey, Resolved, resolve
+from sidecar.quotas.entities import (
+    DEFAULT,
+    ClientQuotas,
+    Entity,
+    Name,
+    QuotaKey,
+    Resolved,
+    resolve,
+    user_name,
+)
 
 LEVELS: Final[tuple[tuple[Name, Name, float, tuple[str, str]], ...]] = (
     ("ann", "etl", 1000.0, ("ann", "etl")),
@@ -205,3 +214,15 @@ def test_whoever_shares_a_quota_is_under_it(
     best = fitting[min(fitting)]
     assert found is not None
     assert (best, limits[best]) == (found.entity, found.limit)
+
+
+@pytest.mark.parametrize("name", ["alice", "CN=User:alice", "user:alice", "User", ""])
+def test_a_users_name_is_taken_as_it_is(name: str) -> None:
+    """Whatever it holds."""
+    assert name == user_name(name)
+
+
+def test_a_principal_is_no_users_name() -> None:
+    """As ACLs have it."""
+    with pytest.raises(ValueError, match='without "User:"'):
+        user_name("User:alice")
