@@ -298,13 +298,20 @@ def _id_parts(
         settings.producer_id_cleanup_s,
         quotas,
     )
-    return IdParts(
+    parts = IdParts(
         watch,
         Given(board.start_id),
         LogReader(settings.request_log_file, on_id) if settings.request_log_file else None,
         Peers(settings.peers, watch.seen) if settings.peers else None,
         is_enabled=settings.check_interval_s > 0.0,
     )
+    limited = any(each.quota.producer_ids_rate is not None for each in watch.quotas.values())
+    if limited and parts.is_enabled and parts.log is None:
+        _log.warning(
+            "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE: the ids that the "
+            "broker beside this sidecar gives are not seen, and nobody is held for them"
+        )
+    return parts
 
 
 def _mutations(settings: Settings, clock: Callable[[], float]) -> ControllerMutations | None:

@@ -46,6 +46,7 @@ class LogReader:
         self._made = made
         self._tail = Tail(path)
         self._failure: str | None = None
+        self._absent: bool | None = None
 
     @property
     def counts(self) -> TailCounts:
@@ -62,12 +63,26 @@ class LogReader:
         self.behind, self.is_there = looked.behind, looked.there
         if looked.failure != self._failure:
             self._tell(looked.failure)
+        elif looked.failure is None:
+            self._tell_absence()
         for bytes_ in looked.lines:
             line = parse(bytes_)
             self.usage.record(line)
             made = producer_id(line) if isinstance(line, Line) else None
             if made is not None and len(made.user) <= LONGEST_USER:
                 self._made(made)
+
+    def _tell_absence(self) -> None:
+        # A rotation is no news: from then on the log is only between two files.
+        if self._absent is None and not self.is_there:
+            _log.info(
+                "the request log %s is not there yet, so nothing of this broker's requests is seen;"
+                ' "throttle-sidecar request-log" turns it on and says where it is',
+                self.path,
+            )
+        elif self._absent and self.is_there:
+            _log.info("the request log %s is there now", self.path)
+        self._absent = self._absent is not False and not self.is_there
 
     def _tell(self, failure: str | None) -> None:
         if failure is None:

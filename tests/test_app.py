@@ -130,6 +130,21 @@ class TestStart:
             assert 200 == get(f"{metrics}/readyz").status_code
             assert 404 == get(f"{metrics}/v1/throttle-factor").status_code
 
+    def test_quotas_for_ids_that_nobody_reads_are_told(
+        self, tmp_path: Path, settings: dict[str, str]
+    ) -> None:
+        """A WARNING, once; with a log that is read there is nothing to tell."""
+        rate = {"SIDECAR_PRODUCER_IDS_RATE": "5"}
+        told = "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE"
+        with started(tmp_path, settings | rate) as daemon:
+            daemon.wait_for(DECIDED)
+            assert 1 == daemon.output.count(told)
+        log = {"SIDECAR_REQUEST_LOG_FILE": str(tmp_path / "requests.log")}
+        for more in (log | rate, {}):
+            with started(tmp_path, settings | more) as daemon:
+                daemon.wait_for(DECIDED)
+                assert told not in daemon.output
+
     def test_a_port_in_use_is_exit_code_2_and_one_line(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:

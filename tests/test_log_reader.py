@@ -83,6 +83,26 @@ async def test_ids_and_usage_come_from_a_log_that_appears_later(path: Path) -> N
         assert (True, 0, 1) == (reader.is_there, reader.behind, reader.counts.rotations)
 
 
+async def test_a_log_that_is_not_there_is_told_once(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With what to look at, and again when it is there; a rotation is no news."""
+    caplog.set_level(logging.INFO, "sidecar.log_reader")
+    async with reading(path) as (_, made):
+        await asyncio.sleep(0.6)
+        (message,) = caplog.messages
+        assert f"the request log {path} is not there yet" in message
+        assert '"throttle-sidecar request-log"' in message
+        append(path, given("bob", 1))
+        await until(lambda: len(made) == 1)
+        assert f"the request log {path} is there now" == caplog.messages[1]
+        move(path)
+        await asyncio.sleep(0.6)
+        append(path, given("bob", 2))
+        await until(lambda: len(made) == 2)
+        assert 2 == len(caplog.messages)
+
+
 async def test_what_was_there_before_the_start_is_not_counted_again(path: Path) -> None:
     """A restart would else hold users for ids of yesterday."""
     append(path, given("bob", 1))

@@ -22,6 +22,7 @@ from sidecar.cli.request_log_report import (
     WHERE,
     Told,
     as_json,
+    print_left_on,
     print_levels,
     print_turned,
     tell_failures,
@@ -125,6 +126,7 @@ async def _on(nodes: _Nodes, for_s: float) -> int:
     left_on: Mapping[int, Failure] = {}
     try:
         print_turned(turned, await nodes.log_dirs())
+        print_left_on(turned)
         if session.holds:
             ends = time.strftime("%H:%M:%S", time.localtime(time.time() + for_s))
             click.echo(f"\n{WHERE}\n\n{COST}\n")

@@ -63,6 +63,14 @@ def print_turned(turned: Mapping[int, Turned], dirs: Told) -> None:
     tell_failures({key: each.after for key, each in turned.items()})
 
 
+def print_left_on(turned: Mapping[int, Turned]) -> None:
+    """A line when ``on`` found the log on: nobody would be told otherwise that it does not end."""
+    before = [str(key) for key, each in turned.items() if is_on(each.before)]
+    if before:
+        brokers = f"broker {before[0]}" if len(before) == 1 else f"{len(before)} brokers"
+        click.echo(f'On {brokers} it was on before, and stays on: "request-log off" ends it.')
+
+
 def print_levels(levels: Levels, dirs: Told) -> None:
     """A table of what ``status`` found."""
     from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich

@@ -126,6 +126,10 @@ class TestOn:
         result = request_log(cluster, "on", "--for", "PT10M", "--broker", "2")
         assert 0 == result.exit_code
         assert "There is nothing to turn on" in result.stdout
+        assert (
+            'On broker 2 it was on before, and stays on: "request-log off" ends it.'
+            in result.stdout
+        )
         assert [] == configs.altered
 
     def test_a_broker_that_refuses_makes_the_exit_code_1(
