@@ -10,10 +10,18 @@ from enum import StrEnum
 from sidecar.kafka.failures import error_name, one_line
 
 REQUEST_TIMED_OUT = 7
+TOPIC_AUTHORIZATION_FAILED = 29
 NOT_CONTROLLER = 41
 THROTTLING_QUOTA_EXCEEDED = 89
 THROTTLED_TEXT = f"error {THROTTLING_QUOTA_EXCEEDED} (THROTTLING_QUOTA_EXCEEDED)"
 """aiokafka has no name for it."""
+
+
+_RIGHTS = (
+    "to create it needs Create on the topic or the cluster, to grow Alter and to delete Delete on "
+    "the topic: kafka-acls --bootstrap-server <host:port> --add --allow-principal User:<name> "
+    "--operation <operation> --topic <topic>"
+)
 
 
 class Outcome(StrEnum):
@@ -53,6 +61,9 @@ def told(topic: str, error_code: int, error_message: str | None) -> TopicResult:
     """The result that a controller's answer gives for a topic, throttled ones apart."""
     if not error_code:
         return TopicResult(topic, Outcome.DONE)
+    if error_code == TOPIC_AUTHORIZATION_FAILED:
+        # Kafka's own words are "Authorization failed."
+        error_message = _RIGHTS
     more = f": {error_message}" if error_message else ""
     message = one_line(f"{error_name(error_code)}{more}")
     if error_code == REQUEST_TIMED_OUT:

@@ -246,6 +246,15 @@ class TestTelling:
         assert "... and 5 more; --json tells them all" in result.output
         assert "5 of 30 topics created; 25 failed" == result.output.splitlines()[-1]
 
+    def test_a_refusal_says_which_rights_are_needed(self, controller: FakeController) -> None:
+        """Kafka says no more than that it failed."""
+        controller.codes = {"a": [ErrorCode.topic_authorization_failed]}
+        (result,) = json.loads(run(controller, "create", "a", "--json").output)
+        assert "failed" == result["outcome"]
+        assert "error 29 (TOPIC_AUTHORIZATION_FAILED)" in result["message"]
+        assert "to create it needs Create on the topic or the cluster" in result["message"]
+        assert "kafka-acls" in result["message"]
+
     def test_json_has_every_topic(self, controller: FakeController) -> None:
         """In the order in which they were named."""
         controller.codes = {"b": [THROTTLED]}
