@@ -4,10 +4,10 @@ One pass over the requests sums, for each (broker, user, client-id, second), wha
 be charged with; the few sums are then laid out as a row per quota type. Requests are never laid out
 as events, which would be three rows for each. A request belongs to the second of its ``quota_ts``.
 
-What counts is what Kafka charges (``sidecar.requestlog.charges``): bytes of PRODUCE and of
-consumers' FETCH, the handlers' time of requests that are not exempt, new producer ids, and on
-controllers' lines the partitions of changes that were accepted. Sums are of whole bytes,
-nanoseconds and partitions, so that their order does not matter: the same lines give the same rows.
+What counts is what Kafka charges (``sidecar.pipeline.events``): bytes of PRODUCE and of consumers'
+FETCH, the handlers' time of requests that are not exempt, new producer ids, and on controllers'
+lines the partitions of changes that were accepted. Sums are of whole bytes, nanoseconds and
+partitions, so that their order does not matter: the same lines give the same rows.
 
 Example: a PRODUCE of 10,035 bytes that took 0.258 ms, charged at 10:00:00.122, is two rows of
 10:00:00: produce with the amount 10035.0, request with 0.0258; both have ``events`` 1.
@@ -25,7 +25,17 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from sidecar.pipeline.events import (
+    CONTROLLER_MUTATION,
+    FETCH,
+    PRODUCE,
+    PRODUCER_IDS,
+    REQUEST,
+    charges,
+    is_mutation_line,
+)
 from sidecar.pipeline.tables import GOLD_USAGE_1S
+from sidecar.requestlog.mutations import QUOTA_EXCEEDED
 
 _KEYS: Final = ("broker", "user", "client_id")
 _NEEDED: Final = (
@@ -42,9 +52,11 @@ _NEEDED: Final = (
     "producer_id",
     "mutations",
     "mutations_known",
+    "topic_changes",
 )
-_PERCENT_PER_NS: Final = 1e-7
-"""A thread's nanosecond, in percent of its second."""
+_NS_PER_MS: Final = 1_000_000
+_NS_PER_PERCENT: Final = 10_000_000.0
+"""Of a thread's second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +67,18 @@ class _Kind:
         quota_type: its name.
         charged: which requests are charged.
         amount: of a request, a whole number.
-        scale: from that number to the amount in the table.
+        per_unit: how much of it is 1 in the table.
         short: which requests used or asked for more than their amount says.
     """
 
     quota_type: str
     charged: Column
     amount: Column
-    scale: float
+    per_unit: float
     short: Column
 
 
-def gold_usage_1s(silver: DataFrame) -> DataFrame:
+def gold_usage_1s(silver: DataFrame, dim_topic: DataFrame | None = None) -> DataFrame:
     """What clients used of brokers in each second.
 
     It has no sort and no window function, so that it runs on a stream as it is; there, the caller
@@ -74,10 +86,15 @@ def gold_usage_1s(silver: DataFrame) -> DataFrame:
 
     Args:
         silver: of SILVER_REQUEST.
+        dim_topic: of DIM_TOPIC, for the partitions of CREATE_PARTITIONS and DELETE_TOPICS, which
+            need the size that the topic had; controllers' lines are read a second time then.
+            None: those are not counted, and ``lower_bound`` says so.
 
     Returns:
         Of GOLD_USAGE_1S.
     """
+    if dim_topic is not None:
+        silver = with_sizes(silver, dim_topic)
     kinds = list(_kinds())
     summed = (
         silver.select(*_NEEDED)
@@ -94,23 +111,53 @@ def gold_usage_1s(silver: DataFrame) -> DataFrame:
     )
 
 
+def with_sizes(silver: DataFrame, dim_topic: DataFrame) -> DataFrame:
+    """Requests with the ``mutations`` that only the sizes of topics tell; the rest as it is.
+
+    Args:
+        silver: of SILVER_REQUEST.
+        dim_topic: of DIM_TOPIC.
+
+    Returns:
+        The same columns; ``mutations_known`` stays false where a size is not known, and
+        ``mutations`` has the others' then.
+    """
+    is_open = (
+        is_mutation_line() & ~sql.col("mutations_known") & sql.col("topic_changes").isNotNull()
+    )
+    accepted = sql.filter(
+        "topic_changes", lambda change: sql.coalesce(change["error"], sql.lit(0)) == 0
+    )
+    line = ("broker", "src_file", "src_offset")
+    told = (
+        charges(
+            silver.where(is_open).withColumn("topic_changes", accepted),
+            dim_topic,
+            [CONTROLLER_MUTATION],
+        )
+        .groupBy(*line)
+        .agg(sql.sum("amount").alias("mutations"), sql.min("known").alias("mutations_known"))
+    )
+    rest = [name for name in silver.columns if not name.startswith("mutations")]
+    opened = silver.where(is_open).select(*rest).join(told, on=list(line), how="inner")
+    filled = opened.withColumn("mutations", sql.col("mutations").cast("bigint"))
+    return silver.where(sql.coalesce(~is_open, sql.lit(True))).unionByName(filled)
+
+
 def _kinds() -> Iterator[_Kind]:
     unknown_bytes = ~sql.col("bytes_known")
-    is_consumer = (sql.col("api") == "FETCH") & ~sql.col("is_follower")
-    yield _Kind("produce", sql.col("api") == "PRODUCE", sql.col("quota_bytes"), 1.0, unknown_bytes)
-    yield _Kind("fetch", is_consumer, sql.col("quota_bytes"), 1.0, unknown_bytes)
-    handled_ns = sql.round(sql.col("local_ms") * 1e6).cast("bigint")
+    is_produce = sql.col("api").isin("PRODUCE", "0")
+    is_consumer = sql.col("api").isin("FETCH", "1") & ~sql.col("is_follower")
+    yield _Kind(PRODUCE, is_produce, sql.col("quota_bytes"), 1.0, unknown_bytes)
+    yield _Kind(FETCH, is_consumer, sql.col("quota_bytes"), 1.0, unknown_bytes)
+    handled_ns = sql.rint(sql.col("local_ms") * _NS_PER_MS).cast("bigint")
     # The network threads' time is charged too and is in no line.
-    yield _Kind("request", ~sql.col("exempt"), handled_ns, _PERCENT_PER_NS, sql.lit(True))
-    yield _Kind(
-        "controller_mutation",
-        sql.col("is_forwarded") & sql.col("mutations_known").isNotNull(),
-        sql.col("mutations"),
-        1.0,
-        ~sql.col("mutations_known"),
-    )
+    yield _Kind(REQUEST, ~sql.col("exempt"), handled_ns, _NS_PER_PERCENT, sql.lit(True))
+    refused = sql.array_contains("topic_changes.error", QUOTA_EXCEEDED)
+    unknown_size = ~sql.col("mutations_known") | sql.coalesce(refused, sql.lit(False))
+    yield _Kind(CONTROLLER_MUTATION, is_mutation_line(), sql.col("mutations"), 1.0, unknown_size)
     given = sql.col("producer_id").isNotNull()
-    yield _Kind("producer_ids", given, sql.lit(1).cast("bigint"), 1.0, sql.lit(False))
+    yield _Kind(PRODUCER_IDS, given, sql.lit(1).cast("bigint"), 1.0, sql.lit(False))
 
 
 def _sums(kind: _Kind) -> Iterator[Column]:
@@ -125,7 +172,7 @@ def _sums(kind: _Kind) -> Iterator[Column]:
 
 def _row(kind: _Kind) -> Column:
     name = kind.quota_type
-    amount = sql.coalesce(sql.col(f"{name}_amount"), sql.lit(0)).cast("double") * kind.scale
+    amount = sql.coalesce(sql.col(f"{name}_amount"), sql.lit(0)).cast("double") / kind.per_unit
     return sql.struct(
         sql.lit(name).alias("quota_type"),
         amount.alias("amount"),
