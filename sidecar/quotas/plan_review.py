@@ -59,17 +59,17 @@ PlanWarning = ShareWarning | OutsidePlan | UnknownTenant | Unlimited
 
 
 def review_plan(
-    plan: Plan, kind: TenantKind, quotas: ClientQuotas, known: Collection[str] | None
+    plan: Plan, kind: TenantKind, quotas: ClientQuotas | None, known: Collection[str] | None
 ) -> tuple[PlanWarning, ...]:
     """Everything that there is to say of a plan.
 
     Args:
         plan: to be applied.
         kind: as what.
-        quotas: of today.
+        quotas: of today; None: they can't be told.
         known: every name that the cluster knows; None: it can't be told.
     """
-    outside = tuple(_outside(plan, kind, quotas))
+    outside = tuple(_outside(plan, kind, quotas or {}))
     unknown = (
         UnknownTenant(who)
         for who in plan.shares
@@ -78,7 +78,7 @@ def review_plan(
     has_default = DEFAULT in plan.shares or kind.entity(DEFAULT) in {
         each.entity for each in outside
     }
-    unlimited = () if has_default else (Unlimited(kind),)
+    unlimited = () if has_default or quotas is None else (Unlimited(kind),)
     return (*plan.warnings, *_over(plan, kind, outside), *outside, *unknown, *unlimited)
 
 

@@ -1,5 +1,7 @@
 """Client quotas, SCRAM users and ACLs of a simulated cluster, by kio."""
 
+import os
+import signal
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -33,6 +35,7 @@ class FakeQuotas:
         refused: entities whose quotas are not set, also not when it is only validated.
         refused_when_set: the same, but validating them goes well.
         drops: entities at which the connection is dropped: they are set, those after them are not.
+        interrupts: entities at which the process has a SIGINT when they are set.
         dark_after_drop: from then on nobody may read quotas.
         describe_error: what DescribeClientQuotas is answered with.
         requests: how many entities each AlterClientQuotas had, and whether it only validated.
@@ -44,6 +47,7 @@ class FakeQuotas:
     refused: set[Entity] = field(default_factory=set)
     refused_when_set: set[Entity] = field(default_factory=set)
     drops: set[Entity] = field(default_factory=set)
+    interrupts: set[Entity] = field(default_factory=set)
     dark_after_drop: bool = False
     describe_error: ErrorCode = ErrorCode.none
     requests: list[tuple[int, bool]] = field(default_factory=list)
@@ -87,6 +91,8 @@ class FakeQuotas:
             code = self._code(entity, asked.validate_only)
             if code is ErrorCode.none and not asked.validate_only:
                 self._set(entity, entry.ops)
+                if entity in self.interrupts:
+                    os.kill(os.getpid(), signal.SIGINT)
                 if entity in self.drops:
                     broker.drop()
                     if self.dark_after_drop:

@@ -71,6 +71,8 @@ def read_aim(asked: PlanOptions, plan_file: Path | None, exact: bool, admin: "Ka
     if plan_file is None:
         if exact:
             raise click.UsageError("--exact goes with --plan")
+        if asked.tenants is None and asked.tenants_from is None:
+            raise click.UsageError("who shares it? give --tenants, --tenants-from or --plan")
         found = planned_beside(asked, admin)
         of_brokers = () if found.found is None else capacity_warnings(found.found)
         return Aim(found.changes, (*of_brokers, *found.warnings))

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -15,8 +16,11 @@ from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_ad
 from sidecar.cli.quotas.aim import aim_options, read_aim
 from sidecar.cli.quotas.documents import change_documents, echo_json, print_changes, print_warnings
 from sidecar.cli.quotas.plan_options import PlanOptions
-from sidecar.cli.quotas.setting import Outcome, set_quotas, validate
+from sidecar.cli.quotas.setting import CTRL_C, Outcome, set_or_tell, validate
 from sidecar.errors import BrokersError
+
+_EXIT_CODES: Final = {None: 0, CTRL_C: 130}
+"""By the problem; 1 for any other."""
 
 
 @click.command(
@@ -47,7 +51,7 @@ def command(
     """Set the quotas of a plan, made now or from a file; those it does not mention stay.
 
     Everything is validated by the brokers first, and nothing is set if they refuse anything. It
-    stops at the first error and says what was done; the exit code is then 1.
+    stops at the first error, or by Ctrl-C, and says what was done; the exit code is then 1, or 130.
     """
     admin = load_kafka_admin(kafka)
     aim = read_aim(asked, plan_file, exact, admin)
@@ -60,12 +64,26 @@ def command(
             refused = asyncio.run(validate(admin, aim.changes, progress))
         if refused is not None:
             raise BrokersError(f"nothing was set: {refused}")
-        if not yes:
-            click.confirm(f"Set {len(aim.changes):,} quotas?", abort=True, err=True)
-        with _bar("Setting", len(aim.changes)) as progress:
-            outcome = asyncio.run(set_quotas(admin, aim.changes, progress))
+        no = None if yes else _no(len(aim.changes))
+        if no is not None:
+            outcome = Outcome((), aim.changes, (), no)
+        else:
+            with _bar("Setting", len(aim.changes)) as progress:
+                outcome = set_or_tell(admin, aim.changes, progress)
     _tell(outcome, as_json, [str(warning) for warning in aim.warnings])
-    context.exit(0 if outcome.problem is None else 1)
+    context.exit(_EXIT_CODES.get(outcome.problem, 1))
+
+
+def _no(count: int) -> str | None:
+    """Why nothing may be set, from the person who is asked; None: it may."""
+    try:
+        return None if click.confirm(f"Set {count:,} quotas?", err=True) else "the answer was no"
+    except click.Abort as aborted:
+        # Else it was Ctrl-C.
+        if not isinstance(aborted.__context__, EOFError):
+            raise
+        click.echo(err=True)
+        return "nobody answered; with --yes nobody is asked"
 
 
 def _tell(outcome: Outcome, as_json: bool, warnings: list[str]) -> None:

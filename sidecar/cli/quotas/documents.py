@@ -16,7 +16,7 @@ import msgspec
 
 from sidecar.errors import SettingsError
 from sidecar.quotas.commands import number
-from sidecar.quotas.entities import ClientQuotas, Entity
+from sidecar.quotas.entities import ClientQuotas, Default, Entity
 from sidecar.quotas.plan import Change
 
 _SHOWN_WARNINGS: Final = 20
@@ -36,6 +36,20 @@ class _QuotaFile(msgspec.Struct):
 def quota_documents(quotas: ClientQuotas) -> list[dict[str, object]]:
     """The quotas of each entity."""
     return [{"entity": entity.parts(), "quotas": dict(values)} for entity, values in quotas.items()]
+
+
+def in_order(quotas: ClientQuotas) -> ClientQuotas:
+    """Users, then client-ids, then addresses, by name, the default of each first."""
+
+    def rank(entity: Entity) -> tuple[bool, bool, str, bool, str, str]:
+        user, client_id, ip = (
+            "" if name is None or isinstance(name, Default) else name
+            for name in (entity.user, entity.client_id, entity.ip)
+        )
+        has_client = entity.client_id is not None
+        return (entity.ip is not None, entity.user is None, user, has_client, client_id, ip)
+
+    return {entity: quotas[entity] for entity in sorted(quotas, key=rank)}
 
 
 def change_documents(changed: Iterable[Change]) -> list[dict[str, object]]:

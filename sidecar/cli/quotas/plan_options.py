@@ -74,6 +74,8 @@ class PlanOptions:
         terms = Terms(capacity_percent, self.reserve_percent, self.internal, self.default_percent)
         if tenants is None:
             return equal_plan(terms, self.tenants or 0)
+        if not tenants:
+            raise ValueError(f"there is no tenant in {self.tenants_from}")
         if not self.as_default:
             return named_plan(terms, tenants)
         sharing = [tenant for tenant in tenants if tenant.name not in self.internal]

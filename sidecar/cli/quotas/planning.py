@@ -66,7 +66,8 @@ def planned(asked: PlanOptions, kafka: KafkaOptions) -> Planned:
         return planned_beside(asked, load_kafka_admin(kafka))
     tenants = source.from_file() if source else None
     plan = asked.plan(asked.capacity_percent, tenants)
-    return Planned(plan, asked.tenant_kind, None, None, plan.warnings)
+    warnings = review_plan(plan, asked.tenant_kind, None, None)
+    return Planned(plan, asked.tenant_kind, None, None, warnings)
 
 
 def planned_beside(asked: PlanOptions, admin: "KafkaAdmin") -> Planned:

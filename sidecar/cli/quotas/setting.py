@@ -17,7 +17,9 @@ from sidecar.quotas.plan import Change, by_entity, changes
 if TYPE_CHECKING:
     # Not at run time: what is asked of brokers is imported when they are asked.
     from sidecar.settings import KafkaAdmin
-    from sidecar.volumes import Failure
+
+CTRL_C: Final = "Ctrl-C"
+"""The problem of an outcome that a person has cut short."""
 
 _ENTITIES_AT_ONCE: Final = 100
 _SETTLED_AFTER_S: Final = 1.0
@@ -80,7 +82,7 @@ async def set_quotas(
         told = await alter_each(admin, by_entity(batch))
         rest = [change for later in batches[number + 1 :] for change in later]
         if isinstance(told, Failure):
-            return await _looked_up(admin, told, done, batch, rest)
+            return await _looked_up(admin, told.message, done, batch, rest)
         entities = dict(zip(dict.fromkeys(each.entity for each in batch), told, strict=True))
         good = [change for change in batch if entities[change.entity] is None]
         done += good
@@ -92,9 +94,19 @@ async def set_quotas(
     return Outcome(tuple(done))
 
 
+def set_or_tell(
+    admin: "KafkaAdmin", changed: Sequence[Change], progress: Callable[[int], None]
+) -> Outcome:
+    """As ``set_quotas``, in a loop of its own; after Ctrl-C what is in force is looked up."""
+    try:
+        return asyncio.run(set_quotas(admin, changed, progress))
+    except KeyboardInterrupt:
+        return asyncio.run(_looked_up(admin, CTRL_C, (), changed, ()))
+
+
 async def _looked_up(
     admin: "KafkaAdmin",
-    failure: "Failure",
+    problem: str,
     done: Sequence[Change],
     batch: Sequence[Change],
     rest: Sequence[Change],
@@ -106,13 +118,13 @@ async def _looked_up(
     await asyncio.sleep(_SETTLED_AFTER_S)
     quotas = await describe_client_quotas(admin)
     if isinstance(quotas, Failure):
-        return Outcome(tuple(done), tuple(rest), tuple(batch), failure.message)
+        return Outcome(tuple(done), tuple(rest), tuple(batch), problem)
     missing = {
         change for change in batch if changes(quotas, {change.entity: {change.key: change.after}})
     }
     good = [change for change in batch if change not in missing]
     bad = [change for change in batch if change in missing]
-    return Outcome((*done, *good), (*bad, *rest), (), failure.message)
+    return Outcome((*done, *good), (*bad, *rest), (), problem)
 
 
 def _batches(changed: Sequence[Change]) -> list[list[Change]]:

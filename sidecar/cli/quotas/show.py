@@ -9,7 +9,7 @@ import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
 from sidecar.cli.quotas.brokers import read_quotas
-from sidecar.cli.quotas.documents import echo_json, print_quotas, quota_documents
+from sidecar.cli.quotas.documents import echo_json, in_order, print_quotas, quota_documents
 
 
 @click.command(
@@ -26,7 +26,7 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def command(kafka: KafkaOptions, key: tuple[str, ...], as_json: bool) -> None:
     """Print the quotas of every user, client-id and address."""
-    quotas = asyncio.run(read_quotas(load_kafka_admin(kafka)))
+    quotas = in_order(asyncio.run(read_quotas(load_kafka_admin(kafka))))
     if key:
         quotas = {
             entity: kept

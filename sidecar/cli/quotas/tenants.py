@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sidecar.cli.quotas.brokers import must
 from sidecar.cli.quotas.tenants_file import read_tenants
+from sidecar.errors import SettingsError
 from sidecar.quotas.entities import ClientQuotas
 from sidecar.quotas.plan import TenantKind
 from sidecar.quotas.shares import Tenant
@@ -48,7 +49,11 @@ class Source:
         Raises:
             SettingsError: with every problem found.
         """
-        return read_tenants(Path(self.name))
+        path = Path(self.name)
+        if not path.exists():
+            known = f"{', '.join(OF_BROKERS[:-1])} and {OF_BROKERS[-1]}"
+            raise SettingsError((f"{self.name} is none of {known}, nor a file",))
+        return read_tenants(path)
 
     async def read(self, admin: "KafkaAdmin", quotas: ClientQuotas) -> list[Tenant]:
         """The tenants, those of brokers by name.

@@ -31,11 +31,25 @@ def test_it_is_validated_asked_and_set(run: Run, quotas: FakeQuotas) -> None:
 
 
 def test_a_no_sets_nothing(run: Run, quotas: FakeQuotas) -> None:
-    """It was only validated."""
+    """It was only validated, and that is said."""
     result = run("apply", "--tenants", "120", answer="n\n")
-    assert 130 == result.exit_code
+    assert 1 == result.exit_code
+    assert result.stderr.endswith("Stopped: the answer was no\n0 quotas are set, 1 are not.\n")
     assert [(1, True)] == quotas.requests
     assert {} == quotas.quotas
+
+
+def test_nobody_to_ask_sets_nothing(run: Run, quotas: FakeQuotas) -> None:
+    """As in a job: it is said what to give."""
+    result = run("apply", "--tenants", "120")
+    assert 1 == result.exit_code
+    assert "Stopped: nobody answered; with --yes nobody is asked\n" in result.stderr
+    assert {} == quotas.quotas
+
+
+def test_what_is_to_be_applied_must_be_said(run: Run) -> None:
+    """A plan, or a file with one."""
+    assert "give --tenants, --tenants-from or --plan" in run("apply").stderr
 
 
 def test_a_plan_in_force_asks_nothing(run: Run, quotas: FakeQuotas) -> None:
@@ -87,6 +101,18 @@ def test_what_was_not_answered_for_is_looked_up(
     assert "151 quotas are set, 99 are not." in result.stderr
     assert "Set before it stopped:" in result.stdout
     assert 151 == len(quotas.quotas)
+
+
+def test_ctrl_c_says_what_was_done(run: Run, quotas: FakeQuotas, many: list[str]) -> None:
+    """While the second request was under way: it is looked up what is in force."""
+    quotas.interrupts = {Entity("user 150")}
+    result = run("apply", *many, "--yes", "--json")
+    assert 130 == result.exit_code, result.stderr
+    document = json.loads(result.stdout)
+    assert len(quotas.quotas) == len(document["done"])
+    assert 250 == len(document["done"]) + len(document["not_done"])
+    assert "Ctrl-C" == document["problem"]
+    assert "200 quotas are set, 50 are not." in result.stderr
 
 
 def test_what_can_not_be_looked_up_is_not_known(

@@ -48,7 +48,7 @@ def test_against_a_file(run: Run, quotas: FakeQuotas, tmp_path: Path) -> None:
         (["--tenants", "5", "--exact"], "--exact goes with --plan"),
         (["--tenants", "5", "--plan", "x"], "nothing else is planned with it"),
         (["--plan", "no-such-file"], "no-such-file can't be read"),
-        ([], "give --tenants or --tenants-from"),
+        ([], "give --tenants, --tenants-from or --plan"),
     ],
 )
 def test_options_that_do_not_go_together(run: Run, options: list[str], said: str) -> None:

@@ -71,6 +71,17 @@ class TestWithoutBrokers:
         assert "Warning: ann: 0.8 % is under 1 %\n" in result.stderr
         assert "Warning: bob: 0.8 % is under 1 %\n" in result.stderr
 
+    def test_a_sum_over_the_capacity_is_told(self, tmp_path: Path) -> None:
+        """By number and by name: no share is under 0.1 %, however many they are."""
+        over = "its 0.1 % and all other shares are 2.0 %, over the capacity of 0.5 %\n"
+        result = offline("--tenants", "20", "--capacity", "0.5")
+        assert f"Warning: each of 20 tenants: {over}" in result.stderr
+        file = tmp_path / "tenants"
+        file.write_text("\n".join(f"t{n:02}" for n in range(20)))
+        result = offline("--tenants-from", str(file), "--capacity", "0.5", "--json")
+        assert f"t00: {over}".strip() in json.loads(result.stdout)["warnings"]
+        assert "have no limit" not in result.stderr
+
     def test_what_is_printed_can_be_read_again(self) -> None:
         """JSON has the quotas, no changes since no broker was asked, the commands and warnings."""
         document = json.loads(offline("--tenants", "2000", "--capacity", "1100", "--json").stdout)
@@ -180,7 +191,8 @@ class TestRefusals:
             (["--tenants", "0"], "--tenants"),
             (["--tenants", "5", "--capacity", "nan"], "--capacity"),
             (["--tenants", "5", "--capacity", "inf"], "--capacity"),
-            (["--tenants-from", "no-such-file"], "no-such-file can't be read"),
+            (["--tenants-from", "no-such-file"], "nor a file"),
+            (["--tenants-from", "scarm"], "scarm is none of scram, acls and quotas"),
         ],
     )
     def test_options_that_make_no_plan(self, words: list[str], said: str) -> None:
@@ -198,6 +210,7 @@ class TestRefusals:
             ("[tenants]\nann = { weight = 0 }\n", "ann: a weight of 0.0"),
             ("[tenant]\nann = {}\n", 'one table "tenants" is expected'),
             ("tenants\n", "can't be read"),
+            ("[tenants]\n", "there is no tenant in {file}"),
         ],
     )
     def test_files_that_make_no_plan(self, tmp_path: Path, text: str, said: str) -> None:
@@ -206,7 +219,14 @@ class TestRefusals:
         file.write_text(text)
         result = offline("--capacity", "100", "--tenants-from", str(file))
         assert (2, "") == (result.exit_code, result.stdout)
-        assert said in result.stderr
+        assert said.format(file=file) in result.stderr
+
+    @pytest.mark.parametrize("source", ["scram", "acls", "quotas"])
+    def test_a_cluster_without_tenants(self, run: Run, source: str) -> None:
+        """Where they were looked for."""
+        result = run("plan", "--tenants-from", source)
+        assert 2 == result.exit_code
+        assert f"there is no tenant in {source}" in result.stderr
 
     def test_one_default_has_no_weights(self, tmp_path: Path) -> None:
         """A file with terms can't be one share for all."""

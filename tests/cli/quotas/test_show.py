@@ -35,6 +35,15 @@ def test_one_quota_only(run: Run, quotas: FakeQuotas) -> None:
     assert expected == document["quotas"]
 
 
+def test_the_order_is_the_same_each_time(run: Run, quotas: FakeQuotas) -> None:
+    """Brokers tell them in any: users first, then client-ids and addresses, by name."""
+    entities = [Entity(ip="a"), Entity(client_id="b"), Entity("b"), Entity(DEFAULT), Entity("a")]
+    quotas.quotas = {entity: {"request_percentage": 1.0} for entity in entities}
+    shown = json.loads(run("show", "--json").stdout)["quotas"]
+    expected = [{"user": None}, {"user": "a"}, {"user": "b"}, {"client-id": "b"}, {"ip": "a"}]
+    assert expected == [each["entity"] for each in shown]
+
+
 def test_none_is_said(run: Run) -> None:
     """Not an empty table."""
     assert "No quota is set.\n" == run("show").stdout
