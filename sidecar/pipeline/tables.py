@@ -106,12 +106,16 @@ SILVER_REQUEST: Final = Table(
         Column("exempt", "boolean", "no request quota is charged with it (KIP-124)"),
         Column("acks", "int", "of a PRODUCE; null otherwise"),
         Column("records_bytes", "bigint", "of the records in a PRODUCE or in a FETCH's answer"),
-        Column("quota_bytes", "bigint", "what the produce or fetch quota is charged with"),
+        Column(
+            "quota_bytes",
+            "bigint",
+            "what the produce or a consumer's fetch quota is charged with; null: it isn't",
+        ),
         Column(
             "bytes_known",
             "boolean",
             "whether the line tells quota_bytes; a throttled FETCH is answered empty, and no other"
-            " line tells what it would have got",
+            " line tells what it would have got; null where those quotas don't apply",
         ),
         Column("local_ms", "double", "a request handler's time: a lower bound of what is charged"),
         Column("remote_ms", "double", "milliseconds of waiting for others"),

@@ -103,6 +103,58 @@ class Fetch(Wire, frozen=True):
         return self.replica_id if self.replica_id != -1 else self.replica_state.replica_id
 
 
+class Present(Wire, frozen=True):
+    """Something whose size on the wire is fixed: only whether it is there matters."""
+
+
+class FetchedPartition(Wire, frozen=True):
+    """What a FETCH's answer has of a partition.
+
+    Attributes:
+        records_size_in_bytes: of its batches.
+        aborted_transactions: an element of fixed size for each; None: not told.
+        diverging_epoch: a tagged field from version 12 on, like the next two.
+        current_leader: where to fetch instead.
+        snapshot_id: the snapshot to fetch instead.
+    """
+
+    records_size_in_bytes: int = 0
+    aborted_transactions: tuple[Present, ...] | None = None
+    diverging_epoch: Present | None = None
+    current_leader: Present | None = None
+    snapshot_id: Present | None = None
+
+
+class FetchedTopic(Wire, frozen=True):
+    """What a FETCH's answer has of a topic; its name is "" from version 13 on."""
+
+    topic: str = ""
+    partitions: tuple[FetchedPartition, ...] = ()
+
+
+class Endpoint(Wire, frozen=True):
+    """Where a leader is."""
+
+    host: str = ""
+    rack: str | None = None
+
+
+class Fetched(Wire, frozen=True):
+    """A FETCH's answer; the endpoints are a tagged field from version 16 on."""
+
+    responses: tuple[FetchedTopic, ...] = ()
+    node_endpoints: tuple[Endpoint, ...] = ()
+
+    @property
+    def records_bytes(self) -> int:
+        """Of all batches."""
+        return sum(
+            partition.records_size_in_bytes
+            for topic in self.responses
+            for partition in topic.partitions
+        )
+
+
 class Topic(Wire, frozen=True):
     """A topic of any of the three requests about topics."""
 

@@ -1,0 +1,193 @@
+r"""Whole lines out of a part of a file: who reads which part, and where each line begins.
+
+A large file is read in parts by several workers. A part has the lines that begin in it, the last of
+which may end beyond it; so every line is in one part, wherever files are cut. A packed file is one
+part, and places in it are those of its unpacked bytes. A line longer than allowed is left out, and
+told.
+
+Example: ``ab\ncd\nef\n`` in parts of 4 bytes: 0-3 has ``ab`` and ``cd``, 4-7 has ``ef``, 8-8 has
+nothing.
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Final, Protocol
+
+from sidecar.requestlog.line import RejectedKind
+
+BLOCK_BYTES: Final = 1 << 22
+LONGEST_LINE: Final = 1 << 26
+"""Bytes. A request of 10,000 partitions has a line of 2 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole lines that follow each other; the file's last one may lack its end.
+
+    Attributes:
+        offset: of its first byte in the file, unpacked.
+        data: the lines.
+    """
+
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A place that isn't given as lines.
+
+    Attributes:
+        offset: of its first byte in the file, unpacked.
+        bytes: how long it is, as far as that is known.
+        kind: why; "long" for a line that is too long.
+        reason: for a person.
+    """
+
+    offset: int
+    bytes: int
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is read at once.
+
+    Attributes:
+        block: bytes, > 0.
+        longest_line: bytes, > 0; that much of one line is in memory, and a block.
+    """
+
+    block: int = BLOCK_BYTES
+    longest_line: int = LONGEST_LINE
+
+
+def parts(size: int, most: int) -> list[tuple[int, int]]:
+    """Where the parts of a file begin and end.
+
+    Args:
+        size: of the file, bytes.
+        most: bytes of a part, > 0.
+    """
+    return [(start, min(start + most, size)) for start in range(0, size, most)]
+
+
+def blocks(
+    file: BinaryIO, start: int, end: int, sizes: Sizes = Sizes()
+) -> Iterator[Block | Unread]:
+    """The lines that begin in a part of a plain file.
+
+    Args:
+        file: to be read; its position is moved.
+        start: of the part, bytes.
+        end: of the part; its first byte is not in it.
+        sizes: how much is read at once.
+    """
+    position = start
+    if start > 0:
+        position = _next_line(file, start, sizes.block)
+        if position >= end:
+            return
+    file.seek(position)
+    yield from _cut(file, position, end, sizes)
+
+
+def unpacked_blocks(file: BinaryIO, sizes: Sizes = Sizes()) -> Iterator[Block | Unread]:
+    """All lines of a gzip file; one that ends early or is damaged is read as far as it goes."""
+    reader = _Unpacked(file)
+    yield from _cut(reader, 0, None, sizes)
+    if reader.damage is not None:
+        yield Unread(reader.given, 0, str(RejectedKind.TORN), reader.damage)
+
+
+class _Readable(Protocol):
+    """What gives the next bytes; none at its end."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class _Unpacked:
+    """A gzip file as plain bytes, up to where it is damaged."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = gzip.GzipFile(fileobj=file)
+        self.given = 0
+        self.damage: str | None = None
+
+    def read(self, size: int, /) -> bytes:
+        # What a call that fails had unpacked is lost: pieces are small, so little is.
+        try:
+            piece = self._file.read1(size)
+        except EOFError:
+            self.damage = "the gzip file ends early"
+        except (gzip.BadGzipFile, zlib.error):
+            self.damage = "the gzip file is damaged"
+        else:
+            self.given += len(piece)
+            return piece
+        return b""
+
+
+def _next_line(file: BinaryIO, start: int, step: int) -> int:
+    """Where the first line begins that begins at ``start`` or later."""
+    position = start - 1
+    file.seek(position)
+    while piece := file.read(min(step, 1 << 16)):
+        found = piece.find(b"\n")
+        if found >= 0:
+            return position + found + 1
+        position += len(piece)
+    return position
+
+
+def _cut(file: _Readable, position: int, end: int | None, sizes: Sizes) -> Iterator[Block | Unread]:
+    """Blocks from where the file stands, which is the start of a line, up to ``end``."""
+    begun, searched = b"", 0
+    while end is None or position < end:
+        piece = file.read(sizes.block)
+        data = begun + piece
+        left = None if end is None else end - position
+        cut = _cut_at(data, searched, left)
+        if not piece and (left is None or cut < left):
+            cut = len(data)
+        if cut > 0:
+            yield Block(position, data[:cut])
+            position += cut
+        if not piece:
+            return
+        begun = data[cut:]
+        searched = len(begun)
+        if searched > sizes.longest_line and (end is None or position < end):
+            skipped, begun = _skip(file, searched, sizes.block)
+            searched = 0
+            yield Unread(position, skipped, "long", f"longer than {sizes.longest_line} bytes")
+            position += skipped + 1
+
+
+def _cut_at(data: bytes, searched: int, left: int | None) -> int:
+    """How much of what was read are whole lines of the part.
+
+    Args:
+        data: read, from the start of a line on.
+        searched: how much of it is known to have no end of a line.
+        left: bytes of the part from there on; None: all.
+    """
+    if left is not None and left <= len(data):
+        # The line that begins last in the part ends here; what follows is the next part's.
+        last = data.find(b"\n", max(searched, left - 1))
+        if last >= 0:
+            return last + 1
+    return data.rfind(b"\n", searched) + 1
+
+
+def _skip(file: _Readable, begun: int, step: int) -> tuple[int, bytes]:
+    """Drops the rest of a line: how long it is without its end, and what was read beyond it."""
+    while piece := file.read(step):
+        found = piece.find(b"\n")
+        if found >= 0:
+            return begun + found, piece[found + 1 :]
+        begun += len(piece)
+    return begun, b""

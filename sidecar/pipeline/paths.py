@@ -1,0 +1,229 @@
+r"""The request log's files of a path: where they are, whose they are, and of which time zone.
+
+A path is a file, a folder (all files below it but hidden ones) or a glob (``*``, ``?``, ``[ab]``,
+``**`` for any number of folders), on this machine or in object storage (``s3://bucket/logs``,
+``gs://``, ``hdfs://``; a ``?`` there begins options, as in ``s3://bucket/logs?region=eu-west-1``).
+Whose a file is, its path tells: ``broker-3``, ``kafka-3`` or a folder ``3``, the last one of them;
+or a pattern of the caller's, with a group named ``broker``.
+
+Example: ``/logs/my-cluster-kafka-3/kafka-request.log.2026-11-20-10.gz`` is broker 3's, packed; with
+the zones ``Europe/Berlin`` and ``3=UTC`` its clock is UTC's and all others' Berlin's.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+from pyarrow import fs
+
+from sidecar.errors import SidecarError
+
+_DEFAULT_PATTERNS: Final = (
+    # Not the version in kafka_2.13-4.3.1 or kafka-3.9.1.
+    re.compile(r"(?:broker|kafka|node|controller)[-_]?(?P<broker>\d+)(?!\d|\.\d{1,2}(?!\d))"),
+    re.compile(r"(?:^|/)(?P<broker>\d+)/"),
+)
+_WILDCARDS: Final = re.compile(r"[*?\[]")
+_REMOTE: Final = re.compile(r"[a-z][a-z0-9+.-]*://")
+_LARGEST_ID: Final = (1 << 31) - 1
+
+
+class RequestLogsError(SidecarError):
+    """The request logs can't be read as they were told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """Of which time zone the brokers' clocks are.
+
+    Attributes:
+        default: of those that are not named.
+        named: by broker.
+    """
+
+    default: str = "UTC"
+    named: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, told: Iterable[str]) -> "Zones":
+        """From "Europe/Berlin" and "3=UTC", in any order; UTC when nothing is told.
+
+        Raises:
+            RequestLogsError: there is no such zone, or no broker of that name.
+        """
+        default, named = "UTC", {}
+        for one in told:
+            broker, is_named, zone = one.rpartition("=")
+            _known_zone(zone)
+            if not is_named:
+                default = zone
+            elif broker.isdecimal():
+                named[int(broker)] = zone
+            else:
+                raise RequestLogsError(f"{one!r}: a broker's zone is told as 3=Europe/Berlin")
+        return cls(default, named)
+
+    def name_of(self, broker: int) -> str:
+        """The name of a broker's zone."""
+        return self.named.get(broker, self.default)
+
+    def __str__(self) -> str:
+        """As ``of`` takes it, separated by commas."""
+        return ",".join((self.default, *(f"{id_}={zone}" for id_, zone in self.named.items())))
+
+
+ALL_UTC: Final = Zones()
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file of a request log.
+
+    Attributes:
+        path: with its scheme, unless it is on this machine.
+        broker: whose it is.
+        zone: the name of its clock's time zone.
+        size: bytes, as it is stored.
+    """
+
+    path: str
+    broker: int
+    zone: str
+    size: int
+
+    @property
+    def packed(self) -> bool:
+        """Whether it is gzip, by its name."""
+        return self.path.endswith(".gz")
+
+
+def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tuple[LogFile, ...]:
+    """The files of a path, by path.
+
+    Args:
+        path: of a file, a folder or a glob.
+        zones: of the brokers' clocks.
+        broker_pattern: a regular expression with a group named ``broker``, to find in the path.
+
+    Raises:
+        RequestLogsError: there are none, or it can't be told whose one is.
+    """
+    patterns = _DEFAULT_PATTERNS if broker_pattern is None else (_pattern(broker_pattern),)
+    found = sorted(_found(path))
+    if not found:
+        raise RequestLogsError(f"{path}: there are no files; name a file, a folder or a glob")
+    return tuple(
+        LogFile(where, broker, zones.name_of(broker), size)
+        for where, size in found
+        for broker in (broker_of(where, patterns),)
+    )
+
+
+def broker_of(path: str, patterns: Iterable[re.Pattern[str]] = _DEFAULT_PATTERNS) -> int:
+    """Whose file it is: the last place that a pattern finds; the first pattern that finds one.
+
+    Raises:
+        RequestLogsError: none does.
+    """
+    for pattern in patterns:
+        found = [match["broker"] for match in pattern.finditer(path)]
+        if found and int(found[-1]) <= _LARGEST_ID:
+            return int(found[-1])
+    raise RequestLogsError(
+        f"{path}: which broker's it is can't be told from its path; give a pattern with a group"
+        r" named broker: --broker-pattern '/node-(?P<broker>\d+)/'"
+    )
+
+
+def open_input(path: str) -> BinaryIO:
+    """Opens a file to read from any place of it; to be closed by the caller.
+
+    Raises:
+        OSError: it can't be opened.
+    """
+    system, inner = _located(path)
+    opened: BinaryIO = system.open_input_file(inner)
+    return opened
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise RequestLogsError(f"the broker pattern {text!r}: {error}") from error
+    if "broker" not in pattern.groupindex:
+        raise RequestLogsError(f"the broker pattern {text!r} has no group (?P<broker>...)")
+    return pattern
+
+
+def _known_zone(zone: str) -> None:
+    try:
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError) as error:
+        raise RequestLogsError(
+            f"{zone!r} is no time zone; name one as Europe/Berlin, or UTC"
+        ) from error
+
+
+def _located(path: str) -> tuple[fs.FileSystem, str]:
+    if _REMOTE.match(path):
+        system, inner = fs.FileSystem.from_uri(path)
+        return system, inner
+    return fs.LocalFileSystem(), path
+
+
+def _found(path: str) -> Iterable[tuple[str, int]]:
+    """Paths and sizes."""
+    remote = _REMOTE.match(path)
+    options = ""
+    if remote is not None:
+        path, mark, options = path.partition("?")
+        options = mark + options
+    else:
+        path = str(Path(path).absolute())
+    base = path
+    if wildcard := _WILDCARDS.search(path):
+        base = path[: path.rindex("/", 0, wildcard.start())] or "/"
+    try:
+        system, inner = _located(base + options)
+        infos = _infos(system, inner)
+    except (OSError, pa.ArrowException) as error:
+        raise RequestLogsError(f"{path}: {error}") from error
+    wanted = _glob(path) if wildcard else None
+    for info in infos:
+        below = info.path[len(inner) :]
+        whole = base + below + options
+        if wanted is None or wanted.fullmatch(base + below):
+            yield whole, info.size
+
+
+def _infos(system: fs.FileSystem, inner: str) -> list[fs.FileInfo]:
+    info = system.get_file_info(inner)
+    if info.type == fs.FileType.Directory:
+        infos = system.get_file_info(fs.FileSelector(inner, recursive=True))
+    else:
+        infos = [info]
+    return [
+        one
+        for one in infos
+        if one.type == fs.FileType.File
+        and not any(
+            name.startswith((".", "_")) for name in one.path[len(inner) :].split("/") if name
+        )
+    ]
+
+
+def _glob(path: str) -> re.Pattern[str]:
+    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]/]+\])", path)
+    return re.compile(
+        "".join(
+            parts.get(piece, piece if piece.startswith("[") else re.escape(piece))
+            for piece in pieces
+        ),
+        re.DOTALL,
+    )

@@ -1,0 +1,122 @@
+"""A block of whole lines as columns: rows of silver_request, and of quarantine.
+
+Example: the 8 lines by hand of every API that matters are 8 rows and none rejected; with half a
+line after them, 8 rows and one rejected as torn, at the byte where that line begins.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from sidecar.pipeline.rows import Row, row
+from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
+from sidecar.requestlog.line import Rejected, parse
+
+_ARROW: Final = {
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+
+
+def arrow_type(spark_type: str) -> pa.DataType:
+    """A column's type, of Spark's SQL, for Arrow."""
+    if spark_type.startswith("array<"):
+        return pa.list_(pa.field("element", arrow_type(spark_type[len("array<") : -1])))
+    if spark_type.startswith("struct<"):
+        fields = (field.split(":") for field in spark_type[len("struct<") : -1].split(","))
+        return pa.struct([pa.field(name, arrow_type(kind)) for name, kind in fields])
+    return _ARROW[spark_type]
+
+
+def _schema(table: Table) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field(column.name, arrow_type(column.type))
+            for column in table.columns
+            if column.name not in table.partitions
+        ]
+    )
+
+
+ROWS: Final = _schema(SILVER_REQUEST)
+"""SILVER_REQUEST without what it is partitioned by, which follows from log_ts."""
+REJECTED: Final = _schema(QUARANTINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a block's lines say.
+
+    Attributes:
+        rows: of ``ROWS``, in the lines' order.
+        rejected: of ``REJECTED``, in the lines' order.
+    """
+
+    rows: pa.RecordBatch
+    rejected: pa.RecordBatch
+
+
+def parse_block(block: bytes, *, broker: int, zone: ZoneInfo, src_file: str, offset: int) -> Parsed:
+    """Reads a block.
+
+    Args:
+        block: whole lines; the last one may lack its end.
+        broker: whose log it is.
+        zone: of that broker's clock.
+        src_file: the file that it is of.
+        offset: bytes of that file before it.
+    """
+    rows: list[tuple[Row, int]] = []
+    rejected: list[tuple[Rejected, int, int]] = []
+    for line in lines_of(block):
+        parsed = parse(line)
+        made = row(parsed, zone) if not isinstance(parsed, Rejected) else parsed
+        if isinstance(made, Rejected):
+            rejected.append((made, offset, len(line)))
+        else:
+            rows.append((made, offset))
+        offset += len(line) + 1
+    return Parsed(_rows(rows, broker, src_file), _rejected(rejected, broker, src_file))
+
+
+def lines_of(block: bytes) -> list[bytes]:
+    """A block's lines without their ends."""
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _rows(rows: Sequence[tuple[Row, int]], broker: int, src_file: str) -> pa.RecordBatch:
+    columns: dict[str, Sequence[object]] = dict(
+        zip(Row._fields, zip(*(made for made, _ in rows), strict=True), strict=False)
+    )
+    columns |= {
+        "broker": [broker] * len(rows),
+        "src_file": [src_file] * len(rows),
+        "src_offset": [offset for _, offset in rows],
+    }
+    return pa.RecordBatch.from_arrays(
+        [pa.array(columns.get(field.name, ()), field.type) for field in ROWS], schema=ROWS
+    )
+
+
+def _rejected(
+    rejected: Sequence[tuple[Rejected, int, int]], broker: int, src_file: str
+) -> pa.RecordBatch:
+    columns = {
+        "broker": [broker] * len(rejected),
+        "src_file": [src_file] * len(rejected),
+        "src_offset": [offset for _, offset, _ in rejected],
+        "kind": [str(one.kind) for one, _, _ in rejected],
+        "reason": [one.message for one, _, _ in rejected],
+        "bytes": [length for _, _, length in rejected],
+    }
+    return pa.RecordBatch.from_pydict(columns, schema=REJECTED)

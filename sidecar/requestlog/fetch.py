@@ -1,0 +1,150 @@
+"""How large a FETCH's answer was, rebuilt from its line: what the fetch quota charges.
+
+Kafka charges 4 bytes more than the answer's body, as it would be without throttling. The line tells
+the answer's parts, ``recordsSizeInBytes`` of each partition among them, so the body can be counted
+by Kafka's encoding of each version: from 12 on lengths are variable and every structure ends with
+its tags; from 13 on topics have ids of 16 bytes, no names.
+
+A consumer that is throttled is answered without its records, and Kafka takes the charge back: what
+it would have got is in no line. That is not known, and never nothing.
+
+Example: version 17, one partition with 59,882 bytes of batches. 4; body 4 + 2 + 4 for the throttle
+time, error and session, 1 for the number of topics; 16 + 1 for the topic's id and number of
+partitions; 4 + 2 + 8 + 8 + 8 + 1 + 4 for the partition, 3 + 59,882 for its records; 3 for the tags
+of all three: 59,955 bytes.
+
+Source: Kafka's FetchResponse.json; KIP-482 for the variable lengths; FetchResponse.sizeOf and
+KafkaApis (handleFetchRequest) for what is charged.
+"""
+
+from typing import Final
+
+import msgspec
+
+from sidecar.requestlog.line import Line
+from sidecar.requestlog.wire import Endpoint, Fetched, FetchedPartition, FetchedTopic
+
+FETCH: Final = 1
+NEWEST_FETCH: Final = 18
+"""The newest version whose encoding is known."""
+
+_FLEXIBLE_SINCE: Final = 12
+_IDS_SINCE: Final = 13
+_ENDPOINTS_SINCE: Final = 16
+
+_LENGTH: Final = 4
+_ID: Final = 16
+_ABORTED: Final = 8 + 8
+_DIVERGING_EPOCH: Final = 2 + 4 + 8 + 1
+"""Its tag, its length, an epoch, an end offset and its own tags."""
+_CURRENT_LEADER: Final = 2 + 4 + 4 + 1
+_SNAPSHOT_ID: Final = 2 + 8 + 4 + 1
+
+_FETCHED: Final = msgspec.json.Decoder(Fetched)
+
+
+def fetched(line: Line) -> Fetched | None:
+    """What a FETCH was answered.
+
+    Returns:
+        None when there is no answer, or one without the records because of throttling.
+    """
+    try:
+        answer = _FETCHED.decode(line.body.response)
+    except msgspec.MsgspecError:
+        return None
+    return None if line.throttle_ms > 0 and not answer.responses else answer
+
+
+def fetch_bytes(answer: Fetched, version: int) -> int | None:
+    """What the fetch quota was charged with.
+
+    Args:
+        answer: as the line tells it; not one that is empty because of throttling.
+        version: of the request.
+
+    Returns:
+        Bytes; None when the version is newer than ``NEWEST_FETCH``.
+    """
+    if not 0 <= version <= NEWEST_FETCH:
+        return None
+    throttle_time, error_and_session = 4, 6
+    size = _LENGTH
+    if version >= 1:
+        size += throttle_time
+    if version >= 7:
+        size += error_and_session
+    size += _count(len(answer.responses), version)
+    partition = _partition(version)
+    for topic in answer.responses:
+        size += _topic(topic, version, partition)
+    if version < _FLEXIBLE_SINCE:
+        return size
+    tags = 1
+    if version >= _ENDPOINTS_SINCE and answer.node_endpoints:
+        tags += _endpoints(answer.node_endpoints)
+    return size + tags
+
+
+def _partition(version: int) -> int:
+    """What every partition takes: index, error, offsets, read replica and the tags' number."""
+    size = 4 + 2 + 8
+    if version >= 4:
+        size += 8
+    if version >= 5:
+        size += 8
+    if version >= 11:
+        size += 4
+    return size + 1 if version >= _FLEXIBLE_SINCE else size
+
+
+def _topic(topic: FetchedTopic, version: int, partition: int) -> int:
+    size = _ID if version >= _IDS_SINCE else _string(topic.topic, version)
+    size += _count(len(topic.partitions), version) + partition * len(topic.partitions)
+    if version < _FLEXIBLE_SINCE:
+        return size + sum(_old_records(one, version) for one in topic.partitions)
+    tags = 1
+    return size + tags + sum(map(_records, topic.partitions))
+
+
+def _old_records(partition: FetchedPartition, version: int) -> int:
+    aborted = 0 if version < 4 else _LENGTH + _ABORTED * len(partition.aborted_transactions or ())
+    return _LENGTH + partition.records_size_in_bytes + aborted
+
+
+def _records(partition: FetchedPartition) -> int:
+    records = partition.records_size_in_bytes
+    size = _varint(records + 1) + records
+    aborted = partition.aborted_transactions
+    size += _varint(len(aborted) + 1) + (_ABORTED + 1) * len(aborted) if aborted else 1
+    if partition.diverging_epoch is not None:
+        size += _DIVERGING_EPOCH
+    if partition.current_leader is not None:
+        size += _CURRENT_LEADER
+    if partition.snapshot_id is not None:
+        size += _SNAPSHOT_ID
+    return size
+
+
+def _endpoints(endpoints: tuple[Endpoint, ...]) -> int:
+    node_id, port, tags, tag = 4, 4, 1, 1
+    size = _varint(len(endpoints) + 1) + sum(
+        node_id + port + tags + _string(one.host, 12) + _string(one.rack or "", 12)
+        for one in endpoints
+    )
+    return tag + _varint(size) + size
+
+
+def _string(text: str, version: int) -> int:
+    """A string, or none, which takes as many bytes as an empty one."""
+    length = len(text.encode("utf-8", "replace"))
+    return length + (_varint(length + 1) if version >= _FLEXIBLE_SINCE else 2)
+
+
+def _count(elements: int, version: int) -> int:
+    return _varint(elements + 1) if version >= _FLEXIBLE_SINCE else 4
+
+
+def _varint(number: int) -> int:
+    """An unsigned number takes a byte for each 7 bits, and one at least."""
+    return max(1, -(-number.bit_length() // 7))
