@@ -38,7 +38,7 @@ from sidecar.pipeline.tables import GOLD_USAGE_1S
 from sidecar.requestlog.mutations import QUOTA_EXCEEDED
 
 _KEYS: Final = ("broker", "user", "client_id")
-_NEEDED: Final = (
+NEEDED: Final = (
     *_KEYS,
     "quota_ts",
     "api",
@@ -54,6 +54,7 @@ _NEEDED: Final = (
     "mutations_known",
     "topic_changes",
 )
+"""The columns of SILVER_REQUEST that usage is made of."""
 _NS_PER_MS: Final = 1_000_000
 _NS_PER_PERCENT: Final = 10_000_000.0
 """Of a thread's second."""
@@ -97,7 +98,7 @@ def gold_usage_1s(silver: DataFrame, dim_topic: DataFrame | None = None) -> Data
         silver = with_sizes(silver, dim_topic)
     kinds = list(_kinds())
     summed = (
-        silver.select(*_NEEDED)
+        silver.select(*NEEDED)
         .groupBy(*_KEYS, sql.window("quota_ts", "1 second").alias("second"))
         .agg(*(each for kind in kinds for each in _sums(kind)))
     )
