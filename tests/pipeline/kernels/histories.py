@@ -1,0 +1,95 @@
+"""Charges of one client with quotas that come, change and go; and what the daemon says of them."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from sidecar.pipeline.kernels.values import Charges, Doubles
+from sidecar.quotas.entities import Entity, QuotaKey
+from sidecar.quotas.prediction import Charge, MakeQuota, Prediction, Predictor
+from sidecar.quotas.rate import QuotaWindow
+
+compiles_first = settings(deadline=None)
+"""The first example is slow: it compiles."""
+
+ETL: Final = Entity(client_id="etl")
+OTHER: Final = Entity(client_id="other")
+
+
+class Event(NamedTuple):
+    """A charge, and what was in force.
+
+    Attributes:
+        at_ms: when.
+        amount: how much.
+        strict: of mutations.
+        counts: whether anybody has a quota of its kind.
+        limit: of this client; None: none.
+    """
+
+    at_ms: int
+    amount: float
+    strict: bool
+    counts: bool
+    limit: float | None
+
+
+_STEPS = st.one_of(
+    st.integers(0, 400), st.just(0), st.integers(-1500, 0), st.integers(900, 1100), st.just(30_000)
+)
+_LIMITS = st.sampled_from([None, 0.5, 7.0, 100.0, 1e-300, 0.0, float("inf")])
+_AMOUNTS = st.one_of(st.integers(0, 60), st.floats(0, 3000))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Event]:
+    """Time stands still, goes back and leaps; quotas change on the way."""
+    at_ms = draw(st.integers(0, 10**12))
+    events = []
+    for _ in range(draw(st.integers(1, 4))):
+        limit = draw(_LIMITS)
+        counts = limit is not None or draw(st.booleans())
+        for step, amount, strict in draw(
+            st.lists(st.tuples(_STEPS, _AMOUNTS, st.booleans()), max_size=25)
+        ):
+            at_ms += step
+            events.append(Event(at_ms, float(amount), strict, counts, limit))
+    return events
+
+
+windows = st.builds(QuotaWindow, st.integers(1, 12), st.sampled_from([1, 500, 1000]))
+
+
+def arrays(events: Iterable[Event]) -> tuple[Charges, Doubles]:
+    """As kernels take them: the charges and their limits."""
+    found = list(events)
+    made = Charges.none(len(found))
+    limit = np.full(len(found), np.nan)
+    for at, each in enumerate(found):
+        made.at_ms[at], made.amount[at] = each.at_ms, each.amount
+        made.strict[at], made.counts[at] = each.strict, each.counts
+        if each.limit is not None:
+            limit[at] = each.limit
+    return made, limit
+
+
+def predicted(
+    events: Iterable[Event],
+    key: QuotaKey,
+    window: QuotaWindow,
+    mutations: MakeQuota | None = None,
+) -> list[Prediction]:
+    """What the daemon predicts."""
+    node = Predictor(window, mutations=mutations)
+    found = []
+    for each in events:
+        quotas = {OTHER: {key.value: 1.0}} if each.counts else {}
+        if each.limit is not None:
+            quotas[ETL] = {key.value: each.limit}
+        node.set_quotas(quotas)
+        charge = Charge(each.at_ms, key, "alice", "etl", each.amount, each.strict)
+        found.append(node.charge(charge))
+    return found

@@ -1,0 +1,44 @@
+"""The compiled token bucket equals the daemon's."""
+
+import math
+
+from hypothesis import given
+
+from sidecar.pipeline.kernels.bucket import bucket_waits
+from sidecar.pipeline.kernels.values import Held
+from sidecar.quotas.entities import QuotaKey
+from sidecar.quotas.rate import QuotaWindow
+from tests.pipeline.kernels.histories import (
+    Event,
+    arrays,
+    compiles_first,
+    histories,
+    predicted,
+    windows,
+)
+
+
+@compiles_first
+@given(events=histories(), window=windows)
+def test_waits_and_refusals_are_the_daemons(events: list[Event], window: QuotaWindow) -> None:
+    """Strict and permissive, with quotas that change, go and come back to a full bucket."""
+    charges, limit = arrays(events)
+    held = Held.none(limit.size)
+    bucket_waits(charges, limit, window.samples * (window.window_ms / 1000.0), held)
+    expected = [
+        (each.throttle_ms, not each.accepted)
+        for each in predicted(events, QuotaKey.CONTROLLER_MUTATION, window)
+    ]
+    assert expected == list(zip(held.wait_ms, held.refused, strict=True))
+
+
+def test_what_is_used_is_a_rate() -> None:
+    """560 of 500 tokens at 5 a second: 5.6, to wait 12 s; a charge without a quota uses none."""
+    charges, limit = arrays(
+        [Event(0, 560.0, False, True, 5.0), Event(0, 1.0, False, True, None)],
+    )
+    held = Held.none(2)
+    bucket_waits(charges, limit, 100.0, held)
+    assert [12_000, 0] == list(held.wait_ms)
+    assert 5.6 == held.used[0]
+    assert math.isnan(held.used[1])

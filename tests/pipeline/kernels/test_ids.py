@@ -1,0 +1,61 @@
+"""The compiled producer ids equal the daemon's, with filters that are next to never wrong."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.pipeline.kernels.ids import id_waits, new_ids
+from sidecar.pipeline.kernels.values import Flags, Held, Longs, Span
+from sidecar.quotas.producer_ids import ProducerIds, ProducerIdSettings
+from tests.pipeline.kernels.histories import compiles_first
+
+EVENTS = st.lists(
+    st.tuples(
+        st.one_of(st.integers(-500, 700), st.integers(0, 6000), st.just(0)),
+        st.integers(0, 8),
+        st.sampled_from([None, 1.0, 2.5, 40.0]),
+    ),
+    max_size=60,
+)
+
+
+@compiles_first
+@given(events=EVENTS, samples=st.integers(1, 3), window_s=st.integers(1, 4))
+def test_new_ids_and_waits_are_the_daemons(
+    events: list[tuple[int, int, float | None]], samples: int, window_s: int
+) -> None:
+    """Ids that come back before, at and after the end of their filter; limits that change."""
+    settings = ProducerIdSettings(samples, window_s, false_positive_rate=1e-9)
+    daemon = ProducerIds(settings)
+    at_ms, number = longs(len(events)), longs(len(events))
+    limit = np.full(len(events), np.nan)
+    now_ms = 1_000_000
+    expected = []
+    for at, (step, one, wanted) in enumerate(events):
+        now_ms += step
+        at_ms[at], number[at] = now_ms, one
+        if wanted is not None:
+            limit[at] = wanted
+        daemon.set_limits({"alice": wanted})
+        seen = daemon.record("alice", one, now_ms)
+        expected.append((seen.is_new, seen.throttle_ms))
+    is_new: Flags = np.zeros(len(events), np.bool_)
+    held = Held.none(len(events))
+    new_ids(at_ms, number, 9, window_s * 1000, is_new)
+    id_waits(at_ms, is_new, limit, Span(samples, window_s * 1000), held)
+    assert expected == list(zip(is_new, held.wait_ms, strict=True))
+
+
+def longs(size: int) -> Longs:
+    return np.zeros(size, np.int64)
+
+
+def test_the_docstrings_ids() -> None:
+    """50 an hour: 550 pass, the 551st waits 72 s, and uses 50.09 ids a window."""
+    at_ms, number = longs(551), np.arange(551, dtype=np.int64)
+    is_new: Flags = np.zeros(551, np.bool_)
+    held = Held.none(551)
+    new_ids(at_ms, number, 551, 3_600_000, is_new)
+    id_waits(at_ms, is_new, np.full(551, 50.0), Span(11, 3_600_000), held)
+    assert [0, 72_000] == list(held.wait_ms[-2:])
+    assert 50.09 == round(float(held.used[-1]), 2)

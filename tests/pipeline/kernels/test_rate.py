@@ -1,0 +1,72 @@
+"""The compiled rate equals the daemon's."""
+
+from typing import Final
+
+import pytest
+from hypothesis import example, given
+
+from sidecar.pipeline.kernels.rate import fetch_rates, rates
+from sidecar.pipeline.kernels.values import Doubles, Longs, Rates, Span
+from sidecar.pipeline.kernels.wait import LONG_MAX, is_limit, waits
+from sidecar.quotas.entities import QuotaKey
+from sidecar.quotas.prediction import Prediction
+from sidecar.quotas.rate import QuotaWindow
+from tests.pipeline.kernels.histories import (
+    Event,
+    arrays,
+    compiles_first,
+    histories,
+    predicted,
+    windows,
+)
+
+FETCHES: Final = [Event(0, amount, False, True, 100.0) for amount in (900.0, 200.0, 50.0)]
+
+
+def told(seen: Rates, limit: Doubles, most_ms: int) -> list[tuple[float | None, int]]:
+    """The rate where a limit holds, and the wait, of each charge."""
+    wait_ms: Longs = seen.over_ms.copy()
+    waits(seen, limit, most_ms, wait_ms)
+    held = [is_limit(float(each)) for each in limit]
+    return [
+        (float(rate) if is_held else None, int(wait))
+        for rate, is_held, wait in zip(seen.rate, held, wait_ms, strict=True)
+    ]
+
+
+def expected(predictions: list[Prediction]) -> list[tuple[float | None, int]]:
+    return [(each.rate, each.throttle_ms) for each in predictions]
+
+
+@pytest.mark.parametrize("key", [QuotaKey.PRODUCE, QuotaKey.REQUEST])
+@compiles_first
+@given(events=histories(), window=windows)
+def test_rates_and_waits_are_the_daemons(
+    key: QuotaKey, events: list[Event], window: QuotaWindow
+) -> None:
+    """To the last bit, whatever time does; request time is bounded by the window."""
+    charges, limit = arrays(events)
+    seen = Rates.none(limit.size)
+    is_held = (limit > 0) & (limit < float("inf"))
+    rates(charges, is_held, Span(window.samples, window.window_ms), seen)
+    most_ms = window.window_ms if key is QuotaKey.REQUEST else LONG_MAX
+    assert expected(predicted(events, key, window)) == told(seen, limit, most_ms)
+
+
+@compiles_first
+@given(events=histories(), window=windows)
+@example(FETCHES, QuotaWindow())
+def test_a_throttled_fetch_is_taken_back(events: list[Event], window: QuotaWindow) -> None:
+    """As the daemon does: what comes after it is judged without it."""
+    charges, limit = arrays(events)
+    seen = Rates.none(limit.size)
+    fetch_rates(charges, limit, Span(window.samples, window.window_ms), seen)
+    assert expected(predicted(events, QuotaKey.FETCH, window)) == told(seen, limit, LONG_MAX)
+
+
+def test_the_docstrings_fetches() -> None:
+    """900, 200 and 50 at a limit of 100: the second waits 1 s and leaves no trace."""
+    charges, limit = arrays(FETCHES)
+    seen = Rates.none(limit.size)
+    fetch_rates(charges, limit, Span(11, 1000), seen)
+    assert [(90.0, 0), (110.0, 1000), (95.0, 0)] == told(seen, limit, LONG_MAX)

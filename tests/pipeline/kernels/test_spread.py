@@ -1,0 +1,42 @@
+"""The compiled spread rate equals the daemon's."""
+
+from hypothesis import given
+
+from sidecar.pipeline.kernels.spread import spread_waits
+from sidecar.pipeline.kernels.values import Held, Span
+from sidecar.quotas.burst_rate import BurstRate
+from sidecar.quotas.entities import QuotaKey
+from sidecar.quotas.rate import QuotaWindow
+from tests.pipeline.kernels.histories import (
+    Event,
+    arrays,
+    compiles_first,
+    histories,
+    predicted,
+    windows,
+)
+
+
+@compiles_first
+@given(events=histories(), window=windows)
+def test_waits_and_refusals_are_the_daemons(events: list[Event], window: QuotaWindow) -> None:
+    """Strict and permissive, with quotas that change, go and come back to nothing recorded."""
+    charges, limit = arrays(events)
+    held = Held.none(limit.size)
+    spread_waits(charges, limit, Span(window.samples, window.window_ms), held)
+    told = predicted(
+        events, QuotaKey.CONTROLLER_MUTATION, window, lambda rate, _now_ms: BurstRate(rate, window)
+    )
+    expected = [(each.throttle_ms, not each.accepted) for each in told]
+    assert expected == list(zip(held.wait_ms, held.refused, strict=True))
+
+
+def test_what_is_used_is_the_spread_rate() -> None:
+    """560 at 5 a second over 100 s: 5.6, to wait 12 s; then 4.928 and a permissive one."""
+    charges, limit = arrays(
+        [Event(0, 560.0, False, True, 5.0), Event(12_000, 0.0, False, True, 5.0)]
+    )
+    held = Held.none(2)
+    spread_waits(charges, limit, Span(100, 1000), held)
+    assert [12_000, 0] == list(held.wait_ms)
+    assert [5.6, 4.928] == [round(float(each), 12) for each in held.used]
