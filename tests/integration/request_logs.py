@@ -53,10 +53,12 @@ class Logs:
         return given
 
     async def read_all(self) -> None:
-        """Until nothing new comes for half a second."""
+        """Until nothing new comes for half a second; 3 s at most, since followers never rest."""
         quiet = 0
-        while quiet < 5:
+        for _ in range(30):
             quiet = 0 if self._read() else quiet + 1
+            if quiet == 5:
+                break
             await asyncio.sleep(0.1)
 
     def close(self) -> None:
