@@ -27,12 +27,13 @@ class Results:
 
     Args:
         done: what was to be done to each topic, as "created".
-        total: how many topics there are.
+        names: all topics that there are.
     """
 
-    def __init__(self, done: str, total: int) -> None:
+    def __init__(self, done: str, names: Sequence[str]) -> None:
         self.done = done
-        self.total = total
+        self.total = len(names)
+        self._names = names
         self._known: dict[str, TopicResult] = {}
 
     def add(self, result: TopicResult) -> None:
@@ -54,7 +55,9 @@ class Results:
     def print(self, *, as_json: bool) -> None:
         """Tell them: JSON with each topic, or a table of what was not done and a sentence."""
         if as_json:
-            click.echo(json.dumps([asdict(result) for result in self._known.values()], indent=2))
+            # After Ctrl-C some have no result.
+            results = [self._known.get(name, _interrupted(name)) for name in self._names]
+            click.echo(json.dumps([asdict(result) for result in results], indent=2))
             return
         left = [result for result in self._known.values() if result.outcome is not Outcome.DONE]
         if left:
@@ -74,8 +77,12 @@ class Results:
         others = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_SENT)
         told += [f"{counts[outcome]:,} {outcome}" for outcome in others if counts[outcome]]
         if unknown := self.total - len(self._known):
-            told.append(f"{unknown:,} interrupted")
+            told.append(f"{unknown:,} {Outcome.INTERRUPTED}")
         return "; ".join(told)
+
+
+def _interrupted(topic: str) -> TopicResult:
+    return TopicResult(topic, Outcome.INTERRUPTED, "it may have been done, or not have been sent")
 
 
 @contextmanager

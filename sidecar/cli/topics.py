@@ -253,8 +253,9 @@ def delete(
     """Delete topics, and all that is in them."""
     names = read_names(topics, names_file)
     if not yes:
-        many = f"{len(names):,} topics" if len(names) > 1 else f"the topic {names[0].name}"
-        click.confirm(f"Delete {many} with all that is in them?", abort=True, err=True)
+        one = f"the topic {names[0].name} with all that is in it"
+        many = f"{len(names):,} topics with all that is in them"
+        click.confirm(f"Delete {one if len(names) == 1 else many}?", abort=True, err=True)
     from sidecar.kafka.topics import delete_topics  # noqa: PLC0415 - see above
 
     async def call(admin: "KafkaAdmin", told: "Told") -> "Sequence[TopicResult]":
@@ -284,7 +285,7 @@ def _run(
     admin = load_kafka_admin(kafka)
     # What fails is told below, once.
     logs.set_up("text", "error")
-    results = Results(done, len(names))
+    results = Results(done, [named.name for named in names])
     try:
         with bar(results) as told:
             results.take(asyncio.run(call(admin, told)))

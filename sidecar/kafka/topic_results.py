@@ -37,6 +37,8 @@ class Outcome(StrEnum):
     """It was sent, and no answer says whether it was done."""
     NOT_SENT = "not sent"
     """Nobody was asked: the time-out or a throttled request came first, or no broker answered."""
+    INTERRUPTED = "interrupted"
+    """Somebody ended the program before: it may have been done, or not have been sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,8 @@ class TestAsking:
         assert [] == controller.requests
         asked = run(controller, "delete", "a", "b", stdin="y\n")
         assert "Delete 2 topics with all that is in them?" in asked.output
+        asked = run(controller, "delete", "a", stdin="n\n")
+        assert "Delete the topic a with all that is in it?" in asked.output
         assert 0 == run(controller, "delete", "a", "b", "--yes").exit_code
         assert 2 == len(controller.requests)
 
@@ -271,8 +273,11 @@ class TestTelling:
             document[1]["throttle_time_ms"],
         )
 
-    def test_ctrl_c_tells_what_was_done_by_then(self, controller: FakeController) -> None:
-        """The second request has no answer when it comes."""
+    @pytest.mark.parametrize("as_json", [False, True])
+    def test_ctrl_c_tells_what_was_done_by_then(
+        self, controller: FakeController, *, as_json: bool
+    ) -> None:
+        """The second request has no answer when it comes; JSON has its topics too."""
 
         def hold(_: object, request: FakeRequest, frame: bytes) -> bytes | None:
             if len(controller.requests) < 2:
@@ -282,8 +287,15 @@ class TestTelling:
 
         for broker in controller.cluster.brokers.values():
             broker.twist = hold
-        result = run(controller, "create", *(f"t{number}" for number in range(60)))
+        names = [f"t{number}" for number in range(60)]
+        result = run(controller, "create", *names, *(["--json"] if as_json else []))
         assert 130 == result.exit_code
+        if as_json:
+            document = json.loads(result.stdout)
+            assert names == [each["topic"] for each in document]
+            outcomes = [each["outcome"] for each in document]
+            assert ["done"] * 50 + ["interrupted"] * 10 == outcomes
+            return
         assert "50 of 60 topics created; 10 interrupted" == result.output.splitlines()[-1]
 
     def test_nobody_to_ask_is_exit_code_2(self) -> None:
