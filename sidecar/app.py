@@ -11,6 +11,7 @@ import logging
 import os
 import resource
 import signal
+import socket
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -25,6 +26,8 @@ from sidecar.api.server import HttpServer
 from sidecar.board import Began, Board
 from sidecar.clock import SteadyClock
 from sidecar.errors import SettingsError, SidecarError
+from sidecar.history import Folder, History, Recorded
+from sidecar.history_metrics import HistoryCollector
 from sidecar.id_metrics import ProducerIdCollector
 from sidecar.id_quota_file import IdQuotaFile
 from sidecar.journal import log_publication
@@ -47,7 +50,7 @@ from sidecar.state import Damaged, Kept, StateFile
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.schedule import Timing
 from sidecar.token import read_token
-from sidecar.volumes import Failure
+from sidecar.volumes import Failure, VolumeSource
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +59,9 @@ _STOP_S: Final = 1.8
 
 _LEAVE_S: Final = 1.0
 """Of these, for taking back what was set in Kafka; what is left is for the state file."""
+
+_LAST_LINE_S: Final = 0.3
+"""Then for the last observation."""
 
 _OBJECTS_PER_COLLECTION: Final = 10_000
 """At Python's 700 the search for reference cycles is 40 % of the CPU of a poll of 12,000 volumes,
@@ -129,6 +135,8 @@ class _Daemon:
         self._registry.register(
             ProducerIdCollector(self._ids.watch, self._ids.log, self._ids.peers)
         )
+        self._history = _history(settings, self._clock.wall)
+        self._registry.register(HistoryCollector(self._history))
         self._source: KafkaVolumeSource | None = None
         if self._factors is not None and settings.kafka_admin is not None:
             self._source = KafkaVolumeSource(settings.kafka_admin, clock=self._clock.now)
@@ -159,6 +167,8 @@ class _Daemon:
             if self._holds is not None:
                 await self._holds.leave(_LEAVE_S)
             await self._keep()
+            if self._history is not None:
+                await self._history.leave(_LAST_LINE_S)
 
     def _parts(self) -> dict[str, Coroutine[object, object, None]]:
         parts = {"expiry": self._board.keep_time()}
@@ -166,7 +176,11 @@ class _Daemon:
             parts["keeper"] = self._keeper.run()
         if self._source is not None and self._factors is not None:
             polled = poll_duration(self._registry).observe
-            poller = Poller(self._source, self._board, self._factors, self._timing, polled)
+            source: VolumeSource = self._source
+            if self._history is not None:
+                source = Recorded(source, self._history.record)
+                parts["volume history"] = self._history.run()
+            poller = Poller(source, self._board, self._factors, self._timing, polled)
             parts["poller"] = poller.run()
             parts |= self._id_tasks()
         if self._mutations is not None:
@@ -326,6 +340,14 @@ def _mutations(settings: Settings, clock: Callable[[], float]) -> ControllerMuta
         clock=clock,
         validity_s=settings.validity_s,
     )
+
+
+def _history(settings: Settings, wall: Callable[[float], float]) -> History | None:
+    if settings.history_dir is None:
+        return None
+    # Several sidecars of one host may share the folder, and port 0 is no name.
+    origin = f"{socket.gethostname()}-{settings.http_listen.port or os.getpid()}"
+    return History(Folder(settings.history_dir, origin, settings.history_max_bytes), wall)
 
 
 def _id_file(settings: Settings) -> IdQuotaFile | None:

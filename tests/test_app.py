@@ -90,6 +90,13 @@ def port_of(url: str) -> int:
     return int(url.rpartition(":")[2])
 
 
+def counted(daemon: Daemon, name: str) -> float:
+    """The value of a metric without labels."""
+    found = re.search(rf"^kafka_throttle_{name} (\S+)$", daemon.get("/metrics").text, re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
 class TestStart:
     def test_it_tells_its_address_decides_and_follows_the_cluster(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
@@ -118,6 +125,37 @@ class TestStart:
             becomes(cluster.brokers[1], FULL)
             waited = {"If-None-Match": etag, "Prefer": "wait=8"}
             assert 0.0 == daemon.get("/v1/throttle-factor", waited).json()["factor"]
+
+    def test_what_is_seen_goes_into_the_history(
+        self, tmp_path: Path, settings: dict[str, str]
+    ) -> None:
+        """A line for each poll, the last one whole after a stop; the metrics count them."""
+        folder = tmp_path / "history"
+        folder.mkdir()
+        with started(tmp_path, settings | {"SIDECAR_HISTORY_DIR": str(folder)}) as daemon:
+            daemon.wait_for(DECIDED)
+            until(lambda: counted(daemon, "history_observations_total") >= 2)
+            daemon.send(signal.SIGTERM)
+            assert 0 == daemon.ended()[0]
+        files = sorted(folder.glob("*.jsonl"))
+        lines = [json.loads(line) for each in files for line in each.read_bytes().splitlines()]
+        assert 2 <= len(lines)
+        # Port 0 is the same for all: then the process tells them apart.
+        origin = f"{socket.gethostname()}-{daemon.process.pid}"
+        assert {origin} == {line["origin"] for line in lines}
+        assert {0, 1, 2} == {volume["broker_id"] for volume in lines[0]["volumes"]}
+
+    def test_a_history_that_can_not_be_written_stops_nothing(
+        self, tmp_path: Path, settings: dict[str, str]
+    ) -> None:
+        """The folder is not there: one WARNING, and it goes on deciding."""
+        gone = tmp_path / "gone"
+        with started(tmp_path, settings | {"SIDECAR_HISTORY_DIR": str(gone)}) as daemon:
+            daemon.wait_for(DECIDED)
+            until(lambda: counted(daemon, "history_lost_total") >= 3)
+            assert 200 == daemon.get("/readyz").status_code
+            told = f"the volume history in {gone} loses what is seen: No such file or directory"
+            assert 1 == daemon.output.count(told)
 
     def test_metrics_can_listen_apart(self, tmp_path: Path, settings: dict[str, str]) -> None:
         """Two addresses in the log; the second has metrics and health alone."""

@@ -13,6 +13,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar.board import Board
+from sidecar.history_metrics import HistoryCollector
 from sidecar.id_metrics import ProducerIdCollector
 from sidecar.metrics import SidecarRegistry, build_registry, poll_duration
 from sidecar.producer_ids import ProducerIdWatch
@@ -296,6 +297,7 @@ def test_the_documentation_lists_every_metric() -> None:
     watch = ProducerIdWatch(scene.board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
     watch.seen("alice", 1)
     scene.registry.register(ProducerIdCollector(watch, None, None))
+    scene.registry.register(HistoryCollector(None))
     rows, units = {}, {}
     for line in DOCUMENTATION.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `kafka_throttle_"):
@@ -312,4 +314,4 @@ def test_the_documentation_lists_every_metric() -> None:
                 told[family.name + suffix] = family.unit
     assert served == rows
     assert told == {name: units[name] for name in told}
-    assert 11 == len(told)
+    assert 12 == len(told)

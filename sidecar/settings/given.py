@@ -228,6 +228,18 @@ class Given(BaseSettings):
     """The request log of the broker beside this sidecar, which it follows for usage and producer
     ids; never on a data volume. Default: no log is read."""
 
+    history_dir: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
+    """The folder that every observation of volumes is appended to, for the pipeline's forecasts;
+    never on a data volume. Default: nothing is written without being asked for."""
+
+    history_max_bytes: Annotated[
+        int,
+        PlainValidator(convert.positive_bytes),
+        About("bytes", "1073741824", in_properties=False),
+    ] = 1 << 30
+    """What the volume histories in that folder may take together; the oldest hours are removed.
+    Default: two years of 100 volumes, read every minute, or 5 days of 12,000."""
+
     producer_ids_rate: Annotated[
         float | None,
         PlainValidator(convert.ids_rate),

@@ -28,6 +28,7 @@ _TABLES = (
     "throttle_factor",
     "http",
     "metrics",
+    "history",
     "producer_id_quota",
     "controller_mutations",
     "controller_quota",
@@ -74,8 +75,10 @@ def both_keys(field: str) -> str:
 
 
 def nearest(key: str, known: Iterable[str]) -> str:
-    """The known key that is most like an unknown one."""
-    return difflib.get_close_matches(key, list(known), n=1, cutoff=0.0)[0]
+    """The known key that is most like an unknown one; of a table, one that is in it."""
+    every = list(known)
+    within = [name for name in every if name.startswith(f"{key}.")]
+    return difflib.get_close_matches(key, within or every, n=1, cutoff=0.0)[0]
 
 
 def is_injected(variable: str) -> bool:

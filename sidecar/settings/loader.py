@@ -126,6 +126,8 @@ def _check_together(given: Given, problems: Problems) -> Settings | None:
         state_file=given.state_file,
         token_file=given.token_file,
         request_log_file=given.request_log_file,
+        history_dir=given.history_dir,
+        history_max_bytes=given.history_max_bytes,
         producer_ids_rate=given.producer_ids_rate,
         producer_id_quota_file=given.producer_id_quota_file,
         producer_ids=producer_ids,

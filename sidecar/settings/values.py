@@ -102,6 +102,8 @@ class Settings(BaseModel):
         state_file: what a restart remembers; None is nothing.
         token_file: the file that holds the bearer token for changes; None refuses changes.
         request_log_file: the request log of the broker beside this sidecar; None reads none.
+        history_dir: the folder of the volume history; None is none.
+        history_max_bytes: of all histories in it, > 0.
         producer_ids_rate: new producer ids in a window for users of whom nothing else is said; None
             is any number.
         producer_id_quota_file: where users' producer id quotas are said; None is nowhere.
@@ -127,6 +129,8 @@ class Settings(BaseModel):
     state_file: Path | None
     token_file: Path | None
     request_log_file: Path | None
+    history_dir: Path | None
+    history_max_bytes: int
     producer_ids_rate: float | None
     producer_id_quota_file: Path | None
     producer_ids: ProducerIdSettings

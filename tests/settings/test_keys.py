@@ -72,6 +72,8 @@ NAMES = [
     ("state_file", "SIDECAR_STATE_FILE", "", "state_file"),
     ("token_file", "SIDECAR_TOKEN_FILE", "", "token_file"),
     ("request_log_file", "SIDECAR_REQUEST_LOG_FILE", "", "request_log_file"),
+    ("history_dir", "SIDECAR_HISTORY_DIR", "", "history.dir"),
+    ("history_max_bytes", "SIDECAR_HISTORY_MAX_BYTES", "", "history.max_bytes"),
     ("producer_ids_rate", "SIDECAR_PRODUCER_IDS_RATE", "", "producer_ids_rate"),
     ("producer_id_quota_file", "SIDECAR_PRODUCER_ID_QUOTA_FILE", "", "producer_id_quota.file"),
     (

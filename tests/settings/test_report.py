@@ -64,6 +64,7 @@ def test_a_default_is_what_its_text_says(field: str) -> None:
         "producer_id_quota_window_num": convert.positive_whole,
         "producer_id_quota_window_size_seconds": convert.positive_whole,
         "producer_id_quota_false_positive_rate": convert.open_ratio,
+        "history_max_bytes": convert.positive_bytes,
         "producer_id_quota_memory_bytes": convert.positive_bytes,
         "producer_id_quota_cache_cleanup_scheduler_interval_ms": convert.positive_whole,
     }.get(field, convert.text)

@@ -1,0 +1,60 @@
+r"""An observation as a line of the volume history.
+
+Example: broker 1 has 25 of 100 bytes available on /d1 and can't tell /d2's sizes, seen by the
+sidecar kafka-0-7070 at 0.5 s of 1970 (one line)::
+
+    {"time":"1970-01-01T00:00:00.500Z","origin":"kafka-0-7070","brokers":[1],
+     "volumes":[{"broker_id":1,"log_dir":"/d1","total_bytes":100,"available_bytes":25}],
+     "offline":[{"broker_id":1,"log_dir":"/d2"}]}
+
+The time is when the observation was complete: a broker may have answered sooner, by the poll's
+deadline (10 s) at most. ``brokers`` are those who answered.
+"""
+
+import time
+
+import msgspec
+
+from sidecar.volumes import Observation, Reading, Volume
+
+
+class _LogDir(msgspec.Struct, gc=False):
+    broker_id: int
+    log_dir: str
+
+
+class _Line(msgspec.Struct, gc=False):
+    time: str
+    origin: str
+    brokers: list[int]
+    volumes: list[Volume]
+    offline: list[_LogDir]
+
+
+def to_line(observation: Observation, origin: str, observed_s: float) -> bytes:
+    """An observation as JSON, with the newline.
+
+    Args:
+        observation: what was seen.
+        origin: who saw it.
+        observed_s: when, epoch seconds.
+    """
+    readings = [each for each in observation.answers.values() if isinstance(each, Reading)]
+    readings.sort(key=lambda reading: reading.broker_id)
+    line = _Line(
+        time=_time(observed_s),
+        origin=origin,
+        brokers=[reading.broker_id for reading in readings],
+        volumes=[volume for reading in readings for volume in reading.volumes],
+        offline=[
+            _LogDir(reading.broker_id, each.log_dir)
+            for reading in readings
+            for each in reading.offline
+        ],
+    )
+    return msgspec.json.encode(line) + b"\n"
+
+
+def _time(epoch_s: float) -> str:
+    whole_s, milliseconds = divmod(int(epoch_s * 1000), 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole_s))}.{milliseconds:03d}Z"

@@ -1,0 +1,206 @@
+"""Writes observations to a history's folder without ever holding a poll up.
+
+They wait in a short queue and are written in a thread, one at a time. What finds the queue full, or
+can't be written, is lost and counted; the log says when losing begins and when it ends.
+
+Example: a disk that hangs for five minutes while polls come every minute: one observation is being
+written, three wait, the oldest of the others is lost; then it goes on.
+"""
+
+import asyncio
+import logging
+import os
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sidecar.history.folder import Folder
+from sidecar.history.line import to_line
+from sidecar.volumes import Failure, Observation, Reading, VolumeSource
+
+_log = logging.getLogger(__name__)
+
+MOST_WAITING: Final = 3
+"""An observation of 12,000 volumes is 3 MB of memory."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the observations.
+
+    Attributes:
+        written: they are in a file.
+        lost: they are not, and will not be.
+    """
+
+    written: int = 0
+    lost: int = 0
+
+
+class _Trouble:
+    """Something that may fail for a while: told when it begins, and when it ends."""
+
+    __slots__ = ("_is_on", "_what")
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._is_on = False
+
+    def begins(self, why: str) -> None:
+        if not self._is_on:
+            _log.warning("%s: %s", self._what, why)
+        self._is_on = True
+
+    def ends(self) -> None:
+        if self._is_on:
+            _log.info("%s: this is over", self._what)
+        self._is_on = False
+
+
+class History:
+    """A history that is being written.
+
+    Attributes:
+        folder: where.
+        counts: of observations.
+    """
+
+    def __init__(self, folder: Folder, wall: Callable[[float], float]) -> None:
+        """Nothing is written yet.
+
+        Args:
+            folder: where to.
+            wall: steady to epoch seconds.
+        """
+        self.folder = folder
+        self.counts = Counts()
+        self._wall = wall
+        self._waiting: deque[tuple[float, Observation]] = deque()
+        self._news = asyncio.Event()
+        self._lock = asyncio.Lock()
+        self._losing = _Trouble(f"the volume history in {folder.path} loses what is seen")
+        self._untidy = _Trouble(f"the volume history in {folder.path} is not packed or bounded")
+        self._is_bounded = False
+        self._is_placed = False
+
+    def record(self, observation: Observation) -> None:
+        """Takes an observation to be written soon."""
+        if len(self._waiting) >= MOST_WAITING:
+            self._waiting.popleft()
+            self.counts.lost += 1
+            self._losing.begins("the disk does not keep up")
+        self._waiting.append((self._wall(observation.observed_at), observation))
+        self._news.set()
+
+    async def run(self) -> None:
+        """Writes until cancelled."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Writes what waits."""
+        # A write in its thread can't be cancelled, so neither is what holds the lock for it.
+        await asyncio.shield(asyncio.create_task(self._flush(), name="history"))
+
+    async def leave(self, timeout_s: float) -> None:
+        """Writes what waits, for so long at most; nothing is packed any more."""
+        self.folder.stop()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.flush()
+        except TimeoutError:
+            _log.warning("the volume history in %s is left behind", self.folder.path)
+
+    async def _flush(self) -> None:
+        async with self._lock:
+            while self._waiting:
+                observed_s, observation = self._waiting.popleft()
+                try:
+                    await asyncio.to_thread(self._write, observation, observed_s)
+                except Exception as error:  # noqa: BLE001 - no history is worth the daemon
+                    self.counts.lost += 1
+                    self._losing.begins(_told(error))
+                    continue
+                self.counts.written += 1
+                self._losing.ends()
+                await self._tidy(observed_s)
+
+    def _write(self, observation: Observation, observed_s: float) -> None:
+        if not self._is_placed:
+            self._is_placed = True
+            _warn_of_data_volume(self.folder, observation)
+        self.folder.append(to_line(observation, self.folder.origin, observed_s), observed_s)
+
+    async def _tidy(self, observed_s: float) -> None:
+        try:
+            await asyncio.to_thread(self.folder.tidy, observed_s)
+        except Exception as error:  # noqa: BLE001 - no history is worth the daemon
+            self._untidy.begins(_told(error))
+            return
+        self._untidy.ends()
+        if self.folder.removed and not self._is_bounded:
+            self._is_bounded = True
+            _log.info(
+                "the volume history in %s has reached its bound: the oldest hours are removed from"
+                " now on",
+                self.folder.path,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A source whose observations are recorded.
+
+    Attributes:
+        source: where they come from.
+        record: told of each.
+    """
+
+    source: VolumeSource
+    record: Callable[[Observation], None]
+
+    async def observe(
+        self, brokers: Collection[int] | None, timeout_s: float
+    ) -> Observation | Failure:
+        """Looks at the cluster once; see VolumeSource."""
+        seen = await self.source.observe(brokers, timeout_s)
+        if isinstance(seen, Observation):
+            self.record(seen)
+        return seen
+
+
+def _told(error: Exception) -> str:
+    return getattr(error, "strerror", None) or repr(error)
+
+
+def _warn_of_data_volume(folder: Folder, observation: Observation) -> None:
+    """A history on a data volume would fill what it is there to watch."""
+    try:
+        device = folder.path.stat().st_dev
+        sizes = os.statvfs(folder.path)
+    except OSError:
+        return
+    total_bytes = sizes.f_blocks * sizes.f_frsize
+    for answer in observation.answers.values():
+        for volume in answer.volumes if isinstance(answer, Reading) else ():
+            # The size besides: the same path may be another thing in the broker's container.
+            if volume.total_bytes == total_bytes and _device(volume.log_dir) == device:
+                _log.warning(
+                    "the volume history in %s is on the volume of broker %d's log dir %s:"
+                    " SIDECAR_HISTORY_DIR belongs on another",
+                    folder.path,
+                    volume.broker_id,
+                    volume.log_dir,
+                )
+                return
+
+
+def _device(path: str) -> int | None:
+    try:
+        return Path(path).stat().st_dev
+    except OSError:
+        return None

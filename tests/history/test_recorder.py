@@ -1,0 +1,220 @@
+"""What is seen is written without holding a poll up, and what the log says of a disk that fails."""
+
+import asyncio
+import errno
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sidecar.history import Folder, History, Recorded
+from sidecar.history.recorder import MOST_WAITING
+from sidecar.volumes import Failure, Observation, Reading, Volume
+from tests.support.scripted import REFUSED, Call, ScriptedSource, reading, whole
+
+PATIENCE_S = 10.0
+"""How long a test waits for a thread before it is red."""
+
+WALL_S = 1_767_600_000.0
+"""2026-01-05T08:00:00Z, when the steady clock is at 0."""
+
+
+def history(path: Path, max_bytes: int = 1 << 20) -> History:
+    return History(Folder(path, "k", max_bytes), lambda steady_s: WALL_S + steady_s)
+
+
+def seen(at_s: float, available: int = 5) -> Observation:
+    return whole(at_s, reading(at_s, 1, available))
+
+
+def times(path: Path) -> list[str]:
+    """Of the lines in a folder."""
+    return [
+        json.loads(line)["time"]
+        for file in sorted(path.glob("*.jsonl"))
+        for line in file.read_bytes().splitlines()
+    ]
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not reached():  # noqa: ASYNC110 - threads set what it waits for
+            await asyncio.sleep(0.005)
+
+
+async def test_what_a_source_says_is_recorded_and_passed_on(tmp_path: Path) -> None:
+    """With wall time; a look that gave nothing is no line."""
+    told: list[Observation | Failure] = [seen(0.5), REFUSED, seen(61.25)]
+
+    async def answer(call: Call) -> Observation | Failure:
+        return told[len(source.calls) - 1]
+
+    source = ScriptedSource(answer)
+    own = history(tmp_path)
+    recorded = Recorded(source, own.record)
+    async with asyncio.TaskGroup() as group:
+        writing = group.create_task(own.run())
+        assert told == [await recorded.observe(brokers, 3.0) for brokers in (None, [1], None)]
+        await until(lambda: own.counts.written == 2)
+        writing.cancel()
+    assert [None, frozenset({1}), None] == [call.brokers for call in source.calls]
+    assert ["2026-01-05T08:00:00.500Z", "2026-01-05T08:01:01.250Z"] == times(tmp_path)
+
+
+async def test_a_disk_that_hangs_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ten looks while one is being written: three wait, six are lost, and it goes on."""
+    freed = threading.Event()
+    real = Folder.append
+
+    def append(folder: Folder, line: bytes, at_s: float) -> None:
+        assert freed.wait(PATIENCE_S)
+        real(folder, line, at_s)
+
+    monkeypatch.setattr(Folder, "append", append)
+    own = history(tmp_path)
+    with caplog.at_level(logging.INFO):
+        async with asyncio.TaskGroup() as group:
+            writing = group.create_task(own.run())
+            own.record(seen(0))
+            await asyncio.sleep(0.05)
+            for second in range(1, 10):
+                own.record(seen(second))
+            freed.set()
+            await until(lambda: own.counts.written == 1 + MOST_WAITING)
+            writing.cancel()
+    assert 9 - MOST_WAITING == own.counts.lost
+    assert ["00", "07", "08", "09"] == [time[17:19] for time in times(tmp_path)]
+    warned, over = [record.getMessage() for record in caplog.records]
+    assert (
+        warned == f"the volume history in {tmp_path} loses what is seen: the disk does not keep up"
+    )
+    assert over.endswith("loses what is seen: this is over")
+
+
+async def test_a_full_disk_is_told_once_and_again_when_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Three lines are lost and counted, nothing is raised, and the next one is written."""
+
+    def full(folder: Folder, line: bytes, at_s: float) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    own = history(tmp_path)
+    with caplog.at_level(logging.INFO):
+        with monkeypatch.context() as patched:
+            patched.setattr(Folder, "append", full)
+            for second in range(3):
+                own.record(seen(second))
+            await own.flush()
+        own.record(seen(60))
+        await own.flush()
+    assert (1, 3) == (own.counts.written, own.counts.lost)
+    assert [
+        (
+            "WARNING",
+            f"the volume history in {tmp_path} loses what is seen: No space left on device",
+        ),
+        ("INFO", f"the volume history in {tmp_path} loses what is seen: this is over"),
+    ] == [(record.levelname, record.getMessage()) for record in caplog.records]
+
+
+async def test_a_bug_costs_a_line_and_not_the_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever writing raises."""
+
+    def broken(folder: Folder, line: bytes, at_s: float) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(Folder, "append", broken)
+    own = history(tmp_path)
+    own.record(seen(0))
+    await own.flush()
+    assert (0, 1) == (own.counts.written, own.counts.lost)
+
+
+async def test_what_can_not_be_packed_is_told_and_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The line is in its file: nothing is lost."""
+
+    def denied(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    own = history(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", denied)
+        for second in range(2):
+            own.record(seen(second))
+        await own.flush()
+    assert (2, 0) == (own.counts.written, own.counts.lost)
+    assert [f"the volume history in {tmp_path} is not packed or bounded: Permission denied"] == [
+        record.getMessage() for record in caplog.records
+    ]
+
+
+async def test_a_bound_that_is_reached_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However many files go."""
+    own = history(tmp_path, max_bytes=300)
+    with caplog.at_level(logging.INFO):
+        for hour in range(8):
+            own.record(seen(3600 * hour))
+            await own.flush()
+    assert 4 <= own.folder.removed
+    assert [f"the volume history in {tmp_path} has reached its bound"] == [
+        record.getMessage().partition(":")[0] for record in caplog.records
+    ]
+
+
+class TestLeave:
+    async def test_what_waits_is_written(self, tmp_path: Path) -> None:
+        """The last observation of a daemon that stops."""
+        own = history(tmp_path)
+        own.record(seen(0))
+        await own.leave(PATIENCE_S)
+        assert 1 == len(times(tmp_path))
+
+    async def test_a_disk_that_hangs_is_left_behind(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """After the time that a stop has for it."""
+        freed = threading.Event()
+
+        def hang(folder: Folder, line: bytes, at_s: float) -> None:
+            freed.wait(PATIENCE_S)
+
+        monkeypatch.setattr(Folder, "append", hang)
+        own = history(tmp_path)
+        own.record(seen(0))
+        await own.leave(0.01)
+        freed.set()
+        assert "is left behind" in caplog.text
+        await own.flush()
+
+
+class TestPlace:
+    @pytest.mark.parametrize("shift", [0, 4096], ids=["same", "another"])
+    async def test_a_data_volume_is_warned_of(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture, shift: int
+    ) -> None:
+        """When path and size say so; of another size it is another container's path."""
+        sizes = os.statvfs(tmp_path)
+        total = sizes.f_blocks * sizes.f_frsize + shift
+        volume = Volume(7, str(tmp_path), total, 0)
+        own = history(tmp_path)
+        for second in range(2):
+            own.record(whole(second, Reading(7, second, (volume,))))
+        await own.flush()
+        expected = (
+            f"the volume history in {tmp_path} is on the volume of broker 7's log dir {tmp_path}:"
+            " SIDECAR_HISTORY_DIR belongs on another"
+        )
+        assert ([] if shift else [expected]) == [each.getMessage() for each in caplog.records]
