@@ -30,6 +30,7 @@ COMMANDS = {
     "forget": "Forget the last reading of a broker that is gone for good.",
     "request-log": "Turn the brokers' request log on for a while, off, or show it.",
     "quotas": "Plan, apply, show and compare client quotas; keep tenants' shares equal.",
+    "pipeline": "Request logs and volume history to usage, replays, quotas and forecasts.",
     "demo": "Start a real Kafka cluster with sidecars and show the factor fall and rise.",
     "completion": "Print the script that completes commands in your shell.",
 }

@@ -29,6 +29,9 @@ _STAGING: Final = "_staging"
 _OLD: Final = "_old"
 _RETIRING: Final = "_journal.retiring"
 _PLACING: Final = "_journal.placing"
+_DAY: Final = "dt="
+NO_DAY: Final = f"{_DAY}__HIVE_DEFAULT_PARTITION__"
+"""Where Spark writes rows without a day; never published."""
 _TORN: Final = ".new"
 
 
@@ -60,8 +63,11 @@ class Output:
     def days(self, table: Table, *, staged: bool) -> tuple[date, ...]:
         """The days that a table has, in order: those that are written beside it, or its own."""
         path = self.staged(table) if staged else self.place(table.name)
-        found = (name.partition("=") for name in self.files.names(path))
-        return tuple(date.fromisoformat(value) for name, _, value in found if name == "dt")
+        return tuple(
+            date.fromisoformat(name.removeprefix(_DAY))
+            for name in self.files.names(path)
+            if name.startswith(_DAY) and name != NO_DAY
+        )
 
 
 def recover(output: Output) -> bool:
@@ -96,7 +102,7 @@ def publish(output: Output, written: Iterable[tuple[Table, Sequence[date]]]) -> 
 
 
 def _folder(day: date) -> str:
-    return f"dt={day.isoformat()}"
+    return f"{_DAY}{day.isoformat()}"
 
 
 def _roll_forward(output: Output) -> None:

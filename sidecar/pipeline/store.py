@@ -12,7 +12,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from sidecar.errors import SidecarError
-from sidecar.pipeline.publish import Output, publish
+from sidecar.pipeline.publish import NO_DAY, Output, publish
 from sidecar.pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ class Store:
             frame: its rows.
             days: that are replaced, in a table that has days; None: those that the rows have.
         """
-        writer = table.select(frame).write.mode("overwrite")
+        # Nothing is there: a run's leftovers are removed before the next one begins.
+        writer = table.select(frame).write.option("partitionOverwriteMode", "static")
         if table.partitions:
             writer = writer.partitionBy(*table.partitions)
         writer.parquet(self._output.staged(table))
@@ -65,9 +66,20 @@ class Store:
         frames = [self._days(table, days, staged=staged) for staged in (False, True)]
         return frames[0].unionByName(frames[1])
 
+    def without_day(self, table: Table) -> "DataFrame":
+        """The rows without a day that this run has written; they are never published."""
+        path = f"{self._output.staged(table)}/{NO_DAY}"
+        paths = [path] if self._output.files.exists(path) else []
+        return self._parquet(table, self._root(table, staged=True), paths)
+
     def days_of(self, table: Table) -> tuple[date, ...]:
         """The days that a table will have once the run is published."""
         return tuple(sorted({*self._kept(table, staged=False), *self._kept(table, staged=True)}))
+
+    def written_days(self, table: Table | None = None) -> tuple[date, ...]:
+        """The days that this run replaces in a table; None: in any."""
+        tables = self._written if table is None else (table,)
+        return tuple(sorted({day for one in tables for day in self._written.get(one, ())}))
 
     def written(self) -> tuple[Table, ...]:
         """The tables that this run has written."""
