@@ -66,16 +66,19 @@ class DescribeUserScramCredentialsRequestV0(RequestStruct):
 
 
 class DescribeUserScramCredentials(Request[DescribeUserScramCredentialsRequestV0]):
-    """Every user with a SCRAM credential."""
+    """Every user with a SCRAM credential; with a name, that one."""
 
     API_KEY = DESCRIBE_USER_SCRAM_CREDENTIALS_KEY
     NEEDED = "v0 (Kafka 2.7; with KRaft 3.5)"
+
+    def __init__(self, user: str | None = None) -> None:
+        self._users: list[tuple[object, ...]] | None = None if user is None else [(user, {})]
 
     def build(
         self, request_struct_class: type[DescribeUserScramCredentialsRequestV0]
     ) -> DescribeUserScramCredentialsRequestV0:
         """The request."""
-        return request_struct_class(None, {})
+        return request_struct_class(self._users, {})
 
 
 class DescribeAclsResponseV2(Response):

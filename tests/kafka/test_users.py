@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader
 from kio.static.constants import EntityType
 from kio.static.primitive import i8, i32
 
@@ -74,9 +75,13 @@ def acls(*rules: tuple[str, int], code: ErrorCode = ErrorCode.none) -> FakeClust
 
 
 def test_the_questions_are_kafkas_bytes() -> None:
-    """All users, all ACLs: nothing is left out by a filter."""
+    """All users, or one; all ACLs: nothing is left out by a filter."""
     expected = kio_request(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, users=None)
     assert expected == our_request(DescribeUserScramCredentials(), 0)
+    kio = load_payload_module(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, EntityType.request)
+    ann = (kio.UserName(name="ann"),)
+    expected = kio_request(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, users=ann)
+    assert expected == our_request(DescribeUserScramCredentials("ann"), 0)
     every = i8(1)
     for version in (2, 3):
         expected = kio_request(
@@ -101,6 +106,24 @@ async def test_scram_users_are_those_with_a_credential() -> None:
         ("ann", none, 2), ("bob", none, 1), ("eve", gone, 0), ("joe", none, 0)
     ) as all_:
         assert frozenset({"ann", "bob"}) == await scram_users(admin(bootstrap(all_)))
+
+
+async def test_who_may_not_ask_is_told_so() -> None:
+    """Real brokers fail on them when all users are asked for, and never answer: one is first."""
+    kio = load_payload_module(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, EntityType.request)
+    read = entity_reader(kio.DescribeUserScramCredentialsRequest)
+    async with scram(code=ErrorCode.cluster_authorization_failed) as cluster:
+        failure = await scram_users(admin(bootstrap(cluster)))
+        asked = [
+            read(each.body, 0)[0].users
+            for broker in cluster.brokers.values()
+            for each in broker.requests
+            if each.api_key == DESCRIBE_USER_SCRAM_CREDENTIALS_KEY
+        ]
+    assert isinstance(failure, Failure)
+    assert "it needs Describe on the Kafka cluster" in failure.message
+    assert asked
+    assert all(asked)
 
 
 async def test_acl_users_are_those_who_may_something() -> None:
