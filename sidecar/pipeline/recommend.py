@@ -1,0 +1,253 @@
+"""The smallest quota that keeps throttling under a target: GOLD_RECOMMENDATION.
+
+For each tenant and quota type: the decayed percentile of its rates with a margin, or the smallest
+candidate of the sweep whose replay keeps the share of throttled charges under the target, whichever
+is greater; not under a floor. A rate is taken over 10 s, as Kafka's first one is (producer ids:
+over their window, an hour), on each broker, while there was any; the broker with the highest one
+counts, since a quota is one number for all of them. What is decayed is the weight of a rate: it
+halves with every half-life before the end.
+
+The replay has the last word on throttling: a percentile doesn't know of bursts within a window. The
+share that is told is that of the greatest candidate not above the quota, so at most that.
+
+Example: alice's 99th percentile is 1.0 MB/s, with 15 % of margin 1.15 MB/s. Replayed, 1.0 MB/s
+throttles 4 % of her requests, 1.4 MB/s 0.6 %; the target is 1 %: 1.4 MB/s.
+
+It is refused where the logs cover too little of the time, where no candidate was replayed or none
+is enough, and for the brokers' own principals. A broker's 10 minutes without any charged request
+count as not covered.
+
+Source: the decayed percentile with a margin is that of Kubernetes' vertical pod autoscaler.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sf
+
+from sidecar.pipeline.recommended import KEYS, Terms
+from sidecar.pipeline.tables import GOLD_RECOMMENDATION
+
+RATE_S: Final = 10
+"""What a rate is taken over, seconds: the least time that Kafka divides by."""
+_WINDOW_OF_IDS_S: Final = 3600
+"""producer.id.quota.window.size.seconds (KIP-936)."""
+_COVER_S: Final = 600
+_HOUR_S: Final = 3600
+_DAY_S: Final = 86_400
+_WEIGHT: Final = 1_000_000
+"""Of a rate at the end: percentile() wants whole numbers."""
+
+_TENANT: Final = ("quota_type", "entity")
+_HIGH: Final = (0.95, 168.0, 10_000)
+_MEDIUM: Final = (0.8, 24.0, 1_000)
+"""Coverage, hours and charges that a confidence needs."""
+_MOST_UNKNOWN: Final = 0.05
+"""Above this share of unknown charges, confidence is low: more was asked for than is seen."""
+
+
+def gold_recommendation(
+    usage: DataFrame,
+    replay: DataFrame,
+    terms: Terms,
+    capacity: Mapping[str, float],
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> DataFrame:
+    """What to set.
+
+    Args:
+        usage: of GOLD_USAGE_1S.
+        replay: of GOLD_REPLAY, with candidates: the scenarios that begin with "=".
+        terms: on which.
+        capacity: of the smallest broker, by quota type: ``recommended.capacity_of``.
+        since: from when on, with a time zone; None: from the first row on.
+        until: before when; None: up to the last row.
+
+    Returns:
+        Of GOLD_RECOMMENDATION: a row for each tenant and quota type.
+    """
+    evidence = _between(usage, since, until)
+    rates = _of_tenants(evidence, replay).crossJoin(sf.broadcast(_bounds(evidence, since, until)))
+    found = _percentiles(rates, terms).join(_candidates(replay, terms), list(_TENANT), how="left")
+    quota = _quota(terms)
+    decided = found.withColumn("refused", _refused(terms)).withColumn(
+        "quota", sf.when(sf.col("refused").isNull(), quota)
+    )
+    return GOLD_RECOMMENDATION.select(_told(decided, capacity))
+
+
+def _between(usage: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:
+    kept = usage.select(
+        "broker", "user", "client_id", "quota_type", "window_start", "amount", "events"
+    )
+    if since is not None:
+        kept = kept.where(sf.col("window_start") >= sf.lit(since))
+    if until is not None:
+        kept = kept.where(sf.col("window_start") < sf.lit(until))
+    return kept.withColumn("second", sf.unix_timestamp("window_start"))
+
+
+def _of_tenants(evidence: DataFrame, replay: DataFrame) -> DataFrame:
+    """With ``entity``: who shares the quota, as the replay has it; the user where it has nobody.
+
+    Of a client's three forms the strictest that the replay knows is the right one: the eight levels
+    resolve a client to one of them.
+    """
+    known = replay.select("quota_type", sf.col("shared_by").alias("known")).distinct()
+    user = sf.concat(sf.lit("user="), "user")
+    client = sf.concat(sf.lit("client-id="), "client_id")
+    forms = {"both": sf.concat_ws(",", user, client), "one": user, "other": client}
+    found = evidence
+    for name, form in forms.items():
+        as_known = known.withColumnsRenamed({"known": name, "quota_type": "known_type"})
+        same = (sf.col("quota_type") == sf.col("known_type")) & (form == sf.col(name))
+        found = found.join(sf.broadcast(as_known), same, how="left").drop("known_type")
+    named = sf.when(sf.col("user") != "", user).otherwise(client)
+    return found.select(
+        "quota_type",
+        "broker",
+        "second",
+        "amount",
+        "events",
+        sf.coalesce(*forms, named).alias("entity"),
+    )
+
+
+def _percentiles(rates: DataFrame, terms: Terms) -> DataFrame:
+    """Of each tenant: the percentile, the peak, and how much it stands on."""
+    is_ids = sf.col("quota_type") == "producer_ids"
+    span = sf.when(is_ids, _WINDOW_OF_IDS_S).otherwise(RATE_S)
+    slots = rates.groupBy(
+        *_TENANT, "broker", (sf.floor(sf.col("second") / span) * span).alias("slot")
+    ).agg(
+        (sf.sum("amount") / sf.first(sf.when(is_ids, 1).otherwise(RATE_S))).alias("rate"),
+        sf.sum("events").alias("events"),
+        sf.first("end").alias("end"),
+        sf.first("coverage").alias("coverage"),
+    )
+    age = (sf.col("end") - sf.col("slot")) / (_DAY_S * terms.half_life_days)
+    weight = sf.greatest(sf.lit(1), sf.round(_WEIGHT * sf.pow(sf.lit(2.0), -age)).cast("bigint"))
+    by_broker = slots.groupBy(*_TENANT, "broker").agg(
+        sf.percentile("rate", terms.percentile, weight).alias("percentile_rate"),
+        sf.max("rate").alias("peak_rate"),
+        sf.sum("events").alias("events"),
+        sf.collect_set(sf.floor(sf.col("slot") / _HOUR_S)).alias("hours"),
+        sf.max("slot").alias("newest"),
+        sf.first("coverage").alias("coverage"),
+    )
+    return by_broker.groupBy(*_TENANT).agg(
+        sf.max("percentile_rate").alias("percentile_rate"),
+        sf.max("peak_rate").alias("peak_seen"),
+        sf.sum("events").alias("events"),
+        sf.size(sf.array_distinct(sf.flatten(sf.collect_list("hours")))).alias("hours"),
+        sf.max("newest").alias("newest"),
+        sf.first("coverage").alias("coverage"),
+    )
+
+
+def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
+    """Of each tenant: what the replay says, all brokers and days together."""
+    # The rate as first proposed is shown beside the bucket, but brokers have the bucket.
+    by_scenario = (
+        replay.where(sf.col("algorithm") != "burst-spreading")
+        .groupBy("quota_type", sf.col("shared_by").alias("entity"), "scenario")
+        .agg(
+            sf.max_by("quota", "dt").alias("quota"),
+            (sf.sum("throttled") / sf.greatest(sf.lit(1), sf.sum("events"))).alias("share"),
+            sf.max("peak_rate").alias("peak_rate"),
+            sf.sum("unknown").alias("unknown"),
+        )
+    )
+    in_force = sf.col("scenario") == "in force"
+    absolute = sf.col("scenario").startswith("=") & sf.col("quota").isNotNull()
+    by_tenant = by_scenario.groupBy(*_TENANT).agg(
+        sf.array_sort(sf.collect_list(sf.when(absolute, sf.struct("quota", "share")))).alias(
+            "candidates"
+        ),
+        sf.max(sf.when(in_force, sf.col("quota"))).alias("in_force"),
+        sf.max(sf.when(in_force, sf.col("peak_rate"))).alias("peak_replayed"),
+        sf.max(sf.when(in_force, sf.col("unknown"))).alias("unknown"),
+    )
+    too_much = sf.filter("candidates", lambda each: each["share"] > terms.target)
+    most = sf.coalesce(sf.array_max(too_much["quota"]), sf.lit(-1.0))
+    enough = sf.filter("candidates", lambda each: each["quota"] > sf.col("too_small"))
+    return by_tenant.withColumn("too_small", most).withColumn(
+        "least", sf.array_min(enough["quota"])
+    )
+
+
+def _bounds(evidence: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:
+    """One row: the end, and the share of all brokers' 10 minutes in which anything was charged."""
+    covered = evidence.groupBy("broker", sf.floor(sf.col("second") / _COVER_S).alias("slot")).agg(
+        sf.max("second").alias("last")
+    )
+    first = sf.min("slot") if since is None else sf.lit(int(since.timestamp()) // _COVER_S)
+    last = sf.max("slot") if until is None else sf.lit(int(until.timestamp() - 1) // _COVER_S)
+    brokers = sf.size(sf.collect_set("broker"))
+    asked = brokers * sf.greatest(sf.lit(1), last - first + 1)
+    end = sf.max("last") if until is None else sf.lit(int(until.timestamp()))
+    return covered.agg((sf.count("*") / asked).alias("coverage"), end.alias("end"))
+
+
+def _quota(terms: Terms) -> Column:
+    """To three digits, upwards."""
+    floors = sf.create_map(*(sf.lit(each) for pair in terms.floors.items() for each in pair))
+    floor = sf.coalesce(floors[sf.col("quota_type")], sf.lit(0.0))
+    wanted = sf.greatest("least", sf.col("percentile_rate") * (1 + terms.margin), floor)
+    digit = sf.pow(sf.lit(10.0), sf.floor(sf.log10(wanted)) - 2)
+    return sf.round(sf.ceil(sf.round(wanted / digit, 6)) * digit, 6)
+
+
+def _refused(terms: Terms) -> Column:
+    cluster = [f"user={user}" for user in sorted(terms.cluster_users)]
+    least = terms.least_coverage
+    uncovered = sf.concat(
+        sf.lit("the logs cover "),
+        sf.floor(sf.col("coverage") * 100),
+        sf.lit(f" % of the time, less than {least * 100:.3g} %"),
+    )
+    return (
+        sf.when(sf.col("entity").isin(cluster), "a broker's own principal, not to be held back")
+        .when(sf.col("coverage") < least, uncovered)
+        .when(
+            sf.coalesce(sf.size("candidates"), sf.lit(0)) == 0,
+            "no candidate was replayed: sweep some",
+        )
+        .when(
+            sf.col("least").isNull(),
+            f"every candidate throttles more than {terms.target * 100:.3g} %: sweep higher ones",
+        )
+    )
+
+
+def _told(decided: DataFrame, capacity: Mapping[str, float]) -> DataFrame:
+    keys = sf.create_map(*(sf.lit(each) for pair in KEYS.items() for each in pair))
+    whole = Window.partitionBy("quota_type").rowsBetween(
+        Window.unboundedPreceding, Window.unboundedFollowing
+    )
+    known = [sf.lit(each) for pair in capacity.items() for each in pair]
+    has = sf.create_map(*known)[sf.col("quota_type")] if known else sf.lit(None).cast("double")
+    below = sf.filter("candidates", lambda each: each["quota"] <= sf.col("quota"))
+    return (
+        decided.withColumn("dt", sf.to_date(sf.timestamp_seconds("newest")))
+        .withColumn("key", keys[sf.col("quota_type")])
+        .withColumn("peak_rate", sf.coalesce("peak_replayed", "peak_seen"))
+        .withColumn("throttled_share", sf.try_element_at(below["share"], sf.lit(-1)))
+        .withColumn("confidence", _confidence())
+        .withColumn("share_of_capacity", sf.sum("quota").over(whole) / has)
+    )
+
+
+def _confidence() -> Column:
+    unknown = sf.coalesce("unknown", sf.lit(0))
+    seen = unknown <= _MOST_UNKNOWN * (sf.col("events") + unknown)
+
+    def stands(coverage: float, hours: float, events: int) -> Column:
+        enough = (sf.col("hours") >= hours) & (sf.col("events") >= events)
+        return seen & enough & (sf.col("coverage") >= coverage) & sf.col("refused").isNull()
+
+    return sf.when(stands(*_HIGH), "high").when(stands(*_MEDIUM), "medium").otherwise("low")

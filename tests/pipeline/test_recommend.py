@@ -1,0 +1,164 @@
+"""Recommended quotas, from usage and from replayed candidates."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from sidecar.pipeline.recommend import gold_recommendation
+from sidecar.pipeline.recommended import Terms
+from sidecar.pipeline.tables import GOLD_REPLAY, GOLD_USAGE_1S, Table
+
+START = datetime(2026, 1, 5, 8, tzinfo=UTC)
+HOUR_S = 3600
+
+
+def used(second: int, amount: float, **other: object) -> dict[str, object]:
+    return {
+        "dt": START.date(),
+        "broker": 0,
+        "user": "alice",
+        "client_id": "writer",
+        "quota_type": "produce",
+        "window_start": START + timedelta(seconds=second),
+        "amount": amount,
+        "events": 10,
+        "throttled": 0,
+        "throttle_ms": 0,
+        "lower_bound": False,
+        **other,
+    }
+
+
+def replayed(
+    scenario: str, quota: float | None, throttled: int, **other: object
+) -> dict[str, object]:
+    return {
+        "dt": START.date(),
+        "broker": 0,
+        "quota_type": "produce",
+        "entity": "user=<default>",
+        "shared_by": "user=alice",
+        "algorithm": "rate",
+        "scenario": scenario,
+        "quota": quota,
+        "events": 1000,
+        "throttled": throttled,
+        "throttle_ms_total": 0,
+        "throttle_ms_max": 0,
+        "peak_rate": 9e6,
+        "near": 0,
+        "over": 0,
+        "unknown": 0,
+        **other,
+    }
+
+
+SWEEP = [
+    replayed("in force", 5e6, 30),
+    replayed("=1000000", 1e6, 400),
+    replayed("=2000000", 2e6, 9),
+    # Not under the target: so 2,000,000 is no candidate either.
+    replayed("=3000000", 3e6, 11),
+    replayed("=4000000", 4e6, 10),
+    replayed("=8000000", 8e6, 0),
+    replayed("=1000", 1e3, 0, algorithm="burst-spreading"),
+]
+
+
+def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, object]]) -> DataFrame:
+    values = [tuple(row[name] for name in table.names) for row in rows]
+    return spark.createDataFrame(values, table.schema)
+
+
+@pytest.mark.spark
+def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
+    """A row for each tenant: by the sweep, by the percentile, the floor, or why not."""
+    usage = [
+        *(used(second, 1e6) for second in range(0, HOUR_S, 10)),
+        # The same clients on another broker, a tenth as busy: the busiest counts.
+        *(used(second, 1e5, broker=1) for second in range(0, HOUR_S, 10)),
+        *(used(second, 6e7, user="bob") for second in range(0, HOUR_S, 10)),
+        *(used(second, 10.0, user="", client_id="etl") for second in range(0, HOUR_S, 10)),
+        used(5, 1e6, user="carol"),
+        used(5, 1e6, user="broker"),
+        used(5, 1e6, user="dave"),
+    ]
+    bob = {"shared_by": "user=bob,client-id=writer", "events": 1000}
+    replay = [
+        *SWEEP,
+        replayed("=8000000", 8e6, 0, broker=1),
+        replayed("in force", None, 0, **bob),
+        replayed("=5000000", 5e6, 2, **bob),
+        replayed("=9000000", 9e6, 0, **bob),
+        replayed("=10", 10.0, 0, shared_by="client-id=etl"),
+        replayed("=10", 10.0, 400, shared_by="user=carol"),
+        replayed("=10", 10.0, 0, shared_by="user=broker"),
+    ]
+    terms = Terms(cluster_users=frozenset({"broker"}))
+    found = _by_entity(
+        gold_recommendation(
+            frame(spark, GOLD_USAGE_1S, usage),
+            frame(spark, GOLD_REPLAY, replay),
+            terms,
+            {"produce": 1.1e7},
+        )
+    )
+    alice = found["user=alice"]
+    assert (4e6, 0.01, 1e5, 5e6, None) == _told(alice)
+    assert ("producer_byte_rate", 9e6, 7200, 1.0, 1.0) == (
+        alice.key,
+        alice.peak_rate,
+        alice.events,
+        alice.hours,
+        alice.coverage,
+    )
+    assert date(2026, 1, 5) == alice.dt
+    assert "low" == alice.confidence
+    assert (6.9e6, 0.002, 6e6, None, None) == _told(found["user=bob,client-id=writer"])
+    assert (1e5, 0.0, 1.0, None, None) == _told(found["client-id=etl"])
+    refused = "every candidate throttles more than 1 %: sweep higher ones"
+    assert (None, None, 1e5, None, refused) == _told(found["user=carol"])
+    assert "no candidate was replayed: sweep some" == found["user=dave"].refused
+    assert "a broker's own principal, not to be held back" == found["user=broker"].refused
+    assert pytest.approx((4e6 + 6.9e6 + 1e5) / 1.1e7) == alice.share_of_capacity
+
+
+@pytest.mark.spark
+def test_old_rates_count_less_and_gaps_refuse(spark: SparkSession) -> None:
+    """After seven half-lives a peak has no weight; logs of half the time are too little."""
+    usage = frame(
+        spark,
+        GOLD_USAGE_1S,
+        [
+            *(used(second - 7 * 86_400, 5e6) for second in range(0, 400, 10)),
+            *(used(second, 1e6) for second in range(0, HOUR_S, 10)),
+        ],
+    )
+    replay = frame(spark, GOLD_REPLAY, SWEEP)
+    until = START + timedelta(hours=1)
+    week, day = (
+        gold_recommendation(
+            usage,
+            replay,
+            Terms(percentile=0.97, half_life_days=days, least_coverage=0.0),
+            {},
+            until=until,
+        ).collect()[0]
+        for days in (7.0, 1.0)
+    )
+    assert (5e5, 1e5) == (week.percentile_rate, day.percentile_rate)
+    assert day.share_of_capacity is None
+    since = START - timedelta(hours=1, minutes=10)
+    [gap] = gold_recommendation(usage, replay, Terms(), {}, since=since, until=until).collect()
+    assert "the logs cover 46 % of the time, less than 50 %" == gap.refused
+    assert (None, None) == (gap.quota, gap.throttled_share)
+
+
+def _by_entity(found: DataFrame) -> dict[str, Row]:
+    return {row.entity: row for row in found.collect()}
+
+
+def _told(row: Row) -> tuple[object, ...]:
+    return (row.quota, row.throttled_share, row.percentile_rate, row.in_force, row.refused)

@@ -1,0 +1,79 @@
+"""Terms, capacity and the document of recommended quotas."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sidecar.cli.quotas.documents import read_quota_file
+from sidecar.pipeline.recommended import (
+    Terms,
+    TermsError,
+    capacity_of,
+    entity_parts,
+    recommended_quotas,
+)
+from sidecar.quotas.entities import DEFAULT, Entity
+
+ROW = {"quota_type": "produce", "entity": "user=alice", "key": "producer_byte_rate", "quota": 2.5e6}
+
+
+def test_apply_takes_the_document(tmp_path: Path) -> None:
+    """``quotas diff`` and ``apply`` read it: an entry for each entity, all its quotas in it."""
+    rows = [
+        ROW,
+        {**ROW, "quota_type": "fetch", "key": "consumer_byte_rate", "quota": 7e6},
+        {**ROW, "entity": "user=bob,client-id=<default>"},
+        {**ROW, "entity": "client-id=etl,1"},
+    ]
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(recommended_quotas(rows)))
+    expected = {
+        Entity("alice"): {"consumer_byte_rate": 7e6, "producer_byte_rate": 2.5e6},
+        Entity("bob", DEFAULT): {"producer_byte_rate": 2.5e6},
+        Entity(client_id="etl,1"): {"producer_byte_rate": 2.5e6},
+    }
+    assert expected == read_quota_file(path)
+
+
+def test_what_can_not_be_set_is_left_out() -> None:
+    """Refused ones, producer ids, and names that hide where they end."""
+    rows = [
+        {**ROW, "quota": None},
+        {**ROW, "quota_type": "producer_ids"},
+        {**ROW, "entity": "user=a,client-id=b,client-id=c"},
+    ]
+    assert {"quotas": []} == recommended_quotas(rows)
+
+
+def test_an_entity_by_its_parts() -> None:
+    """As Kafka has it, the default as None."""
+    assert {"user": "a=b"} == entity_parts("user=a=b")
+    assert {"user": None, "client-id": "x"} == entity_parts("user=<default>,client-id=x")
+    assert entity_parts("ip=::1") is None
+
+
+def test_capacity_is_of_what_is_known() -> None:
+    """Threads by the document, bytes by what is given; a disk slower than the network counts."""
+    document = {"smallest_capacity_percent": 1100}
+    assert {"request": 1100.0} == capacity_of(document)
+    expected = {"request": 1100.0, "produce": 4e8, "fetch": 1.25e9}
+    assert expected == capacity_of(document, network_bytes_per_s=1.25e9, disk_bytes_per_s=4e8)
+    assert {} == capacity_of(None)
+    with pytest.raises(TermsError, match="quotas capacity --json"):
+        capacity_of({"quotas": []})
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Terms(target=1.5), "target is a share"),
+        (lambda: Terms(half_life_days=0.0), "half-life"),
+        (lambda: Terms(floors={"prodce": 1.0}), "prodce"),
+    ],
+)
+def test_terms_out_of_range_are_refused(make: Callable[[], Terms], told: str) -> None:
+    """With what is wrong."""
+    with pytest.raises(TermsError, match=told):
+        make()
