@@ -25,7 +25,7 @@ from sidecar.pipeline.files import Files, HadoopFiles
 from sidecar.pipeline.silver_request import silver_request
 from sidecar.pipeline.stream_sink import BatchSink
 from sidecar.pipeline.tables import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
-from sidecar.pipeline.usage import gold_usage_1s
+from sidecar.pipeline.usage import NEEDED, gold_usage_1s
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,10 +36,11 @@ STREAMED: Final = (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE)
 
 _LATE: Final = "_late"
 _LOOK_S: Final = 0.5
+_NO_WATERMARK: Final = "1970-01-01T00:00:00.000Z"
 
-Source = Callable[[Table], "DataFrame"]
-"""The streaming rows that a table is made of: SILVER_REQUEST's without its partitions' columns;
-for QUARANTINE its own."""
+Source = Callable[[Table, Sequence[str] | None], "DataFrame"]
+"""The streaming rows of QUARANTINE, or of SILVER_REQUEST without what it is partitioned by; only
+these columns, None for all."""
 
 
 class LateLinesError(SidecarError):
@@ -79,7 +80,7 @@ class Progress:
         batch: the number of the last batch.
         rows: read in it.
         rows_per_s: read.
-        watermark: seconds before this one are written; "" for a table without one.
+        watermark: seconds before this one are written, in ISO 8601; "" while none are.
     """
 
     table: str
@@ -115,7 +116,7 @@ def stream(
     begun: list[tuple[Table, StreamingQuery]] = []
     try:
         for table in tables:
-            frame = rows_of(table, source(table), settings.watermark_s)
+            frame = rows_of(table, source, settings.watermark_s)
             begun.append((table, _start(frame, table, files, settings)))
         _follow(begun, files, settings, tell)
     finally:
@@ -123,12 +124,19 @@ def stream(
             query.stop()
 
 
-def rows_of(table: Table, rows: "DataFrame", watermark_s: float) -> "DataFrame":
-    """A table of streaming rows: the batch's code, and a watermark where there are seconds."""
+def rows_of(table: Table, source: Source, watermark_s: float) -> "DataFrame":
+    """A table's streaming rows: the batch's code, and a watermark where there are seconds.
+
+    Args:
+        table: of ``STREAMED``.
+        source: of what it is made of.
+        watermark_s: how late a line may be, seconds.
+    """
     if table is QUARANTINE:
-        return QUARANTINE.select(rows)
+        return QUARANTINE.select(source(QUARANTINE, None))
     if table is SILVER_REQUEST:
-        return silver_request(rows)
+        return silver_request(source(SILVER_REQUEST, None))
+    rows = source(SILVER_REQUEST, NEEDED)
     return gold_usage_1s(rows.withWatermark("quota_ts", f"{watermark_s} seconds"))
 
 
@@ -136,7 +144,8 @@ def _start(
     frame: "DataFrame", table: Table, files: Files, settings: StreamSettings
 ) -> "StreamingQuery":
     checkpoint = f"{settings.checkpoint.rstrip('/')}/{table.name}"
-    sink = BatchSink(files, settings.out, table, _stream_id(files, checkpoint))
+    parts = frame.sparkSession.sparkContext.defaultParallelism
+    sink = BatchSink(files, settings.out, table, _stream_id(files, checkpoint), parts)
     sink.check()
     writer = (
         frame.writeStream.queryName(table.name)
@@ -175,12 +184,13 @@ def _follow(
 
 
 def _progress(seen: dict[str, Any], table: Table) -> Progress:
+    watermark = str(seen.get("eventTime", {}).get("watermark", _NO_WATERMARK))
     return Progress(
         table.name,
         seen["batchId"],
         int(seen.get("numInputRows", 0)),
         float(seen.get("processedRowsPerSecond", 0.0)),
-        str(seen.get("eventTime", {}).get("watermark", "")),
+        "" if watermark == _NO_WATERMARK else watermark,
     )
 
 

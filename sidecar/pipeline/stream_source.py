@@ -12,13 +12,14 @@ The files are read where they are, on a disk of every machine that Spark runs on
 no files that grow.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -62,7 +63,7 @@ class StreamOptions:
     broker_pattern: str = ""
     table: str = SILVER_REQUEST.name
     columns: str = ""
-    max_bytes: int = 64 << 20
+    max_bytes: int = 1 << 30
     from_start: bool = True
 
     def told(self) -> dict[str, str]:
@@ -86,7 +87,7 @@ class StreamOptions:
             broker_pattern=told.get("brokerPattern", ""),
             table=told.get("table", SILVER_REQUEST.name),
             columns=told.get("columns", ""),
-            max_bytes=int(told.get("maxBytes", 64 << 20)),
+            max_bytes=int(told.get("maxBytes", 1 << 30)),
             from_start=told.get("fromStart", "true") == "true",
         )
 
@@ -141,6 +142,34 @@ class RequestLogStream(DataSource):
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":  # noqa: ARG002, N802  Spark's
         """The reader."""
         return _Reader(StreamOptions.of(self.options))
+
+
+def file_rows(
+    spark: SparkSession,
+    options: StreamOptions,
+    table: Table,
+    columns: Iterable[str] | None = None,
+) -> DataFrame:
+    """The rows of files, as a stream.
+
+    Args:
+        spark: whose machines all have the files.
+        options: which files; their table and columns are not used.
+        table: SILVER_REQUEST, whose rows are without what they are partitioned by; or QUARANTINE.
+        columns: only these; None for all.
+
+    Raises:
+        RequestLogsError: there are no files, or it can't be told whose they are.
+    """
+    files = log_files(options.path, Zones(), options.broker_pattern or None)
+    if any("://" in file.path for file in files):
+        raise RequestLogsError(
+            f"{options.path}: files are followed on a disk, not in object storage; a batch reads"
+            " that: throttle-sidecar pipeline run"
+        )
+    spark.dataSource.register(RequestLogStream)
+    wanted = replace(options, table=table.name, columns=",".join(columns or ()))
+    return spark.readStream.format(FORMAT).options(**wanted.told()).load()
 
 
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -227,7 +256,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             found = log_files(options.path, Zones(), options.broker_pattern or None)
         except RequestLogsError:
-            # None yet; ``check`` has refused what can never be.
+            # None now; ``file_rows`` has refused what can never be.
             return []
         return [(Path(file.path), file.broker) for file in found]
 

@@ -1,0 +1,243 @@
+"""``throttle-sidecar pipeline stream``: tables from logs as they grow, or from a Kafka topic.
+
+Example: ``throttle-sidecar pipeline stream --request-logs '/logs/*/kafka-request.log*' --out live``
+writes each second's usage once a minute has passed, until Ctrl-C; the next call goes on there.
+"""
+
+import functools
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from sidecar.cli.pipeline.running import need_extra
+
+if TYPE_CHECKING:
+    # Not at run time: a command's help needs no Spark.
+    from pyspark.sql import SparkSession
+
+    from sidecar.pipeline.stream import Progress, Source, StreamSettings
+
+_TABLES: Final = ("gold_usage_1s", "silver_request", "quarantine")
+_PARTITIONS: Final = "4"
+"""After a shuffle; a checkpoint keeps the number that it began with."""
+
+
+@click.command(
+    "stream",
+    epilog="""\b
+Examples:
+  throttle-sidecar pipeline stream --request-logs '/logs/*/kafka-request.log*' --out live
+  throttle-sidecar pipeline stream --topic request-log --bootstrap-server b1:9092 \\
+      --kafka-jars deploy/spark/kafka-connector/target/jars --out live
+  throttle-sidecar pipeline stream --request-logs /logs --out live --until-read
+""",
+)
+@click.option(
+    "--request-logs",
+    metavar="PATH",
+    help="Files of the brokers' request logs on this machine's disks: a folder or a glob that takes"
+    " in the rotated ones too, gzip or not.",
+)
+@click.option("--topic", metavar="NAME[,...]", help="Topics with a line of a log in each message.")
+@click.option("--bootstrap-server", metavar="HOST:PORT[,...]", help="Of the topics' cluster.")
+@click.option(
+    "--command-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A properties file for the client that reads topics, as Kafka's tools take it.",
+)
+@click.option(
+    "--broker-header",
+    metavar="NAME",
+    help="The header of a message that ends with the broker's id; by default its key does.",
+)
+@click.option(
+    "--kafka-jars",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder that `mvn -f deploy/spark/kafka-connector/pom.xml package` fills: target/jars."
+    " Not needed where spark-submit has the jars.",
+)
+@click.option("--out", required=True, metavar="DIR", help="The folder of the tables.")
+@click.option(
+    "--checkpoint",
+    metavar="DIR",
+    help="Where it keeps how far it is; by default the folder _checkpoint of the tables'.",
+)
+@click.option(
+    "--table",
+    "tables",
+    type=click.Choice(_TABLES),
+    multiple=True,
+    default=("gold_usage_1s",),
+    show_default=True,
+    help="Which to write; may be repeated. Each reads the logs for itself.",
+)
+@click.option(
+    "--watermark",
+    "watermark_s",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds that a line may be late. If one is later still, the stream ends with an error.",
+)
+@click.option(
+    "--trigger",
+    "trigger_s",
+    type=click.FloatRange(0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="Seconds from batch to batch.",
+)
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1),
+    default=1 << 30,
+    show_default=True,
+    help="Of files in a batch.",
+)
+@click.option(
+    "--max-messages",
+    type=click.IntRange(1),
+    default=1_000_000,
+    show_default=True,
+    help="Of topics in a batch.",
+)
+@click.option("--from-now", is_flag=True, help="At the first start, leave out what is there.")
+@click.option("--until-read", is_flag=True, help="End when what is there now has been read.")
+@click.option(
+    "--zone",
+    multiple=True,
+    metavar="ZONE|BROKER=ZONE",
+    help="The time zone of the brokers' clocks, Europe/Berlin, or of one, 3=UTC; may be repeated."
+    " By default UTC.",
+)
+@click.option(
+    "--broker-pattern",
+    metavar="REGEX",
+    help="Finds the broker's id in a file's path, with a group named broker; by default broker-3,"
+    " kafka-3, or a folder 3.",
+)
+@click.option("--master", metavar="URL", help="Spark's; by default all cores of this machine.")
+def command(
+    *,
+    request_logs: str | None,
+    topic: str | None,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    broker_header: str | None,
+    kafka_jars: Path | None,
+    out: str,
+    checkpoint: str | None,
+    tables: tuple[str, ...],
+    watermark_s: float,
+    trigger_s: float,
+    max_bytes: int,
+    max_messages: int,
+    from_now: bool,
+    until_read: bool,
+    zone: tuple[str, ...],
+    broker_pattern: str | None,
+    master: str | None,
+) -> None:
+    """Write usage and requests as they come, until Ctrl-C.
+
+    A second's usage is written once no more lines of it are expected. Killed and started again, it
+    goes on where it was: nothing is lost and nothing doubled. Give it a folder of its own: a batch
+    run replaces days that a stream adds to.
+    """
+    if (request_logs is None) == (topic is None):
+        raise click.UsageError("name either --request-logs or --topic")
+    if (topic is None) != (bootstrap_server is None):
+        raise click.UsageError("--topic and --bootstrap-server go together")
+    need_extra()
+    from sidecar.pipeline.stream import StreamSettings  # noqa: PLC0415 - the extra, and slow
+
+    settings = StreamSettings(
+        out, checkpoint or f"{out.rstrip('/')}/_checkpoint", watermark_s, trigger_s, until_read
+    )
+    spark = _session(master, kafka_jars)
+    source: Source
+    if request_logs is not None:
+        source = _files(
+            spark,
+            path=request_logs,
+            broker_pattern=broker_pattern or "",
+            zone=zone,
+            max_bytes=max_bytes,
+            from_start=not from_now,
+        )
+    else:
+        client = {} if command_config is None else _properties(command_config)
+        source = _topics(
+            spark,
+            bootstrap_servers=bootstrap_server or "",
+            topics=topic or "",
+            header=broker_header,
+            zone=zone,
+            max_messages=max_messages,
+            from_start=not from_now,
+            client=client,
+        )
+    _run(spark, source, tables, settings)
+
+
+def _session(master: str | None, jars: Path | None) -> "SparkSession":
+    from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
+
+    settings = {"spark.sql.shuffle.partitions": _PARTITIONS}
+    if jars is not None:
+        settings["spark.jars"] = ",".join(sorted(str(jar) for jar in jars.glob("*.jar")))
+    return session(master, settings)
+
+
+def _files(spark: "SparkSession", *, zone: tuple[str, ...], **told: Any) -> "Source":  # noqa: ANN401 - the fields of StreamOptions
+    from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
+    from sidecar.pipeline.stream_source import StreamOptions, file_rows  # noqa: PLC0415 - as above
+
+    return functools.partial(file_rows, spark, StreamOptions(zones=str(Zones.of(zone)), **told))
+
+
+def _topics(spark: "SparkSession", *, zone: tuple[str, ...], **told: Any) -> "Source":  # noqa: ANN401 - the fields of TopicOptions
+    from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
+    from sidecar.pipeline.stream_kafka import TopicOptions, topic_rows  # noqa: PLC0415 - as above
+
+    return functools.partial(topic_rows, spark, TopicOptions(zones=Zones.of(zone), **told))
+
+
+def _properties(path: Path) -> dict[str, str]:
+    import javaproperties  # noqa: PLC0415 - only with topics
+
+    with path.open(encoding="utf-8") as file:
+        return dict(javaproperties.load(file))
+
+
+def _run(
+    spark: "SparkSession", source: "Source", tables: tuple[str, ...], settings: "StreamSettings"
+) -> None:
+    from sidecar.pipeline.files import HadoopFiles  # noqa: PLC0415 - as above
+    from sidecar.pipeline.lock import locked  # noqa: PLC0415 - as above
+    from sidecar.pipeline.stream import STREAMED, stream  # noqa: PLC0415 - as above
+
+    files = HadoopFiles(spark)
+    local = files.local(settings.out)
+    holder = f"a stream (process {os.getpid()})"
+    # Elsewhere a lock would outlive a killed stream, which is to be started again by no one's hand.
+    lock = nullcontext() if local is None else locked(settings.out, files, local, holder)
+    wanted = [table for table in STREAMED if table.name in tables]
+    try:
+        with lock:
+            stream(spark, source, wanted, settings, _tell)
+    except KeyboardInterrupt:
+        click.echo("Stopped; the next call goes on from here.", err=True)
+
+
+def _tell(progress: "Progress") -> None:
+    if progress.rows:
+        click.echo(
+            f"{progress.table}: batch {progress.batch}, {progress.rows:,} lines,"
+            f" {progress.rows_per_s:,.0f} a second"
+            + (f", written up to {progress.watermark}" if progress.watermark else ""),
+            err=True,
+        )

@@ -1,0 +1,198 @@
+"""Request logs from a Kafka topic: a line for each message, as a log shipper sends it.
+
+Spark's connector reads the topic (deploy/spark/kafka-connector/pom.xml); the lines are parsed as
+those of files are. Whose log a line is, its key tells, or a header: the digits at the end, so "3"
+and "broker-3" do. A message that doesn't tell is in the quarantine. In the tables the file is
+``kafka:<topic>/<partition>`` and the offset the message's.
+
+Example: the message at offset 42 of partition 1 of ``request-log`` with the key "3" is a row with
+broker 3, src_file "kafka:request-log/1", src_offset 42.
+
+The connector shares a batch's messages among partitions by how many are waiting in each. So they
+advance in step only as far as their rates are steady, and a stream that has days to catch up with
+needs a longer watermark than one of files, or as many messages a batch as there are in some
+minutes. What is late all the same is an error (``stream``).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from sidecar.errors import SidecarError
+from sidecar.pipeline.paths import Zones
+from sidecar.pipeline.records import REJECTED, ROWS, parse_block
+from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
+from sidecar.requestlog.line import RejectedKind
+
+FORMAT: Final = "kafka"
+_BROKER: Final = r"(\d{1,9})$"
+
+
+class ConnectorError(SidecarError):
+    """Spark can't read topics as it was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    """Which topics, and what their messages are.
+
+    Attributes:
+        bootstrap_servers: host:port, separated by commas.
+        topics: their names, separated by commas.
+        header: which says whose log a line is; None: the message's key.
+        zones: of the brokers' clocks.
+        max_messages: of a batch, > 0.
+        from_start: whether what is there at the first start is read; else only what comes.
+        client: other settings of the Kafka client, by Kafka's names.
+    """
+
+    bootstrap_servers: str
+    topics: str
+    header: str | None = None
+    zones: Zones = field(default_factory=Zones)
+    max_messages: int = 1_000_000
+    from_start: bool = True
+    client: Mapping[str, str] = field(default_factory=dict)
+
+    def told(self) -> dict[str, str]:
+        """As options of Spark's reader."""
+        return {f"kafka.{name}": value for name, value in self.client.items()} | {
+            "kafka.bootstrap.servers": self.bootstrap_servers,
+            "subscribe": self.topics,
+            "includeHeaders": str(self.header is not None).lower(),
+            "maxOffsetsPerTrigger": str(self.max_messages),
+            "startingOffsets": "earliest" if self.from_start else "latest",
+        }
+
+
+def topic_rows(
+    spark: SparkSession,
+    options: TopicOptions,
+    table: Table,
+    columns: Iterable[str] | None = None,
+) -> DataFrame:
+    """The rows of topics, as a stream.
+
+    Args:
+        spark: with the connector's jars.
+        options: which.
+        table: SILVER_REQUEST, whose rows are without what they are partitioned by; or QUARANTINE.
+        columns: only these; None for all.
+
+    Raises:
+        ConnectorError: there are no such jars.
+    """
+    reader = spark.readStream.format(FORMAT).options(**options.told())
+    try:
+        messages = reader.load()
+    except Exception as error:
+        if "kafka" not in str(error).lower() or "Failed to find" not in str(error):
+            raise
+        raise ConnectorError(
+            "Spark has no Kafka connector: `mvn -f deploy/spark/kafka-connector/pom.xml package`,"
+            " then name its folder target/jars with --kafka-jars"
+        ) from error
+    return rows_of_messages(messages, options, table, columns)
+
+
+def rows_of_messages(
+    messages: DataFrame,
+    options: TopicOptions,
+    table: Table,
+    columns: Iterable[str] | None = None,
+) -> DataFrame:
+    """The rows of messages, of a stream or not.
+
+    Args:
+        messages: with the connector's columns.
+        options: as they were read with.
+        table: as of ``topic_rows``.
+        columns: as of ``topic_rows``.
+    """
+    told = sql.col("key")
+    name = options.header
+    if name is not None:
+        named = sql.filter("headers", lambda header: header["key"].eqNullSafe(name))
+        told = sql.get(named, 0)["value"]
+    broker = sql.regexp_extract(told.cast("string"), _BROKER, 1)
+    lines = messages.select(
+        sql.when(broker != "", broker.cast("int")).alias("broker"),
+        "value",
+        sql.format_string("kafka:%s/%d", "topic", "partition").alias("place"),
+        "offset",
+    )
+    wanted = set(columns or table.names)
+    chosen = [
+        column
+        for column in table.columns
+        if column.name in wanted and column.name not in table.partitions
+    ]
+    schema = ", ".join(f"`{column.name}` {column.type}" for column in chosen)
+    parse = _parser(str(options.zones), table.name, [column.name for column in chosen])
+    return lines.mapInArrow(parse, schema)
+
+
+def _parser(
+    zones: str, table: str, names: list[str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        known = Zones.of(zones.split(","))
+        for batch in batches:
+            for broker in pc.unique(batch["broker"]).to_pylist():
+                yield _rows(batch, broker, known, table).select(names)
+
+    return parse
+
+
+def _rows(batch: pa.RecordBatch, broker: int | None, zones: Zones, table: str) -> pa.RecordBatch:
+    if broker is None:
+        nobodys = batch.filter(pc.is_null(batch["broker"]))
+        if table == QUARANTINE.name:
+            return _nobodys(nobodys)
+        return pa.RecordBatch.from_pylist([], schema=ROWS)
+    if batch["broker"].null_count or pc.count_distinct(batch["broker"]).as_py() > 1:
+        batch = batch.filter(pc.equal(batch["broker"], broker))
+    lines = [(value or b"").rstrip(b"\r\n") for value in batch["value"].to_pylist()]
+    parsed = parse_block(
+        b"\n".join(lines) + b"\n",
+        broker=broker,
+        zone=ZoneInfo(zones.name_of(broker)),
+        src_file="",
+        offset=0,
+    )
+    rows = parsed.rows if table == SILVER_REQUEST.name else parsed.rejected
+    return _placed(rows, batch, lines)
+
+
+def _placed(rows: pa.RecordBatch, batch: pa.RecordBatch, lines: list[bytes]) -> pa.RecordBatch:
+    """With the messages' places instead of those in the block."""
+    begins = np.concatenate(([0], np.cumsum([len(line) + 1 for line in lines])[:-1]))
+    at = np.searchsorted(begins, rows["src_offset"].to_numpy(), side="right") - 1
+    message = pa.array(at)
+    columns = {
+        "src_file": batch["place"].take(message),
+        "src_offset": batch["offset"].take(message),
+    }
+    return pa.RecordBatch.from_arrays(
+        [columns.get(name, rows[name]) for name in rows.schema.names], schema=rows.schema
+    )
+
+
+def _nobodys(batch: pa.RecordBatch) -> pa.RecordBatch:
+    rows = batch.num_rows
+    columns = {
+        "broker": pa.nulls(rows, pa.int32()),
+        "src_file": batch["place"],
+        "src_offset": batch["offset"],
+        "kind": pa.array([str(RejectedKind.UNEXPECTED)] * rows, pa.string()),
+        "reason": pa.array(["the message doesn't tell whose log it is"] * rows, pa.string()),
+        "bytes": pc.binary_length(batch["value"]).cast(pa.int64()),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in REJECTED.names], schema=REJECTED)
