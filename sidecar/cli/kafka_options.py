@@ -16,15 +16,18 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from sidecar.cli.options import settings_options
+from sidecar.errors import SettingsError
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no settings, and pydantic takes time to import.
     from sidecar.settings import KafkaAdmin
+
+SERVERS: Final = "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS"
 
 _R = TypeVar("_R")
 
@@ -90,7 +93,13 @@ def load_kafka_admin(options: KafkaOptions) -> "KafkaAdmin":
     )
 
     if options.bootstrap_server is None and options.command_config is None:
-        return read_daemon_admin(os.environ, options.config, options.properties).admin
+        try:
+            return read_daemon_admin(os.environ, options.config, options.properties).admin
+        except SettingsError as error:
+            if options != KafkaOptions() or os.environ.get(SERVERS):
+                raise
+            hint = "or give --bootstrap-server HOST:PORT, as to Kafka's tools"
+            raise SettingsError((*error.problems, hint)) from error
     if options.config is not None or options.properties is not None:
         raise click.UsageError(
             "give either --bootstrap-server and --command-config, or the daemon's settings"

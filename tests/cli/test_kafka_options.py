@@ -32,6 +32,15 @@ def test_the_daemons_settings_without_it() -> None:
     assert "e:1 nothing\n" == run(SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="e:1").stdout
 
 
+def test_no_way_at_all() -> None:
+    """The setting that is missing, and the option that is shorter; not where settings are meant."""
+    hint = "or give --bootstrap-server"
+    assert hint in str(run().exception)
+    meant = run(SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="e")
+    assert "is not host:port" in str(meant.exception)
+    assert hint not in str(meant.exception)
+
+
 def test_the_daemons_settings_are_not_looked_at_with_it(tmp_path: Path) -> None:
     """The password of one cluster is not sent to another; a mistake there is none here."""
     result = run("--bootstrap-server", "a:1", SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL="nonsense")

@@ -102,10 +102,10 @@ def print_changes(changed: Sequence[Change]) -> None:
     print_rows(["Entity", "Quota", "Today", "Planned"], rows, ())
 
 
-def print_quotas(quotas: ClientQuotas) -> None:
-    """A table of them, or that there is none."""
+def print_quotas(quotas: ClientQuotas, keys: Sequence[str] = ()) -> None:
+    """A table of them, or that there is none: of these keys, if there are any."""
     if not quotas:
-        click.echo("No quota is set.")
+        click.echo(f"No {' or '.join(keys) or 'quota'} is set.")
         return
     from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich
 

@@ -7,11 +7,11 @@ is no "today" to compare with.
 import asyncio
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from sidecar.cli.kafka_options import KafkaOptions, load_kafka_admin
+from sidecar.cli.kafka_options import SERVERS, KafkaOptions, load_kafka_admin
 from sidecar.cli.quotas.brokers import Capacities, read_capacities, read_quotas
 from sidecar.cli.quotas.plan_options import PlanOptions
 from sidecar.cli.quotas.tenants import read_known
@@ -24,8 +24,6 @@ from sidecar.quotas.plan_review import PlanWarning, review_plan
 if TYPE_CHECKING:
     # Not at run time: what is asked of brokers is imported when they are asked.
     from sidecar.settings import KafkaAdmin
-
-_SERVERS: Final = "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,4 +109,4 @@ def _check(asked: PlanOptions) -> None:
 
 def _reachable(kafka: KafkaOptions) -> bool:
     """Whether anyone said where brokers are."""
-    return kafka != KafkaOptions() or bool(os.environ.get(_SERVERS))
+    return kafka != KafkaOptions() or bool(os.environ.get(SERVERS))

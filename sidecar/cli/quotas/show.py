@@ -36,4 +36,4 @@ def command(kafka: KafkaOptions, key: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         echo_json({"quotas": quota_documents(quotas)})
     else:
-        print_quotas(quotas)
+        print_quotas(quotas, key)

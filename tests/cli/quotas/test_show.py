@@ -45,5 +45,6 @@ def test_the_order_is_the_same_each_time(run: Run, quotas: FakeQuotas) -> None:
 
 
 def test_none_is_said(run: Run) -> None:
-    """Not an empty table."""
+    """Not an empty table; a name that nothing has is said too."""
     assert "No quota is set.\n" == run("show").stdout
+    assert "No request_rate is set.\n" == run("show", "--key", "request_rate").stdout
