@@ -42,6 +42,8 @@ class Watch:
         self._counted: dict[str, Tenant] = {}
         self._moved_at_ms: dict[str, int] = {}
         self._given: dict[Entity, dict[str, float]] = {}
+        self._capacity_percent: float | None = None
+        self._larger_since_ms: int | None = None
 
     def __repr__(self) -> str:
         return f"Watch({len(self._counted)} tenants, {len(self._moved_at_ms)} on hold)"
@@ -50,6 +52,24 @@ class Watch:
     def on_hold(self) -> int:
         """How many have come or gone and are waited for."""
         return len(self._moved_at_ms)
+
+    def capacity(self, percent: float, now_ms: int) -> float:
+        """The capacity to plan for: a larger one counts after the hold time, a smaller one at once.
+
+        A broker that restarts, which may be the smallest, is not seen meanwhile.
+
+        Args:
+            percent: of the smallest broker that is there now.
+            now_ms: as in ``count``.
+        """
+        if self._capacity_percent is None or percent <= self._capacity_percent:
+            self._capacity_percent, self._larger_since_ms = percent, None
+            return percent
+        if self._larger_since_ms is None:
+            self._larger_since_ms = now_ms
+        if now_ms >= self._larger_since_ms + self._hold_ms:
+            self._capacity_percent, self._larger_since_ms = percent, None
+        return self._capacity_percent
 
     def count(self, there: Iterable[Tenant], now_ms: int) -> list[Tenant]:
         """The tenants to plan for.

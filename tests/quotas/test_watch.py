@@ -67,6 +67,16 @@ def test_who_only_restarts_changes_nothing() -> None:
     assert ["ann", "bob"] == names(watch, ["ann", "bob", "joe"], 400_000 + HOLD_MS)
 
 
+def test_a_larger_capacity_counts_after_the_hold_time() -> None:
+    """The smallest broker is restarted: nobody's share rises and falls again."""
+    watch = Watch(100, 0.2)
+    looks = [(0, 1100), (10, 1300), (50, 1100), (60, 1300), (159, 1300), (160, 1300), (170, 900)]
+    expected = [1100, 1100, 1100, 1100, 1100, 1300, 900]
+    assert expected == [watch.capacity(percent, now_ms) for now_ms, percent in looks]
+    at_once = Watch(0, 0.2)
+    assert [1, 2] == [at_once.capacity(percent, 0) for percent in (1, 2)]
+
+
 def test_new_terms_hold_at_once() -> None:
     """A weight that was changed is a decision, not a restart."""
     watch = Watch(HOLD_MS, 0.1)

@@ -15,7 +15,7 @@ import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
 from sidecar.cli.quotas.brokers import read_quotas
-from sidecar.cli.quotas.documents import change_documents, told
+from sidecar.cli.quotas.documents import change_documents, print_warnings, told
 from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import read_capacity
 from sidecar.cli.quotas.setting import Outcome, set_quotas
@@ -23,6 +23,7 @@ from sidecar.cli.quotas.tenants import Source
 from sidecar.errors import BrokersError, PlanError, SettingsError
 from sidecar.quotas.hold_signature import without_holds
 from sidecar.quotas.plan import Change
+from sidecar.quotas.plan_review import PlanWarning, review_plan
 from sidecar.quotas.watch import Watch
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ class Watcher:
     dry_run: bool
     as_json: bool
     _told: str = field(default="", init=False)
+    _warned: list[str] = field(default_factory=list, init=False)
 
     async def run(self, interval_s: float, *, once: bool) -> bool:
         """Step by step, every interval.
@@ -156,27 +158,34 @@ class Watcher:
             Whether it did what it should.
         """
         try:
-            tenants, changed = await self._next(now_ms)
+            tenants, changed, warnings = await self._next(now_ms)
         except (BrokersError, PlanError, SettingsError) as error:
             self._problem(f"nothing is changed: {error}")
             return False
         outcome = Outcome(changed)
         if changed and not self.dry_run:
             outcome = await set_quotas(self.admin, changed, lambda _: None)
-        self._tell(tenants, outcome)
+        self._tell(tenants, outcome, [str(warning) for warning in warnings])
         return outcome.problem is None
 
-    async def _next(self, now_ms: int) -> tuple[int, tuple[Change, ...]]:
+    async def _next(self, now_ms: int) -> tuple[int, tuple[Change, ...], tuple[PlanWarning, ...]]:
         quotas = without_holds(await read_quotas(self.admin))
-        capacity_percent, _ = await read_capacity(self.asked, self.admin)
+        found_percent, _ = await read_capacity(self.asked, self.admin)
+        capacity_percent = self.watch.capacity(found_percent, now_ms)
         there = await self.source.read(self.admin, quotas)
         counted = self.watch.count(there, now_ms)
         plan = self.asked.plan(capacity_percent, counted)
-        return plan.tenants, self.watch.step(quotas, plan.wanted(self.asked.tenant_kind))
+        kind = self.asked.tenant_kind
+        # Who is known is not asked at each look: "plan" and "diff" tell it.
+        warnings = review_plan(plan, kind, quotas, None)
+        return plan.tenants, self.watch.step(quotas, plan.wanted(kind)), warnings
 
-    def _tell(self, tenants: int, outcome: Outcome) -> None:
+    def _tell(self, tenants: int, outcome: Outcome, warnings: list[str]) -> None:
+        if warnings != self._warned:
+            print_warnings(warnings)
+        self._warned = warnings
         if self.as_json:
-            self._json(tenants, outcome)
+            self._json(tenants, outcome, warnings)
             return
         verb = "would be set" if self.dry_run else "set"
         lines = [f"{tenants:,} tenants, {self.watch.on_hold:,} on hold"]
@@ -194,7 +203,7 @@ class Watcher:
                 f"{len(outcome.left) + len(outcome.unknown):,} not set: {outcome.problem}"
             )
 
-    def _json(self, tenants: int, outcome: Outcome) -> None:
+    def _json(self, tenants: int, outcome: Outcome, warnings: list[str]) -> None:
         document = {
             "time": _now(),
             "tenants": tenants,
@@ -203,6 +212,7 @@ class Watcher:
             "done": change_documents(outcome.done),
             "not_done": change_documents((*outcome.left, *outcome.unknown)),
             "problem": outcome.problem,
+            "warnings": warnings,
         }
         click.echo(json.dumps(document))
 

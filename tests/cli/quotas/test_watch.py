@@ -44,6 +44,31 @@ def test_one_look_sets_the_plan(run: Run, quotas: FakeQuotas) -> None:
     assert "  set: user 'bob': none -> 550\n" in result.stdout
 
 
+def test_warnings_name_the_tenant(run: Run, quotas: FakeQuotas) -> None:
+    """Those of the plan, and of what is outside it; in JSON too."""
+    quotas.scram = {"ann"}
+    quotas.quotas = {Entity("carol"): {KEY: 500.0}}
+    words = ["watch", "--tenants-from", "scram", "--once", "--dry-run", "--reserve", "1099.5"]
+    said = "user 'carol': keeps 500 %, which is not in the plan"
+    result = run(*words)
+    assert "Warning: ann: 0.5 % is under 1 %\n" in result.stderr
+    assert f"Warning: {said}\n" in result.stderr
+    assert said in json.loads(run(*words, "--json").stdout)["warnings"]
+
+
+async def test_warnings_are_said_once(
+    quotas: FakeQuotas, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Until they are others."""
+    quotas.scram = {"ann"}
+    async with quotas.of(FakeCluster().add(1)) as cluster:
+        looks = watcher(cluster)
+        for now_ms in (0, 1, 2):
+            assert await looks.look(now_ms)
+            quotas.scram |= {"bob"}
+    assert 1 == capsys.readouterr().err.count("Warning: users that are not named")
+
+
 def test_a_dry_run_sets_nothing(run: Run, quotas: FakeQuotas) -> None:
     """It says what it would."""
     quotas.scram = {"ann"}
