@@ -4,15 +4,18 @@ Example: the 8 lines by hand of every API that matters are 8 rows and none rejec
 line after them, 8 rows and one rejected as torn, at the byte where that line begins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sidecar.pipeline.rows import Row, row
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
+from sidecar.pipeline.usual import Usual, usual
 from sidecar.requestlog.line import Rejected, parse
 
 _ARROW: Final = {
@@ -73,17 +76,26 @@ def parse_block(block: bytes, *, broker: int, zone: ZoneInfo, src_file: str, off
         src_file: the file that it is of.
         offset: bytes of that file before it.
     """
+    lines = lines_of(block)
+    starts = offset + np.concatenate(
+        ([0], np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines)) + 1))
+    )
+    quick = usual(lines, zone)
+    left: Iterable[int] = range(len(lines)) if quick is None else quick.left
     rows: list[tuple[Row, int]] = []
     rejected: list[tuple[Rejected, int, int]] = []
-    for line in lines_of(block):
+    for place in left:
+        line = lines[place]
         parsed = parse(line)
-        made = row(parsed, zone) if not isinstance(parsed, Rejected) else parsed
+        made = parsed if isinstance(parsed, Rejected) else row(parsed, zone)
         if isinstance(made, Rejected):
-            rejected.append((made, offset, len(line)))
+            rejected.append((made, int(starts[place]), len(line)))
         else:
-            rows.append((made, offset))
-        offset += len(line) + 1
-    return Parsed(_rows(rows, broker, src_file), _rejected(rejected, broker, src_file))
+            rows.append((made, int(starts[place])))
+    batch = _rows(rows, broker, src_file)
+    if quick is not None:
+        batch = _merged(batch, _usual_rows(quick, starts[quick.places], broker, src_file))
+    return Parsed(batch, _rejected(rejected, broker, src_file))
 
 
 def lines_of(block: bytes) -> list[bytes]:
@@ -106,6 +118,30 @@ def _rows(rows: Sequence[tuple[Row, int]], broker: int, src_file: str) -> pa.Rec
     return pa.RecordBatch.from_arrays(
         [pa.array(columns.get(field.name, ()), field.type) for field in ROWS], schema=ROWS
     )
+
+
+def _usual_rows(quick: Usual, starts: np.ndarray, broker: int, src_file: str) -> pa.RecordBatch:
+    count = len(starts)
+    columns = quick.columns | {
+        "broker": pa.array(np.full(count, broker, np.int32)),
+        "src_file": pa.repeat(pa.scalar(src_file, pa.string()), count),
+        "src_offset": pa.array(starts),
+    }
+    return pa.RecordBatch.from_arrays(
+        [
+            columns[field.name] if field.name in columns else pa.nulls(count, field.type)
+            for field in ROWS
+        ],
+        schema=ROWS,
+    )
+
+
+def _merged(batch: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
+    """Both, in the lines' order."""
+    if not batch.num_rows or not other.num_rows:
+        return batch if batch.num_rows else other
+    both = pa.concat_batches([batch, other])
+    return both.take(pc.sort_indices(both["src_offset"]))
 
 
 def _rejected(

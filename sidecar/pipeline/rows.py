@@ -93,7 +93,7 @@ NOTHING_TOLD: Final = _Told()
 _FETCH: Final = msgspec.json.Decoder(Fetch)
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  local times are reckoned as if they were UTC
 _US: Final = timedelta(microseconds=1)
-_LONGEST_QUEUED_MS: Final = 1e12
+LONGEST_QUEUED_MS: Final = 1e12
 _INTS: Final = {
     column.name: 1 << (31 if column.type == "int" else 63)
     for column in SILVER_REQUEST.columns
@@ -112,13 +112,13 @@ def row(line: Line, zone: tzinfo) -> Row | Rejected:
     queued_ms = line.body.send_time_ms + line.body.response_queue_time_ms
     if logged_us is None:
         return Rejected(RejectedKind.TIME, "not of the years 1970 to 9999")
-    if not queued_ms <= _LONGEST_QUEUED_MS:
+    if not queued_ms <= LONGEST_QUEUED_MS:
         return Rejected(RejectedKind.UNEXPECTED, "queued for longer than can be")
-    offset_us = (line.time - _EPOCH) // _US - logged_us
+    ahead_us = local_us(line.time) - logged_us
     told = _told(line)
     made = Row(
         log_ts=logged_us,
-        quota_ts=charged_ms(line) * 1000 - offset_us,
+        quota_ts=charged_ms(line) * 1000 - ahead_us,
         user=line.user,
         client_id=line.client_id,
         listener=line.body.listener,
@@ -140,7 +140,12 @@ def since_1970_us(local: datetime, zone: tzinfo) -> int | None:
         utc = local.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
     except OverflowError:
         return None
-    return (utc - _EPOCH) // _US if utc >= _EPOCH else None
+    return local_us(utc) if utc >= _EPOCH else None
+
+
+def local_us(local: datetime) -> int:
+    """Microseconds since 1970, as if a local time were UTC."""
+    return (local - _EPOCH) // _US
 
 
 def _fits(made: Row) -> bool:

@@ -61,4 +61,9 @@ def is_exempt(line: Line) -> bool:
             return _FETCH_OF.decode(line.body.request).replica >= 0
     except msgspec.MsgspecError:
         return False
-    return key in _ALWAYS or (line.is_forwarded and key in _ON_CONTROLLER)
+    return is_exempt_by_api(key, is_forwarded=line.is_forwarded)
+
+
+def is_exempt_by_api(api_key: int, *, is_forwarded: bool) -> bool:
+    """Whether requests of an API are exempt whatever they say; not for PRODUCE and FETCH."""
+    return api_key in _ALWAYS or (is_forwarded and api_key in _ON_CONTROLLER)

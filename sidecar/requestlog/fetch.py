@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from sidecar.requestlog.line import Line
-from sidecar.requestlog.wire import Endpoint, Fetched, FetchedPartition, FetchedTopic
+from sidecar.requestlog.wire import Endpoint, Fetched, FetchedPartition, FetchedTopic, Present
 
 FETCH: Final = 1
 NEWEST_FETCH: Final = 18
@@ -104,7 +104,17 @@ def _topic(topic: FetchedTopic, version: int, partition: int) -> int:
     if version < _FLEXIBLE_SINCE:
         return size + sum(_old_records(one, version) for one in topic.partitions)
     tags = 1
-    return size + tags + sum(map(_records, topic.partitions))
+    for one in topic.partitions:
+        records = one.records_size_in_bytes
+        size += _varint(records + 1) + records
+        size += 1 if one.aborted_transactions is None else _aborted(one.aborted_transactions)
+        if one.diverging_epoch is not None:
+            size += _DIVERGING_EPOCH
+        if one.current_leader is not None:
+            size += _CURRENT_LEADER
+        if one.snapshot_id is not None:
+            size += _SNAPSHOT_ID
+    return size + tags
 
 
 def _old_records(partition: FetchedPartition, version: int) -> int:
@@ -112,18 +122,8 @@ def _old_records(partition: FetchedPartition, version: int) -> int:
     return _LENGTH + partition.records_size_in_bytes + aborted
 
 
-def _records(partition: FetchedPartition) -> int:
-    records = partition.records_size_in_bytes
-    size = _varint(records + 1) + records
-    aborted = partition.aborted_transactions
-    size += _varint(len(aborted) + 1) + (_ABORTED + 1) * len(aborted) if aborted else 1
-    if partition.diverging_epoch is not None:
-        size += _DIVERGING_EPOCH
-    if partition.current_leader is not None:
-        size += _CURRENT_LEADER
-    if partition.snapshot_id is not None:
-        size += _SNAPSHOT_ID
-    return size
+def _aborted(transactions: tuple[Present, ...]) -> int:
+    return _varint(len(transactions) + 1) + (_ABORTED + 1) * len(transactions)
 
 
 def _endpoints(endpoints: tuple[Endpoint, ...]) -> int:
@@ -147,4 +147,4 @@ def _count(elements: int, version: int) -> int:
 
 def _varint(number: int) -> int:
     """An unsigned number takes a byte for each 7 bits, and one at least."""
-    return max(1, -(-number.bit_length() // 7))
+    return -(-number.bit_length() // 7) or 1

@@ -62,13 +62,13 @@ def _body(produce: Produce, version: int) -> int:
 
 def _topic(topic: ProduceTopic, version: int) -> int:
     size = _ID if version >= _IDS_SINCE else _string(topic.name, version)
-    size += _count(len(topic.partition_data), version)
-    tags = _TAGS if version >= _FLEXIBLE_SINCE else 0
-    for partition in topic.partition_data:
-        index, records = 4, partition.records_size_in_bytes
-        length = _varint(records + 1) if version >= _FLEXIBLE_SINCE else 4
-        size += index + length + records + tags
-    return size + tags
+    records = [partition.records_size_in_bytes for partition in topic.partition_data]
+    size += _count(len(records), version) + sum(records)
+    index = 4
+    if version >= _FLEXIBLE_SINCE:
+        lengths = sum([_varint(size + 1) for size in records])
+        return size + (index + _TAGS) * len(records) + lengths + _TAGS
+    return size + (index + 4) * len(records)
 
 
 def _string(text: str, version: int) -> int:
@@ -87,4 +87,4 @@ def _utf8(text: str) -> int:
 
 def _varint(number: int) -> int:
     """An unsigned number takes a byte for each 7 bits, and one at least."""
-    return max(1, -(-number.bit_length() // 7))
+    return -(-number.bit_length() // 7) or 1

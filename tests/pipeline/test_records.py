@@ -1,0 +1,92 @@
+"""Blocks of lines as columns: the quick way against what each line says."""
+
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sidecar.pipeline.records import REJECTED, ROWS, Parsed, parse_block
+from sidecar.pipeline.rows import Row, row
+from sidecar.pipeline.usual import usual
+from sidecar.requestlog.line import Rejected, parse
+from tests.pipeline.request_lines import REQUEST_LOGS
+from tests.requestlog.lines import BY_HAND, REAL, read
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def parsed(block: bytes, zone: ZoneInfo = BERLIN, offset: int = 0) -> Parsed:
+    """A block of broker 3."""
+    return parse_block(block, broker=3, zone=zone, src_file="/logs/3.log", offset=offset)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    block=REQUEST_LOGS, zone=st.sampled_from([BERLIN, ZoneInfo("UTC"), ZoneInfo("Asia/Kolkata")])
+)
+@example(block=b"\n".join(REAL + BY_HAND), zone=BERLIN)
+def test_a_block_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
+    """Whatever is in it: each line is a row, as read by itself, or rejected, at its place."""
+    found = parsed(block, zone, offset=1_000)
+    expected_rows, expected_rejected = [], []
+    offset = 1_000
+    for line in block.split(b"\n"):
+        said = parse(line)
+        made = said if isinstance(said, Rejected) else row(said, zone)
+        if isinstance(made, Row):
+            expected_rows.append((made, offset))
+        elif offset < 1_000 + len(block):
+            expected_rejected.append((offset, str(made.kind), made.message, len(line)))
+        offset += len(line) + 1
+    assert ROWS == found.rows.schema
+    assert REJECTED == found.rejected.schema
+    assert expected_rows == rows_of(found)
+    assert expected_rejected == [
+        (one["src_offset"], one["kind"], one["reason"], one["bytes"])
+        for one in found.rejected.to_pylist()
+    ]
+    assert {(3, "/logs/3.log")} >= {
+        (one["broker"], one["src_file"])
+        for one in (*found.rows.to_pylist(), *found.rejected.to_pylist())
+    }
+
+
+def rows_of(found: Parsed) -> list[tuple[Row, int]]:
+    """The rows as ``row`` makes them, and where they begin."""
+    columns = found.rows.set_column(1, "log_ts", found.rows["log_ts"].cast("int64")).set_column(
+        2, "quota_ts", found.rows["quota_ts"].cast("int64")
+    )
+    made = []
+    for values in columns.to_pylist():
+        for name in ("topic_changes", "quota_changes"):
+            if values[name] is not None:
+                values[name] = [tuple(change.values()) for change in values[name]]
+        made.append((Row(**{name: values[name] for name in Row._fields}), values["src_offset"]))
+    return made
+
+
+def test_lines_of_brokers_are_usual() -> None:
+    """All of them but those that change topics or quotas go the quick way."""
+    found = usual(REAL + BY_HAND, BERLIN)
+    assert found is not None
+    apis = [read(line).api for line in REAL + BY_HAND]
+    slow = {"CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS", "ALTER_CLIENT_QUOTAS"}
+    assert [place for place, api in enumerate(apis) if api in slow] == found.left
+
+
+def test_the_modules_example() -> None:
+    """Eight lines by hand and half a line: eight rows, and one torn where it begins."""
+    whole = b"\n".join(BY_HAND) + b"\n"
+    found = parsed(whole + BY_HAND[0][:-9])
+    assert 8 == found.rows.num_rows
+    assert [("torn", len(whole))] == [
+        (one["kind"], one["src_offset"]) for one in found.rejected.to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("block", [b"", b"\n", b"\n\n"])
+def test_an_empty_line_is_rejected_and_no_line_is_none(block: bytes) -> None:
+    """Every end of a line ends one."""
+    found = parsed(block)
+    assert (0, len(block)) == (found.rows.num_rows, found.rejected.num_rows)
