@@ -1,0 +1,147 @@
+"""The batch job: what it makes of logs, and what it leaves of tables when it fails."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from sidecar.pipeline.files import HadoopFiles
+from sidecar.pipeline.job import Inputs, Options, Outcome, Stage, run
+from sidecar.pipeline.lock import LockedError, locked
+from sidecar.pipeline.paths import RequestLogsError
+from sidecar.pipeline.publish import Output
+from sidecar.pipeline.silver_request import RequestLogs
+from sidecar.pipeline.store import FewerRowsError, Store
+from sidecar.pipeline.tables import (
+    DIM_TOPIC,
+    GOLD_USAGE_1S,
+    QUARANTINE,
+    SILVER_REQUEST,
+    SILVER_VOLUME,
+    Table,
+)
+
+# Whole runs of the job, several in a test: a minute on a machine that does other things too.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+STAGES = (Stage.SILVER, Stage.USAGE)
+TABLES = (SILVER_REQUEST, QUARANTINE, DIM_TOPIC, GOLD_USAGE_1S)
+
+
+def line(time: str, client_id: str = "etl", send_ms: float = 0.0) -> str:
+    """A consumer's METADATA that took a millisecond."""
+    body = {
+        "isForwarded": False,
+        "requestHeader": {
+            "requestApiKey": 3,
+            "requestApiVersion": 12,
+            "requestApiKeyName": "METADATA",
+            "clientId": client_id,
+        },
+        "request": {},
+        "response": {},
+        "localTimeMs": 1.0,
+        "sendTimeMs": send_ms,
+        "principal": "User:alice",
+    }
+    return f"[{time}] DEBUG Completed request:{json.dumps(body)} (kafka.request.logger)\n"
+
+
+def log(root: Path, broker: int, *lines: str) -> None:
+    path = root / f"broker-{broker}" / "kafka-request.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(lines))
+
+
+def made(
+    spark: SparkSession, out: Path, logs: Path, stages: Sequence[Stage] = STAGES, **options: object
+) -> Outcome:
+    return run(
+        spark,
+        str(out),
+        Inputs(RequestLogs(str(logs))),
+        Options(NOW, **options),  # type: ignore[arg-type]  # each test names what it sets
+        stages=stages,
+    )
+
+
+def rows(spark: SparkSession, out: Path, table: Table) -> list[Row]:
+    store = Store(spark, Output(HadoopFiles(spark), str(out)))
+    return sorted(store.read(table).collect(), key=str)
+
+
+def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Path) -> None:
+    """The same rows twice; later days are added, with what was charged before midnight.
+
+    Lines that can't be read are told with their place, and those of other files are kept.
+    """
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs / "20", 1, line("2026-11-20 10:00:00,100"), "torn\n", line("2026-11-20 10:00:00,200"))
+    log(logs / "20", 2, line("2026-11-20 23:59:59,900"))
+    first = made(spark, out, logs / "20")
+    before = {table: rows(spark, out, table) for table in TABLES}
+    assert (3, 1, 2) == (first.rows["silver_request"], first.quarantined, first.files)
+    assert first == made(spark, out, logs / "20")
+    assert before == {table: rows(spark, out, table) for table in TABLES}
+
+    log(logs / "21", 2, line("2026-11-21 00:00:00,020", send_ms=30.0), "bad\n")
+    second = made(spark, out, logs / "21")
+    assert (date(2026, 11, 20), date(2026, 11, 21)) == second.days
+    quarantined = rows(spark, out, QUARANTINE)
+    assert ["20", "21"] == [Path(each.src_file).parts[-3] for each in quarantined]
+    assert 4 == len(rows(spark, out, SILVER_REQUEST))
+    assert {(20, 1, 36000): 2, (20, 2, 86399): 2} == {
+        (each.dt.day, each.broker, int(each.window_start.timestamp()) % 86400): each.events
+        for each in rows(spark, out, GOLD_USAGE_1S)
+    }
+
+
+def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: Path) -> None:
+    """A job that dies halfway, a day that would lose rows, a second run, no files at all."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs, 1, line("2026-11-20 10:00:00,100"), line("2026-11-20 10:00:01,100"))
+    made(spark, out, logs)
+    before = {table: rows(spark, out, table) for table in TABLES}
+
+    def die(stage: Stage) -> None:
+        if stage is Stage.USAGE:
+            raise KeyboardInterrupt
+
+    log(logs, 1, *(line(f"2026-11-20 10:00:0{second},100") for second in range(5)))
+    with pytest.raises(KeyboardInterrupt):
+        run(spark, str(out), Inputs(RequestLogs(str(logs))), Options(NOW), stages=STAGES, tell=die)
+    with pytest.raises(RequestLogsError, match="there are no files"):
+        made(spark, out, tmp_path / "none")
+    files = HadoopFiles(spark)
+    with locked(str(out), files, out, "process 1"), pytest.raises(LockedError, match="process 1"):
+        made(spark, out, logs)
+    log(logs, 1, line("2026-11-20 10:00:00,100"))
+    with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
+        made(spark, out, logs)
+    assert before == {table: rows(spark, out, table) for table in TABLES}
+    made(spark, out, logs, allow_fewer=True)
+    assert 1 == len(rows(spark, out, SILVER_REQUEST))
+
+
+def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    """By time; the history of volumes is of its own days."""
+    logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
+    log(logs, 1, *(line(f"2026-11-{day} 10:00:00,000") for day in (19, 20, 21)))
+    volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
+    told = {"time": "2026-11-18T10:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
+    history.mkdir()
+    (history / "volumes-a-20261118T10.jsonl").write_text(json.dumps(told) + '\n{"torn')
+    outcome = run(
+        spark,
+        str(out),
+        Inputs(RequestLogs(str(logs)), str(history)),
+        Options(NOW, datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC)),
+        stages=STAGES,
+    )
+    assert [date(2026, 11, 18), date(2026, 11, 20)] == list(outcome.days)
+    assert [20] == [each.dt.day for each in rows(spark, out, SILVER_REQUEST)]
+    assert [4] == [each.available_bytes for each in rows(spark, out, SILVER_VOLUME)]
