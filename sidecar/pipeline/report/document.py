@@ -1,0 +1,63 @@
+"""The page put together from its sections."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from html import escape
+
+from sidecar.pipeline.report import figures
+from sidecar.pipeline.report.disks import disk_section
+from sidecar.pipeline.report.grid import Cell, named, table
+from sidecar.pipeline.report.page import page, said, section
+from sidecar.pipeline.report.recommendation import recommendation_section
+from sidecar.pipeline.report.replay import replay_section
+from sidecar.pipeline.report.rows import Row, text
+from sidecar.pipeline.report.usage import summary, usage_section
+
+
+def report(tables: Mapping[str, Sequence[Row]], now: datetime) -> str:
+    """The page.
+
+    Args:
+        tables: rows by their table's name, with the columns of ``sidecar.pipeline.tables``. The
+            windows of gold_usage_1s may be longer than a second: sum them up where there are many.
+        now: when it is made, with a time zone.
+
+    Raises:
+        ReportError: a column holds what it should not.
+    """
+    recommended = tables.get("gold_recommendation", ())
+    parts = [
+        _head(tables),
+        recommendation_section(recommended),
+        usage_section(tables.get("gold_usage_1s", ())),
+        replay_section(tables.get("gold_replay", ()), recommended),
+        disk_section(tables.get("gold_disk_forecast", ()), tables.get("silver_volume", ())),
+        _quarantine(tables.get("quarantine", ())),
+    ]
+    return page("Kafka quotas and disks", f"Made {figures.moment(now)} UTC.", parts)
+
+
+def _head(tables: Mapping[str, Sequence[Row]]) -> str:
+    told = summary(tables)
+    items = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(figure)}</dd></div>"
+        for name, figure in told.items()
+    )
+    return f"<dl>{items}</dl>" if items else ""
+
+
+def _quarantine(rows: Sequence[Row]) -> str:
+    if not rows:
+        return section("Lines that can't be read", said("None."))
+    kinds: dict[tuple[str, str, str], int] = {}
+    for row in rows:
+        key = (text(row, "src_file"), text(row, "kind"), text(row, "reason"))
+        kinds[key] = kinds.get(key, 0) + 1
+    body = [
+        [*map(named, key), Cell(f"{count:,}", count)]
+        for key, count in sorted(kinds.items(), key=lambda each: -each[1])[:100]
+    ]
+    caption = f"{len(rows):,} lines, by file and reason"
+    return section(
+        "Lines that can't be read", table(caption, ("File", "Kind", "Reason", "Lines"), body)
+    )

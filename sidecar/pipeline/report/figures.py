@@ -1,0 +1,110 @@
+"""Figures as a person reads them: each with its unit.
+
+Example: 12,345,678 bytes a second are "12.3 MB/s", 93,784 ms are "1 min 34 s", a share of 0.0034 is
+"0.34 %"; what isn't known is "-".
+"""
+
+import math
+from datetime import UTC, datetime
+from typing import Final
+
+UNKNOWN: Final = "-"
+
+_BYTES: Final = ("B", "kB", "MB", "GB", "TB", "PB")
+_UNITS: Final = {
+    "request": "% of a thread",
+    "controller_mutation": "partitions/s",
+    "producer_ids": "ids per window",
+}
+"""Of a quota; produce and fetch are bytes per second."""
+_KINDS: Final = {
+    "produce": "Produce",
+    "fetch": "Fetch",
+    "request": "Request time",
+    "controller_mutation": "Controller mutations",
+    "producer_ids": "Producer ids",
+}
+
+
+def kind(quota_type: str) -> str:
+    """A quota type's name for a heading."""
+    return _KINDS.get(quota_type, quota_type)
+
+
+def number(value: float | None) -> str:
+    """Three digits, or all of a whole number."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def size(count: float | None) -> str:
+    """Bytes."""
+    if count is None or not math.isfinite(count):
+        return UNKNOWN
+    power = 0
+    while abs(count) >= 999.5 and power < len(_BYTES) - 1:
+        count /= 1000
+        power += 1
+    return f"{number(float(f'{count:.3g}'))} {_BYTES[power]}"
+
+
+def rate(value: float | None, quota_type: str) -> str:
+    """In the quota's unit."""
+    if value is None:
+        return UNKNOWN
+    if quota_type in _UNITS:
+        return f"{number(value)} {_UNITS[quota_type]}"
+    return f"{size(value)}/s"
+
+
+def amount(value: float | None, quota_type: str) -> str:
+    """A sum: bytes, seconds of threads, partitions or ids."""
+    if value is None:
+        return UNKNOWN
+    match quota_type:
+        case "request":
+            return f"{number(value / 100)} s of threads"
+        case "controller_mutation":
+            return f"{number(value)} partitions"
+        case "producer_ids":
+            return f"{number(value)} ids"
+    return size(value)
+
+
+def share(value: float | None) -> str:
+    """Percent of a share."""
+    return UNKNOWN if value is None else f"{number(float(f'{value * 100:.3g}'))} %"
+
+
+def duration(ms: float | None) -> str:
+    """Milliseconds up to two units."""
+    if ms is None or not math.isfinite(ms):
+        return UNKNOWN
+    if ms < 1000:
+        return f"{ms:,.0f} ms"
+    if ms < 60_000:
+        return f"{ms / 1000:.3g} s"
+    seconds = round(ms / 1000)
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return hours(seconds / 3600)
+
+
+def hours(value: float | None) -> str:
+    """Hours, or days above two of them."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    return f"{value:.3g} h" if value < 48 else f"{value / 24:,.3g} days"
+
+
+def moment(value: datetime | None) -> str:
+    """To the second, UTC."""
+    return UNKNOWN if value is None else f"{utc(value):%Y-%m-%d %H:%M:%S}"
+
+
+def utc(value: datetime) -> datetime:
+    """A table's time, which may come without its zone."""
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -1,0 +1,50 @@
+"""Tables of the page: cells of text, sorted by their values, not by how they are written.
+
+Example: ``Cell("1.5 MB/s", 1_500_000)`` stands before ``Cell("900 kB/s", 900_000)`` when the column
+is sorted downwards.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell.
+
+    Attributes:
+        text: what is read.
+        value: what it is sorted by; None for what isn't known, which is always last; a text is
+            sorted as such.
+    """
+
+    text: str
+    value: float | str | None = None
+
+
+def named(text: str) -> Cell:
+    """A cell of a text that is sorted as such."""
+    return Cell(text, text)
+
+
+def table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """The element; a sentence where there are no rows."""
+    if not rows:
+        return f'<p class="none">{escape(caption)}: there are no rows.</p>'
+    head = "".join(
+        f'<th scope="col"><button type="button">{escape(heading)}</button></th>'
+        for heading in headings
+    )
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    return (
+        f'<div class="wide"><table><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell.value, str):
+        return f'<td data-v="{escape(cell.value)}">{escape(cell.text)}</td>'
+    value = "" if cell.value is None else f' data-n="{cell.value!r}"'
+    return f'<td class="n"{value}>{escape(cell.text)}</td>'

@@ -1,0 +1,248 @@
+"""Plots as SVG, from data alone: lines over time or over a quota, bands, bars.
+
+A plot is a piece of the page, not a document: its colours are the page's, light or dark. Lines are
+told apart by colour and by dashes; colours are Okabe and Ito's, which colour-blind people can tell
+apart. What is far more than a pixel column can show is for the caller to sum up before.
+
+Example: ``lines("Produce", [Series("alice", points)], x=Axis(0, 60, ticks), y=...)`` is an ``svg``
+element of 720 x 240 units, as wide as the page lets it be.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Final
+
+Point = tuple[float, float]
+
+_WIDTH: Final = 720
+_HEIGHT: Final = 240
+_LEFT: Final = 92
+_RIGHT: Final = 14
+_TOP: Final = 12
+_BOTTOM: Final = 26
+_STYLES: Final = 6
+_TICKS: Final = 5
+_BAR: Final = 22
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A place on an axis and what stands there."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """From where to where an axis goes.
+
+    Attributes:
+        low: its first value.
+        high: its last, above the first.
+        ticks: in between.
+        is_log: whether equal steps are equal factors; then both are above 0.
+    """
+
+    low: float
+    high: float
+    ticks: tuple[Tick, ...]
+    is_log: bool = False
+
+    def share(self, value: float) -> float:
+        """Where a value is, 0 to 1; beyond an end it is at the end."""
+        low, high, at = self.low, self.high, min(max(value, self.low), self.high)
+        if self.is_log:
+            low, high, at = math.log(low), math.log(high), math.log(at)
+        return (at - low) / (high - low)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A line.
+
+    Attributes:
+        name: for the legend.
+        points: x ascending.
+        told: for a pointer that rests on a point; empty for none.
+    """
+
+    name: str
+    points: Sequence[Point]
+    told: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A range: between two lines over the same x."""
+
+    xs: Sequence[float]
+    lows: Sequence[float]
+    highs: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place worth naming, as a dashed line across the plot."""
+
+    name: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """What is in a plot.
+
+    Attributes:
+        title: for those who can't see it.
+        x: to the right.
+        y: upwards.
+        series: lines.
+        bands: ranges, under the lines.
+        uprights: marks at an x.
+        levels: marks at a y.
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    series: Sequence[Series] = ()
+    bands: Sequence[Band] = field(default=())
+    uprights: Sequence[Mark] = field(default=())
+    levels: Sequence[Mark] = field(default=())
+
+
+def svg(plot: Plot) -> str:
+    """The element, with a legend of more than one line after it."""
+    parts = [
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"><title>{escape(plot.title)}</title>',
+        *_grid(plot),
+        *(_band(plot, band) for band in plot.bands),
+        *_marks(plot),
+        *(each for at, series in enumerate(plot.series) for each in _line(plot, series, at)),
+        "</svg>",
+    ]
+    if len(plot.series) > 1:
+        parts.append(_legend(plot.series))
+    return "".join(parts)
+
+
+def bars(title: str, rows: Sequence[tuple[str, float, str]], level: Mark | None = None) -> str:
+    """Bars to the right, one below the other.
+
+    Args:
+        title: for those who can't see it.
+        rows: what it is, its length, and its length as a person reads it.
+        level: marked across all.
+    """
+    most = max((*(length for _, length, _ in rows), level.at if level else 0.0), default=0.0) or 1.0
+    left, right, top = 170, 150, 20 if level else 4
+    height = top + _BAR * len(rows) + 4
+    scale = (_WIDTH - left - right) / most
+    parts = [
+        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img"><title>{escape(title)}</title>',
+    ]
+    for at, (name, length, told) in enumerate(rows):
+        y = top + _BAR * at
+        parts += [
+            _text(left - 8, y + 15, name, "end"),
+            f'<rect class="bar s{at % _STYLES}" x="{left}" y="{y + 3}" height="{_BAR - 6}"'
+            f' width="{max(length * scale, 0.5):.1f}"/>',
+            _text(left + length * scale + 6, y + 15, told),
+        ]
+    if level is not None:
+        x = left + level.at * scale
+        parts.append(f'<path class="mark" d="M{x:.1f} {top - 4}V{height - 2}"/>')
+        parts.append(_text(x, top - 7, level.name, "middle"))
+    return "".join([*parts, "</svg>"])
+
+
+def round_ticks(low: float, high: float) -> tuple[float, ...]:
+    """Round figures from one to the other: 1, 2 or 5 times a power of ten apart."""
+    if high <= low:
+        return (low,)
+    step = _round_step((high - low) / _TICKS)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return tuple(count * step for count in range(first, last + 1))
+
+
+def _round_step(least: float) -> float:
+    power: float = 10.0 ** math.floor(math.log10(least))
+    return next(times * power for times in (1, 2, 5, 10) if times * power >= least * (1 - 1e-9))
+
+
+def _x(plot: Plot, value: float) -> float:
+    return _LEFT + plot.x.share(value) * (_WIDTH - _LEFT - _RIGHT)
+
+
+def _y(plot: Plot, value: float) -> float:
+    bottom = _HEIGHT - _BOTTOM
+    return bottom - plot.y.share(value) * (bottom - _TOP)
+
+
+def _grid(plot: Plot) -> Iterator[str]:
+    for tick in plot.y.ticks:
+        y = _y(plot, tick.at)
+        yield f'<path class="grid" d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}"/>'
+        yield _text(_LEFT - 6, y + 4, tick.label, "end")
+    for tick in plot.x.ticks:
+        x = _x(plot, tick.at)
+        yield f'<path class="grid" d="M{x:.1f} {_HEIGHT - _BOTTOM}v4"/>'
+        yield _text(x, _HEIGHT - 6, tick.label, "middle")
+
+
+def _marks(plot: Plot) -> Iterator[str]:
+    for mark in plot.levels:
+        y = _y(plot, mark.at)
+        yield f'<path class="mark" d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}"/>'
+        yield _text(_WIDTH - _RIGHT - 4, y - 4, mark.name, "end")
+    for at, mark in enumerate(plot.uprights):
+        x = _x(plot, mark.at)
+        # Near the right edge there is no room behind it; two at one place are told in two rows.
+        end = plot.x.share(mark.at) > 0.75
+        yield f'<path class="mark" d="M{x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}"/>'
+        yield _text(x - 4 if end else x + 4, _TOP + 10 + 14 * at, mark.name, "end" if end else "")
+
+
+def _band(plot: Plot, band: Band) -> str:
+    there = [(x, high) for x, high in zip(band.xs, band.highs, strict=True)]
+    back = [(x, low) for x, low in zip(band.xs, band.lows, strict=True)][::-1]
+    return f'<path class="band" d="{_path(plot, [*there, *back])}Z"/>'
+
+
+def _line(plot: Plot, series: Series, style: int) -> Iterator[str]:
+    if series.points:
+        kind = f"line s{style % _STYLES}"
+        yield f'<path class="{kind}" d="{_path(plot, series.points)}"/>'
+    for (x, y), told in zip(series.points, series.told, strict=False):
+        yield (
+            f'<circle class="dot s{style % _STYLES}" cx="{_x(plot, x):.1f}"'
+            f' cy="{_y(plot, y):.1f}" r="3.5"><title>{escape(told)}</title></circle>'
+        )
+
+
+def _path(plot: Plot, points: Iterable[Point]) -> str:
+    """The points joined; those that lie on one place once."""
+    words: list[str] = []
+    for x, y in points:
+        word = f"{_x(plot, x):.1f} {_y(plot, y):.1f}"
+        if not words or words[-1] != word:
+            words.append(word)
+    # A single point is a stroke of no length, which a round end makes a dot.
+    return "M" + "L".join(words if len(words) > 1 else words * 2)
+
+
+def _legend(series: Sequence[Series]) -> str:
+    items = "".join(
+        f'<li><svg viewBox="0 0 28 8" aria-hidden="true"><path class="line s{at % _STYLES}"'
+        f' d="M1 4H27"/></svg>{escape(each.name)}</li>'
+        for at, each in enumerate(series)
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+def _text(x: float, y: float, text: str, anchor: str = "") -> str:
+    where = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{where}>{escape(text)}</text>'

@@ -1,0 +1,134 @@
+"""Who used what: a plot of each quota type over time, and a table of tenants.
+
+Rates are of all brokers together, over buckets of time that suit the span. The busiest tenants have
+a line each, the others one together.
+
+Example: of 40 tenants 5 have a line, 35 share "35 others".
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from sidecar.pipeline.report import figures
+from sidecar.pipeline.report.grid import Cell, named, table
+from sidecar.pipeline.report.page import figure, said, section
+from sidecar.pipeline.report.plots import Axis, Plot, Series, Tick, round_ticks, svg
+from sidecar.pipeline.report.rows import QUOTA_TYPES, Row, count, seconds, text, value
+from sidecar.pipeline.report.times import bucket_s, time_axis
+
+_LINES: Final = 5
+_MOST_ROWS: Final = 500
+
+
+def usage_section(rows: Sequence[Row]) -> str:
+    """Of rows of GOLD_USAGE_1S, whatever the length of their windows."""
+    if not rows:
+        return section("Usage", said("No usage is known: there are no request logs in the tables."))
+    moments = [seconds(row["window_start"]) for row in rows]
+    first, last = min(moments), max(moments) + 1
+    types = [kind for kind in QUOTA_TYPES if any(row["quota_type"] == kind for row in rows)]
+    plots = [
+        figure(
+            f"{figures.kind(kind)}, all brokers together",
+            _plot(kind, [row for row in rows if row["quota_type"] == kind], first, last),
+        )
+        for kind in types
+    ]
+    return section("Usage", *plots, _table(rows, last - first))
+
+
+def _plot(quota_type: str, rows: Iterable[Row], first: float, last: float) -> str:
+    step = bucket_s(last - first)
+    begin = first // step * step
+    sums: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
+    for row in rows:
+        bucket = seconds(row["window_start"]) // step * step
+        sums[tenant(row)][bucket] += value(row, "amount") or 0.0
+    totals = {name: sum(buckets.values()) for name, buckets in sums.items()}
+    order = sorted(totals, key=lambda name: (-totals[name], name))
+    shown = {name: sums[name] for name in order[:_LINES]}
+    if others := order[_LINES:]:
+        together: dict[float, float] = defaultdict(float)
+        for name in others:
+            for bucket, amount in sums[name].items():
+                together[bucket] += amount
+        shown[f"{len(others)} others"] = together
+    buckets = [begin + at * step for at in range(int((last - begin - 1e-9) // step) + 1)]
+    # A rate, whatever the bucket; producer ids are told by the hour, their quota's window.
+    per = step / 3600 if quota_type == "producer_ids" else step
+    series = [
+        Series(name, [(bucket, amounts.get(bucket, 0.0) / per) for bucket in buckets])
+        for name, amounts in shown.items()
+    ]
+    most = max((y for each in series for _, y in each.points), default=0.0)
+    title = f"{figures.kind(quota_type)} by tenant"
+    return svg(Plot(title, time_axis(begin, last), rate_axis(most, quota_type), series))
+
+
+def rate_axis(most: float, quota_type: str) -> Axis:
+    """From 0 to the highest rate, in the quota's unit."""
+    high = most * 1.05 or 1.0
+    ticks = tuple(Tick(at, figures.rate(at, quota_type)) for at in round_ticks(0.0, high))
+    return Axis(0.0, high, ticks)
+
+
+def _table(rows: Iterable[Row], span_s: float) -> str:
+    sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 4)
+    short: dict[tuple[str, str], bool] = defaultdict(bool)
+    for row in rows:
+        key = (tenant(row), text(row, "quota_type"))
+        for at, name in enumerate(("amount", "events", "throttled", "throttle_ms")):
+            sums[key][at] += value(row, name) or 0.0
+        short[key] |= bool(row["lower_bound"])
+    ordered = sorted(sums.items(), key=lambda each: (QUOTA_TYPES.index(each[0][1]), -each[1][0]))
+    body = [
+        [
+            named(name),
+            named(figures.kind(quota_type)),
+            Cell(
+                ("at least " if short[name, quota_type] else "")
+                + figures.amount(amount, quota_type),
+                amount,
+            ),
+            Cell(figures.rate(amount / _per(quota_type, span_s), quota_type), amount / span_s),
+            Cell(f"{events:,.0f}", events),
+            Cell(figures.share(throttled / events if events else None), throttled / max(1, events)),
+            Cell(figures.duration(waited), waited),
+        ]
+        for (name, quota_type), (amount, events, throttled, waited) in ordered[:_MOST_ROWS]
+    ]
+    left = len(ordered) - len(body)
+    caption = f"The {len(body)} busiest; {left:,} more are in gold_usage_1s" if left else "Tenants"
+    headings = ("Tenant", "Quota", "Used", "Mean rate", "Requests", "Throttled", "Waits, summed")
+    return table(caption, headings, body)
+
+
+def _per(quota_type: str, span_s: float) -> float:
+    return span_s / 3600 if quota_type == "producer_ids" else span_s
+
+
+def tenant(row: Row) -> str:
+    """A user and its client-id, as far as it has them."""
+    user, client_id = text(row, "user"), text(row, "client_id")
+    return " / ".join(part for part in (user, client_id) if part) or "(nobody)"
+
+
+def summary(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
+    """What the logs cover, and how much of it was throttled, in a few figures."""
+    rows = tables.get("gold_usage_1s", ())
+    if not rows:
+        return {}
+    starts = [row["window_start"] for row in rows if isinstance(row["window_start"], datetime)]
+    # Every request that is charged at all is charged with time, but for the exempt ones.
+    requests = [row for row in rows if row["quota_type"] == "request"]
+    events, throttled = count(requests, "events"), count(requests, "throttled")
+    return {
+        "From": figures.moment(min(starts)) + " UTC",
+        "To": figures.moment(max(starts)) + " UTC",
+        "Brokers": f"{len({row['broker'] for row in rows}):,}",
+        "Tenants": f"{len({tenant(row) for row in rows}):,}",
+        "Requests": f"{events:,.0f}",
+        "Throttled": figures.share(throttled / events if events else None),
+    }
