@@ -5,6 +5,9 @@ the answer's parts, ``recordsSizeInBytes`` of each partition among them, so the 
 by Kafka's encoding of each version: from 12 on lengths are variable and every structure ends with
 its tags; from 13 on topics have ids of 16 bytes, no names.
 
+Two things make it differ from what was sent, and are left out there too: where to find new leaders
+(``nodeEndpoints``, from 16 on), and, before Kafka 4.0, records rewritten for old consumers.
+
 A consumer that is throttled is answered without its records, and Kafka takes the charge back: what
 it would have got is in no line. That is not known, and never nothing.
 
@@ -22,7 +25,7 @@ from typing import Final
 import msgspec
 
 from sidecar.requestlog.line import Line
-from sidecar.requestlog.wire import Endpoint, Fetched, FetchedPartition, FetchedTopic, Present
+from sidecar.requestlog.wire import Fetched, FetchedPartition, FetchedTopic, Present
 
 FETCH: Final = 1
 NEWEST_FETCH: Final = 18
@@ -30,7 +33,6 @@ NEWEST_FETCH: Final = 18
 
 _FLEXIBLE_SINCE: Final = 12
 _IDS_SINCE: Final = 13
-_ENDPOINTS_SINCE: Final = 16
 
 _LENGTH: Final = 4
 _ID: Final = 16
@@ -78,12 +80,8 @@ def fetch_bytes(answer: Fetched, version: int) -> int | None:
     partition = _partition(version)
     for topic in answer.responses:
         size += _topic(topic, version, partition)
-    if version < _FLEXIBLE_SINCE:
-        return size
     tags = 1
-    if version >= _ENDPOINTS_SINCE and answer.node_endpoints:
-        tags += _endpoints(answer.node_endpoints)
-    return size + tags
+    return size + tags if version >= _FLEXIBLE_SINCE else size
 
 
 def _partition(version: int) -> int:
@@ -124,15 +122,6 @@ def _old_records(partition: FetchedPartition, version: int) -> int:
 
 def _aborted(transactions: tuple[Present, ...]) -> int:
     return _varint(len(transactions) + 1) + (_ABORTED + 1) * len(transactions)
-
-
-def _endpoints(endpoints: tuple[Endpoint, ...]) -> int:
-    node_id, port, tags, tag = 4, 4, 1, 1
-    size = _varint(len(endpoints) + 1) + sum(
-        node_id + port + tags + _string(one.host, 12) + _string(one.rack or "", 12)
-        for one in endpoints
-    )
-    return tag + _varint(size) + size
 
 
 def _string(text: str, version: int) -> int:

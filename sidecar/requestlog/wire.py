@@ -132,18 +132,10 @@ class FetchedTopic(Wire, frozen=True):
     partitions: tuple[FetchedPartition, ...] = ()
 
 
-class Endpoint(Wire, frozen=True):
-    """Where a leader is."""
-
-    host: str = ""
-    rack: str | None = None
-
-
 class Fetched(Wire, frozen=True):
-    """A FETCH's answer; the endpoints are a tagged field from version 16 on."""
+    """A FETCH's answer."""
 
     responses: tuple[FetchedTopic, ...] = ()
-    node_endpoints: tuple[Endpoint, ...] = ()
 
     @property
     def records_bytes(self) -> int:

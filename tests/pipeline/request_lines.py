@@ -144,7 +144,6 @@ _ANSWERS: Final = st.fixed_dictionaries(
         "errorCode": st.sampled_from([0, 0, 0, 14]) | ODD,
         "producerId": NUMBERS | ODD,
         "producerEpoch": NUMBERS | ODD,
-        "nodeEndpoints": st.just([{"nodeId": 1, "host": "h", "port": 9092, "rack": None}]) | ODD,
         "entries": st.just([{"errorCode": 0, "entity": []}]) | ODD,
     },
 )
