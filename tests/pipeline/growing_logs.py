@@ -1,0 +1,93 @@
+"""Request logs that are written to while a test reads them."""
+
+import gzip
+import json
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+START = datetime(2026, 11, 20, 10, tzinfo=UTC)
+"""Of the logs."""
+
+
+def line(at_ms: int, number: int = 0, *, user: str = "alice", send_ms: float = 0.0) -> bytes:
+    """A PRODUCE that was answered so long after ``START``."""
+    when = START + timedelta(milliseconds=at_ms)
+    body = {
+        "isForwarded": False,
+        "requestHeader": {
+            "requestApiKey": 0,
+            "requestApiVersion": 11,
+            "correlationId": number,
+            "clientId": "etl",
+            "requestApiKeyName": "PRODUCE",
+        },
+        "request": {
+            "transactionalId": None,
+            "acks": -1,
+            "timeoutMs": 30000,
+            "topicData": [
+                {"name": "t1", "partitionData": [{"index": 0, "recordsSizeInBytes": 1000}]}
+            ],
+        },
+        "response": {"responses": [], "throttleTimeMs": 0},
+        "connection": "10.0.1.1:9093-10.1.3.7:41234-2-117",
+        "totalTimeMs": 3.5,
+        "requestQueueTimeMs": 0.0,
+        "localTimeMs": 0.25,
+        "remoteTimeMs": 0.0,
+        "throttleTimeMs": 0,
+        "responseQueueTimeMs": 0.0,
+        "sendTimeMs": send_ms,
+        "securityProtocol": "SASL_SSL",
+        "principal": f"User:{user}",
+        "listener": "CLIENT",
+    }
+    stamp = f"{when:%Y-%m-%d %H:%M:%S},{when.microsecond // 1000:03}"
+    text = json.dumps(body, separators=(",", ":"))
+    return f"[{stamp}] DEBUG Completed request:{text} (kafka.request.logger)\n".encode()
+
+
+def lines(
+    count: int, *, first: int = 0, step_ms: int = 100, from_ms: int = 0, user: str = "alice"
+) -> bytes:
+    """Lines at steady times; each has a number of its own."""
+    return b"".join(
+        line(from_ms + number * step_ms, number, user=user)
+        for number in range(first, first + count)
+    )
+
+
+class GrowingLog:
+    """A broker's log: written to, and rotated in the ways that there are."""
+
+    def __init__(self, folder: Path, broker: int) -> None:
+        self.path = folder / f"broker-{broker}" / "kafka-request.log"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch()
+
+    def write(self, text: bytes) -> None:
+        with self.path.open("ab") as file:
+            file.write(text)
+
+    def rotate(self, name: str) -> Path:
+        """By rename, as log4j does."""
+        target = self.path.with_name(f"{self.path.name}.{name}")
+        self.path.rename(target)
+        self.path.touch()
+        return target
+
+    def copy_and_truncate(self, name: str) -> Path:
+        """As logrotate does when it is told so."""
+        target = self.path.with_name(f"{self.path.name}.{name}")
+        shutil.copyfile(self.path, target)
+        self.path.write_bytes(b"")
+        return target
+
+
+def pack(path: Path) -> Path:
+    """As gzip does: the file is another one, with another name."""
+    target = path.with_name(f"{path.name}.gz")
+    target.write_bytes(gzip.compress(path.read_bytes(), 1))
+    path.unlink()
+    return target
