@@ -1,0 +1,89 @@
+"""When each volume is at the limit at which producers are held: a row for each.
+
+Each volume by itself, in a Python worker; what is done with its readings is
+``sidecar.pipeline.volume_forecast``.
+
+Example: a week of readings every 10 s is 60,000 of a volume: 2 MB for its worker.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from sidecar.pipeline.tables import GOLD_DISK_FORECAST, SILVER_VOLUME
+from sidecar.pipeline.volume_forecast import (
+    ForecastError,
+    Forecasting,
+    Readings,
+    forecast_volume,
+)
+
+_OF_VOLUME = {
+    column.name: column.type
+    for column in GOLD_DISK_FORECAST.columns
+    if column.name not in ("dt", "as_of")
+}
+_PANDAS = {
+    name: {"int": "int32", "bigint": "Int64", "double": "Float64"}.get(kind, "object")
+    for name, kind in _OF_VOLUME.items()
+}
+
+
+def disk_forecast(
+    volumes: DataFrame, as_of: datetime, forecasting: Forecasting | None = None
+) -> DataFrame:
+    """GOLD_DISK_FORECAST.
+
+    Args:
+        volumes: SILVER_VOLUME.
+        as_of: up to when readings count, with a time zone; hours are from here.
+        forecasting: how; None for the defaults.
+
+    Raises:
+        ForecastError: the time has no zone.
+    """
+    if as_of.tzinfo is None:
+        raise ForecastError("an as-of time has a time zone, as in 2026-01-05T08:00:00Z")
+    chosen = forecasting or Forecasting()
+    hours = (sql.unix_micros("observed_ts") / 1e6 - sql.lit(as_of.timestamp())) / 3600.0
+    readings = (
+        SILVER_VOLUME.select(volumes)
+        .withColumn("hours", hours)
+        .where((sql.col("hours") <= 0) & (sql.col("hours") >= -24 * chosen.history_days))
+        .select("broker", "log_dir", "hours", "total_bytes", "available_bytes", "offline")
+    )
+    forecasts = readings.groupBy("broker", "log_dir").applyInPandas(
+        _of_volume(chosen), ", ".join(f"{name} {kind}" for name, kind in _OF_VOLUME.items())
+    )
+    at = sql.lit(as_of).cast("timestamp")
+    return GOLD_DISK_FORECAST.select(
+        forecasts.withColumn("as_of", at).withColumn("dt", sql.to_date("as_of"))
+    )
+
+
+def _of_volume(
+    forecasting: Forecasting,
+) -> Callable[[tuple[Any, ...], pd.DataFrame], pd.DataFrame]:
+    """What a Python worker does with a volume's readings."""
+
+    def of_volume(key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
+        ordered = frame.sort_values("hours")
+        readings = Readings(
+            ordered["hours"].to_numpy("float64"),
+            ordered["total_bytes"].to_numpy("float64"),
+            ordered["available_bytes"].to_numpy("float64"),
+            ordered["offline"].to_numpy("bool"),
+        )
+        row = {
+            "broker": key[0],
+            "log_dir": key[1],
+            **asdict(forecast_volume(readings, forecasting)),
+        }
+        return pd.DataFrame([row], columns=list(_OF_VOLUME)).astype(_PANDAS)
+
+    return of_volume

@@ -1,0 +1,192 @@
+"""What a disk's use grows by, below the teeth that retention cuts.
+
+A log dir fills until segments are old enough, then retention deletes some: the used bytes make a
+saw. The teeth say nothing of the future; what each deletion leaves does. So the floor is a line
+through the valleys, by Theil and Sen: the median of the slopes between any two of them, which a
+third of strange points (a reassignment, a day off) does not move. A disk that has not deleted yet
+has no valleys, and the line goes through all it has.
+
+- A turn counts as a tooth's when it is more than a fifth of what the readings spread around a
+  straight line, and more than a thousandth of the used bytes: log cleaning and index files make
+  small ones.
+- One or two valleys tell no slope: that is refused.
+- The floor's level is where the newest points have it: a floor that has wandered off its line does
+  not come back to it.
+- What each step from point to point differs from the slope by, a surprise, is kept: the range of a
+  forecast is made of them.
+
+Example: 100 GB with teeth of 20 GB every 6 h that leave 0.5 GB an hour more: a line through all
+readings of 15 hours says 0.9 or 0.1 GB an hour, by where the teeth were cut; the valleys say 0.5.
+
+Source: Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau" (1968). Kafka's
+LogManager deletes whole segments, every log.retention.check.interval.ms.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Indexes = npt.NDArray[np.int64]
+
+FEWEST_READINGS: Final = 12
+FEWEST_TEETH: Final = 3
+_MOST_POINTS: Final = 64
+"""2,016 pairs; 3,000,000 of a month's readings would be no surer."""
+_NEWEST: Final = 5
+_TURN_OF_SPREAD: Final = 0.2
+_TURN_OF_USED: Final = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Teeth:
+    """Where a saw turns.
+
+    Attributes:
+        peaks: indexes of readings before a deletion.
+        valleys: of those after it, as many.
+    """
+
+    peaks: Indexes
+    valleys: Indexes
+
+
+@dataclass(frozen=True, slots=True)
+class Saw:
+    """What was fitted. Hours are from the last moment that counts, so they are negative before it.
+
+    Attributes:
+        floor_bytes: what retention leaves, at hour 0.
+        growth: of it, bytes an hour.
+        newest_growth: the newest quarter's alone: it knows of a change first.
+        heights: of the teeth above the floor, bytes; empty when there was none.
+        rises: bytes an hour between two deletions, each > 0; empty when there was none.
+        step_hours: between two of the points that the line goes through, on average.
+        surprises: what each such step differs from the growth by, bytes.
+    """
+
+    floor_bytes: float
+    growth: float
+    newest_growth: float
+    heights: Floats
+    rises: Floats
+    step_hours: float
+    surprises: Floats
+
+    @property
+    def teeth(self) -> int:
+        """How many deletions were seen."""
+        return len(self.heights)
+
+    def floor_at(self, hours: Floats) -> Floats:
+        """What retention leaves at these hours, bytes."""
+        return self.floor_bytes + self.growth * hours
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why nothing was fitted.
+
+    Attributes:
+        reason: for a person.
+    """
+
+    reason: str
+
+
+def fit(hours: Floats, used: Floats) -> Saw | Refused:
+    """Fits a saw.
+
+    Args:
+        hours: of the readings, ascending, in hours from the last moment that counts.
+        used: bytes.
+    """
+    if len(hours) < FEWEST_READINGS:
+        return Refused(f"{len(hours)} readings: {FEWEST_READINGS} are needed")
+    found = teeth(hours, used)
+    count = len(found.valleys)
+    if 0 < count < FEWEST_TEETH:
+        return Refused(
+            f"retention was seen to delete {count} times: {FEWEST_TEETH} are needed to tell growth"
+            " from its teeth"
+        )
+    points = found.valleys if count else np.arange(len(hours))
+    x, y = _thinned(hours[points], used[points], lowest=bool(count))
+    growth, _ = theil_sen(x, y)
+    newer = max(_NEWEST, len(x) // 4)
+    surprises = np.diff(y) - growth * np.diff(x)
+    return Saw(
+        floor_bytes=float(np.median(y[-_NEWEST:] - growth * x[-_NEWEST:])),
+        growth=growth,
+        newest_growth=theil_sen(x[-newer:], y[-newer:])[0],
+        heights=used[found.peaks] - np.interp(hours[found.peaks], x, y),
+        rises=_rises(hours, used, found),
+        step_hours=float(x[-1] - x[0]) / (len(x) - 1),
+        # Few points lie nearer to their own line than to the true one.
+        surprises=surprises * np.sqrt(len(x) / (len(x) - 2)),
+    )
+
+
+def theil_sen(x: Floats, y: Floats) -> tuple[float, float]:
+    """Slope and value at x = 0 of the line by Theil and Sen.
+
+    Args:
+        x: of 2 points at least, no two the same.
+        y: of the same points.
+    """
+    first, second = np.triu_indices(len(x), 1)
+    slope = float(np.median((y[second] - y[first]) / (x[second] - x[first])))
+    return slope, float(np.median(y - slope * x))
+
+
+def teeth(hours: Floats, used: Floats) -> Teeth:
+    """Where retention began and ended deleting.
+
+    A valley counts once the disk has filled again by more than a turn's least height; the first
+    reading and what follows the last valley are parts of teeth.
+    """
+    line = np.polyfit(hours, used, 1)
+    lower, upper = np.quantile(used - np.polyval(line, hours), (0.05, 0.95))
+    least = max(_TURN_OF_SPREAD * (upper - lower), _TURN_OF_USED * float(used.max()))
+    steps = np.sign(np.diff(used))
+    moving = np.flatnonzero(steps)
+    turns = moving[1:][steps[moving[1:]] != steps[moving[:-1]]]
+    peaks: list[int] = []
+    valleys: list[int] = []
+    peak, valley, is_falling = 0, 0, False
+    for turn in (*turns.tolist(), len(used) - 1):
+        if is_falling:
+            if used[turn] < used[valley]:
+                valley = turn
+            elif used[turn] - used[valley] > least:
+                peaks.append(peak)
+                valleys.append(valley)
+                peak, is_falling = turn, False
+        elif used[turn] > used[peak]:
+            peak = turn
+        elif used[peak] - used[turn] > least:
+            valley, is_falling = turn, True
+    return Teeth(np.array(peaks, dtype=np.int64), np.array(valleys, dtype=np.int64))
+
+
+def _thinned(x: Floats, y: Floats, *, lowest: bool) -> tuple[Floats, Floats]:
+    """At most so many points: of each stretch of time the lowest, or the middle one."""
+    if len(x) <= _MOST_POINTS:
+        return x, y
+    edges = np.linspace(x[0], x[-1], _MOST_POINTS + 1)[1:-1]
+    stretches = np.split(np.arange(len(x)), np.searchsorted(x, edges))
+    kept = [
+        stretch[np.argsort(y[stretch], kind="stable")[0 if lowest else len(stretch) // 2]]
+        for stretch in stretches
+        if len(stretch)
+    ]
+    return x[kept], y[kept]
+
+
+def _rises(hours: Floats, used: Floats, found: Teeth) -> Floats:
+    """From each valley to the next peak, bytes an hour."""
+    starts, ends = found.valleys[:-1], found.peaks[1:]
+    rises: Floats = (used[ends] - used[starts]) / (hours[ends] - hours[starts])
+    return rises
