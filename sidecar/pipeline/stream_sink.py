@@ -76,7 +76,7 @@ class BatchSink:
         """
         beside = f"{self.root.rstrip('/')}/{_BESIDE}/{self.table.name}"
         self.files.remove(beside)
-        self._write(self.table.select(frame).coalesce(self.parts), beside)
+        self._write(self.table.select(frame), beside)
         if not self._begun:
             # Only the first batch of a run can have been written before.
             self._remove(batch_id)
@@ -93,13 +93,13 @@ class BatchSink:
 
     def _write(self, frame: "DataFrame", path: str) -> None:
         if self.table.partitions:
-            frame.write.partitionBy(*self.table.partitions).parquet(path)
+            frame.coalesce(self.parts).write.partitionBy(*self.table.partitions).parquet(path)
             return
         # Without partitions Spark writes a file without rows too, one in every batch.
         frame.persist()
         try:
-            if not frame.isEmpty():
-                frame.write.parquet(path)
+            if frame.count() > 0:
+                frame.coalesce(1).write.parquet(path)
         finally:
             frame.unpersist()
 

@@ -1,0 +1,83 @@
+"""Request logs from messages."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from sidecar.pipeline.paths import Zones
+from sidecar.pipeline.stream_kafka import (
+    ConnectorError,
+    TopicOptions,
+    rows_of_messages,
+    topic_rows,
+)
+from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
+from tests.pipeline.growing_logs import line
+
+SCHEMA = (
+    "key binary, value binary, topic string, partition int, offset bigint,"
+    " headers array<struct<key:string,value:binary>>"
+)
+OPTIONS = TopicOptions("b1:9092", "request-log", zones=Zones("UTC", {4: "Europe/Berlin"}))
+
+
+def messages(spark: SparkSession, *told: tuple[Any, ...]) -> DataFrame:
+    return spark.createDataFrame(list(told), SCHEMA)
+
+
+def values(frame: DataFrame, columns: Iterable[str]) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[name] for name in columns) for row in frame.collect())
+
+
+@pytest.mark.spark
+def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
+    """By key or header; each at its own offset, in its broker's zone; the rest is quarantined."""
+    told = messages(
+        spark,
+        (b"broker-3", line(0), "log", 1, 41, None),
+        (b"4", line(100).rstrip(b"\n"), "log", 1, 42, [("broker", b"3")]),
+        (b"3", b"torn", "log", 0, 7, [("other", b"9")]),
+        (None, line(200), "log", 1, 43, [("broker", b"5")]),
+        (b"3", None, "log", 0, 8, None),
+        (b"3", line(300), "log", 0, 9, None),
+    )
+    columns = ("broker", "log_ts", "src_file", "src_offset")
+    found = rows_of_messages(told, OPTIONS, SILVER_REQUEST, columns)
+    assert list(columns) == found.columns
+    assert [
+        (3, "10:00:00.000", "kafka:log/1", 41),
+        (3, "10:00:00.300", "kafka:log/0", 9),
+        (4, "09:00:00.100", "kafka:log/1", 42),
+    ] == [
+        (broker, f"{time:%H:%M:%S}.{time.microsecond // 1000:03}", file, offset)
+        for broker, time, file, offset in values(found, columns)
+    ]
+    refused = rows_of_messages(told, OPTIONS, QUARANTINE)
+    assert [
+        ("kafka:log/0", 7, "other", 4),
+        ("kafka:log/0", 8, "other", 0),
+        ("kafka:log/1", 43, "unexpected", len(line(200))),
+    ] == values(refused, ("src_file", "src_offset", "kind", "bytes"))
+
+    by_header = TopicOptions("b1:9092", "request-log", header="broker")
+    named = rows_of_messages(told, by_header, SILVER_REQUEST, ("broker", "src_offset"))
+    assert [(3, 42), (5, 43)] == values(named, ("broker", "src_offset"))
+    with pytest.raises(ConnectorError, match="mvn -f"):
+        topic_rows(spark, OPTIONS, SILVER_REQUEST)
+
+
+def test_what_the_connector_is_told() -> None:
+    """Kafka's settings by their own names, and where to begin."""
+    options = TopicOptions(
+        "b1:9092", "a,b", from_start=False, client={"security.protocol": "SSL"}, max_messages=5
+    )
+    assert {
+        "kafka.bootstrap.servers": "b1:9092",
+        "kafka.security.protocol": "SSL",
+        "subscribe": "a,b",
+        "includeHeaders": "false",
+        "maxOffsetsPerTrigger": "5",
+        "startingOffsets": "latest",
+    } == options.told()
