@@ -60,6 +60,11 @@ def rate(value: float | None, quota_type: str) -> str:
     return f"{size(value)}/s"
 
 
+def short_rate(value: float, quota_type: str) -> str:
+    """For an axis, whose heading says the rest: "40 %" of a thread, "30 ids" per window."""
+    return rate(value, quota_type).split(" of ")[0].split(" per ")[0]
+
+
 def amount(value: float | None, quota_type: str) -> str:
     """A sum: bytes, seconds of threads, partitions or ids."""
     if value is None:

@@ -24,6 +24,8 @@ _TOP: Final = 12
 _BOTTOM: Final = 26
 _STYLES: Final = 6
 _TICKS: Final = 5
+_EDGE: Final = 0.95
+"""From here on a label in the middle of its place would leave the plot."""
 _BAR: Final = 22
 
 
@@ -190,7 +192,9 @@ def _grid(plot: Plot) -> Iterator[str]:
     for tick in plot.x.ticks:
         x = _x(plot, tick.at)
         yield f'<path class="grid" d="M{x:.1f} {_HEIGHT - _BOTTOM}v4"/>'
-        yield _text(x, _HEIGHT - 6, tick.label, "middle")
+        yield _text(
+            x, _HEIGHT - 6, tick.label, "middle" if plot.x.share(tick.at) < _EDGE else "end"
+        )
 
 
 def _marks(plot: Plot) -> Iterator[str]:

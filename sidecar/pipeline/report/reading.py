@@ -76,6 +76,8 @@ def _rows(dataset: ds.Dataset) -> Iterator[Row]:
 
 
 def _usage(dataset: ds.Dataset) -> list[Row]:
+    if not dataset.files:
+        return []
     bounds = [
         pc.min_max(batch["window_start"]).as_py()
         for batch in dataset.to_batches(columns=["window_start"])

@@ -95,12 +95,9 @@ def _quota_axis(low: float, high: float, quota_type: str) -> Axis:
     factor = (high / low) ** (1 / wanted)
     ticks = [float(f"{low * factor**step:.2g}") for step in range(wanted + 1)]
     shown = sorted({tick for tick in ticks if low <= tick <= high})
-    return Axis(low, high, tuple(Tick(at, _short(at, quota_type)) for at in shown), is_log=True)
-
-
-def _short(quota: float, quota_type: str) -> str:
-    """Without the words that the heading has."""
-    return figures.rate(quota, quota_type).split(" of ")[0].split(" per ")[0]
+    return Axis(
+        low, high, tuple(Tick(at, figures.short_rate(at, quota_type)) for at in shown), is_log=True
+    )
 
 
 def _share_axis(most: float) -> Axis:

@@ -8,7 +8,7 @@ Example: of 40 tenants 5 have a line, 35 share "35 others".
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from sidecar.pipeline.report import figures
@@ -70,7 +70,7 @@ def _plot(quota_type: str, rows: Iterable[Row], first: float, last: float) -> st
 def rate_axis(most: float, quota_type: str) -> Axis:
     """From 0 to the highest rate, in the quota's unit."""
     high = most * 1.05 or 1.0
-    ticks = tuple(Tick(at, figures.rate(at, quota_type)) for at in round_ticks(0.0, high))
+    ticks = tuple(Tick(at, figures.short_rate(at, quota_type)) for at in round_ticks(0.0, high))
     return Axis(0.0, high, ticks)
 
 
@@ -120,13 +120,14 @@ def summary(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
     rows = tables.get("gold_usage_1s", ())
     if not rows:
         return {}
-    starts = [row["window_start"] for row in rows if isinstance(row["window_start"], datetime)]
+    starts = [seconds(row["window_start"]) for row in rows]
+    first, last = (datetime.fromtimestamp(at, UTC) for at in (min(starts), max(starts)))
     # Every request that is charged at all is charged with time, but for the exempt ones.
     requests = [row for row in rows if row["quota_type"] == "request"]
     events, throttled = count(requests, "events"), count(requests, "throttled")
     return {
-        "From": figures.moment(min(starts)) + " UTC",
-        "To": figures.moment(max(starts)) + " UTC",
+        "From": figures.moment(first) + " UTC",
+        "To": figures.moment(last) + " UTC",
         "Brokers": f"{len({row['broker'] for row in rows}):,}",
         "Tenants": f"{len({tenant(row) for row in rows}):,}",
         "Requests": f"{events:,.0f}",

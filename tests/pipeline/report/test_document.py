@@ -1,0 +1,233 @@
+"""The report: one page that stands alone, of whatever is in the tables."""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from html.parser import HTMLParser
+
+import pytest
+
+from sidecar.pipeline.report import ReportError, Row, report
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+DAY = date(2026, 1, 5)
+EVIL = '<script>alert("x")</script>'
+VOID = frozenset({"meta"})
+
+
+class Page(HTMLParser):
+    """What is in a page: its elements, its text, and whether each is closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert tag == self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def count(self, tag: str) -> int:
+        return sum(name == tag for name, _ in self.elements)
+
+
+def usage(second: int, user: str, amount: float, quota_type: str = "produce") -> Row:
+    return {
+        "dt": DAY,
+        "broker": 0,
+        "user": user,
+        "client_id": "",
+        "quota_type": quota_type,
+        "window_start": datetime(2026, 1, 5, 8, tzinfo=UTC) + timedelta(seconds=second),
+        "amount": amount,
+        "events": 4,
+        "throttled": 1,
+        "throttle_ms": 1500,
+        "lower_bound": quota_type == "request",
+    }
+
+
+def replayed(scenario: str, quota: float | None, throttled: int) -> Row:
+    return {
+        "dt": DAY,
+        "broker": 2,
+        "quota_type": "produce",
+        "entity": "user=alice",
+        "shared_by": "user=alice",
+        "algorithm": "rate",
+        "scenario": scenario,
+        "quota": quota,
+        "events": 200,
+        "throttled": throttled,
+        "throttle_ms_total": 61_000,
+        "throttle_ms_max": 900,
+        "peak_rate": 3e6,
+        "near": 7,
+        "over": 5,
+        "unknown": 0,
+    }
+
+
+def recommended(entity: str, quota: float | None, refused: str | None) -> Row:
+    return {
+        "dt": DAY,
+        "quota_type": "produce",
+        "entity": entity,
+        "key": "producer_byte_rate",
+        "quota": quota,
+        "in_force": 1e6,
+        "percentile_rate": 1.5e6,
+        "peak_rate": 3e6,
+        "throttled_share": None if quota is None else 0.005,
+        "events": 200,
+        "hours": 2.0,
+        "coverage": 0.98,
+        "confidence": "low",
+        "refused": refused,
+        "share_of_capacity": 0.5,
+    }
+
+
+def forecast(broker: int, to_limit: float | None, high: float | None) -> Row:
+    return {
+        "dt": DAY,
+        "broker": broker,
+        "log_dir": "/data",
+        "as_of": NOW,
+        "total_bytes": 500_000_000_000,
+        "available_bytes": 200_000_000_000,
+        "limit_bytes": 50_000_000_000,
+        "growth_bytes_per_hour": 4e8,
+        "hours_to_limit": to_limit,
+        "hours_low": to_limit,
+        "hours_high": high,
+        "readings": 2,
+        "history_hours": 48.0,
+        "teeth": 3,
+        "backtest_error_bytes": None,
+        "refused": None if to_limit else "it shrinks",
+    }
+
+
+def reading(hours: float, available: int | None) -> Row:
+    return {
+        "dt": DAY,
+        "broker": 1,
+        "log_dir": "/data",
+        "observed_ts": NOW - timedelta(hours=hours),
+        "total_bytes": None if available is None else 500_000_000_000,
+        "available_bytes": available,
+        "offline": available is None,
+    }
+
+
+FULL: dict[str, list[Row]] = {
+    "gold_usage_1s": [
+        *(usage(second, "alice", 2e6) for second in range(0, 600, 10)),
+        *(usage(second, EVIL, 1e3, "request") for second in range(0, 600, 60)),
+        *(usage(0, f"user-{at}", 10.0) for at in range(8)),
+    ],
+    "gold_replay": [
+        replayed("in force", 1e6, 90),
+        replayed("=500000", 5e5, 150),
+        replayed("=2000000", 2e6, 1),
+    ],
+    "gold_recommendation": [
+        recommended("user=alice", 2e6, None),
+        recommended(f"user={EVIL}", None, "no candidate"),
+    ],
+    "gold_disk_forecast": [
+        forecast(0, None, None),
+        forecast(1, 30.0, None),
+        forecast(2, 9.0, 12.0),
+    ],
+    "silver_volume": [reading(48, 400 * 10**9), reading(24, None), reading(1, 210 * 10**9)],
+    "quarantine": [{"src_file": EVIL, "kind": "torn", "reason": "the end is missing"}] * 3,
+}
+
+
+def test_it_stands_alone() -> None:
+    """It loads nothing, closes what it opens, and no name in a log becomes an element."""
+    page = report(FULL, NOW)
+    found = Page(page)
+    assert [] == found.open
+    assert {"script": 1, "style": 1} == {tag: found.count(tag) for tag in ("script", "style")}
+    assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in found.elements}
+    assert [] == [
+        name for _, values in found.elements for name in values if name in {"src", "href"}
+    ]
+    assert "url(" not in page
+    assert "http" not in page.replace('http-equiv="Content-Security-Policy"', "")
+    policy = [values["content"] for tag, values in found.elements if "http-equiv" in values]
+    assert ["default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"] == policy
+    assert any(EVIL in text for text in found.texts)
+
+
+def test_every_number_is_there() -> None:
+    """With its unit: of usage, replay, recommendation, disks and what couldn't be read."""
+    texts = Page(report(FULL, NOW)).texts
+    expected = [
+        *("120 MB", "203 kB/s", "at least 100 s of threads", "1.5 s"),
+        *("45 %", "1 min 1 s", "900 ms"),
+        *("2 MB/s", "at most 0.5 %", "1.5 MB/s", "98 %", "no candidate"),
+        "capacity of the smallest broker: 4 MB/s",
+        *("400 MB/h", "30 h", "9 h", "12 h", "it shrinks"),
+        *("3 lines, by file and reason", "2026-01-05 08:00:00 UTC", "4 others"),
+        *("in force", "recommended", "full", "limit"),
+    ]
+    assert [] == [told for told in expected if told not in texts]
+
+
+def test_plots_are_within_their_frame() -> None:
+    """Every line and mark of a plot of 720 x 240."""
+    page = report(FULL, NOW)
+    plots = re.findall(r'<svg viewBox="0 0 720 240".*?</svg>', page, re.DOTALL)
+    assert 2 + 1 + 3 == len(plots)
+    for plot in plots:
+        paths = re.findall(r'class="(?:line|band)[^"]*" d="([^"]*)"', plot)
+        points = [
+            tuple(map(float, point.split()))
+            for path in paths
+            for point in re.findall(r"[\d.-]+ [\d.-]+", path)
+        ]
+        assert points
+        assert all(92 <= x <= 706 and 12 <= y <= 214 for x, y in points)
+
+
+@pytest.mark.parametrize("tables", [{}, {name: [] for name in FULL}])
+def test_empty_tables_are_said_to_be(tables: dict[str, list[Row]]) -> None:
+    """Each section is there and says that it has nothing."""
+    found = Page(report(tables, NOW))
+    assert [] == found.open
+    expected = ["Recommended quotas", "Usage", "What quotas would do", "Disks"]
+    headings = [text for text in found.texts if text in expected]
+    assert expected == headings
+    assert "No forecast was made: there is no volume history." in found.texts
+    assert 0 == found.count("table")
+
+
+def test_what_is_no_time_is_refused() -> None:
+    """With what is wrong."""
+    row = {**usage(0, "alice", 1.0), "window_start": 5}
+    with pytest.raises(ReportError, match="where a time should be"):
+        report({"gold_usage_1s": [row]}, NOW)
+
+
+def test_tables_are_sorted_by_value() -> None:
+    """A cell has the number that it is sorted by; what isn't known has none."""
+    cells = [values for tag, values in Page(report(FULL, NOW)).elements if tag == "td"]
+    numbers = [values["data-n"] for values in cells if "data-n" in values]
+    assert "1500000.0" in numbers
+    assert any(values.get("class") == "n" and "data-n" not in values for values in cells)

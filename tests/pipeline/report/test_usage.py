@@ -1,0 +1,36 @@
+"""Usage over time."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sidecar.pipeline.report.rows import Row
+from sidecar.pipeline.report.usage import usage_section
+
+
+def used(second: int, amount: float, quota_type: str) -> Row:
+    return {
+        "broker": second % 3,
+        "user": "alice",
+        "client_id": "etl",
+        "quota_type": quota_type,
+        "window_start": datetime(2026, 1, 5, 8, tzinfo=UTC) + timedelta(seconds=second),
+        "amount": amount,
+        "events": 1,
+        "throttled": 0,
+        "throttle_ms": 0,
+        "lower_bound": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("expected", "quota_type", "amount"),
+    [("2 MB/s", "produce", 2e6), ("40 %", "request", 40.0), ("6,000 ids", "producer_ids", 2.0)],
+)
+def test_the_axis_has_rates(expected: str, quota_type: str, amount: float) -> None:
+    """What was used in a bucket, by its length; ids by the hour, brokers together."""
+    rows = [used(second, amount, quota_type) for second in range(3600)]
+    [plot] = re.findall(r"<svg.*?</svg>", usage_section(rows))
+    labels = re.findall(r'text-anchor="end">([^<]+)<', plot)
+    assert expected == [label for label in labels if ":" not in label][-1]
