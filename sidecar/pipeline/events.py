@@ -24,6 +24,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from sidecar.pipeline.sweep import QUOTA_TYPES
 from sidecar.pipeline.tables import Column, Table
 from sidecar.requestlog.mutations import QUOTA_EXCEEDED
 
@@ -32,9 +33,6 @@ FETCH: Final = "fetch"
 REQUEST: Final = "request"
 CONTROLLER_MUTATION: Final = "controller_mutation"
 PRODUCER_IDS: Final = "producer_ids"
-QUOTA_TYPES: Final = (PRODUCE, FETCH, REQUEST, CONTROLLER_MUTATION, PRODUCER_IDS)
-"""All kinds of quota, in the order in which a request's events are."""
-
 KEYS: Final = {
     PRODUCE: "producer_byte_rate",
     FETCH: "consumer_byte_rate",
@@ -62,7 +60,7 @@ EVENTS: Final = Table(
         Column("log_ts", "timestamp", "when the answer was sent"),
         Column("src_file", "string", "the file that the line is in"),
         Column("src_offset", "bigint", "of its first byte in it, unpacked"),
-        Column("index", "int", "of this event among its request's"),
+        Column("position", "int", "of this event among its request's"),
     ),
     (),
     "a charge of a request to a quota; not kept, but made from silver_request when asked for",
@@ -75,7 +73,7 @@ _STRICT_SINCE: Final = ((_CREATE_TOPICS, 6), (_DELETE_TOPICS, 5), (_CREATE_PARTI
 _PERCENT_PER_NS: Final = 100.0 / 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
 _CHARGE: Final = (
-    "struct<quota_type:string,amount:double,index:int,topic:string,topic_id:string,wanted:int>"
+    "struct<quota_type:string,amount:double,position:int,topic:string,topic_id:string,wanted:int>"
 )
 
 
@@ -184,13 +182,13 @@ def _topics() -> Expression:
 def _charge(
     quota_type: str,
     amount: Expression,
-    index: Expression | None = None,
+    position: Expression | None = None,
     change: Expression | None = None,
 ) -> Expression:
     return sf.struct(
         sf.lit(quota_type).alias("quota_type"),
         amount.cast("double").alias("amount"),
-        (sf.lit(0) if index is None else index).alias("index"),
+        (sf.lit(0) if position is None else position).alias("position"),
         (sf.lit(None) if change is None else change["topic"]).cast("string").alias("topic"),
         (sf.lit(None) if change is None else change["topic_id"]).cast("string").alias("topic_id"),
         (sf.lit(None) if change is None else change["partitions"]).cast("int").alias("wanted"),
