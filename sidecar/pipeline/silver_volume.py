@@ -51,10 +51,18 @@ def silver_volume(lines: DataFrame) -> DataFrame:
     Args:
         lines: of the history files: ``value``, as ``spark.read.text`` gives them.
     """
+    return one_per_slot(_readings(lines))
+
+
+def one_per_slot(readings: DataFrame) -> DataFrame:
+    """SILVER_VOLUME, of readings that may be of the same times: of its own rows and new ones.
+
+    Args:
+        readings: with its columns but ``dt``.
+    """
     told = ["observed_ts", "offline", "total_bytes", "available_bytes"]
     return SILVER_VOLUME.select(
-        _readings(lines)
-        .withColumn("slot", sql.expr(f"unix_seconds(observed_ts) DIV {SLOT_S}"))
+        readings.withColumn("slot", sql.expr(f"unix_seconds(observed_ts) DIV {SLOT_S}"))
         .groupBy("broker", "log_dir", "slot")
         .agg(sql.max(sql.struct(*told)).alias("latest"))
         .select("broker", "log_dir", "latest.*")

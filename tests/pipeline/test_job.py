@@ -9,11 +9,12 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from sidecar.pipeline.files import HadoopFiles
-from sidecar.pipeline.job import Inputs, Options, Outcome, Stage, run
+from sidecar.pipeline.job import Outcome, run
 from sidecar.pipeline.lock import LockedError, locked
 from sidecar.pipeline.paths import RequestLogsError
 from sidecar.pipeline.publish import Output
 from sidecar.pipeline.silver_request import RequestLogs
+from sidecar.pipeline.stages import Inputs, Options, Stage
 from sidecar.pipeline.store import FewerRowsError, Store
 from sidecar.pipeline.tables import (
     DIM_TOPIC,

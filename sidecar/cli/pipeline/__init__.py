@@ -21,6 +21,7 @@ SUBCOMMANDS = {
     "report": "Write one HTML page of the tables, with plots.",
     "stream": "The same tables from logs as they grow, or from a Kafka topic.",
     "sample": "Write made-up logs, history and snapshots of any size, from a seed.",
+    "demo": "Check it all against a real cluster with known traffic.",
 }
 """Every subcommand and its help in short."""
 

@@ -45,7 +45,6 @@ class JobOptions:
         master: of Spark; None: what spark-submit says, or this machine.
         since: UTC; None for no bound.
         until: UTC; None for no bound.
-        as_of: UTC; None for now.
         allow_fewer: whether a day may be replaced by fewer requests than it has.
         as_json: whether the summary is JSON.
     """
@@ -54,7 +53,6 @@ class JobOptions:
     master: str | None = None
     since: datetime | None = None
     until: datetime | None = None
-    as_of: datetime | None = None
     allow_fewer: bool = False
     as_json: bool = False
 
@@ -69,6 +67,7 @@ class InputOptions:
         quotas: what ``quotas show --json`` printed.
         zone: "Europe/Berlin" or "3=UTC".
         broker_pattern: with a group named ``broker``.
+        quotas_at: UTC, when those quotas were set; None: when the file was written.
     """
 
     request_logs: str | None = None
@@ -76,6 +75,68 @@ class InputOptions:
     quotas: Path | None = None
     zone: tuple[str, ...] = ()
     broker_pattern: str | None = None
+    quotas_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What is replayed, as it was given.
+
+    Attributes:
+        candidates: how many quotas are tried for each who share one.
+        scenario: others, "x2" or "produce:user=alice:=1000000".
+    """
+
+    candidates: int = 20
+    scenario: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TermsOptions:
+    """On which terms quotas are recommended, as it was given.
+
+    Attributes:
+        target: percent of charges that may be told to wait.
+        percentile: of a tenant's rates, 0 to 100.
+        margin: percent on top of it.
+        half_life_days: after which a rate counts half.
+        least_coverage: percent of the time that the logs have to cover.
+        cluster_user: brokers' own principals.
+        capacity: what ``quotas capacity --json`` printed.
+        network: bytes per second of a broker, each way.
+        disk: bytes per second that its disks can write.
+        plan: where the quotas are written, for ``quotas diff`` and ``apply``.
+    """
+
+    target: float = 1.0
+    percentile: float = 99.0
+    margin: float = 15.0
+    half_life_days: float = 7.0
+    least_coverage: float = 50.0
+    cluster_user: tuple[str, ...] = ()
+    capacity: Path | None = None
+    network: float | None = None
+    disk: float | None = None
+    plan: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiskOptions:
+    """How disks are forecast, as it was given.
+
+    Attributes:
+        as_of: UTC; None for the newest reading.
+        limit_bytes: available bytes at which producers are held.
+        limit_ratio: likewise, of the total.
+        horizon_days: how far to look.
+        history_days: how far back readings count.
+    """
+
+    as_of: datetime | None = None
+    limit_bytes: int = 0
+    limit_ratio: float = 0.0
+    horizon_days: float = 90.0
+    history_days: float = 14.0
 
 
 def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
@@ -93,7 +154,6 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
         ),
         click.option("--since", type=UTC_TIME, help="Leave out what was before; UTC."),
         click.option("--until", type=UTC_TIME, help="Leave out what was then or later; UTC."),
-        click.option("--as-of", type=UTC_TIME, help="Now, UTC; by default it is."),
         click.option(
             "--allow-fewer",
             is_flag=True,
@@ -126,6 +186,11 @@ def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
             help='What "quotas show --json" printed.',
         ),
         click.option(
+            "--quotas-at",
+            type=UTC_TIME,
+            help="When those quotas were in force, UTC; by default when the file was written.",
+        ),
+        click.option(
             "--zone",
             multiple=True,
             metavar="ZONE|BROKER=ZONE",
@@ -137,6 +202,142 @@ def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
             metavar="REGEX",
             help="Finds the broker's id in a file's path, with a group named broker; by default"
             " broker-3, kafka-3, or a folder 3.",
+        ),
+    )
+
+
+def replay_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """Give a command ``tried: ReplayOptions``."""
+    return _with(
+        function,
+        "tried",
+        ReplayOptions,
+        click.option(
+            "--candidates",
+            type=click.IntRange(0, 1000),
+            default=20,
+            show_default=True,
+            help="How many quotas to try for each who share one, from 5 % of their highest rate to"
+            " 105 %.",
+        ),
+        click.option(
+            "--scenario",
+            multiple=True,
+            metavar="[TYPE:[ENTITY:]]xN|=N",
+            help='Other quotas to try: "x2", "request:=50", "produce:user=alice:=1000000"; may be'
+            " repeated.",
+        ),
+    )
+
+
+def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """Give a command ``terms: TermsOptions``."""
+    percent = click.FloatRange(0, 100)
+    return _with(
+        function,
+        "terms",
+        TermsOptions,
+        click.option(
+            "--target",
+            type=percent,
+            default=1.0,
+            show_default=True,
+            help="Percent of charges that may be told to wait.",
+        ),
+        click.option(
+            "--percentile",
+            type=percent,
+            default=99.0,
+            show_default=True,
+            help="Of a tenant's rates, that the quota is to let through.",
+        ),
+        click.option(
+            "--margin",
+            type=click.FloatRange(0),
+            default=15.0,
+            show_default=True,
+            help="Percent on top of that.",
+        ),
+        click.option(
+            "--half-life-days",
+            type=click.FloatRange(0, min_open=True),
+            default=7.0,
+            show_default=True,
+            help="After so long a rate counts half.",
+        ),
+        click.option(
+            "--least-coverage",
+            type=percent,
+            default=50.0,
+            show_default=True,
+            help="Percent of the time that the logs have to cover.",
+        ),
+        click.option(
+            "--cluster-user",
+            multiple=True,
+            metavar="NAME",
+            help="A broker's own principal, which must not be held back; may be repeated.",
+        ),
+        click.option(
+            "--capacity",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help='What "quotas capacity --json" printed.',
+        ),
+        click.option(
+            "--network",
+            type=click.FloatRange(0, min_open=True),
+            metavar="BYTES",
+            help="That a broker's network takes each way, per second.",
+        ),
+        click.option(
+            "--disk",
+            type=click.FloatRange(0, min_open=True),
+            metavar="BYTES",
+            help="That a broker's disks can write, per second.",
+        ),
+        click.option(
+            "--plan",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help='Write the quotas there, for "quotas diff --plan" and "quotas apply --plan".',
+        ),
+    )
+
+
+def disk_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """Give a command ``disks: DiskOptions``."""
+    days = click.FloatRange(0, min_open=True)
+    return _with(
+        function,
+        "disks",
+        DiskOptions,
+        click.option(
+            "--as-of",
+            type=UTC_TIME,
+            help="When forecasts begin, UTC; by default with the newest reading.",
+        ),
+        click.option(
+            "--limit-bytes",
+            type=click.IntRange(0),
+            default=0,
+            show_default=True,
+            help="Available bytes at which the sidecars hold producers.",
+        ),
+        click.option(
+            "--limit-ratio",
+            type=click.FloatRange(0, 1, max_open=True),
+            default=0.0,
+            show_default=True,
+            help="Likewise, of the total; the greater of the two counts.",
+        ),
+        click.option(
+            "--horizon-days", type=days, default=90.0, show_default=True, help="How far to look."
+        ),
+        click.option(
+            "--history-days",
+            type=days,
+            default=14.0,
+            show_default=True,
+            help="How far back readings count.",
         ),
     )
 

@@ -3,10 +3,23 @@
 Example: ``throttle-sidecar pipeline run --request-logs logs --quotas quotas.json --out tables``.
 """
 
+from pathlib import Path
+
 import click
 
-from sidecar.cli.pipeline.job_options import InputOptions, JobOptions, input_options, job_options
-from sidecar.cli.pipeline.running import run_job
+from sidecar.cli.pipeline.job_options import (
+    DiskOptions,
+    InputOptions,
+    JobOptions,
+    ReplayOptions,
+    TermsOptions,
+    disk_options,
+    input_options,
+    job_options,
+    replay_options,
+    terms_options,
+)
+from sidecar.cli.pipeline.running import run_job, write_report
 
 
 @click.command(
@@ -20,10 +33,25 @@ Examples:
 """,
 )
 @input_options
+@replay_options
+@terms_options
+@disk_options
 @job_options
-def command(job: JobOptions, inputs: InputOptions) -> None:
-    """Make every table, and put them in place of the last good ones: all, or none.
+def command(
+    job: JobOptions,
+    inputs: InputOptions,
+    tried: ReplayOptions,
+    terms: TermsOptions,
+    disks: DiskOptions,
+) -> None:
+    """Make every table and the report, in place of the last good ones: all, or none.
 
     A day of requests is replaced whole: give all logs of it.
     """
-    run_job(job, inputs, [])
+    of_requests = ["usage", "replay", "recommend"] if inputs.request_logs is not None else []
+    of_volumes = ["forecast"] if inputs.volumes is not None else []
+    stages = ["silver", *of_requests, *of_volumes]
+    run_job(job, stages, inputs=inputs, tried=tried, terms=terms, disks=disks)
+    if "://" not in job.out:
+        page = write_report(Path(job.out))
+        click.echo(f"report: {page}", err=job.as_json)

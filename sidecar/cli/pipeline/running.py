@@ -1,24 +1,33 @@
 """Runs stages of the pipeline's job for its commands, with progress and a summary.
 
-Example: ``run_job(JobOptions("tables"), InputOptions(), [])`` runs all stages on tables that are
-there.
+Example: ``run_job(JobOptions("tables"), ["usage"])`` makes gold_usage_1s of the requests in the
+folder ``tables``.
 """
 
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from sidecar.cli.pipeline.job_options import InputOptions, JobOptions
+from sidecar.cli.pipeline.job_options import (
+    DiskOptions,
+    InputOptions,
+    JobOptions,
+    ReplayOptions,
+    TermsOptions,
+)
 from sidecar.cli.pipeline.progress import Progress
-from sidecar.errors import SidecarError
+from sidecar.cli.quotas.documents import read_quota_file
+from sidecar.errors import SettingsError, SidecarError
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no Spark.
-    from sidecar.pipeline.job import Inputs, Options, Outcome
+    from sidecar.pipeline.job import Outcome
+    from sidecar.pipeline.stages import Inputs, Options
 
 _EXTRA: Final = ("pyspark", "pyarrow", "pandas", "numba", "google.protobuf")
 
@@ -40,21 +49,37 @@ def need_extra() -> None:
         )
 
 
-def run_job(job: JobOptions, inputs: InputOptions, stages: Sequence[str]) -> None:
+def run_job(
+    job: JobOptions,
+    stages: Sequence[str],
+    *,
+    inputs: InputOptions | None = None,
+    tried: ReplayOptions | None = None,
+    terms: TermsOptions | None = None,
+    disks: DiskOptions | None = None,
+) -> None:
     """Runs stages and prints what they did.
 
     Args:
         job: how.
+        stages: their names.
         inputs: what is read.
-        stages: their names; none for all.
+        tried: what is replayed.
+        terms: on which quotas are recommended.
+        disks: how they are forecast.
 
     Raises:
         SidecarError: it can't be done.
     """
     need_extra()
-    from sidecar.pipeline.job import Stage, run  # noqa: PLC0415 - the extra, and slow to import
+    from sidecar.pipeline.job import run  # noqa: PLC0415 - the extra, and slow to import
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
+    from sidecar.pipeline.stages import Stage  # noqa: PLC0415 - as above
 
+    told = inputs_of(inputs or InputOptions())
+    options = options_of(
+        job, tried or ReplayOptions(), terms or TermsOptions(), disks or DiskOptions()
+    )
     with Progress() as progress:
         progress.step("Spark")
         spark = session(job.master)
@@ -62,12 +87,28 @@ def run_job(job: JobOptions, inputs: InputOptions, stages: Sequence[str]) -> Non
         outcome = run(
             spark,
             job.out,
-            _inputs(inputs),
-            _options(job),
-            stages=[Stage(name) for name in stages] or list(Stage),
+            told,
+            options,
+            stages=[Stage(name) for name in stages],
             tell=progress.step,
         )
+    if terms is not None and terms.plan is not None:
+        _write_plan(terms.plan, outcome)
     click.echo(json.dumps(_document(outcome), indent=2) if job.as_json else _text(outcome))
+
+
+def write_report(out: Path) -> Path:
+    """Writes the page of the tables, beside them.
+
+    Args:
+        out: the folder of the tables, on this machine.
+    """
+    from sidecar.pipeline.report import report  # noqa: PLC0415 - as above
+    from sidecar.pipeline.report.reading import read_tables  # noqa: PLC0415 - as above
+
+    page = out / "report.html"
+    page.write_text(report(read_tables(str(out)), datetime.now(UTC)), encoding="utf-8")
+    return page
 
 
 def _is_missing(name: str) -> bool:
@@ -77,22 +118,81 @@ def _is_missing(name: str) -> bool:
         return True
 
 
-def _inputs(given: InputOptions) -> "Inputs":
-    from sidecar.pipeline.job import Inputs  # noqa: PLC0415 - as above
+def inputs_of(given: InputOptions) -> "Inputs":
+    """What is read.
+
+    Raises:
+        SidecarError: a file or a time zone can't be used.
+    """
     from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
     from sidecar.pipeline.silver_request import RequestLogs  # noqa: PLC0415 - as above
+    from sidecar.pipeline.stages import Inputs, Snapshot  # noqa: PLC0415 - as above
 
     logs = None
     if given.request_logs is not None:
         logs = RequestLogs(given.request_logs, Zones.of(given.zone), given.broker_pattern)
-    return Inputs(logs, given.volumes)
+    snapshot = None
+    if given.quotas is not None:
+        written = datetime.fromtimestamp(given.quotas.stat().st_mtime, UTC)
+        snapshot = Snapshot(read_quota_file(given.quotas), given.quotas_at or written)
+    return Inputs(logs, given.volumes, snapshot)
 
 
-def _options(job: JobOptions) -> "Options":
-    from sidecar.pipeline.job import Options  # noqa: PLC0415 - as above
+def options_of(
+    job: JobOptions, tried: ReplayOptions, terms: TermsOptions, disks: DiskOptions
+) -> "Options":
+    """How it is run.
 
-    as_of = job.as_of or datetime.now(UTC)
-    return Options(as_of, job.since, job.until, job.allow_fewer)
+    Raises:
+        SidecarError: a scenario or a file can't be used.
+    """
+    from sidecar.pipeline.recommended import Terms, capacity_of  # noqa: PLC0415 - as above
+    from sidecar.pipeline.stages import Options  # noqa: PLC0415 - as above
+    from sidecar.pipeline.sweep import scenario  # noqa: PLC0415 - as above
+    from sidecar.pipeline.volume_forecast import Forecasting  # noqa: PLC0415 - as above
+
+    document = None if terms.capacity is None else _capacity_document(terms.capacity)
+    return Options(
+        now=datetime.now(UTC),
+        as_of=disks.as_of,
+        since=job.since,
+        until=job.until,
+        allow_fewer=job.allow_fewer,
+        candidates=tried.candidates,
+        scenarios=tuple(map(scenario, tried.scenario)),
+        terms=Terms(
+            target=terms.target / 100,
+            percentile=terms.percentile / 100,
+            half_life_days=terms.half_life_days,
+            margin=terms.margin / 100,
+            least_coverage=terms.least_coverage / 100,
+            cluster_users=frozenset(terms.cluster_user),
+        ),
+        capacity=capacity_of(document, terms.network, terms.disk),
+        forecasting=Forecasting(
+            limit_bytes=disks.limit_bytes,
+            limit_ratio=disks.limit_ratio,
+            horizon_hours=disks.horizon_days * 24,
+            history_days=disks.history_days,
+        ),
+    )
+
+
+def _capacity_document(path: Path) -> dict[str, object]:
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise SettingsError((f"{path} can't be read: {error}",)) from error
+    if not isinstance(document, dict):
+        raise SettingsError((f'{path} is not what "quotas capacity --json" prints',))
+    return document
+
+
+def _write_plan(path: Path, outcome: "Outcome") -> None:
+    from sidecar.pipeline.recommended import recommended_quotas  # noqa: PLC0415 - as above
+
+    document = recommended_quotas(outcome.recommended)
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def _document(outcome: "Outcome") -> dict[str, object]:

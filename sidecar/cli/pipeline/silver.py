@@ -27,4 +27,4 @@ def command(job: JobOptions, inputs: InputOptions) -> None:
     A day of requests is replaced whole: give all logs of it. Lines that can't be read are in the
     table quarantine, with the reason.
     """
-    run_job(job, inputs, ["silver"])
+    run_job(job, ["silver"], inputs=inputs)

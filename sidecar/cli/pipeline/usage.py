@@ -5,7 +5,7 @@ Example: ``throttle-sidecar pipeline usage --out tables --since 2026-11-20``.
 
 import click
 
-from sidecar.cli.pipeline.job_options import InputOptions, JobOptions, job_options
+from sidecar.cli.pipeline.job_options import JobOptions, job_options
 from sidecar.cli.pipeline.running import run_job
 
 
@@ -20,4 +20,4 @@ Examples:
 @job_options
 def command(job: JobOptions) -> None:
     """Who used how much of each broker, second by second, from the requests in the tables."""
-    run_job(job, InputOptions(), ["usage"])
+    run_job(job, ["usage"])

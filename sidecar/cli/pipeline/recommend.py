@@ -1,0 +1,27 @@
+"""``throttle-sidecar pipeline recommend``: the smallest quotas that keep throttling under a target.
+
+Example: ``throttle-sidecar pipeline recommend --out tables --plan plan.json``.
+"""
+
+import click
+
+from sidecar.cli.pipeline.job_options import JobOptions, TermsOptions, job_options, terms_options
+from sidecar.cli.pipeline.running import run_job
+
+
+@click.command(
+    "recommend",
+    epilog="""\b
+Examples:
+  throttle-sidecar pipeline recommend --out tables --capacity capacity.json --plan plan.json
+  throttle-sidecar quotas diff --plan plan.json
+""",
+)
+@terms_options
+@job_options
+def command(job: JobOptions, terms: TermsOptions) -> None:
+    """The smallest quotas that keep throttling under a target, from usage and replays.
+
+    Nothing is set: compare with "quotas diff --plan", and then "quotas apply --plan".
+    """
+    run_job(job, ["recommend"], terms=terms)

@@ -1,0 +1,323 @@
+"""The stages of the batch job: what each reads, and the tables that it writes.
+
+Stages read what those before them wrote, in this run or an earlier one, through the run's store.
+
+A day is replaced whole. A request that was answered after midnight and charged before it belongs to
+the day before in the gold tables, so that day is made anew too.
+
+Example: of logs of 21 November, ``usage`` replaces that day in gold_usage_1s, and 20 November too
+if a line of 00:00:00.020 was charged at 23:59:59.990.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from sidecar.errors import SidecarError
+from sidecar.pipeline.dim_topic import dim_topic
+from sidecar.pipeline.events import charges
+from sidecar.pipeline.forecast import disk_forecast
+from sidecar.pipeline.paths import log_files
+from sidecar.pipeline.peaks import peaks
+from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
+from sidecar.pipeline.recommend import gold_recommendation
+from sidecar.pipeline.recommended import Terms
+from sidecar.pipeline.replay import replay
+from sidecar.pipeline.silver_request import RequestLogs, both_of, silver_request
+from sidecar.pipeline.silver_volume import one_per_slot, silver_volume
+from sidecar.pipeline.store import Store
+from sidecar.pipeline.sweep import IN_FORCE, Scenario, sweep
+from sidecar.pipeline.tables import (
+    DIM_TOPIC,
+    GOLD_DISK_FORECAST,
+    GOLD_RECOMMENDATION,
+    GOLD_REPLAY,
+    GOLD_USAGE_1S,
+    QUARANTINE,
+    SILVER_QUOTA_CONFIG,
+    SILVER_REQUEST,
+    SILVER_VOLUME,
+)
+from sidecar.pipeline.usage import gold_usage_1s
+from sidecar.pipeline.volume_forecast import Forecasting
+from sidecar.quotas.entities import ClientQuotas
+
+_DAY: Final = timedelta(days=1)
+
+
+class InputsError(SidecarError):
+    """A stage lacks what it reads."""
+
+
+class Stage(StrEnum):
+    """A part of the job, in the order in which they are run."""
+
+    SILVER = "silver"
+    """Request logs, volume history and quotas as tables."""
+    USAGE = "usage"
+    """gold_usage_1s."""
+    REPLAY = "replay"
+    """gold_replay."""
+    RECOMMEND = "recommend"
+    """gold_recommendation."""
+    FORECAST = "forecast"
+    """gold_disk_forecast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The quotas that were set.
+
+    Attributes:
+        quotas: of all entities.
+        as_of: when, UTC.
+    """
+
+    quotas: ClientQuotas
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the job reads besides its own tables.
+
+    Attributes:
+        request_logs: None for none.
+        volumes: the folder, file or glob of the volume history; None for none.
+        quotas: None for none: only what the logs tell is known then.
+    """
+
+    request_logs: RequestLogs | None = None
+    volumes: str | None = None
+    quotas: Snapshot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How it is run.
+
+    Attributes:
+        now: when the run began, UTC.
+        as_of: when forecasts begin, UTC; None: with the newest reading of a volume.
+        since: requests that were answered before are not read; None: from the first.
+        until: requests that were answered then or later are not read; None: to the last.
+        allow_fewer: whether a day may be replaced by fewer requests than it has.
+        candidates: how many quotas are tried for each who share one; 0 for none.
+        scenarios: to be replayed besides those and the quotas in force.
+        terms: on which quotas are recommended.
+        capacity: of the smallest broker, by quota type.
+        forecasting: how disks are forecast.
+    """
+
+    now: datetime
+    as_of: datetime | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    allow_fewer: bool = False
+    candidates: int = 20
+    scenarios: tuple[Scenario, ...] = ()
+    terms: Terms = field(default_factory=Terms)
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    forecasting: Forecasting = field(default_factory=Forecasting)
+
+
+@dataclass(slots=True)
+class Run:
+    """A run of stages.
+
+    Attributes:
+        spark: its time zone is UTC.
+        store: of the tables.
+        inputs: what is read.
+        options: how.
+        files: of request logs, that were read.
+        bytes: of them, as they are stored.
+        quarantined: lines that can't be read.
+        unknown: requests whose bytes or partitions no line tells.
+    """
+
+    spark: SparkSession
+    store: Store
+    inputs: Inputs
+    options: Options
+    files: int = field(default=0, init=False)
+    bytes: int = field(default=0, init=False)
+    quarantined: int = field(default=0, init=False)
+    unknown: int = field(default=0, init=False)
+
+
+def _silver(run: Run) -> None:
+    given = run.inputs
+    if given.request_logs is None and given.volumes is None and given.quotas is None:
+        raise InputsError("name what to read: --request-logs, --volumes, --quotas")
+    if given.request_logs is not None:
+        _silver_request(run, given.request_logs)
+        run.store.write(DIM_TOPIC, dim_topic(run.store.read(SILVER_REQUEST)))
+    if given.request_logs is not None or given.quotas is not None:
+        silver = run.store.read(SILVER_REQUEST)
+        rows = () if given.quotas is None else snapshot_rows(given.quotas.quotas)
+        as_of = None if given.quotas is None else given.quotas.as_of
+        run.store.write(SILVER_QUOTA_CONFIG, silver_quota_config(silver, rows, as_of))
+    if given.volumes is not None:
+        _silver_volume(run, given.volumes)
+
+
+def _silver_request(run: Run, logs: RequestLogs) -> None:
+    # Asked for here, so that what is wrong with the path is told in its own words.
+    files = log_files(logs.path, logs.zones, logs.broker_pattern)
+    run.files, run.bytes = len(files), sum(file.size for file in files)
+    both = both_of(run.spark, logs)
+    # Lines are read once for both tables: those that can't be read have no day, and so a place of
+    # their own, from where they are taken. Their outcome is in columns that are theirs anyhow.
+    outcome = {"api": "rejected_kind", "user": "rejected_reason", "quota_bytes": "rejected_bytes"}
+    is_read = sql.col("rejected_kind").isNull()
+    marked = both.where(~is_read | _asked(run.options)).withColumns(
+        {
+            name: sql.when(is_read, sql.col(name)).otherwise(sql.col(rejected))
+            for name, rejected in outcome.items()
+        }
+    )
+    run.store.write(SILVER_REQUEST, silver_request(marked))
+    rejected = run.store.without_day(SILVER_REQUEST).withColumnsRenamed(
+        {"api": "kind", "user": "reason", "quota_bytes": "bytes"}
+    )
+    _quarantine(run, QUARANTINE.select(rejected))
+    unknown = ~sql.coalesce("bytes_known", sql.lit(True)) | ~sql.coalesce(
+        "mutations_known", sql.lit(True)
+    )
+    days = run.store.written_days(SILVER_REQUEST)
+    run.unknown = run.store.read(SILVER_REQUEST, days).where(unknown).count()
+
+
+def _quarantine(run: Run, rejected: DataFrame) -> None:
+    run.quarantined = rejected.count()
+    files = rejected.select("src_file").distinct()
+    others = run.store.read(QUARANTINE).join(sql.broadcast(files), "src_file", how="left_anti")
+    run.store.write(QUARANTINE, QUARANTINE.select(others).unionByName(rejected))
+
+
+def _silver_volume(run: Run, path: str) -> None:
+    """What is read is added to the days that are there: the oldest history goes by the hour."""
+    try:
+        readings = silver_volume(run.spark.read.text(path, recursiveFileLookup=True))
+        days = [row["dt"] for row in readings.select("dt").distinct().collect()]
+    except AnalysisException as error:
+        raise InputsError(f"{path}: there is no volume history; name its folder") from error
+    kept = run.store.read(SILVER_VOLUME, days).unionByName(readings)
+    run.store.write(SILVER_VOLUME, one_per_slot(kept))
+
+
+def _usage(run: Run) -> None:
+    days = _gold_days(run)
+    usage = gold_usage_1s(_charged(run, days), run.store.read(DIM_TOPIC))
+    run.store.write(GOLD_USAGE_1S, usage.where(sql.col("dt").isin(*days)), days)
+
+
+def _replay(run: Run) -> None:
+    days = _gold_days(run)
+    config = run.store.read(SILVER_QUOTA_CONFIG)
+    scenarios = [IN_FORCE, *run.options.scenarios]
+    if run.options.candidates:
+        found = peaks(run.store.read(GOLD_USAGE_1S, days), config).orderBy(
+            "quota_type", "shared_by"
+        )
+        rows = [(row["quota_type"], row["shared_by"], row["peak"]) for row in found.collect()]
+        scenarios += sweep(rows, run.options.candidates)
+    events = charges(_charged(run, days), run.store.read(DIM_TOPIC))
+    charged = events.where(sql.col("dt").isin(*days))
+    run.store.write(GOLD_REPLAY, replay(charged, config, scenarios), days)
+
+
+def _recommend(run: Run) -> None:
+    usage, replayed = run.store.read(GOLD_USAGE_1S), run.store.read(GOLD_REPLAY)
+    options = run.options
+    found = gold_recommendation(
+        usage,
+        replayed,
+        options.terms,
+        options.capacity,
+        since=options.since,
+        until=options.until,
+    )
+    run.store.write(GOLD_RECOMMENDATION, found)
+
+
+def _forecast(run: Run) -> None:
+    volumes = run.store.read(SILVER_VOLUME)
+    newest = sql.max(sql.unix_micros("observed_ts"))
+    as_of = run.options.as_of or _time(volumes.agg(newest).collect()[0][0])
+    if as_of is None:
+        raise InputsError(
+            "there is no volume history in the tables:"
+            " make it with `throttle-sidecar pipeline silver --volumes PATH`"
+        )
+    made = disk_forecast(volumes, as_of, run.options.forecasting)
+    run.store.write(GOLD_DISK_FORECAST, made)
+
+
+STAGES: Final[Mapping[Stage, Callable[[Run], None]]] = {
+    Stage.SILVER: _silver,
+    Stage.USAGE: _usage,
+    Stage.REPLAY: _replay,
+    Stage.RECOMMEND: _recommend,
+    Stage.FORECAST: _forecast,
+}
+"""What each does; raises ``SidecarError`` when it can't."""
+
+
+def _time(us: int | None) -> datetime | None:
+    # From a number: a time that Spark gives back is of this process's zone, and does not say so.
+    return None if us is None else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=us)
+
+
+def _asked(options: Options) -> Column:
+    asked = sql.lit(True)
+    if options.since is not None:
+        asked &= sql.col("log_ts") >= sql.lit(options.since)
+    if options.until is not None:
+        asked &= sql.col("log_ts") < sql.lit(options.until)
+    return asked
+
+
+def _gold_days(run: Run) -> tuple[date, ...]:
+    """The days that gold tables are made for: those of the requests, by when they were charged.
+
+    Raises:
+        InputsError: there are none.
+    """
+    days = run.store.written_days(SILVER_REQUEST) or _asked_days(run)
+    if not days:
+        raise InputsError(
+            "there are no requests in the tables, of the days that are asked for:"
+            " make them with `throttle-sidecar pipeline silver --request-logs PATH`"
+        )
+    before = {day - _DAY for day in days} - set(days)
+    first = run.store.read(SILVER_REQUEST, [day + _DAY for day in before]).where("hour = 0")
+    charged = first.select(sql.to_date("quota_ts").alias("day")).distinct()
+    late = {row["day"] for row in charged.collect()}
+    return tuple(sorted({*days, *(before & late)}))
+
+
+def _asked_days(run: Run) -> tuple[date, ...]:
+    since, until = run.options.since, run.options.until
+    return tuple(
+        day
+        for day in run.store.days_of(SILVER_REQUEST)
+        if (since is None or day >= since.date())
+        and (until is None or datetime.combine(day, datetime.min.time(), UTC) < until)
+    )
+
+
+def _charged(run: Run, days: Iterable[date]) -> DataFrame:
+    """The requests that were charged in these days, some answered in the first hour after."""
+    days = tuple(days)
+    next_days = {day + _DAY for day in days} - set(days)
+    silver = run.store.read(SILVER_REQUEST, [*days, *next_days])
+    in_time = sql.col("dt").isin(*days) | (sql.col("hour") == 0)
+    return silver.where(in_time & sql.to_date("quota_ts").isin(*days))
