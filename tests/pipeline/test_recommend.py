@@ -63,7 +63,7 @@ SWEEP = [
     replayed("=3000000", 3e6, 11),
     replayed("=4000000", 4e6, 10),
     replayed("=8000000", 8e6, 0),
-    replayed("=1000", 1e3, 0, algorithm="burst-spreading"),
+    replayed("=3500000", 3.5e6, 0, algorithm="burst-spreading"),
 ]
 
 

@@ -7,21 +7,22 @@ Example: 24,000 bytes of records in one partition of a PRODUCE version 12 take 2
 than none.
 """
 
+import msgspec
 import numpy as np
 
 from sidecar.errors import SidecarError
-from sidecar.pipeline.sample.flows import Floats, Flow
+from sidecar.pipeline.sample.flows import Floats
 from sidecar.pipeline.sample.lines import Batch, empty_line
 from sidecar.pipeline.sample.shapes import Ints
 from sidecar.requestlog.detail import detail
+from sidecar.requestlog.fetch import fetch_bytes
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.size import produce_bytes
-from sidecar.requestlog.wire import Produce
+from sidecar.requestlog.wire import Fetched, Produce
 
 _FLEXIBLE_PRODUCE = 9
 _FLEXIBLE_FETCH = 12
-_IDS_FETCH = 13
-_TOPIC = "orders"
+_FETCHED = msgspec.json.Decoder(Fetched)
 
 
 def charged_bytes(batch: Batch) -> Floats:
@@ -36,7 +37,8 @@ def charged_bytes(batch: Batch) -> Floats:
         columns = [np.asarray(column, np.int64) for column in batch.drawn.request[1::2]]
         flexible = shape.version >= _FLEXIBLE_PRODUCE
     else:
-        empty = _fetch_bytes(batch.flow)
+        answer = _FETCHED.decode(line.body.response)
+        empty = fetch_bytes(answer, line.api_version)
         columns = [batch.drawn.records]
         flexible = shape.version >= _FLEXIBLE_FETCH
     if empty is None:
@@ -44,13 +46,6 @@ def charged_bytes(batch: Batch) -> Floats:
     more = sum((_varint(column) - 1 if flexible else 0) + column for column in columns)
     found: Floats = np.asarray(empty + more, np.float64)
     return found
-
-
-def _fetch_bytes(flow: Flow) -> int:
-    """Of an answer with one partition of one topic without records, version 12 on (KIP-482)."""
-    length, head, partition, tags = 4, 4 + 2 + 4 + 1, 4 + 2 + 8 + 8 + 8 + 1 + 4 + 1 + 1, 1
-    topic = 16 if flow.shape.version >= _IDS_FETCH else 1 + len(_TOPIC)
-    return length + head + topic + 1 + partition + tags + tags
 
 
 def _varint(records: Ints) -> Ints:

@@ -9,6 +9,7 @@ Example: 100 MB of 3 brokers over 2 h: 6 slices of 20 minutes, files
 """
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -40,7 +41,7 @@ class Written:
         bytes: of them.
         request_logs: the folder with a folder for each broker.
         volumes: the folder of the volume history.
-        quotas: the snapshot of quotas.
+        quotas: the snapshot of quotas, with the time of the sample's start.
         capacity: the snapshot of capacity.
     """
 
@@ -75,6 +76,8 @@ def write_sample(
     write_volumes(volumes, sample)
     quotas, capacity = out / "quotas.json", out / "capacity.json"
     quotas.write_text(json.dumps(quota_snapshot(sample), indent=2) + "\n")
+    # A snapshot tells of when its file was written, unless the pipeline is told otherwise.
+    os.utime(quotas, (sample.start_s, sample.start_s))
     capacity.write_text(json.dumps(capacity_snapshot(sample), indent=2) + "\n")
     return Written(writer.lines, writer.bytes, logs, volumes, quotas, capacity)
 

@@ -1,0 +1,41 @@
+"""``pipeline report``: the page on the command line."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from click.testing import CliRunner, Result
+
+from sidecar.cli import group
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(group, ["pipeline", "report", *words])
+
+
+def write_quarantine(out: Path) -> None:
+    folder = out / "quarantine"
+    folder.mkdir()
+    rows = {"src_file": ["broker-1.log"], "kind": ["torn"], "reason": ["the end is missing"]}
+    pq.write_table(pa.table(rows), folder / "part-0.parquet")
+
+
+def test_the_page_is_beside_the_tables(tmp_path: Path) -> None:
+    """Or where it is asked for."""
+    write_quarantine(tmp_path)
+    result = run("--out", str(tmp_path))
+    assert (0, "") == (result.exit_code, result.stderr)
+    beside = tmp_path / "report.html"
+    assert f"{beside}: {beside.stat().st_size / 1000:,.0f} kB\n" == result.stdout
+    assert "the end is missing" in beside.read_text()
+    page = tmp_path / "page.html"
+    run("--out", str(tmp_path), "--html", str(page))
+    assert "the end is missing" in page.read_text()
+
+
+def test_no_tables_are_refused(tmp_path: Path) -> None:
+    """Without a traceback, and no page is written."""
+    result = run("--out", str(tmp_path))
+    assert 2 == result.exit_code
+    assert "pipeline run" in result.stderr
+    assert [] == list(tmp_path.iterdir())

@@ -1,0 +1,39 @@
+"""What made-up requests are charged with, against the size that their lines tell."""
+
+from collections import defaultdict
+
+import msgspec
+import numpy as np
+import pytest
+
+from sidecar.pipeline.sample.flows import Flow, flows
+from sidecar.pipeline.sample.lines import Times, drawn_batch, rendered
+from sidecar.pipeline.sample.sizes import charged_bytes
+from sidecar.requestlog.detail import detail
+from sidecar.requestlog.fetch import fetch_bytes
+from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.size import produce_bytes
+from sidecar.requestlog.wire import Fetched, Produce
+
+FLOWS = [flow for flow in flows(3) if flow.records]
+
+
+@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: f"{flow.shape.api}-{flow.shape.version}")
+def test_a_batch_is_sized_as_its_lines_are(flow: Flow) -> None:
+    """Each line of every version, from lengths of 1 byte to 4."""
+    rng = np.random.default_rng(5)
+    times = Times(rng)
+    batch = drawn_batch(flow, np.arange(50, dtype=np.int64) * 10, rng, times)
+    stamps: dict[int, str] = defaultdict(lambda: "2026-01-05 08:00:00")
+    lines = [parse(line.encode()) for line in rendered(batch, stamps, times, 0)]
+    assert [_bytes(line) for line in lines if isinstance(line, Line)] == charged_bytes(
+        batch
+    ).tolist()
+
+
+def _bytes(line: Line) -> int | None:
+    said = detail(line)
+    if isinstance(said, Produce):
+        return produce_bytes(said, line.api_version, line.client_id)
+    answer = msgspec.json.decode(line.body.response, type=Fetched)
+    return fetch_bytes(answer, line.api_version)
