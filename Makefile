@@ -3,6 +3,7 @@
 # make check   the fast part of it: under a minute
 # make bench   the figures of the README
 # make jar     the quota callback for brokers
+# make demo-pipeline    the pipeline over a real cluster's own logs, checked
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,10 +12,14 @@ CALLBACK := deploy/quota-callback
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo test check lint unit java jar bench bench-enforcement bench-mutations bench-producer-ids bench-callback lock clean tools-demo tools-test
+.PHONY: demo demo-pipeline test check lint unit java jar bench bench-enforcement bench-mutations bench-producer-ids bench-callback lock clean tools-demo tools-test
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
+
+demo-pipeline: tools-demo $(INSTALLED)
+	rm -rf pipeline-demo
+	$(BIN)/throttle-sidecar pipeline demo
 
 test: tools-test lint java $(JAR)
 	$(MVN) test -Dkafka.version=4.4.0 -Dbuild.dir=target/kafka-4.4.0

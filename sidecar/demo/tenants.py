@@ -4,9 +4,9 @@ Every record is a request of its own, sent at a time that was fixed before. No w
 tells is longer than the pause until the same connection's next request: so the same traffic comes
 again under other quotas, as if nobody had been told to wait.
 
-Example: alice's three connections send 3 MB each, 0.3 s apart, every 20 s. Under 400 kB/s the first
-waits 0 s, the second (600 - 400) / 400 x 10 s less the 0.3 s, the third 11.9 s; under 800 kB/s only
-the third waits, for 0.7 s.
+Example: alice's three connections send 3 MB each, 0.3 s apart, every 20 s. Under 350 kB/s the first
+waits 0 s, the second (600 - 350) / 350 x 10 s less the 0.3 s, the third 15.1 s; under 700 kB/s only
+the third waits, for 2.3 s.
 """
 
 from collections.abc import Mapping
@@ -79,7 +79,7 @@ CREATED_PARTITIONS: Final = 30
 CREATED_EVERY_S: Final = 8.0
 
 QUOTAS: Final[Mapping[tuple[tuple[str, str], ...], Mapping[str, float]]] = {
-    (("user", "alice"),): {"producer_byte_rate": 400_000.0},
+    (("user", "alice"),): {"producer_byte_rate": 350_000.0},
     (("user", "bob"),): {"producer_byte_rate": 2_000_000.0},
     (("user", "carol"), ("client-id", "batch")): {"producer_byte_rate": 300_000.0},
     (("user", CREATOR),): {"controller_mutation_rate": 3.0},

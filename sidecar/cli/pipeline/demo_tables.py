@@ -1,0 +1,137 @@
+"""The pipeline's part of ``pipeline demo``: its tables of both rounds, as the checks want them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sidecar.cli.pipeline.demo_checks import (
+    Amount,
+    Check,
+    Client,
+    Wait,
+    Waits,
+    doubled_checks,
+    replay_checks,
+    usage_checks,
+)
+from sidecar.cli.pipeline.demo_cluster import Round
+from sidecar.cli.quotas.documents import read_quota_file
+from sidecar.pipeline.events import CONTROLLER_MUTATION, FETCH, PRODUCE, charges
+from sidecar.pipeline.job import run
+from sidecar.pipeline.replay import replay_events
+from sidecar.pipeline.report.document import report
+from sidecar.pipeline.report.reading import read_tables
+from sidecar.pipeline.silver_request import RequestLogs
+from sidecar.pipeline.spark import session
+from sidecar.pipeline.stages import Inputs, Options, Snapshot, Stage
+from sidecar.pipeline.sweep import scenario
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DOUBLED: Final = "x2"
+
+
+def compared(rounds: Sequence[Round], out: Path) -> list[Check]:
+    """Runs the pipeline over both rounds and compares; leaves the tables and the report.
+
+    Args:
+        rounds: the first, and that of doubled quotas.
+        out: the folder of both.
+    """
+    spark = session(settings={"spark.sql.shuffle.partitions": "8"})
+    try:
+        for one in rounds:
+            _run(spark, one)
+        first, second = (_tables(spark, one) for one in rounds)
+        checks = [
+            *usage_checks(_sent(rounds[0]), _used(first["gold_usage_1s"])),
+            *replay_checks(_waits(first)),
+            *doubled_checks(_foretold(first["gold_replay"]), _told(second)),
+        ]
+    finally:
+        spark.stop()
+    page = report(read_tables(_out(rounds[0])), datetime.now(UTC))
+    (out / "report.html").write_text(page, encoding="utf-8")
+    return checks
+
+
+def _run(spark: "SparkSession", one: Round) -> None:
+    quotas = Snapshot(read_quota_file(one.folder / "quotas.json"), one.began)
+    inputs = Inputs(RequestLogs(str(one.folder / "logs")), None, quotas)
+    options = Options(datetime.now(UTC), scenarios=(scenario(_DOUBLED),))
+    stages = (Stage.SILVER, Stage.USAGE, Stage.REPLAY, Stage.RECOMMEND)
+    run(spark, _out(one), inputs, options, stages=stages)
+
+
+def _out(one: Round) -> str:
+    return str(one.folder / "tables")
+
+
+def _tables(spark: "SparkSession", one: Round) -> "dict[str, DataFrame]":
+    names = ("silver_request", "silver_quota_config", "dim_topic", "gold_usage_1s", "gold_replay")
+    return {name: spark.read.parquet(f"{_out(one)}/{name}") for name in names}
+
+
+def _sent(one: Round) -> dict[Client, Amount]:
+    ledger = one.ledger
+    sent = {(PRODUCE, *who): its for who, its in ledger.produced.items()}
+    sent |= {(FETCH, *who): its for who, its in ledger.fetched.items()}
+    return {client: Amount(its.requests, its.bytes) for client, its in sent.items()}
+
+
+def _used(usage: "DataFrame") -> dict[Client, Amount]:
+    summed = usage.groupBy("quota_type", "user", "client_id").agg(
+        {"events": "sum", "amount": "sum"}
+    )
+    return {
+        (row["quota_type"], row["user"], row["client_id"]): Amount(
+            row["sum(events)"], row["sum(amount)"]
+        )
+        for row in summed.collect()
+    }
+
+
+def _charged(tables: "dict[str, DataFrame]") -> "Iterable[tuple[tuple[str, int], str, int, int]]":
+    """Of each charge: its line, whose quota, what was told and what is foretold."""
+    events = charges(
+        tables["silver_request"], tables["dim_topic"], [PRODUCE, FETCH, CONTROLLER_MUTATION]
+    )
+    for row in replay_events(events, tables["silver_quota_config"]).collect():
+        line = (row["src_file"], row["src_offset"])
+        yield line, row["entity"], row["told_ms"], row["throttle_ms"]
+
+
+def _waits(tables: "dict[str, DataFrame]") -> list[Wait]:
+    """Of each request: a client waits for the greatest of its charges' times."""
+    found: dict[tuple[str, int], Wait] = {}
+    for line, _, told_ms, foretold_ms in _charged(tables):
+        before = found.get(line, Wait(0, 0))
+        found[line] = Wait(told_ms, max(before.predicted_ms, foretold_ms))
+    return list(found.values())
+
+
+def _told(tables: "dict[str, DataFrame]") -> dict[str, Waits]:
+    """What brokers told, by whose quota it was."""
+    told: dict[tuple[str, tuple[str, int]], int] = {}
+    for line, entity, told_ms, _ in _charged(tables):
+        if told_ms:
+            told[entity, line] = told_ms
+    found: dict[str, list[int]] = defaultdict(list)
+    for (entity, _), told_ms in told.items():
+        found[entity].append(told_ms)
+    return {entity: Waits(len(times), sum(times)) for entity, times in found.items()}
+
+
+def _foretold(replayed: "DataFrame") -> dict[str, Waits]:
+    """What the replay said of doubled quotas."""
+    rows = replayed.where(replayed["scenario"] == _DOUBLED)
+    found: dict[str, Waits] = {}
+    for row in rows.where(rows["quota_type"].isin(PRODUCE, CONTROLLER_MUTATION)).collect():
+        before = found.get(row["entity"], Waits(0, 0))
+        found[row["entity"]] = Waits(
+            before.throttled + row["throttled"], before.total_ms + row["throttle_ms_total"]
+        )
+    return {entity: waits for entity, waits in found.items() if waits.throttled}
