@@ -5,19 +5,20 @@ besides: its share of the brokers is spent twice. Rounding alone is no warning: 
 are 1,104 of 1,100 %.
 
 Example: three tenants have 400 % each of 1,200 %, and carol, who is not in the plan, has had 500 %
-since last year: carol keeps her 500 %, and the sum is 1,700 %.
+since last year: carol keeps her 500 %, and the sum is 1,700 %. The same is told of quotas from a
+file, whoever planned them and when.
 
 Source: the levels are those of KIP-55 and KIP-546, see ``sidecar.quotas.entities``.
 """
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.plan import Plan, TenantKind
-from sidecar.quotas.shares import OverCapacity, ShareWarning
+from sidecar.quotas.shares import SMALL_PERCENT, OverCapacity, ShareWarning, SmallShare
 
 _MOST_ROUNDED_UP: Final = 0.05
 """By rounding to the nearest tenth."""
@@ -57,6 +58,39 @@ class Unlimited:
 
 PlanWarning = ShareWarning | OutsidePlan | UnknownTenant | Unlimited
 
+_Spent = tuple[float, int, str]
+"""A share, how many have it, and who they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenQuotas:
+    """Quotas that are to be set and were not planned now.
+
+    Attributes:
+        wanted: the quotas, of any kind.
+        exact: those of today that are not among them are to go.
+        tenants: how many share the default; 0: it is for nobody yet.
+    """
+
+    wanted: ClientQuotas
+    exact: bool = False
+    tenants: int = 0
+
+    @property
+    def requests(self) -> dict[Entity, float]:
+        """The request_percentage of each entity that is to have one."""
+        return {
+            entity: values[QuotaKey.REQUEST]
+            for entity, values in self.wanted.items()
+            if QuotaKey.REQUEST in values
+        }
+
+    @property
+    def users(self) -> list[str]:
+        """The users that are named, in their order, each once."""
+        named = (entity.user for entity in self.wanted)
+        return list(dict.fromkeys(user for user in named if isinstance(user, str)))
+
 
 def review_plan(
     plan: Plan, kind: TenantKind, quotas: ClientQuotas | None, known: Collection[str] | None
@@ -69,49 +103,120 @@ def review_plan(
         quotas: of today; None: they can't be told.
         known: every name that the cluster knows; None: it can't be told.
     """
-    outside = tuple(_outside(plan, kind, quotas or {}))
-    unknown = (
-        UnknownTenant(who)
-        for who in plan.shares
-        if known is not None and isinstance(who, str) and who not in known
-    )
+    outside = tuple(_outside(plan.wanted(kind), quotas or {}))
+    unknown = _unknown([who for who in plan.shares if isinstance(who, str)], known)
     has_default = DEFAULT in plan.shares or kind.entity(DEFAULT) in {
         each.entity for each in outside
     }
     unlimited = () if has_default or quotas is None else (Unlimited(kind),)
-    return (*plan.warnings, *_over(plan, kind, outside), *outside, *unknown, *unlimited)
+    over = _over(_spent(plan, kind, outside), plan.terms.capacity_percent)
+    return (*plan.warnings, *over, *outside, *unknown, *unlimited)
 
 
-def _outside(plan: Plan, kind: TenantKind, quotas: ClientQuotas) -> Iterator[OutsidePlan]:
-    wanted = plan.wanted(kind)
+def review_given(
+    given: GivenQuotas,
+    capacity_percent: float | None,
+    quotas: ClientQuotas,
+    known: Collection[str] | None,
+) -> tuple[PlanWarning, ...]:
+    """The same of quotas that were not planned now; of other kinds only unknown users are told.
+
+    Args:
+        given: to be applied.
+        capacity_percent: of the smallest broker, in percent of one thread; None: it can't be told.
+        quotas: of today.
+        known: every user that the cluster knows; None: it can't be told.
+    """
+    requests = given.requests
+    unknown = tuple(_unknown(given.users, known))
+    if not requests:
+        return unknown
+    kind = TenantKind.CLIENTS
+    if any(entity.user is not None for entity in requests):
+        kind = TenantKind.USERS
+    outside = () if given.exact else tuple(_outside(given.wanted, quotas))
+    spent = _spent_given(given, kind, outside)
+    over = () if capacity_percent is None else _over(spent, capacity_percent)
+    small = (
+        SmallShare(who, share) for share, _, who in _shares(given, kind) if share < SMALL_PERCENT
+    )
+    defaults = {*requests, *(each.entity for each in outside)}
+    has_default = not defaults.isdisjoint(each.entity(DEFAULT) for each in TenantKind)
+    unlimited = () if has_default else (Unlimited(kind),)
+    return (*small, *over, *outside, *unknown, *unlimited)
+
+
+def _unknown(names: Iterable[str], known: Collection[str] | None) -> Iterator[UnknownTenant]:
+    return (UnknownTenant(who) for who in names if known is not None and who not in known)
+
+
+def _outside(wanted: ClientQuotas, quotas: ClientQuotas) -> Iterator[OutsidePlan]:
     for entity, values in quotas.items():
         limit = values.get(QuotaKey.REQUEST)
-        if limit is None or entity in wanted or entity.ip is not None:
+        if limit is None or QuotaKey.REQUEST in wanted.get(entity, {}) or entity.ip is not None:
             continue
-        # Client-ids come last: with a default user nobody is under them.
-        if entity.user is None and Entity(user=DEFAULT) in wanted:
-            continue
-        yield OutsidePlan(entity, limit)
+        if not _behind_default_user(entity, wanted):
+            yield OutsidePlan(entity, limit)
 
 
-def _over(plan: Plan, kind: TenantKind, outside: Collection[OutsidePlan]) -> Iterator[OverCapacity]:
-    """The sum of what the plan gives and what others keep, by name: defaults are for nobody yet."""
-    spent: list[tuple[float, int, str]] = []
-    # They are some of the tenants that only their number is known of.
-    named = sum(kind.name_of(each.entity) is not None for each in outside)
+def _behind_default_user(entity: Entity, wanted: ClientQuotas) -> bool:
+    # Client-ids come last: with a default user nobody is under them.
+    return entity.user is None and QuotaKey.REQUEST in wanted.get(Entity(user=DEFAULT), {})
+
+
+def _spent(plan: Plan, kind: TenantKind, outside: Collection[OutsidePlan]) -> list[_Spent]:
+    """What the plan gives and what others keep, by name: defaults are for nobody yet."""
+    spent: list[_Spent] = []
     for who, share in plan.shares.items():
         if isinstance(who, str):
             spent.append((share, 1, who))
         elif plan.terms.default_percent is None:
-            spent.append((share, max(0, plan.tenants - named), f"each of {plan.tenants:,} tenants"))
-    spent += [
-        (each.limit, 1, str(each.entity))
-        for each in outside
-        if DEFAULT not in (each.entity.user, each.entity.client_id)
+            spent.append(_shared(share, plan.tenants, kind, outside))
+    return [*spent, *_kept(outside)]
+
+
+def _spent_given(
+    given: GivenQuotas, kind: TenantKind, outside: Collection[OutsidePlan]
+) -> list[_Spent]:
+    spent = [
+        (share, 1, str(entity))
+        for entity, share in given.requests.items()
+        if not _of_default(entity) and not _behind_default_user(entity, given.wanted)
     ]
+    default = given.requests.get(kind.entity(DEFAULT))
+    if default is not None and given.tenants:
+        spent.append(_shared(default, given.tenants, kind, outside))
+    return [*spent, *_kept(outside)]
+
+
+def _shares(given: GivenQuotas, kind: TenantKind) -> Iterator[_Spent]:
+    """Each with who has it, the default's as what it is when it is shared."""
+    for entity, share in given.requests.items():
+        if given.tenants and entity == kind.entity(DEFAULT):
+            yield _shared(share, given.tenants, kind, ())
+        else:
+            yield share, 1, str(entity)
+
+
+def _shared(
+    share: float, tenants: int, kind: TenantKind, outside: Collection[OutsidePlan]
+) -> _Spent:
+    # They are some of the tenants that only their number is known of.
+    named = sum(kind.name_of(each.entity) is not None for each in outside)
+    return share, max(0, tenants - named), f"each of {tenants:,} tenants"
+
+
+def _kept(outside: Collection[OutsidePlan]) -> Iterator[_Spent]:
+    return ((each.limit, 1, str(each.entity)) for each in outside if not _of_default(each.entity))
+
+
+def _of_default(entity: Entity) -> bool:
+    return DEFAULT in (entity.user, entity.client_id)
+
+
+def _over(spent: Collection[_Spent], capacity_percent: float) -> Iterator[OverCapacity]:
     total = math.fsum(share * count for share, count, _ in spent)
-    capacity = plan.terms.capacity_percent
     allowed = _MOST_ROUNDED_UP * sum(count for _, count, _ in spent) + _FLOAT_NOISE
-    if total - capacity > allowed:
+    if total - capacity_percent > allowed:
         share, _, largest = min(spent, key=lambda each: (-each[0], each[2]))
-        yield OverCapacity(largest, share, total, capacity)
+        yield OverCapacity(largest, share, total, capacity_percent)

@@ -23,7 +23,8 @@ from fractions import Fraction
 from typing import Final
 
 _TENTHS: Final = 10
-_SMALL_PERCENT: Final = 1.0
+SMALL_PERCENT: Final = 1.0
+"""A share under it is told of."""
 _HALF: Final = Fraction(1, 2)
 
 
@@ -72,7 +73,7 @@ class SmallShare:
     share_percent: float
 
     def __str__(self) -> str:
-        return f"{self.tenant}: {self.share_percent:g} % is under {_SMALL_PERCENT:g} %"
+        return f"{self.tenant}: {self.share_percent:g} % is under {SMALL_PERCENT:g} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,7 @@ def review(percent: Mapping[str, float], capacity_percent: float) -> tuple[Share
         percent: tenant's name -> its share.
         capacity_percent: what there is for them, without what is reserved.
     """
-    small = (SmallShare(name, share) for name, share in percent.items() if share < _SMALL_PERCENT)
+    small = (SmallShare(name, share) for name, share in percent.items() if share < SMALL_PERCENT)
     total = math.fsum(percent.values())
     if Fraction(total) - Fraction(capacity_percent) <= len(percent) * _HALF / _TENTHS:
         return tuple(small)

@@ -7,13 +7,15 @@ import pytest
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
 from sidecar.quotas.plan import Plan, TenantKind, Terms, equal_plan, named_plan
 from sidecar.quotas.plan_review import (
+    GivenQuotas,
     OutsidePlan,
     PlanWarning,
     UnknownTenant,
     Unlimited,
+    review_given,
     review_plan,
 )
-from sidecar.quotas.shares import OverCapacity, Tenant
+from sidecar.quotas.shares import OverCapacity, SmallShare, Tenant
 
 KEY = "request_percentage"
 USERS, CLIENTS = TenantKind.USERS, TenantKind.CLIENTS
@@ -103,3 +105,74 @@ def test_no_limit_for_others() -> None:
     assert (Unlimited(USERS),) == review(plan, {})
     today = {Entity(DEFAULT): {KEY: 5.0}}
     assert (OutsidePlan(Entity(DEFAULT), 5.0),) == review(plan, today)
+
+
+def given(
+    wanted: dict[Entity, float], *, exact: bool = False, tenants: int = 0, key: str = KEY
+) -> GivenQuotas:
+    quotas = {entity: {key: limit} for entity, limit in wanted.items()}
+    return GivenQuotas(quotas, exact, tenants)
+
+
+def test_quotas_of_a_file_that_fit_say_nothing() -> None:
+    """Rounding alone is no warning there either: 120 times 9.2 of 1,100 %."""
+    many = {Entity(f"user {n}"): 9.2 for n in range(120)}
+    file = given({**many, Entity(DEFAULT): 9000.0})
+    assert () == review_given(file, 1100.0, {}, file.users)
+    assert () == review_given(given({Entity(DEFAULT): 9.2}, tenants=120), 1100.0, {}, None)
+
+
+def test_all_that_is_told_of_a_file() -> None:
+    """Small shares, the sum with what others keep, those others, unknown users, no default."""
+    file = given({Entity("ann"): 0.5, Entity("bob", "etl"): 600.0})
+    carol = Entity("carol")
+    expected = (
+        SmallShare("user 'ann'", 0.5),
+        OverCapacity("user 'carol'", 650.0, 1250.5, 1200.0),
+        OutsidePlan(carol, 650.0),
+        UnknownTenant("bob"),
+        Unlimited(USERS),
+    )
+    assert expected == review_given(file, 1200.0, {carol: {KEY: 650.0}}, ["ann"])
+
+
+def test_what_an_exact_file_removes_is_not_counted() -> None:
+    """Carol's quota goes, and so does the default that there was."""
+    today = {Entity("carol"): {KEY: 650.0}, Entity(DEFAULT): {KEY: 5.0}}
+    exact = given({Entity("ann"): 600.0}, exact=True)
+    assert (Unlimited(USERS),) == review_given(exact, 1200.0, today, None)
+
+
+def test_a_default_that_is_shared_counts_for_all_who_share_it() -> None:
+    """12 of 100 % on 1,100 %; one of 0.4 % is small for each of them."""
+    file = given({Entity(client_id=DEFAULT): 100.0}, tenants=12)
+    over = OverCapacity("each of 12 tenants", 100.0, 1200.0, 1100.0)
+    assert (over,) == review_given(file, 1100.0, {}, None)
+    file = given({Entity(DEFAULT): 0.4}, tenants=12)
+    assert (SmallShare("each of 12 tenants", 0.4),) == review_given(file, 1100.0, {}, None)
+
+
+def test_client_ids_of_a_file_behind_its_default_user() -> None:
+    """Nobody is under them, so they are not counted; without the default user they are."""
+    clients = {Entity(client_id="etl"): 700.0, Entity(client_id="web"): 700.0}
+    assert () == review_given(given({**clients, Entity(DEFAULT): 5.0}), 1100.0, {}, None)
+    over = OverCapacity("client-id 'etl'", 700.0, 1400.0, 1100.0)
+    assert (over, Unlimited(CLIENTS)) == review_given(given(clients), 1100.0, {}, None)
+
+
+def test_a_file_without_shares_of_threads() -> None:
+    """Only unknown users are told, each once."""
+    ann = {Entity("ann"): 5.0, Entity("ann", "etl"): 5.0}
+    today = {Entity("carol"): {KEY: 9000.0}}
+    told = review_given(given(ann, key="producer_byte_rate"), 1100.0, today, ["carol"])
+    assert (UnknownTenant("ann"),) == told
+
+
+def test_another_quota_of_the_same_entity_is_no_share_of_threads() -> None:
+    """Ann's request_percentage is kept beside the byte rate that the file gives her."""
+    quotas = {
+        Entity("ann"): {"producer_byte_rate": 1e6},
+        Entity(DEFAULT): {KEY: 5.0},
+    }
+    told = review_given(GivenQuotas(quotas), None, {Entity("ann"): {KEY: 9.0}}, None)
+    assert (OutsidePlan(Entity("ann"), 9.0),) == told

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sidecar.cli.quotas.brokers import read_quotas
+from sidecar.cli.quotas.brokers import read_capacities, read_quotas
 from sidecar.cli.quotas.capacity import warnings as capacity_warnings
-from sidecar.cli.quotas.documents import read_quota_file
+from sidecar.cli.quotas.documents import PlanFile, read_plan_file
 from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import planned_beside
+from sidecar.cli.quotas.tenants import read_known
+from sidecar.errors import BrokersError
+from sidecar.quotas.capacity import smallest
 from sidecar.quotas.hold_signature import without_holds
-from sidecar.quotas.plan import Change, changes, removals
+from sidecar.quotas.plan import Change, TenantKind, changes, removals
+from sidecar.quotas.plan_review import GivenQuotas, review_given
 
 if TYPE_CHECKING:
     # Not at run time: what is asked of brokers is imported when they are asked.
@@ -78,7 +82,28 @@ def read_aim(asked: PlanOptions, plan_file: Path | None, exact: bool, admin: "Ka
         return Aim(found.changes, (*of_brokers, *found.warnings))
     if asked != PlanOptions():
         raise click.UsageError("--plan has the quotas already: nothing else is planned with it")
-    wanted = read_quota_file(plan_file)
-    quotas = without_holds(asyncio.run(read_quotas(admin)))
-    extra = removals(quotas, wanted) if exact else ()
-    return Aim((*changes(quotas, wanted), *extra), ())
+    return asyncio.run(_from_file(read_plan_file(plan_file), exact, admin))
+
+
+async def _from_file(file: PlanFile, exact: bool, admin: "KafkaAdmin") -> Aim:
+    quotas = without_holds(await read_quotas(admin))
+    given = GivenQuotas(file.wanted, exact, file.tenants)
+    capacity_percent = file.capacity_percent
+    of_brokers: tuple[str, ...] = ()
+    if capacity_percent is None and given.requests:
+        capacity_percent, of_brokers = await _capacity(admin)
+    known = await read_known(admin, quotas, TenantKind.USERS) if given.users else None
+    extra = removals(quotas, file.wanted) if exact else ()
+    return Aim(
+        (*changes(quotas, file.wanted), *extra),
+        (*of_brokers, *review_given(given, capacity_percent, quotas, known)),
+    )
+
+
+async def _capacity(admin: "KafkaAdmin") -> tuple[float | None, tuple[str, ...]]:
+    """The smallest broker's, and what to know of the brokers; quotas are set without it too."""
+    try:
+        found = await read_capacities(admin)
+    except BrokersError as error:
+        return None, (f"sums are not compared with the brokers' capacity: {error}",)
+    return smallest(found.brokers).percent, capacity_warnings(found)

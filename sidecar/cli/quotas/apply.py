@@ -5,7 +5,7 @@ it is, and at the first error it stops and says what was done.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -14,10 +14,12 @@ import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
 from sidecar.cli.quotas.aim import aim_options, read_aim
+from sidecar.cli.quotas.counts import are_done, quotas_told, to_do
 from sidecar.cli.quotas.documents import change_documents, echo_json, print_changes, print_warnings
 from sidecar.cli.quotas.plan_options import PlanOptions
 from sidecar.cli.quotas.setting import CTRL_C, Outcome, set_or_tell, validate
 from sidecar.errors import BrokersError
+from sidecar.quotas.plan import Change
 
 _EXIT_CODES: Final = {None: 0, CTRL_C: 130}
 """By the problem; 1 for any other."""
@@ -64,7 +66,7 @@ def command(
             refused = asyncio.run(validate(admin, aim.changes, progress))
         if refused is not None:
             raise BrokersError(f"nothing was set: {refused}")
-        no = None if yes else _no(len(aim.changes))
+        no = None if yes else _no(aim.changes)
         if no is not None:
             outcome = Outcome((), aim.changes, (), no)
         else:
@@ -74,10 +76,11 @@ def command(
     context.exit(_EXIT_CODES.get(outcome.problem, 1))
 
 
-def _no(count: int) -> str | None:
+def _no(changed: Sequence[Change]) -> str | None:
     """Why nothing may be set, from the person who is asked; None: it may."""
     try:
-        return None if click.confirm(f"Set {count:,} quotas?", err=True) else "the answer was no"
+        asked = f"{to_do(changed)}?"
+        return None if click.confirm(asked, err=True) else "the answer was no"
     except click.Abort as aborted:
         # Else it was Ctrl-C.
         if not isinstance(aborted.__context__, EOFError):
@@ -99,14 +102,16 @@ def _tell(outcome: Outcome, as_json: bool, warnings: list[str]) -> None:
         )
     if outcome.problem is None:
         if not as_json and outcome.done:
-            click.echo(f"Done: {len(outcome.done):,} quotas are set.")
+            click.echo(f"Done: {are_done(outcome.done)}.")
         return
-    told = f"{len(outcome.done):,} quotas are set, {len(outcome.left):,} are not"
+    told = [are_done(outcome.done) or "Nothing is changed"]
+    if outcome.left:
+        told.append(are_done(outcome.left, "not "))
     if outcome.unknown:
-        told += f", of {len(outcome.unknown):,} it is not known"
-    click.echo(f"Stopped: {outcome.problem}\n{told}.", err=True)
+        told.append(f"of {quotas_told(len(outcome.unknown))} it is not known")
+    click.echo(f"Stopped: {outcome.problem}\n{'; '.join(told)}.", err=True)
     if not as_json and outcome.done:
-        click.echo("Set before it stopped:")
+        click.echo("Done before it stopped:")
         print_changes(outcome.done)
 
 

@@ -8,8 +8,9 @@ Example: ``{"entity": {"user": null}, "quotas": {"request_percentage": 9.2}}`` i
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, TypeVar
 
 import click
 import msgspec
@@ -21,7 +22,22 @@ from sidecar.quotas.plan import Change
 
 _SHOWN_WARNINGS: Final = 20
 
-Wanted = dict[Entity, dict[str, float]]
+_F = TypeVar("_F", bound="_QuotaFile")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """What a file says.
+
+    Attributes:
+        wanted: the quotas.
+        tenants: how many the default is shared among; 0: it is for whoever is not named.
+        capacity_percent: that they were planned for, where it was given and no broker was asked.
+    """
+
+    wanted: dict[Entity, dict[str, float]]
+    tenants: int
+    capacity_percent: float | None
 
 
 class _Entry(msgspec.Struct):
@@ -31,6 +47,13 @@ class _Entry(msgspec.Struct):
 
 class _QuotaFile(msgspec.Struct):
     quotas: list[_Entry]
+
+
+class _PlanDocument(_QuotaFile):
+    tenants: Annotated[int, msgspec.Meta(ge=0)] = 0
+    default_percent: float | msgspec.UnsetType | None = msgspec.UNSET
+    capacity_percent: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    capacity: object = None
 
 
 def quota_documents(quotas: ClientQuotas) -> list[dict[str, object]]:
@@ -65,26 +88,51 @@ def change_documents(changed: Iterable[Change]) -> list[dict[str, object]]:
     ]
 
 
-def read_quota_file(path: Path) -> Wanted:
+def read_quota_file(path: Path) -> dict[Entity, dict[str, float]]:
     """The quotas in a file that ``plan --json`` or ``show --json`` has printed.
 
     Raises:
         SettingsError: it is not such a file.
     """
+    return _by_entity(path, _read(path, _QuotaFile))
+
+
+def read_plan_file(path: Path) -> PlanFile:
+    """The same, with what the file says of how they were planned.
+
+    Raises:
+        SettingsError: it is not such a file.
+    """
+    document = _read(path, _PlanDocument)
+    return PlanFile(
+        _by_entity(path, document),
+        # A plan that has a default for others, and what "show" prints, share it among nobody.
+        tenants=document.tenants if document.default_percent is None else 0,
+        capacity_percent=document.capacity_percent if document.capacity is None else None,
+    )
+
+
+def _read(path: Path, kind: type[_F]) -> _F:
     try:
-        document = msgspec.json.decode(path.read_bytes(), type=_QuotaFile)
-        return _by_entity(document)
+        return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
         raise SettingsError((f"{path} can't be read: {error.strerror}",)) from error
     except ValueError as error:
-        text = f'{path} is not what "quotas plan --json" or "quotas show --json" prints: {error}'
-        raise SettingsError((text,)) from error
+        raise _no_quotas(path, error) from error
 
 
-def _by_entity(document: _QuotaFile) -> Wanted:
-    wanted = [(Entity.of(each.entity), each.quotas) for each in document.quotas]
+def _no_quotas(path: Path, error: ValueError) -> SettingsError:
+    text = f'{path} is not what "quotas plan --json" or "quotas show --json" prints: {error}'
+    return SettingsError((text,))
+
+
+def _by_entity(path: Path, document: _QuotaFile) -> dict[Entity, dict[str, float]]:
+    try:
+        wanted = [(Entity.of(each.entity), each.quotas) for each in document.quotas]
+    except ValueError as error:
+        raise _no_quotas(path, error) from error
     if len({entity for entity, _ in wanted}) < len(wanted):
-        raise ValueError("an entity is in it twice")
+        raise _no_quotas(path, ValueError("an entity is in it twice"))
     return dict(wanted)
 
 

@@ -83,6 +83,7 @@ def _document(found: Planned, commands: dict[TenantKind, list[str]]) -> dict[str
         "capacity": None if found.found is None else capacity_document(found.found),
         "reserve_percent": plan.terms.reserve_percent,
         "tenants": plan.tenants,
+        "default_percent": plan.terms.default_percent,
         "quotas": quota_documents(plan.wanted(found.kind)),
         "changes": change_documents(found.changes) if known else None,
         "commands": {kind.value: lines for kind, lines in commands.items()},

@@ -26,15 +26,17 @@ def test_it_is_validated_asked_and_set(run: Run, quotas: FakeQuotas) -> None:
     assert 0 == result.exit_code, result.output
     assert {Entity(DEFAULT): {KEY: 9.2}} == quotas.quotas
     assert [(1, True), (1, False)] == quotas.requests
-    assert "Set 1 quotas? [y/N]" in result.stderr
-    assert result.stdout.endswith("Done: 1 quotas are set.\n")
+    assert "Set 1 quota? [y/N]" in result.stderr
+    assert result.stdout.endswith("Done: 1 quota is set.\n")
 
 
 def test_a_no_sets_nothing(run: Run, quotas: FakeQuotas) -> None:
     """It was only validated, and that is said."""
     result = run("apply", "--tenants", "120", answer="n\n")
     assert 1 == result.exit_code
-    assert result.stderr.endswith("Stopped: the answer was no\n0 quotas are set, 1 are not.\n")
+    assert result.stderr.endswith(
+        "Stopped: the answer was no\nNothing is changed; 1 quota is not set.\n"
+    )
     assert [(1, True)] == quotas.requests
     assert {} == quotas.quotas
 
@@ -87,7 +89,7 @@ def test_it_stops_at_the_first_error(run: Run, quotas: FakeQuotas, many: list[st
     assert ["user 120", *(f"user {n}" for n in range(200, 250))] == left
     assert [] == document["unknown"]
     assert "it is odd" in document["problem"]
-    assert "199 quotas are set, 51 are not." in result.stderr
+    assert "199 quotas are set; 51 quotas are not set." in result.stderr
     assert 2 == sum(not validated for _, validated in quotas.requests)
 
 
@@ -98,8 +100,8 @@ def test_what_was_not_answered_for_is_looked_up(
     quotas.drops = {Entity("user 150")}
     result = run("apply", *many, "--yes")
     assert 1 == result.exit_code
-    assert "151 quotas are set, 99 are not." in result.stderr
-    assert "Set before it stopped:" in result.stdout
+    assert "151 quotas are set; 99 quotas are not set." in result.stderr
+    assert "Done before it stopped:" in result.stdout
     assert 151 == len(quotas.quotas)
 
 
@@ -112,7 +114,7 @@ def test_ctrl_c_says_what_was_done(run: Run, quotas: FakeQuotas, many: list[str]
     assert len(quotas.quotas) == len(document["done"])
     assert 250 == len(document["done"]) + len(document["not_done"])
     assert "Ctrl-C" == document["problem"]
-    assert "200 quotas are set, 50 are not." in result.stderr
+    assert "200 quotas are set; 50 quotas are not set." in result.stderr
 
 
 def test_what_can_not_be_looked_up_is_not_known(
@@ -123,7 +125,8 @@ def test_what_can_not_be_looked_up_is_not_known(
     quotas.dark_after_drop = True
     result = run("apply", *many, "--yes", "--json")
     assert 1 == result.exit_code
-    assert "100 quotas are set, 50 are not, of 100 it is not known." in result.stderr
+    told = "100 quotas are set; 50 quotas are not set; of 100 quotas it is not known."
+    assert told in result.stderr
     unknown = [each["entity"]["user"] for each in json.loads(result.stdout)["unknown"]]
     assert [f"user {n}" for n in range(100, 200)] == unknown
 
@@ -139,6 +142,18 @@ def test_quotas_of_an_entity_go_together(run: Run, quotas: FakeQuotas, tmp_path:
     assert 0 == result.exit_code, result.output
     assert {Entity("ann", DEFAULT): values} == quotas.quotas
     assert [(2, True), (2, False)] == quotas.requests
+    assert result.stdout.endswith("Done: 2 quotas are set and 1 is removed.\n")
+
+
+def test_removals_are_asked_for_as_such(run: Run, quotas: FakeQuotas, tmp_path: Path) -> None:
+    """An empty file, exactly, removes all there is; it stops at one that is refused."""
+    quotas.quotas = {Entity("ann"): {KEY: 1.0}, Entity("bob"): {KEY: 2.0}}
+    quotas.refused_when_set = {Entity("bob")}
+    file = tmp_path / "none.json"
+    file.write_text('{"quotas": []}')
+    result = run("apply", "--plan", str(file), "--exact", answer="y\n")
+    assert "Remove 2 quotas? [y/N]" in result.stderr
+    assert result.stderr.endswith("\n1 quota is removed; 1 quota is not removed.\n")
 
 
 def test_warnings_are_told_before_the_question(
@@ -151,3 +166,25 @@ def test_warnings_are_told_before_the_question(
     assert 251 == len(warnings)
     assert "user 000: no SCRAM credential, ACL or quota has this name" == warnings[0]
     assert "Warning: and 231 more; --json has them all" in result.stderr
+
+
+def test_a_file_is_warned_of_before_the_question(
+    run: Run, quotas: FakeQuotas, tmp_path: Path
+) -> None:
+    """What "plan" warns of: a small share, a sum over 1,100 %, unknown users, no default."""
+    quotas.scram = {"ann"}
+    file = tmp_path / "plan.json"
+    limits = {"ann": 2000.0, "bob": 0.5}
+    entries = [{"entity": {"user": who}, "quotas": {KEY: limit}} for who, limit in limits.items()]
+    file.write_text(json.dumps({"quotas": entries}))
+    result = run("apply", "--plan", str(file), answer="n\n")
+    before, question, _ = result.stderr.partition("Set 2 quotas?")
+    assert question
+    over = "its 2000 % and all other shares are 2,000.5 %, over the capacity of 1,100 %"
+    expected = [
+        "Warning: user 'bob': 0.5 % is under 1 %",
+        f"Warning: user 'ann': {over}",
+        "Warning: bob: no SCRAM credential, ACL or quota has this name",
+        "Warning: users that are not named have no limit; a default gives them one",
+    ]
+    assert expected == before.splitlines()

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from sidecar.quotas.entities import DEFAULT, Entity
 from tests.cli.quotas.conftest import Run
+from tests.support.fake_configs import FakeConfigs
 from tests.support.fake_quotas import FakeQuotas
 
 KEY = "request_percentage"
@@ -40,6 +42,72 @@ def test_against_a_file(run: Run, quotas: FakeQuotas, tmp_path: Path) -> None:
     assert 1 == result.exit_code
     expected = [{"entity": {"user": "bob"}, "key": KEY, "before": 6.0, "after": None}]
     assert expected == json.loads(result.stdout)["changes"]
+
+
+def file_of(tmp_path: Path, document: object) -> str:
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(document))
+    return str(file)
+
+
+def warnings(run: Run, *words: str) -> list[str]:
+    """Those of its JSON."""
+    told: list[str] = json.loads(run("diff", *words, "--json").stdout)["warnings"]
+    return told
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--tenants", "120"],
+        ["--tenants", "1500"],
+        ["--tenants", "50", "--capacity", "6400"],
+        ["--tenants", "50", "--reserve", "100", "--internal", "mirror"],
+        ["--tenants-from", "quotas", "--default", "2"],
+        ["--tenants-from", "quotas", "--as-default"],
+    ],
+)
+def test_a_plan_from_a_file_is_warned_of_as_when_it_was_made(
+    run: Run, quotas: FakeQuotas, tmp_path: Path, options: list[str]
+) -> None:
+    """As many warnings of the same kinds, from the plan and from what it printed."""
+    quotas.quotas = {Entity("carol"): {KEY: 500.0}, Entity("dan", "etl"): {KEY: 700.0}}
+    plan = json.loads(run("plan", *options, "--json").stdout)
+    told = warnings(run, "--plan", file_of(tmp_path, plan))
+    assert told
+    # A plan names users "carol", the quotas of a file are those of "user 'carol'".
+    assert plan["warnings"] == [each.replace("user 'carol': its", "carol: its") for each in told]
+
+
+def test_brokers_that_differ_are_told_of_a_file_too(
+    run: Run, configs: FakeConfigs, tmp_path: Path
+) -> None:
+    """The smallest broker's capacity is what sums are compared with."""
+    configs.configs[1]["num.io.threads"] = "2"
+    entry = {"entity": {"user": None}, "quotas": {KEY: 5}}
+    bob = {"entity": {"user": "bob"}, "quotas": {KEY: 505}}
+    told = warnings(run, "--plan", file_of(tmp_path, {"quotas": [entry, bob]}))
+    assert "brokers are not alike: num.io.threads differs: 2 on 1; 8 on 0" == told[0]
+    assert told[2].endswith("over the capacity of 500 %")
+
+
+def test_without_a_capacity_a_file_can_be_compared(
+    run: Run, configs: FakeConfigs, tmp_path: Path
+) -> None:
+    """Who may not describe brokers is told that sums are not looked at."""
+    configs.refused = dict.fromkeys((0, 1), ErrorCode.cluster_authorization_failed)
+    entry = {"entity": {"user": None}, "quotas": {KEY: 5}}
+    (told,) = warnings(run, "--plan", file_of(tmp_path, {"quotas": [entry]}))
+    assert told.startswith("sums are not compared with the brokers' capacity: ")
+
+
+def test_quotas_of_other_kinds_need_no_capacity(
+    run: Run, configs: FakeConfigs, tmp_path: Path
+) -> None:
+    """Nothing of threads is asked or told of a file without request_percentage."""
+    configs.refused = dict.fromkeys((0, 1), ErrorCode.cluster_authorization_failed)
+    entry = {"entity": {"user": "ann"}, "quotas": {"controller_mutation_rate": 5}}
+    assert [] == warnings(run, "--plan", file_of(tmp_path, {"quotas": [entry]}))
 
 
 @pytest.mark.parametrize(
