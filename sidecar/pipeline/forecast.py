@@ -8,7 +8,7 @@ Example: a week of readings every 10 s is 60,000 of a volume: 2 MB for its worke
 
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -23,47 +23,57 @@ from sidecar.pipeline.volume_forecast import (
     forecast_volume,
 )
 
-_OF_VOLUME = {
-    column.name: column.type
-    for column in GOLD_DISK_FORECAST.columns
-    if column.name not in ("dt", "as_of")
-}
+_TOLD = {column.name: column.type for column in GOLD_DISK_FORECAST.columns if column.name != "dt"}
 _PANDAS = {
-    name: {"int": "int32", "bigint": "Int64", "double": "Float64"}.get(kind, "object")
-    for name, kind in _OF_VOLUME.items()
+    name: {
+        "int": "int32",
+        "bigint": "Int64",
+        "double": "Float64",
+        "timestamp": "datetime64[us]",
+    }.get(kind, "object")
+    for name, kind in _TOLD.items()
 }
 
 
 def disk_forecast(
-    volumes: DataFrame, as_of: datetime, forecasting: Forecasting | None = None
+    volumes: DataFrame, as_of: datetime | None = None, forecasting: Forecasting | None = None
 ) -> DataFrame:
     """GOLD_DISK_FORECAST.
 
     Args:
         volumes: SILVER_VOLUME.
-        as_of: up to when readings count, with a time zone; hours are from here.
+        as_of: up to when readings count, with a time zone; hours are from here. None for the newest
+            reading of all volumes: a history of last month has no news of today.
         forecasting: how; None for the defaults.
 
     Raises:
         ForecastError: the time has no zone.
     """
-    if as_of.tzinfo is None:
-        raise ForecastError("an as-of time has a time zone, as in 2026-01-05T08:00:00Z")
     chosen = forecasting or Forecasting()
-    hours = (sql.unix_micros("observed_ts") / 1e6 - sql.lit(as_of.timestamp())) / 3600.0
-    readings = (
-        SILVER_VOLUME.select(volumes)
-        .withColumn("hours", hours)
+    readings = SILVER_VOLUME.select(volumes)
+    if as_of is None:
+        newest = readings.agg(sql.max("observed_ts").alias("as_of"))
+        readings = readings.crossJoin(sql.broadcast(newest))
+    elif as_of.tzinfo is None:
+        raise ForecastError("an as-of time has a time zone, as in 2026-01-05T08:00:00Z")
+    else:
+        readings = readings.withColumn("as_of", sql.timestamp_micros(sql.lit(_micros(as_of))))
+    hours = (sql.unix_micros("observed_ts") - sql.unix_micros("as_of")) / sql.lit(3_600_000_000.0)
+    told = ("as_of", "hours", "total_bytes", "available_bytes", "offline")
+    forecasts = (
+        readings.withColumn("hours", hours)
         .where((sql.col("hours") <= 0) & (sql.col("hours") >= -24 * chosen.history_days))
-        .select("broker", "log_dir", "hours", "total_bytes", "available_bytes", "offline")
+        .select("broker", "log_dir", *told)
+        .groupBy("broker", "log_dir", "as_of")
+        .applyInPandas(
+            _of_volume(chosen), ", ".join(f"{name} {kind}" for name, kind in _TOLD.items())
+        )
     )
-    forecasts = readings.groupBy("broker", "log_dir").applyInPandas(
-        _of_volume(chosen), ", ".join(f"{name} {kind}" for name, kind in _OF_VOLUME.items())
-    )
-    at = sql.lit(as_of).cast("timestamp")
-    return GOLD_DISK_FORECAST.select(
-        forecasts.withColumn("as_of", at).withColumn("dt", sql.to_date("as_of"))
-    )
+    return GOLD_DISK_FORECAST.select(forecasts.withColumn("dt", sql.to_date("as_of")))
+
+
+def _micros(at: datetime) -> int:
+    return (at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
 def _of_volume(
@@ -82,8 +92,9 @@ def _of_volume(
         row = {
             "broker": key[0],
             "log_dir": key[1],
+            "as_of": key[2],
             **asdict(forecast_volume(readings, forecasting)),
         }
-        return pd.DataFrame([row], columns=list(_OF_VOLUME)).astype(_PANDAS)
+        return pd.DataFrame([row], columns=list(_TOLD)).astype(_PANDAS)
 
     return of_volume

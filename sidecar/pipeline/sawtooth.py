@@ -15,8 +15,8 @@ has no valleys, and the line goes through all it has.
 - What each step from point to point differs from the slope by, a surprise, is kept: the range of a
   forecast is made of them.
 
-Example: 100 GB with teeth of 20 GB every 6 h that leave 0.5 GB an hour more: a line through all
-readings of 15 hours says 0.9 or 0.1 GB an hour, by where the teeth were cut; the valleys say 0.5.
+Example: 60 GB that grow by 0.5 GB an hour, under teeth of 20 GB every 6 h: a line through all
+readings of a day says 0.39 to 0.68 GB an hour, by where the teeth were cut; the valleys say 0.50.
 
 Source: Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau" (1968). Kafka's
 LogManager deletes whole segments, every log.retention.check.interval.ms.

@@ -1,0 +1,35 @@
+"""The error of a forecast on history that it was not shown."""
+
+import numpy as np
+import pytest
+
+from sidecar.pipeline.backtest import backtest_error
+from tests.pipeline.saws import GB, every_5_minutes, saw
+
+WEEK = every_5_minutes(168)
+
+
+def test_a_saw_that_goes_on_as_it_was_has_none() -> None:
+    """What every tail leaves is what its head says."""
+    assert backtest_error(WEEK, saw(WEEK)) == pytest.approx(0, abs=GB / 1000)
+
+
+def test_a_change_is_an_error_of_its_size() -> None:
+    """1 GB an hour more since half of the week: 42 GB off in the middle of the held-out half."""
+    used = saw(WEEK) + np.where(WEEK > -84, GB * (WEEK + 84), 0.0)
+    error = backtest_error(WEEK, used)
+    assert error is not None
+    assert 25 * GB < error < 55 * GB
+
+
+def test_disks_without_teeth_are_tested_by_their_readings() -> None:
+    """Noise of 1 GB around a line: an error of about that."""
+    noise = np.random.default_rng(2).normal(0, GB, len(WEEK))
+    error = backtest_error(WEEK, 900 * GB + WEEK * GB + 0 * noise)
+    assert error == pytest.approx(0, abs=GB / 1000)
+
+
+def test_a_history_that_can_not_be_parted_has_none() -> None:
+    """Four teeth, of which no part that is shown has three."""
+    hours = every_5_minutes(23.5)
+    assert backtest_error(hours, saw(hours)) is None

@@ -1,0 +1,131 @@
+"""The fit of a saw: its floor and growth, whatever its teeth; and when it is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.pipeline.sawtooth import FEWEST_READINGS, Floats, Refused, Saw, fit, teeth, theil_sen
+from tests.pipeline.saws import GB, every_5_minutes, saw
+
+WEEK = every_5_minutes(168)
+
+
+def fitted(hours: Floats, used: Floats) -> Saw:
+    found = fit(hours, used)
+    assert isinstance(found, Saw), found
+    return found
+
+
+class TestTeeth:
+    def test_each_deletion_is_a_peak_and_a_valley(self) -> None:
+        """24 hours of teeth of 6: cut at -18, -12, -6 and 0, of which the last is not over."""
+        hours = every_5_minutes(23.5)
+        found = teeth(hours, saw(hours))
+        assert [-18.0, -12.0, -6.0] == hours[found.valleys].tolist()
+        assert [-18 - 1 / 12, -12 - 1 / 12, -6 - 1 / 12] == pytest.approx(
+            hours[found.peaks].tolist()
+        )
+
+    def test_a_deletion_of_several_readings_is_one(self) -> None:
+        """Segments go one after the other."""
+        used = np.array([10, 20, 30, 24, 18, 12, 22, 32, 12, 22, 32], dtype=float) * GB
+        found = teeth(np.arange(11.0), used)
+        assert ([2, 7], [5, 8]) == (found.peaks.tolist(), found.valleys.tolist())
+
+    def test_what_log_cleaning_does_is_no_tooth(self) -> None:
+        """Dents of a two-thousandth of what is used."""
+        used = 500 * GB + WEEK * GB - 0.2 * GB * (np.arange(len(WEEK)) % 7 == 0)
+        assert 0 == len(teeth(WEEK, used).valleys)
+
+
+class TestFit:
+    def test_the_teeth_do_not_move_it(self) -> None:
+        """The module's example: 0.50 GB an hour, where lines through all say 0.39 to 0.68."""
+        hours = every_5_minutes(23.5)
+        lines = []
+        for shift_h in np.arange(0, 6, 0.5):
+            used = saw(hours, shift_h=shift_h)
+            lines.append(np.polyfit(hours, used, 1)[0] / GB)
+            found = fitted(hours, used)
+            assert 0.5 * GB == pytest.approx(found.growth, rel=0.02)
+            assert 60 * GB == pytest.approx(found.floor_bytes, rel=0.01)
+            assert 20 * GB == pytest.approx(float(np.median(found.heights)), rel=0.03)
+        assert (0.39, 0.68) == (round(min(lines), 2), round(max(lines), 2))
+
+    @given(
+        growth=st.floats(-2, 2),
+        rise=st.floats(8, 80),
+        period_h=st.floats(1.5, 20),
+        shift_h=st.floats(0, 20),
+    )
+    def test_any_regular_saw_is_found(
+        self, growth: float, rise: float, period_h: float, shift_h: float
+    ) -> None:
+        """Growing, shrinking or neither, within a five hundredth of a tooth an hour."""
+        # A floor that falls takes from the rise.
+        tooth = rise - min(0.0, growth * period_h)
+        used = saw(
+            WEEK,
+            floor=900 * GB,
+            growth=growth * GB,
+            tooth=tooth * GB,
+            period_h=period_h,
+            shift_h=shift_h,
+        )
+        found = fitted(WEEK, used)
+        assert growth * GB == pytest.approx(found.growth, abs=tooth * GB / 500)
+        assert 168 / period_h - 3 <= found.teeth <= 168 / period_h + 1
+
+    def test_a_reassignment_does_not_bend_it(self) -> None:
+        """300 GB that came on the last but one of seven days, and left again half a day later."""
+        used = saw(WEEK) + 300 * GB * ((WEEK > -36) & (WEEK < -24))
+        assert 0.5 * GB == pytest.approx(fitted(WEEK, used).growth, rel=0.05)
+
+    def test_a_disk_that_retention_has_not_cut_has_no_teeth(self) -> None:
+        """The line goes through all that there is."""
+        found = fitted(WEEK, 200 * GB + 2 * GB * WEEK * 0.5)
+        assert (0, 0) == (found.teeth, len(found.rises))
+        assert 1 * GB == pytest.approx(found.growth)
+        assert 200 * GB == pytest.approx(found.floor_bytes)
+
+    def test_a_disk_that_stands_still_grows_by_nothing(self) -> None:
+        """Neither a tooth nor a division by 0."""
+        found = fitted(WEEK, np.full(len(WEEK), 7 * GB))
+        assert (0.0, 0) == (found.growth, found.teeth)
+
+    def test_the_newest_quarter_tells_of_a_change(self) -> None:
+        """From 0.5 to 1.5 GB an hour two days ago."""
+        used = saw(WEEK) + np.where(WEEK > -48, GB * (WEEK + 48), 0.0)
+        found = fitted(WEEK, used)
+        assert 1.5 * GB == pytest.approx(found.newest_growth, rel=0.1)
+        assert found.growth < 1.0 * GB
+
+    def test_rises_are_those_of_the_teeth(self) -> None:
+        """20 GB in 6 hours, and the floor besides."""
+        found = fitted(WEEK, saw(WEEK))
+        assert [20 / 6 + 0.5] * (found.teeth - 1) == pytest.approx((found.rises / GB).tolist())
+
+
+class TestRefused:
+    def test_one_or_two_deletions_tell_no_growth(self) -> None:
+        """With the number that is needed."""
+        hours = every_5_minutes(17)
+        assert Refused(
+            "retention was seen to delete 2 times: 3 are needed to tell growth from its teeth"
+        ) == fit(hours, saw(hours))
+
+    def test_few_readings(self) -> None:
+        """Eleven, and the twelfth makes the difference."""
+        hours = np.arange(-11.0, 1.0)
+        used = 5 * GB + hours
+        assert Refused(f"11 readings: {FEWEST_READINGS} are needed") == fit(hours[1:], used[1:])
+        assert isinstance(fit(hours, used), Saw)
+
+
+def test_theil_sen_is_not_moved_by_a_quarter_of_strange_points() -> None:
+    """A line of slope 2 from 1, two of eight points far off."""
+    x = np.arange(8.0)
+    y = 2 * x + 1
+    y[[2, 7]] = 900.0
+    assert (2.0, 1.0) == pytest.approx(theil_sen(x, y))
