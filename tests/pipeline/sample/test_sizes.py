@@ -1,6 +1,7 @@
 """What made-up requests are charged with, against the size that their lines tell."""
 
 from collections import defaultdict
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -15,15 +16,22 @@ from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.size import produce_bytes
 from sidecar.requestlog.wire import Fetched, Produce
 
+ENDS = [
+    times * end + more
+    for end in (1 << 7, 1 << 14, 1 << 21)
+    for times in (1, 2)
+    for more in (-3, -2, -1, 0, 1)
+]
 FLOWS = [flow for flow in flows(3) if flow.records]
 
 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: f"{flow.shape.api}-{flow.shape.version}")
 def test_a_batch_is_sized_as_its_lines_are(flow: Flow) -> None:
-    """Each line of every version, from lengths of 1 byte to 4."""
+    """Each line of every version, lengths of 1 byte to 4, at their ends too."""
     rng = np.random.default_rng(5)
     times = Times(rng)
-    batch = drawn_batch(flow, np.arange(50, dtype=np.int64) * 10, rng, times)
+    drawn = drawn_batch(flow, np.arange(len(ENDS), dtype=np.int64) * 10, rng, times)
+    batch = replace(drawn, drawn=flow.draw(rng, np.array(ENDS)))
     stamps: dict[int, str] = defaultdict(lambda: "2026-01-05 08:00:00")
     lines = [parse(line.encode()) for line in rendered(batch, stamps, times, 0)]
     assert [_bytes(line) for line in lines if isinstance(line, Line)] == charged_bytes(
