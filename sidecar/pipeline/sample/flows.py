@@ -115,6 +115,8 @@ _TENANTS: Final = (
         burst=6.0,
     ),
     Flow(*("dave", "", 3, 9_000), *produce("clicks", 7, -1), software=_RDKAFKA),
+    # Its lines have some 8 kB: a request of many partitions is logged with all of them.
+    Flow(*("heidi", "mirror", 0.4, 400_000), *produce("mirrored", 11, -1, partitions=40)),
     Flow(*("bob", "orders-etl", 2, 0), *fixed(OFFSET_COMMIT)),
     Flow(*("alice", "orders-writer", 0.4, 0), *init_producer_id(5)),
     Flow(

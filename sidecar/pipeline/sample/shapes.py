@@ -21,6 +21,8 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Column = Sequence[int | str]
 
+_PARTITIONS: Final = 12
+"""Of a topic, at least."""
 THROTTLE: Final = "\x00THROTTLE\x00"
 """Where the answer has its throttle time; a number or a column goes in."""
 
@@ -100,8 +102,9 @@ def produce(topic: str, version: int, acks: int, partitions: int = 1) -> tuple[S
     )
 
     def draw(rng: np.random.Generator, sizes: Ints) -> Drawn:
-        first = rng.integers(0, 12, len(sizes))
-        indexes = [((first + 3 * part) % 12).tolist() for part in range(partitions)]
+        most = max(_PARTITIONS, partitions)
+        first = rng.integers(0, most, len(sizes))
+        indexes = [((first + part) % most).tolist() for part in range(partitions)]
         each = [(sizes // partitions).tolist() for _ in range(partitions)]
         each[0] = (sizes - sizes // partitions * (partitions - 1)).tolist()
         offsets = rng.integers(10_000_000, 99_999_999, len(sizes)).tolist()
