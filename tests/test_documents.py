@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
 from sidecar.cli import COMMANDS, group
+from sidecar.pipeline.tables import TABLES
 from sidecar.settings import SettingRow, describe
 from tests.api.build import FakeSidecar
 
@@ -100,6 +101,23 @@ def test_every_setting_is_documented() -> None:
     assert [setting_cells(row) for row in describe()] == told
 
 
+def test_every_table_of_the_pipeline_is_documented() -> None:
+    """Docs/pipeline.md has each one, in order, with its meaning and its columns'."""
+    _, text = text_of("docs/pipeline.md").split("\n## Tables\n")
+    sections = re.findall(r"^### (\w+)\n\n(\w)(.*?)\. ?.*\n\n((?:\|.*\n)+)", text, re.MULTILINE)
+    told = {
+        name: (
+            first.lower() + rest,
+            re.findall(r"^\| (\w+) \| `(.*)` \| (.*) \|$", cells, re.MULTILINE),
+        )
+        for name, first, rest, cells in sections
+    }
+    assert list(told) == [table.name for table in TABLES]
+    for table in TABLES:
+        columns = [(column.name, column.type, column.meaning) for column in table.columns]
+        assert (table.meaning, columns) == told[table.name]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_settings_that_are_named_exist(page: str) -> None:
     """Every SIDECAR_... that a page names, those that end in _* or ... aside, is a setting."""
@@ -119,7 +137,12 @@ def test_every_command_is_documented() -> None:
     """The README's table has each command; a page has each subcommand of a group."""
     told = " ".join(cell for cell, *_ in rows("README.md", 2))
     assert [] == [name for name in COMMANDS if f"throttle-sidecar {name}" not in told]
-    pages = {"quotas": "quotas", "topics": "quotas", "request-log": "request-log"}
+    pages = {
+        "quotas": "quotas",
+        "topics": "quotas",
+        "request-log": "request-log",
+        "pipeline": "pipeline",
+    }
     for name, page in pages.items():
         text = text_of(f"docs/{page}.md")
         with click.Context(group) as context:

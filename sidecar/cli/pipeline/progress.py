@@ -1,7 +1,7 @@
 """What a person sees of the job while it runs: on standard error, so that results can be piped.
 
 Example: a terminal shows ``usage  31/64 tasks  0:04`` while that stage runs, and each stage that
-has ended with its time. Where standard error is no terminal, a line is written for each stage.
+has ended with its time. Where standard error is no terminal, there is a line for each that ended.
 """
 
 import threading
@@ -61,8 +61,6 @@ class Progress:
         """The step before has ended, and this one begins."""
         self._finish()
         self._current = self._bars.add_task(name, total=1, tasks="")
-        if not self._console.is_terminal:
-            self._console.print(f"{name} ...")
 
     def watch(self, spark: "SparkSession") -> None:
         """Shows how many of Spark's tasks are done from now on."""
@@ -71,8 +69,13 @@ class Progress:
             self._watcher.start()
 
     def _finish(self) -> None:
-        if self._current is not None:
-            self._bars.update(self._current, completed=1, tasks="")
+        if self._current is None:
+            return
+        self._bars.update(self._current, completed=1, tasks="")
+        if not self._console.is_terminal:
+            task = self._bars.tasks[self._current]
+            self._console.print(f"{task.description} {task.finished_time or 0:.1f} s")
+        self._current = None
 
     def _watch(self) -> None:
         if self._spark is None:
