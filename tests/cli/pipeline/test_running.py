@@ -1,0 +1,107 @@
+"""What the pipeline's commands hand to the job, and what they say without Spark or Java."""
+
+import importlib.util
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sidecar.cli import group
+from sidecar.cli.pipeline import SUBCOMMANDS
+from sidecar.cli.pipeline.job_options import (
+    DiskOptions,
+    InputOptions,
+    JobOptions,
+    ReplayOptions,
+    TermsOptions,
+)
+from sidecar.cli.pipeline.running import inputs_of, options_of
+from sidecar.errors import SidecarError
+from sidecar.quotas.entities import Entity
+
+
+def called(*words: str) -> Result:
+    return CliRunner().invoke(group, ["pipeline", *words])
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_each_command_tells_its_options_without_spark(name: str) -> None:
+    """Help needs nothing that is not there in a plain install."""
+    result = called(name, "--help")
+    assert (0, True) == (result.exit_code, "Usage:" in result.output)
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line, and with exit code 2."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "sidecar.cli.pipeline.running.find_spec",
+        lambda name: None if name == "pyspark" else found(name),
+    )
+    result = called("usage", "--out", "tables")
+    expected = "the pipeline needs pyspark: pip install 'throttle-sidecar[pipeline]'\n"
+    assert (2, expected) == (result.exit_code, result.output)
+
+
+def test_without_java_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Before anything is written."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    result = called("usage", "--out", str(tmp_path / "tables"))
+    assert 2 == result.exit_code
+    assert "apt-get install openjdk-17-jre-headless" in result.output
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_quotas_were_in_force_when_they_were_written(tmp_path: Path) -> None:
+    """Unless another time is told; zones and the broker's pattern go to the reader."""
+    quotas = tmp_path / "quotas.json"
+    entry = {"entity": {"user": "alice"}, "quotas": {"producer_byte_rate": 10.0}}
+    quotas.write_text(json.dumps({"quotas": [entry]}))
+    os.utime(quotas, (1_700_000_000, 1_700_000_000))
+    told = datetime(2026, 11, 20, tzinfo=UTC)
+    given = InputOptions("logs", "history", quotas, ("Europe/Berlin", "3=UTC"), r"(?P<broker>\d)")
+    inputs = inputs_of(given)
+    assert inputs.request_logs is not None
+    assert inputs.quotas is not None
+    assert {Entity("alice"): {"producer_byte_rate": 10.0}} == inputs.quotas.quotas
+    assert 1_700_000_000 == inputs.quotas.as_of.timestamp()
+    zones = inputs.request_logs.zones
+    assert ("UTC", "Europe/Berlin") == (zones.name_of(3), zones.name_of(4))
+    assert r"(?P<broker>\d)" == inputs.request_logs.broker_pattern
+    later = inputs_of(InputOptions(quotas=quotas, quotas_at=told)).quotas
+    assert later is not None
+    assert (None, told) == (inputs_of(InputOptions()).quotas, later.as_of)
+
+
+def test_percents_become_shares(tmp_path: Path) -> None:
+    """And days hours; capacity is what `quotas capacity --json` printed."""
+    capacity = tmp_path / "capacity.json"
+    capacity.write_text('{"smallest_capacity_percent": 1100}')
+    options = options_of(
+        JobOptions("tables"),
+        ReplayOptions(7, ("x2",)),
+        TermsOptions(target=2.0, margin=10.0, capacity=capacity, network=125e6),
+        DiskOptions(limit_ratio=0.1, horizon_days=2.0),
+    )
+    terms, disks = options.terms, options.forecasting
+    assert (0.02, 0.99, 0.1, 0.5) == (
+        *(terms.target, terms.percentile, terms.margin, terms.least_coverage),
+    )
+    assert (0.1, 48.0) == (disks.limit_ratio, disks.horizon_hours)
+    assert {"request": 1100.0, "produce": 125e6, "fetch": 125e6} == options.capacity
+    assert (7, [2.0]) == (options.candidates, [each.factor for each in options.scenarios])
+
+
+def test_a_file_that_is_no_capacity_is_refused(tmp_path: Path) -> None:
+    """In a line that names it."""
+    capacity = tmp_path / "capacity.json"
+    capacity.write_text("[]")
+    terms = TermsOptions(capacity=capacity)
+    with pytest.raises(SidecarError, match=r"capacity\.json is not what"):
+        options_of(JobOptions("tables"), ReplayOptions(), terms, DiskOptions())
