@@ -2,8 +2,8 @@ r"""Whole lines out of a part of a file: who reads which part, and where each li
 
 A large file is read in parts by several workers. A part has the lines that begin in it, the last of
 which may end beyond it; so every line is in one part, wherever files are cut. A packed file is one
-part, and places in it are those of its unpacked bytes. A line longer than allowed is left out, and
-told.
+part, and places in it are those of its unpacked bytes. A line that doesn't end is left
+out, and told.
 
 Example: ``ab\ncd\nef\n`` in parts of 4 bytes: 0-3 has ``ab`` and ``cd``, 4-7 has ``ef``, 8-8 has
 nothing.
@@ -58,7 +58,8 @@ class Sizes:
 
     Attributes:
         block: bytes, > 0.
-        longest_line: bytes, > 0; that much of one line is in memory, and a block.
+        longest_line: bytes, > 0; a line that has no end after that much, and at most a block
+            more, is left out.
     """
 
     block: int = BLOCK_BYTES

@@ -182,7 +182,7 @@ def _found(path: str) -> Iterable[tuple[str, int]]:
     options = ""
     if remote is not None:
         path, mark, options = path.partition("?")
-        options = mark + options
+        path, options = path.rstrip("/"), mark + options
     else:
         path = str(Path(path).absolute())
     base = path
@@ -222,7 +222,7 @@ def _glob(path: str) -> re.Pattern[str]:
     pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]/]+\])", path)
     return re.compile(
         "".join(
-            parts.get(piece, piece if piece.startswith("[") else re.escape(piece))
+            parts.get(piece, piece.replace("[!", "[^") if piece[:1] == "[" else re.escape(piece))
             for piece in pieces
         ),
         re.DOTALL,
