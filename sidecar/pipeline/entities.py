@@ -6,7 +6,7 @@ none shares by the shape of the quotas that there are, as in ``sidecar.quotas.pr
 client-id or both while all quotas of the kind are for one of these, else by client-id. While there
 are none of the kind, nothing counts; then clients are told by user, whom a quota would be set for.
 
-Clients are few beside their requests: this is done once for each, and joined.
+Clients and quotas are few beside requests: this is done once for each client, and joined.
 
 Example: with 10 MB/s for user alice and 1 MB/s for client-id etl, alice's etl has the entity
 "user=alice" and the limit 10 MB/s, shared by "user=alice"; bob's etl has "client-id=etl", 1 MB/s.
@@ -14,14 +14,17 @@ Example: with 10 MB/s for user alice and 1 MB/s for client-id etl, alice's etl h
 Source: Kafka's ClientQuotaManager, DefaultQuotaCallback; KIP-936 for producer ids, by user alone.
 """
 
-from typing import Final
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
 
-from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from sidecar.pipeline.events import KEYS, PRODUCER_IDS
-from sidecar.pipeline.quota_config import DEFAULT, entity_of
+from sidecar.pipeline.quota_config import DEFAULT
 from sidecar.pipeline.tables import Column, Table
 
 EVER: Final = 1 << 62
@@ -44,17 +47,200 @@ CLIENT_QUOTAS: Final = Table(
     "the quota that a client is under for a while; all times are covered",
 )
 
-_BY_USER: Final = (1, 2, 4, 5, 3, 6)
-_BY_CLIENT: Final = (1, 2, 4, 5, 7, 8)
-_BOTH: Final = (1, 2, 4, 5)
-_USER_ONLY: Final = (3, 6)
-_CLIENT_ONLY: Final = (7, 8)
-_USER_BITS: Final = 1
-_CLIENT_BITS: Final = 2
+_BY_USER: Final = frozenset({1, 2, 3, 4, 5, 6})
+_BY_CLIENT: Final = frozenset({1, 2, 4, 5, 7, 8})
+_SHARED_BY: Final = {
+    (True, True): _BY_USER & _BY_CLIENT,
+    (True, False): _BY_USER - _BY_CLIENT,
+    (False, True): _BY_CLIENT - _BY_USER,
+    (False, False): frozenset[int](),
+}
+"""Whether the user and the client-id are in the tags: the levels whose quotas are shared so."""
+_TYPES: Final = {key: quota_type for quota_type, key in KEYS.items()}
+
+
+class Quota(NamedTuple):
+    """A quota of an entity, while it was set.
+
+    Attributes:
+        entity: whose, as the tables write it.
+        limit: in its unit.
+        from_ms: from when on, milliseconds since 1970.
+        to_ms: until when, not included.
+    """
+
+    entity: str
+    limit: float
+    from_ms: int
+    to_ms: int
+
+
+class ClientQuota(NamedTuple):
+    """A row of CLIENT_QUOTAS."""
+
+    quota_type: str
+    user: str
+    client_id: str
+    from_ms: int
+    to_ms: int
+    counts: bool
+    entity: str
+    shared_by: str
+    limit: float | None
+
+
+_Parts = tuple[str | None, str | None]
+"""An entity's user and client-id."""
+_Shape = tuple[bool, bool]
+"""Whether an entity has a user, and whether a client-id."""
+
+
+class Quotas:
+    """All that is known of the quotas of one kind."""
+
+    def __init__(self, quota_type: str) -> None:
+        self._quota_type = quota_type
+        self._by_parts: dict[_Parts, list[Quota]] = defaultdict(list)
+        self._spans: dict[_Shape, list[tuple[int, int]]] = defaultdict(list)
+        self._joined = True
+
+    def add(self, user: str | None, client_id: str | None, quota: Quota) -> None:
+        """Another quota."""
+        if quota.from_ms >= quota.to_ms:
+            return
+        self._by_parts[user, client_id].append(quota)
+        shape = (user is not None, client_id is not None)
+        self._spans[shape].append((quota.from_ms, quota.to_ms))
+        self._joined = False
+
+    def of(self, user: str, client_id: str) -> Iterator[ClientQuota]:
+        """The quotas of a client, for all times, in order."""
+        if not self._joined:
+            self._spans.update({shape: _joined(spans) for shape, spans in self._spans.items()})
+            self._joined = True
+        found = [
+            (level, quota)
+            for level, parts in enumerate(_levels(user, client_id), 1)
+            if self._quota_type != PRODUCER_IDS or level in _SHARED_BY[True, False]
+            for quota in self._by_parts.get(parts, ())
+        ]
+        changes = {each for _, quota in found for each in (quota.from_ms, quota.to_ms)}
+        changes |= {each for spans in self._spans.values() for span in spans for each in span}
+        edges = sorted({-EVER, EVER} | changes)
+        last: ClientQuota | None = None
+        for from_ms, to_ms in pairwise(edges):
+            held = [each for each in found if each[1].from_ms <= from_ms < each[1].to_ms]
+            told = self._resolved(user, client_id, from_ms, to_ms, held)
+            if last is None or last[_AFTER_TIMES:] == told[_AFTER_TIMES:]:
+                last = told._replace(from_ms=told.from_ms if last is None else last.from_ms)
+                continue
+            yield last
+            last = told
+        if last is not None:
+            yield last
+
+    def _resolved(
+        self, user: str, client_id: str, from_ms: int, to_ms: int, held: list[tuple[int, Quota]]
+    ) -> ClientQuota:
+        shapes = [
+            shape
+            for shape, spans in self._spans.items()
+            if any(span[0] <= from_ms < span[1] for span in spans)
+        ]
+        counts = bool(shapes) or self._quota_type == PRODUCER_IDS
+        tags, quota = _resolve(user, client_id, held)
+        if quota is None:
+            by_user, by_client = (True, False) if not shapes else (False, True)
+            if self._quota_type == PRODUCER_IDS:
+                by_user, by_client = True, False
+            elif len(shapes) == 1:
+                by_user, by_client = shapes[0]
+            tags = (user if by_user else "", client_id if by_client else "")
+        shared_by = entity_name(*(tag or None for tag in tags))
+        return ClientQuota(
+            *(self._quota_type, user, client_id, from_ms, to_ms, counts),
+            entity=shared_by if quota is None else quota.entity,
+            shared_by=shared_by,
+            limit=None if quota is None else quota.limit,
+        )
+
+
+_AFTER_TIMES: Final = ClientQuota._fields.index("counts")
+
+
+def _resolve(
+    user: str, client_id: str, held: list[tuple[int, Quota]]
+) -> tuple[tuple[str, str], Quota | None]:
+    """The tags and the quota; the levels in ``held`` are in order, and those of now."""
+    if not held:
+        return ("", ""), None
+    first, _ = held[0]
+    # The first level gives the tags, and the tags the quota: an empty one takes no part.
+    tags = (user if first in _BY_USER else "", client_id if first in _BY_CLIENT else "")
+    allowed = _SHARED_BY[bool(tags[0]), bool(tags[1])]
+    quota = next((quota for level, quota in held if level in allowed), None)
+    # Brokers refuse a limit that is not above 0; an infinite one holds nobody.
+    return tags, quota if quota is not None and 0 < quota.limit < math.inf else None
+
+
+def _levels(user: str, client_id: str) -> tuple[_Parts, ...]:
+    # Nobody's entity: a user who is called "<default>" is not the default.
+    own_user, own_client = ("\0" if name == DEFAULT else name for name in (user, client_id))
+    return (
+        *((own_user, own_client), (own_user, DEFAULT), (own_user, None)),
+        *((DEFAULT, own_client), (DEFAULT, DEFAULT), (DEFAULT, None)),
+        *((None, own_client), (None, DEFAULT)),
+    )
+
+
+def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same times in as few spans as possible."""
+    found: list[tuple[int, int]] = []
+    for from_ms, to_ms in sorted(spans):
+        if found and from_ms <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], to_ms))
+        else:
+            found.append((from_ms, to_ms))
+    return found
+
+
+def entity_name(user: str | None, client_id: str | None) -> str:
+    """As the tables write an entity: "user=alice,client-id=etl"; None is left out."""
+    parts = {"user": user, "client-id": client_id}
+    return ",".join(f"{kind}={name}" for kind, name in parts.items() if name is not None)
+
+
+def quotas_of(config: DataFrame) -> dict[str, Quotas]:
+    """The quotas of each kind; asks Spark for them, which are few.
+
+    Args:
+        config: of SILVER_QUOTA_CONFIG.
+    """
+    found = {quota_type: Quotas(quota_type) for quota_type in KEYS}
+    told = config.where(sf.col("value").isNotNull() & sf.col("key").isin(*_TYPES)).select(
+        *("entity", "user", "client_id", "key", "value"),
+        sf.unix_millis("valid_from").alias("from_ms"),
+        sf.coalesce(sf.unix_millis("valid_to"), sf.lit(EVER)).alias("to_ms"),
+    )
+    for row in told.collect():
+        quota = Quota(row.entity, row.value, row.from_ms, row.to_ms)
+        found[_TYPES[row.key]].add(row.user, row.client_id, quota)
+    return found
+
+
+def resolved(clients: Iterable[Sequence[str]], quotas: dict[str, Quotas]) -> Iterator[ClientQuota]:
+    """The quotas of clients.
+
+    Args:
+        clients: quota type, user and client-id of each.
+        quotas: as ``quotas_of`` gives them.
+    """
+    for quota_type, user, client_id in clients:
+        yield from quotas[quota_type].of(user, client_id)
 
 
 def client_quotas(clients: DataFrame, config: DataFrame) -> DataFrame:
-    """The quotas of clients over time.
+    """The quotas of clients over time; asks Spark for both at once, which are few.
 
     Args:
         clients: with ``quota_type``, ``user`` and ``client_id``, each once.
@@ -63,184 +249,6 @@ def client_quotas(clients: DataFrame, config: DataFrame) -> DataFrame:
     Returns:
         Of CLIENT_QUOTAS.
     """
-    quotas = _quotas(config)
-    quota = sf.struct("level", "from_ms", "to_ms", "limit", "entity")
-    found = (
-        _levels(clients)
-        .join(
-            sf.broadcast(quotas),
-            (sf.col("quota_type") == sf.col("its_type"))
-            & sf.col("level_user").eqNullSafe(sf.col("its_user"))
-            & sf.col("level_client").eqNullSafe(sf.col("its_client")),
-            how="left",
-        )
-        .groupBy("quota_type", "user", "client_id")
-        # Rows of levels without a quota are null, and left out.
-        .agg(sf.collect_list(sf.when(sf.col("its_type").isNotNull(), quota)).alias("quotas"))
-        .join(sf.broadcast(_shapes(quotas)), "quota_type", how="left")
-        .withColumn("shapes", sf.coalesce("shapes", sf.array().cast(_SHAPES)))
-    )
-    return CLIENT_QUOTAS.select(_resolved(_intervals(found)))
-
-
-_SHAPES: Final = "array<struct<from_ms:bigint,to_ms:bigint,bits:int>>"
-
-
-def _quotas(config: DataFrame) -> DataFrame:
-    """Those that are about requests, while they were set."""
-    types = [(sf.lit(key), sf.lit(quota_type)) for quota_type, key in KEYS.items()]
-    to_ms = sf.coalesce(sf.unix_millis("valid_to"), sf.lit(EVER))
-    return (
-        config.withColumn(
-            "its_type", sf.create_map(*(each for pair in types for each in pair))[sf.col("key")]
-        )
-        .where("its_type is not null and value is not null")
-        .select(
-            "its_type",
-            sf.col("user").alias("its_user"),
-            sf.col("client_id").alias("its_client"),
-            "entity",
-            sf.col("value").alias("limit"),
-            sf.unix_millis("valid_from").alias("from_ms"),
-            to_ms.alias("to_ms"),
-        )
-        .where("from_ms < to_ms")
-    )
-
-
-def _shapes(quotas: DataFrame) -> DataFrame:
-    """For each kind, when there were quotas for users, client-ids and both; few rows."""
-    bits = sf.when(sf.col("its_user").isNotNull(), _USER_BITS).otherwise(0) + sf.when(
-        sf.col("its_client").isNotNull(), _CLIENT_BITS
-    ).otherwise(0)
-    spans = quotas.select(
-        sf.col("its_type").alias("quota_type"), "from_ms", "to_ms", bits.alias("bits")
-    )
-    by_shape = Window.partitionBy("quota_type", "bits").orderBy("from_ms", "to_ms")
-    before = by_shape.rowsBetween(Window.unboundedPreceding, -1)
-    joined = by_shape.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    begins = sf.col("from_ms") > sf.max("to_ms").over(before)
-    islands = (
-        spans.withColumn("begins", sf.coalesce(begins, sf.lit(True)).cast("int"))
-        .withColumn("island", sf.sum("begins").over(joined))
-        .groupBy("quota_type", "bits", "island")
-        .agg(sf.min("from_ms").alias("from_ms"), sf.max("to_ms").alias("to_ms"))
-    )
-    return islands.groupBy("quota_type").agg(
-        sf.collect_list(sf.struct("from_ms", "to_ms", "bits")).alias("shapes")
-    )
-
-
-def _levels(clients: DataFrame) -> DataFrame:
-    """Each client with the eight entities that may have its quota."""
-    # Nobody's entity: a user who is called "<default>" is not the default.
-    user, client_id = (
-        sf.when(sf.col(name) == DEFAULT, "\0").otherwise(sf.col(name))
-        for name in ("user", "client_id")
-    )
-    default, none = sf.lit(DEFAULT), sf.lit(None).cast("string")
-    names = (
-        *((user, client_id), (user, default), (user, none)),
-        *((default, client_id), (default, default), (default, none)),
-        *((none, client_id), (none, default)),
-    )
-    levels = sf.array(
-        *(
-            sf.struct(
-                sf.lit(level).alias("level"),
-                level_user.alias("level_user"),
-                level_client.alias("level_client"),
-            )
-            for level, (level_user, level_client) in enumerate(names, 1)
-        )
-    )
-    laid_out = clients.select("quota_type", "user", "client_id", sf.inline(levels))
-    return laid_out.where(
-        (sf.col("quota_type") != PRODUCER_IDS) | sf.col("level").isin(*_USER_ONLY)
-    )
-
-
-def _intervals(found: DataFrame) -> DataFrame:
-    """Each client while neither its quotas nor the shape of all others change."""
-    changes = [
-        sf.transform(kind, lambda each: each["from_ms"]) for kind in ("quotas", "shapes")
-    ] + [sf.transform(kind, lambda each: each["to_ms"]) for kind in ("quotas", "shapes")]
-    starts = sf.array_sort(sf.array_distinct(sf.concat(sf.array(sf.lit(-EVER)), *changes)))
-    next_ms = sf.get("starts", sf.col("at") + 1)
-    return (
-        found.withColumn("starts", starts)
-        .select("*", sf.posexplode("starts").alias("at", "from_ms"))
-        .withColumn("to_ms", next_ms)
-        .where(sf.col("from_ms") < EVER)
-        .withColumn("to_ms", sf.coalesce("to_ms", sf.lit(EVER)))
-    )
-
-
-def _resolved(intervals: DataFrame) -> DataFrame:
-    """The quota of each client in each interval, and who shares it."""
-    covering = intervals.withColumns(
-        {
-            "quotas": sf.filter("quotas", _covers),
-            "bits": sf.array_distinct(
-                sf.transform(sf.filter("shapes", _covers), lambda each: each["bits"])
-            ),
-        }
-    )
-    first = sf.array_min("quotas")["level"]
-    tagged = covering.withColumns(
-        {
-            "user_tag": sf.when(first.isin(*_BY_USER), sf.col("user")).otherwise(""),
-            "client_tag": sf.when(first.isin(*_BY_CLIENT), sf.col("client_id")).otherwise(""),
-        }
-    )
-    # The first level gives the tags, and the tags the quota: an empty one takes no part.
-    has_user, has_client = sf.col("user_tag") != "", sf.col("client_tag") != ""
-    allowed = (
-        sf.when(has_user & has_client, _array(_BOTH))
-        .when(has_user, _array(_USER_ONLY))
-        .when(has_client, _array(_CLIENT_ONLY))
-        .otherwise(_array(()))
-    )
-    held = tagged.withColumn("allowed", allowed).withColumn(
-        "quota",
-        sf.array_min(sf.filter("quotas", lambda each: sf.array_contains("allowed", each["level"]))),
-    )
-    holds = (sf.col("quota.limit") > 0) & (sf.col("quota.limit") < float("inf"))
-    return _named(held.withColumn("quota", sf.when(holds, sf.col("quota"))))
-
-
-def _named(held: DataFrame) -> DataFrame:
-    is_held = sf.col("quota").isNotNull()
-    by_ids = sf.col("quota_type") == PRODUCER_IDS
-    shape = (
-        sf.when((sf.size("bits") == 0) | by_ids, _USER_BITS)
-        .when(sf.size("bits") == 1, sf.col("bits")[0])
-        .otherwise(_CLIENT_BITS)
-    )
-    user_tag = sf.when(is_held, sf.col("user_tag")).when(
-        shape.bitwiseAND(_USER_BITS) > 0, sf.col("user")
-    )
-    client_tag = sf.when(is_held, sf.col("client_tag")).when(
-        shape.bitwiseAND(_CLIENT_BITS) > 0, sf.col("client_id")
-    )
-    shared_by = entity_of(_told(user_tag), _told(client_tag))
-    return held.withColumns(
-        {
-            "counts": (sf.size("bits") > 0) | by_ids,
-            "shared_by": shared_by,
-            "entity": sf.coalesce("quota.entity", shared_by),
-            "limit": sf.col("quota.limit"),
-        }
-    )
-
-
-def _told(tag: Expression) -> Expression:
-    return sf.when(tag != "", tag)
-
-
-def _covers(each: Expression) -> Expression:
-    return (each["from_ms"] <= sf.col("from_ms")) & (sf.col("from_ms") < each["to_ms"])
-
-
-def _array(levels: tuple[int, ...]) -> Expression:
-    return sf.array(*map(sf.lit, levels)).cast("array<int>")
+    rows = clients.select("quota_type", "user", "client_id").collect()
+    found = list(resolved(rows, quotas_of(config)))
+    return clients.sparkSession.createDataFrame(found, CLIENT_QUOTAS.schema)

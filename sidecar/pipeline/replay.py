@@ -8,27 +8,29 @@ Each day starts with empty windows and full buckets, so that a day can be replay
 was used in the last seconds (producer ids: hours) before midnight is not held against it. Charges
 whose amount no line tells are counted and not replayed.
 
-Charges go to Python by the thousand, in shards of many groups each; one group is in one shard, and
-its charges, some 200 bytes each, in the memory of one worker.
+Who the clients are, and which files there are, is asked first, in a pass of its own over the
+events; both are few, and the driver knows them. Charges go to Python in shards of many groups each;
+one group is in one shard, and its charges, some 200 bytes each, in the memory of one worker.
 
 Example: 1,500 bytes at once by alice, who has 100 a second: one row "in force" with a wait of
 5,000 ms and one of "x2" with none.
 
-Source: issue of KIP-124, KIP-599 and KIP-936's arithmetic: ``sidecar.quotas.prediction``.
+Source: KIP-13, KIP-124, KIP-599, KIP-936; ``sidecar.quotas.prediction`` is the same for one node.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as sf
 
-from sidecar.pipeline.entities import client_quotas
+from sidecar.pipeline.entities import CLIENT_QUOTAS, ClientQuota, quotas_of, resolved
 from sidecar.pipeline.events import CONTROLLER_MUTATION, PRODUCER_IDS
 from sidecar.pipeline.kernels.group import Windows
-from sidecar.pipeline.kernels.shard import ID_DIGITS, SUMMED, TOLD, Retold, Sweep
+from sidecar.pipeline.kernels.shard import SUMMED, TOLD, Retold, Sweep
 from sidecar.pipeline.kernels.values import Span
 from sidecar.pipeline.sweep import IN_FORCE, QUOTA_TYPES, Scenario
 from sidecar.pipeline.tables import GOLD_REPLAY, Column, Table
@@ -83,10 +85,21 @@ def replay(
     Returns:
         Of GOLD_REPLAY.
     """
-    sweep = Sweep.of(scenarios, _windows(window, mutation_window, id_window))
-    quotas = _quotas(events, config)
-    summed = _shards(events, quotas).groupBy("shard").applyInArrow(_function(sweep.rows), SUMMED)
-    return GOLD_REPLAY.select(_named(summed, quotas))
+    known = _known(events, config)
+    special: dict[int, tuple[Scenario, ...]] = {}
+    for each in scenarios:
+        if each.quota_type is not None and each.entity is not None:
+            # A name that nobody has is about nobody.
+            number = known.numbers.get((each.quota_type, each.entity), -1)
+            special[number] = (*special.get(number, ()), each)
+    sweep = Sweep(
+        _windows(window, mutation_window, id_window),
+        known.names,
+        tuple(each for each in scenarios if each.entity is None),
+        special,
+    )
+    summed = _sharded(events, known).applyInArrow(_function(sweep.rows), SUMMED)
+    return GOLD_REPLAY.select(summed)
 
 
 def replay_events(
@@ -109,15 +122,10 @@ def replay_events(
     Returns:
         Of REPLAY_EVENTS, in no order.
     """
-    retold = Retold(_windows(window, mutation_window, id_window))
-    quotas = _quotas(events, config)
-    told = (
-        _shards(events, quotas, "told_ms")
-        .groupBy("shard")
-        .applyInArrow(_function(retold.rows), TOLD)
-    )
-    named = _named(told, quotas).join(sf.broadcast(_files(events)), "file", how="inner")
-    return REPLAY_EVENTS.select(named.withColumn("accepted", ~sf.col("refused")))
+    known = _known(events, config)
+    retold = Retold(_windows(window, mutation_window, id_window), known.names, known.files)
+    told = _sharded(events, known, "told_ms").applyInArrow(_function(retold.rows), TOLD)
+    return REPLAY_EVENTS.select(told)
 
 
 def _function(method: Callable[[pa.Table], pa.Table]) -> Callable[[pa.Table], pa.Table]:
@@ -142,72 +150,84 @@ def _windows(
     )
 
 
-def _quotas(events: DataFrame, config: DataFrame) -> DataFrame:
-    """The quotas of all clients, with numbers for their names."""
-    clients = events.select("quota_type", "user", "client_id").distinct()
-    return client_quotas(clients, config).withColumns(
-        {"shared": _ident("shared_by"), "whose": _ident("entity")}
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is few: clients with their quotas, and files.
+
+    Attributes:
+        quotas: of all clients.
+        files: by name; a file's number is its place.
+        names: of entities and of who shares a quota, by their numbers.
+        numbers: of quota types and names.
+    """
+
+    quotas: Sequence[ClientQuota]
+    files: Sequence[str]
+    names: Sequence[str]
+    numbers: Mapping[tuple[str, str], int]
+
+
+def _known(events: DataFrame, config: DataFrame) -> _Known:
+    told = events.select("quota_type", "user", "client_id", "src_file").distinct().collect()
+    clients = sorted({(row.quota_type, row.user, row.client_id) for row in told})
+    quotas = list(resolved(clients, quotas_of(config)))
+    named = dict.fromkeys(
+        (each.quota_type, name) for each in quotas for name in (each.entity, each.shared_by)
+    )
+    return _Known(
+        quotas,
+        sorted({row.src_file for row in told}),
+        [name for _, name in named],
+        {each: number for number, each in enumerate(named)},
     )
 
 
-def _ident(name: str) -> Expression:
-    """As ``shard.ident``."""
-    digest = sf.sha2(sf.concat_ws(" ", "quota_type", name), 256)
-    return sf.conv(sf.substring(digest, 1, ID_DIGITS), 16, 10).cast("bigint")
-
-
-def _files(events: DataFrame) -> DataFrame:
-    """Each file's place in the order of names."""
-    by_name = Window.orderBy("src_file")
-    named = events.select("src_file").distinct()
-    return named.select("src_file", sf.row_number().over(by_name).alias("file"))
-
-
-def _shards(events: DataFrame, quotas: DataFrame, *more: str) -> DataFrame:
-    """What the kernels take: numbers alone."""
-    charged = events.alias("charged")
-    held = quotas.alias("held")
-    same = [sf.col(f"charged.{name}") == sf.col(f"held.{name}") for name in _CLIENT]
+def _sharded(events: DataFrame, known: _Known, *more: str) -> GroupedData:
+    """What the kernels take, numbers alone: all charges of a group are in one shard."""
+    spark = events.sparkSession
+    held = spark.createDataFrame(
+        [
+            (
+                *each,
+                known.numbers[each.quota_type, each.shared_by],
+                known.numbers[each.quota_type, each.entity],
+            )
+            for each in known.quotas
+        ],
+        f"{CLIENT_QUOTAS.schema}, shared int, whose int",
+    ).drop("entity", "shared_by")
+    files = spark.createDataFrame(
+        [(name, number) for number, name in enumerate(known.files)], "src_file string, file int"
+    )
     in_time = (sf.col("at_ms") >= sf.col("from_ms")) & (sf.col("at_ms") < sf.col("to_ms"))
-    kind = sum(
-        (
-            sf.when(sf.col("charged.quota_type") == quota_type, number).otherwise(0)
-            for number, quota_type in enumerate(QUOTA_TYPES)
-        ),
-        start=sf.lit(0),
-    )
-    day = sf.unix_date("dt").cast("bigint")
-    place = sf.shiftleft(sf.shiftleft(day, 31).bitwiseOR(sf.col("broker")), 3).bitwiseOR(kind)
-    extra = (
-        sf.when(
-            sf.col("charged.quota_type") == CONTROLLER_MUTATION,
-            sf.col("waited_ms") * 2 + sf.col("strict").cast("bigint"),
-        )
-        .when(sf.col("charged.quota_type") == PRODUCER_IDS, sf.col("producer_id"))
-        .otherwise(0)
-    )
     return (
-        charged.join(sf.broadcast(held), [*same, in_time], how="inner")
-        .join(sf.broadcast(_files(events)), "src_file", how="inner")
+        events.join(sf.broadcast(held), ["quota_type", "user", "client_id"], how="inner")
+        .where(in_time)
+        .join(sf.broadcast(files), "src_file", how="inner")
         .select(
-            place.alias("place"),
+            _place().alias("place"),
             *("shared", "whose", "at_ms", "file", "src_offset", "position", "amount"),
-            extra.cast("bigint").alias("extra"),
+            _extra().alias("extra"),
             *("limit", "counts", *more),
         )
         .withColumn("shard", sf.pmod(sf.xxhash64("place", "shared"), sf.lit(_SHARDS)))
+        .groupBy("shard")
     )
 
 
-_CLIENT: Final = ("quota_type", "user", "client_id")
+def _place() -> Expression:
+    """As ``shard.place_of``."""
+    number = sf.array_position(sf.array(*map(sf.lit, QUOTA_TYPES)), sf.col("quota_type")) - 1
+    day = sf.unix_date("dt").cast("bigint")
+    return sf.shiftleft(sf.shiftleft(day, 31).bitwiseOR(sf.col("broker")), 3).bitwiseOR(number)
 
 
-def _named(rows: DataFrame, quotas: DataFrame) -> DataFrame:
-    """Rows with names for their numbers."""
-    names = quotas.select("shared", "whose", "quota_type", "entity", "shared_by").distinct()
-    return rows.join(sf.broadcast(names), ["shared", "whose"], how="inner").withColumns(
-        {
-            "broker": sf.shiftright("place", 3).bitwiseAND((1 << 31) - 1),
-            "dt": sf.date_from_unix_date(sf.shiftright("place", 34).cast("int")),
-        }
+def _extra() -> Expression:
+    """What only some kinds have: a mutation's wait and strictness, or an id."""
+    mutation = sf.col("waited_ms") * 2 + sf.col("strict").cast("bigint")
+    return (
+        sf.when(sf.col("quota_type") == CONTROLLER_MUTATION, mutation)
+        .when(sf.col("quota_type") == PRODUCER_IDS, sf.col("producer_id"))
+        .otherwise(0)
+        .cast("bigint")
     )

@@ -6,9 +6,9 @@ Example: 1,000 charges of alice's produce quota on brokers 1 and 2 are two group
 scenarios four rows.
 """
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from typing import Final
 
 import numpy as np
@@ -21,25 +21,20 @@ from sidecar.pipeline.sweep import QUOTA_TYPES, Scenario
 
 _TYPE_BITS: Final = 3
 _BROKER_BITS: Final = 31
-ID_DIGITS: Final = 15
-"""Hexadecimal ones of an id: 60 bits."""
+_EPOCH: Final = date(1970, 1, 1)
 
+_GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_by string"
 SUMMED: Final = (
-    "place bigint, shared bigint, whose bigint, algorithm string, scenario string, quota double,"
+    f"{_GROUP}, algorithm string, scenario string, quota double,"
     " events bigint, throttled bigint, throttle_ms_total bigint, throttle_ms_max bigint,"
     " near bigint, over bigint, peak_rate double, unknown bigint"
 )
 """The rows of ``Sweep``."""
 TOLD: Final = (
-    "place bigint, shared bigint, whose bigint, at_ms bigint, file int, src_offset bigint,"
-    " position int, limit double, rate double, throttle_ms bigint, refused boolean, told_ms bigint"
+    f"{_GROUP}, at_ms bigint, src_file string, src_offset bigint, position int,"
+    " limit double, rate double, throttle_ms bigint, accepted boolean, told_ms bigint"
 )
 """The rows of ``Retold``."""
-
-
-def ident(quota_type: str, name: str) -> int:
-    """The id of an entity, or of who shares a quota: Spark makes the same from SHA-256."""
-    return int(hashlib.sha256(f"{quota_type} {name}".encode()).hexdigest()[:ID_DIGITS], 16)
 
 
 def place_of(day: int, broker: int, quota_type: int) -> int:
@@ -49,6 +44,14 @@ def place_of(day: int, broker: int, quota_type: int) -> int:
 
 def _type_of(place: int) -> str:
     return QUOTA_TYPES[place & ((1 << _TYPE_BITS) - 1)]
+
+
+def _broker_of(place: int) -> int:
+    return (place >> _TYPE_BITS) & ((1 << _BROKER_BITS) - 1)
+
+
+def _day_of(place: int) -> date:
+    return _EPOCH + timedelta(days=place >> (_TYPE_BITS + _BROKER_BITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,23 +120,15 @@ class Sweep:
 
     Attributes:
         windows: how far back quotas look.
+        names: of entities and of who shares a quota, by their numbers.
         general: scenarios about everybody.
-        special: those about an entity, by its id.
+        special: those about one of the names, by its number.
     """
 
     windows: Windows
+    names: Sequence[str]
     general: tuple[Scenario, ...]
-    special: dict[int, tuple[Scenario, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, scenarios: Sequence[Scenario], windows: Windows) -> "Sweep":
-        """Of scenarios in any order."""
-        special: dict[int, tuple[Scenario, ...]] = {}
-        for each in scenarios:
-            if each.entity is not None and each.quota_type is not None:
-                wanted = ident(each.quota_type, each.entity)
-                special[wanted] = (*special.get(wanted, ()), each)
-        return cls(windows, tuple(each for each in scenarios if each.entity is None), special)
+    special: Mapping[int, tuple[Scenario, ...]] = field(default_factory=dict)
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows of ``SUMMED``."""
@@ -144,6 +139,7 @@ class Sweep:
     def _rows(self, columns: _Columns, rows: slice) -> Iterator[tuple[object, ...]]:
         known = columns.known[rows]
         group = columns.group(rows, known)
+        place = int(columns.place[rows.start])
         whose, entity = np.unique(columns.whose[rows], return_inverse=True)
         unknown = np.bincount(entity[~known], minlength=whose.size)
         replayer = Replayer(group, self.windows)
@@ -155,7 +151,8 @@ class Sweep:
                 for at, one in enumerate(whose.tolist()):
                     quota = float(sums.last[at])
                     yield (
-                        *(int(columns.place[rows.start]), group.shared, one),
+                        *(_day_of(place), _broker_of(place), group.quota_type),
+                        *(self.names[one], self.names[group.shared]),
                         *(algorithm, scenario.name, None if np.isnan(quota) else quota),
                         *sums.counts[at].tolist(),
                         *(float(sums.peaks[at]), int(unknown[at])),
@@ -163,8 +160,8 @@ class Sweep:
 
     def _scenarios(self, shared: int, whose: Longs) -> tuple[tuple[Scenario, int | None], ...]:
         general = tuple((each, None) for each in self.general)
-        ids = dict.fromkeys((shared, *whose.tolist()))
-        return general + tuple((each, one) for one in ids for each in self.special.get(one, ()))
+        numbers = dict.fromkeys((shared, *whose.tolist()))
+        return general + tuple((each, one) for one in numbers for each in self.special.get(one, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +170,13 @@ class Retold:
 
     Attributes:
         windows: how far back quotas look.
+        names: of entities and of who shares a quota, by their numbers.
+        files: their names, by their numbers.
     """
 
     windows: Windows
+    names: Sequence[str]
+    files: Sequence[str]
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows of ``TOLD``; of charges whose amount is known."""
@@ -191,12 +192,26 @@ class Retold:
             return _table(TOLD, [])
         found = Held(*(np.concatenate(each) for each in zip(*held, strict=True)))
         taken = table.take(pa.array(np.concatenate(kept)))
-        names = ("place", "shared", "whose", "at_ms", "file", "src_offset", "position", "limit")
-        told = [*(taken.column(name) for name in names), found.rate, found.wait_ms, found.refused]
-        return _table(TOLD, [*told, taken.column("told_ms")])
+        places = _longs(taken, "place").tolist()
+        names, files = pa.array(self.names), pa.array(self.files)
+        return _table(
+            TOLD,
+            [
+                [_day_of(each) for each in places],
+                [_broker_of(each) for each in places],
+                [_type_of(each) for each in places],
+                *(names.take(taken.column(name).combine_chunks()) for name in ("whose", "shared")),
+                taken.column("at_ms"),
+                files.take(taken.column("file").combine_chunks()),
+                *(taken.column(name) for name in ("src_offset", "position", "limit")),
+                *(found.rate, found.wait_ms, ~found.refused),
+                taken.column("told_ms"),
+            ],
+        )
 
 
 _ARROW: Final = {
+    "date": pa.date32(),
     "bigint": pa.int64(),
     "int": pa.int32(),
     "double": pa.float64(),
@@ -210,7 +225,7 @@ def _table(schema: str, columns: Sequence[object]) -> pa.Table:
     types = [_ARROW[kind] for _, kind in fields]
     return pa.table(
         [
-            column if isinstance(column, pa.ChunkedArray) else pa.array(column, kind)
+            column if isinstance(column, pa.ChunkedArray | pa.Array) else pa.array(column, kind)
             for column, kind in zip(columns or [[]] * len(types), types, strict=True)
         ],
         names=[name for name, _ in fields],
