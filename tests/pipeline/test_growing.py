@@ -87,6 +87,7 @@ def test_a_packed_file_notes_some_of_its_lines(tmp_path: Path) -> None:
     assert b"\n[" == text[at - 1 : at + 1]
     number = text[:at].count(b"\n")
     assert START_MS + number * 100 == found.time_ms(1, found.end())
+    assert found.time_ms(1, at) is None
     assert found.time_ms(len(text) - 10, len(text)) is None
     assert len(text) == found.line_from(len(text) - 10, len(text))
 
