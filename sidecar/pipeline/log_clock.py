@@ -27,18 +27,22 @@ class LogClock:
         self._zone = zone
         self._seconds: dict[bytes, tuple[int, int] | None] = {}
 
-    def time(self, line: bytes) -> tuple[int, int] | None:
+    def time(self, block: bytes, at: int) -> tuple[int, int] | None:
         """Milliseconds since 1970 in UTC, and how many more the broker's clock shows.
+
+        Args:
+            block: lines.
+            at: where one begins in it.
 
         Returns:
             None for a time that is not written as Kafka writes it, or is none.
         """
-        start = line[:_SECOND]
+        start = block[at : at + _SECOND]
         try:
             second = self._seconds[start]
         except KeyError:
             second = self._seconds[start] = self._second(start)
-        ms = _FRACTIONS.get(line[_SECOND:TIME])
+        ms = _FRACTIONS.get(block[at + _SECOND : at + TIME])
         if second is None or ms is None:
             return None
         return second[0] + ms, second[1]

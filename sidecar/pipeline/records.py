@@ -4,7 +4,7 @@ Example: the 8 lines by hand of every API that matters are 8 rows and none rejec
 line after them, 8 rows and one rejected as torn, at the byte where that line begins.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from sidecar.pipeline.rows import Row, row
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
-from sidecar.pipeline.usual import Usual, usual
+from sidecar.pipeline.usual import Usual, places, usual
 from sidecar.requestlog.line import Rejected, parse
 
 _ARROW: Final = {
@@ -76,34 +76,21 @@ def parse_block(block: bytes, *, broker: int, zone: ZoneInfo, src_file: str, off
         src_file: the file that it is of.
         offset: bytes of that file before it.
     """
-    lines = lines_of(block)
-    starts = offset + np.concatenate(
-        ([0], np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines)) + 1))
-    )
-    quick = usual(lines, zone)
-    left: Iterable[int] = range(len(lines)) if quick is None else quick.left
+    quick = usual(block, zone)
     rows: list[tuple[Row, int]] = []
     rejected: list[tuple[Rejected, int, int]] = []
-    for place in left:
-        line = lines[place]
-        parsed = parse(line)
+    for start, end in places(block) if quick is None else quick.left:
+        parsed = parse(block[start:end])
         made = parsed if isinstance(parsed, Rejected) else row(parsed, zone)
         if isinstance(made, Rejected):
-            rejected.append((made, int(starts[place]), len(line)))
+            rejected.append((made, offset + start, end - start))
         else:
-            rows.append((made, int(starts[place])))
+            rows.append((made, offset + start))
     batch = _rows(rows, broker, src_file)
     if quick is not None:
-        batch = _merged(batch, _usual_rows(quick, starts[quick.places], broker, src_file))
+        starts = np.array(quick.starts, np.int64) + offset
+        batch = _merged(batch, _usual_rows(quick, starts, broker, src_file))
     return Parsed(batch, _rejected(rejected, broker, src_file))
-
-
-def lines_of(block: bytes) -> list[bytes]:
-    """A block's lines without their ends."""
-    lines = block.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
 
 
 def _rows(rows: Sequence[tuple[Row, int]], broker: int, src_file: str) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ for a line that can't be read, whose other columns but its place are null: one r
 Filters of ``api`` and ``log_ts`` are applied before rows are carried to Spark (``wanted``). A time
 filter leaves out no file: nothing says which times a file has before it is read.
 
-Example: a file of 150 MB in parts of 32 MiB is read by 5 tasks.
+Example: a file of 150 MB in parts of 64 MiB is read by 3 tasks.
 
 Source: pyspark.sql.datasource.
 """
@@ -31,7 +31,7 @@ from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
 from sidecar.pipeline.wanted import Wanted
 
 FORMAT: Final = "requestlog"
-SPLIT_BYTES: Final = 1 << 25
+SPLIT_BYTES: Final = 1 << 26
 ROW_COLUMNS: Final = tuple(
     column for column in SILVER_REQUEST.columns if column.name not in SILVER_REQUEST.partitions
 )

@@ -118,26 +118,25 @@ class Reader:
         topics, acks = request.topic_data, request.acks
         if acks is None or topics is None:
             raise UnusualError
-        if len(topics) == 1 and len(topics[0].partition_data) == 1:
-            # What is beside the records depends on how many bits tell their length.
-            records = topics[0].partition_data[0].records_size_in_bytes
-            of = (
-                header.request_api_version,
-                header.client_id,
-                topics[0].name,
-                request.transactional_id,
-                (records + 1).bit_length(),
-            )
-            if of not in self._overheads:
-                size = _produce_bytes(acks, request, topics, header)
-                self._overheads[of] = None if size is None else size - records
-            overhead = self._overheads[of]
-            size = None if overhead is None else overhead + records
-        else:
-            records = sum(
-                [one.records_size_in_bytes for topic in topics for one in topic.partition_data]
-            )
+        if len(topics) != 1:
+            sizes = [one.records_size_in_bytes for topic in topics for one in topic.partition_data]
             size = _produce_bytes(acks, request, topics, header)
+            return False, acks == 0, acks, sum(sizes), size, size is not None, None
+        sizes = [one.records_size_in_bytes for one in topics[0].partition_data]
+        records = sum(sizes)
+        # What is beside the records depends on how many bits tell each of their lengths.
+        of = (
+            header.request_api_version,
+            header.client_id,
+            topics[0].name,
+            request.transactional_id,
+            *[(size + 1).bit_length() for size in sizes],
+        )
+        if of not in self._overheads:
+            size = _produce_bytes(acks, request, topics, header)
+            self._overheads[of] = None if size is None else size - records
+        overhead = self._overheads[of]
+        size = None if overhead is None else overhead + records
         return False, acks == 0, acks, records, size, size is not None, None
 
     def _fetch(self, line: UsualLine) -> Told:
