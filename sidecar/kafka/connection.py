@@ -18,11 +18,17 @@ from typing import Any
 from weakref import ref
 
 from aiokafka.conn import AIOKafkaConnection, CloseReason
-from aiokafka.errors import IncompatibleBrokerVersion
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 from aiokafka.protocol.api import Request, Response
 
-from sidecar.kafka.failures import EXPECTED_ERRORS, ProtocolError, UnsupportedError
+from sidecar.kafka.failures import (
+    EXPECTED_ERRORS,
+    SET_PROTOCOL,
+    ClosedUnansweredError,
+    ProtocolError,
+    UnsupportedError,
+)
 from sidecar.kafka.hidden import HiddenSaslAuthenticate
 from sidecar.kafka.messages import AdminRequest
 from sidecar.kafka.security import Security
@@ -62,6 +68,7 @@ class GuardedConnection(AIOKafkaConnection):
         self._clock = clock
         self.session_ends_at: float | None = None
         """When the SASL session should be renewed, clock seconds; None for never."""
+        self._answered = False
 
     async def call(self, request: AdminRequest) -> Response:
         """The decoded answer to one request.
@@ -70,16 +77,22 @@ class GuardedConnection(AIOKafkaConnection):
             UnsupportedError: the broker knows no version of it that we do; the connection is good.
             ProtocolError: the answer makes no sense.
             KafkaError: the connection broke; it is closed, the cause says why.
+            ClosedUnansweredError: it was closed at the first request, without a login; so a
+                listener with SASL does after it has told its versions to anybody.
         """
         try:
             answer = self.send(request)
         except (NotImplementedError, IncompatibleBrokerVersion) as error:
             raise UnsupportedError(self._unsupported(request)) from error
         try:
-            return await answer
-        except BaseException:
+            answered = await answer
+        except BaseException as error:
             self.close(CloseReason.CONNECTION_TIMEOUT)
+            if not self._answered and self._closed_by_peer(error):
+                raise ClosedUnansweredError from error
             raise
+        self._answered = True
+        return answered
 
     def send(self, request: Request[Any], expect_response: bool = True) -> Awaitable[Any]:
         """As aiokafka's, but SASL's messages are hidden and their answers are read."""
@@ -119,7 +132,7 @@ class GuardedConnection(AIOKafkaConnection):
             if not SHORTEST_FRAME_BYTES <= length <= LONGEST_FRAME_BYTES:
                 raise ProtocolError(
                     f"announced a frame of {length} bytes, which is no answer of Kafka's; is it "
-                    "another protocol, or a TLS listener spoken to without TLS?"
+                    f"another protocol, or a TLS listener spoken to without TLS? ({SET_PROTOCOL})"
                 )
             frame = await reader.readexactly(length)
             self._handle_frame(frame)
@@ -140,6 +153,11 @@ class GuardedConnection(AIOKafkaConnection):
             return
         if (connection := self_ref()) is not None:
             connection.close(CloseReason.CONNECTION_BROKEN, error)
+
+    def _closed_by_peer(self, error: BaseException) -> bool:
+        cause = error.__cause__ if isinstance(error, KafkaConnectionError) else error
+        closed = isinstance(cause, EOFError | ConnectionResetError | BrokenPipeError)
+        return closed and self._sasl_mechanism is None
 
     def _unsupported(self, request: AdminRequest) -> str:
         name = type(request).__name__

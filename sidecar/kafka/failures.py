@@ -30,6 +30,10 @@ class ProtocolError(Exception):
     """What came back is not Kafka's, or makes no sense."""
 
 
+class ClosedUnansweredError(ConnectionError):
+    """The connection was closed at the first request on it, and nobody had logged in."""
+
+
 class UnsupportedError(Exception):
     """The broker knows no version of the request that we can use."""
 
@@ -44,10 +48,17 @@ EXPECTED_ERRORS = (OSError, EOFError, KafkaError, ProtocolError, UnsupportedErro
 _AUTHENTICATION_ERRORS = (
     AuthenticationFailedError,
     AuthenticationMethodNotSupported,
-    IllegalSaslStateError,
     SaslAuthenticationFailed,
 )
 _MESSAGE_LIMIT = 300
+
+SET_PROTOCOL = (
+    "security.protocol in --command-config; for the daemon SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL"
+)
+"""Where it is said whether TLS and SASL are spoken."""
+_SET_MECHANISM = (
+    "sasl.mechanism in --command-config; for the daemon SIDECAR_KAFKA_ADMIN_SASL_MECHANISM"
+)
 
 
 def to_failure(error: BaseException, address: str, doing: str) -> Failure:
@@ -93,7 +104,9 @@ def _itself(error: BaseException, _doing: str) -> str:
 
 def _tls(error: ssl.SSLError, _doing: str) -> str:
     # Errors that OpenSSL did not make have no reason.
-    return f"TLS failed: {getattr(error, 'reason', None) or error}"
+    reason = getattr(error, "reason", None)
+    asked = f"; does this listener speak TLS? ({SET_PROTOCOL})" if reason in _NOT_TLS else ""
+    return f"TLS failed: {reason or error}{asked}"
 
 
 def _system(error: OSError, doing: str) -> str:
@@ -103,9 +116,24 @@ def _system(error: OSError, doing: str) -> str:
 
 def _dropped(how: str, doing: str) -> str:
     # What a broker does with a client that speaks TLS where it does not, or the other way round.
-    asked = "; is security.protocol that of this listener?" if doing == "connecting" else ""
+    asked = f"; does this listener speak TLS? ({SET_PROTOCOL})" if doing == "connecting" else ""
     return f"the connection {how} while {doing}{asked}"
 
+
+def _unanswered(_error: BaseException, doing: str) -> str:
+    told = f"the connection was closed while {doing}"
+    # Quotas are set after others were read: a login was not what was missing.
+    if not doing.startswith("waiting for"):
+        return told
+    return (
+        f"{told}; if this listener wants a login (SASL), say which: security.protocol and "
+        "sasl.mechanism in --command-config; for the daemon SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL "
+        "and ..._SASL_MECHANISM"
+    )
+
+
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING")
+"""OpenSSL's words for another protocol's, or for an end, where a handshake was expected."""
 
 # The first that fits counts: time-outs and TLS errors are OSErrors too.
 _RULES = (
@@ -122,7 +150,17 @@ _RULES = (
         UnsupportedSaslMechanismError,
         FailureKind.AUTHENTICATION,
         lambda _error, _doing: (
-            "the login was refused: the listener does not have this SASL mechanism"
+            "the login was refused: the listener does not have this SASL mechanism "
+            f"({_SET_MECHANISM})"
+        ),
+    ),
+    _Rule(
+        IllegalSaslStateError,
+        FailureKind.AUTHENTICATION,
+        # aiokafka's words are the connection's repr.
+        lambda _error, _doing: (
+            "the login was refused: this listener wants none; set PLAINTEXT or SSL as "
+            f"{SET_PROTOCOL}"
         ),
     ),
     _Rule(
@@ -140,6 +178,12 @@ _RULES = (
         lambda error, _: f"the name has no address: {error.strerror}",
     ),
     _Rule(EOFError, FailureKind.CONNECT, lambda _, doing: _dropped("was closed", doing)),
+    _Rule(ClosedUnansweredError, FailureKind.CONNECT, _unanswered),
+    _Rule(
+        (ConnectionResetError, BrokenPipeError),
+        FailureKind.CONNECT,
+        lambda _, doing: _dropped("was dropped", doing),
+    ),
     _Rule((OSError, KafkaError), FailureKind.CONNECT, _system),
 )
 

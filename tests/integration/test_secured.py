@@ -97,7 +97,24 @@ MISTAKES = {
         lambda secure, _: tls(secure, "MTLS"), "tls", "TLS failed"
     ),
     "TLS where there is none": Mistake(
-        lambda secure, _: tls(secure, "PLAIN"), "connect", "dropped while connecting"
+        lambda secure, _: tls(secure, "PLAIN"),
+        "connect",
+        "dropped while connecting; does this listener speak TLS?",
+    ),
+    "a login where there is none": Mistake(
+        lambda secure, _: basic(secure) | settings(secure.cluster.bootstrap_of("PLAIN")),
+        "authentication",
+        "the login was refused: this listener wants none; set PLAINTEXT or SSL as ",
+    ),
+    "no login where there is": Mistake(
+        lambda secure, _: settings(secure.cluster.bootstrap_of("BASIC")),
+        "connect",
+        "; if this listener wants a login (SASL), say which: ",
+    ),
+    "no login over TLS where there is": Mistake(
+        lambda secure, _: tls(secure, "SCRAM"),
+        "connect",
+        "; if this listener wants a login (SASL), say which: ",
     ),
     "no TLS where there is": Mistake(
         lambda secure, _: settings(secure.cluster.bootstrap_of("TLS")),

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import re
 import ssl
 
 import pytest
@@ -11,9 +12,11 @@ from aiokafka.errors import (
     KafkaConnectionError,
     RequestTimedOutError,
     SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
 )
 
 from sidecar.kafka.failures import (
+    ClosedUnansweredError,
     ProtocolError,
     TokenError,
     UnsupportedError,
@@ -21,7 +24,9 @@ from sidecar.kafka.failures import (
     one_line,
     to_failure,
 )
+from sidecar.settings.keys import FIELDS, environment_key
 from sidecar.volumes import Failure, FailureKind
+from tests.kafka.servers import raw_server
 
 
 @pytest.mark.parametrize(
@@ -33,16 +38,30 @@ from sidecar.volumes import Failure, FailureKind
         (
             ConnectionResetError(),
             FailureKind.CONNECT,
-            "the connection was dropped while connecting; is security.protocol that of this",
+            "the connection was dropped while connecting; does this listener speak TLS? (security",
         ),
         (
             asyncio.IncompleteReadError(b"", 4),
             FailureKind.CONNECT,
-            "the connection was closed while connecting; is security.protocol that of this",
+            "the connection was closed while connecting; does this listener speak TLS? (security",
         ),
         (ssl.SSLError(1, "handshake failure"), FailureKind.TLS, "TLS failed: "),
         (SaslAuthenticationFailed("bad"), FailureKind.AUTHENTICATION, "bad"),
-        (IllegalSaslStateError(), FailureKind.AUTHENTICATION, "the login was refused"),
+        (
+            IllegalSaslStateError("<AIOKafkaConnection host=b1>"),
+            FailureKind.AUTHENTICATION,
+            "the login was refused: this listener wants none; set PLAINTEXT or SSL as security.pro",
+        ),
+        (
+            UnsupportedSaslMechanismError("<AIOKafkaConnection host=b1>"),
+            FailureKind.AUTHENTICATION,
+            "does not have this SASL mechanism (sasl.mechanism in --command-config; for the daemon",
+        ),
+        (
+            ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"),
+            FailureKind.CONNECT,
+            "dropped while connecting; does this listener speak TLS? (security.protocol in --comm",
+        ),
         (TokenError("no token"), FailureKind.AUTHENTICATION, "no token"),
         (CorrelationIdError("mixed up"), FailureKind.PROTOCOL, "mixed up"),
         (ProtocolError("garbage"), FailureKind.PROTOCOL, "garbage"),
@@ -57,6 +76,7 @@ def test_every_foreign_error_has_a_kind(error: Exception, kind: FailureKind, say
     assert kind is failure.kind
     assert failure.message.startswith("b1:9092: ")
     assert says in failure.message
+    assert "AIOKafkaConnection" not in failure.message
 
 
 def test_a_connection_that_had_worked_is_of_the_right_protocol() -> None:
@@ -64,6 +84,54 @@ def test_a_connection_that_had_worked_is_of_the_right_protocol() -> None:
     error = asyncio.IncompleteReadError(b"", 4)
     failure = to_failure(error, "b1:9092", "waiting for DescribeCluster")
     assert "b1:9092: the connection was closed while waiting for DescribeCluster" == failure.message
+
+
+def test_a_login_that_may_be_missing() -> None:
+    """Told of a request that reads, as quotas are set after such a request was answered."""
+    error = ClosedUnansweredError()
+    failure = to_failure(error, "b1:9092", "waiting for DescribeCluster")
+    expected = (
+        "b1:9092: the connection was closed while waiting for DescribeCluster; if this listener "
+        "wants a login (SASL), say which: security.protocol and sasl.mechanism in "
+        "--command-config; for the daemon SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL and "
+        "..._SASL_MECHANISM"
+    )
+    assert Failure(FailureKind.CONNECT, expected) == failure
+    failure = to_failure(error, "b1:9092", "setting quotas")
+    assert "b1:9092: the connection was closed while setting quotas" == failure.message
+
+
+def test_the_names_that_are_told_are_settings() -> None:
+    """Both variables are of the daemon's settings."""
+    failures = [
+        to_failure(error, "b1:9092", "connecting")
+        for error in (IllegalSaslStateError(), UnsupportedSaslMechanismError())
+    ]
+    told = {name for each in failures for name in re.findall("SIDECAR_[A-Z_]+", each.message)}
+    expected = {
+        environment_key(field)
+        for field in ("kafka_admin_security_protocol", "kafka_admin_sasl_mechanism")
+        if field in FIELDS
+    }
+    assert 2 == len(expected)
+    assert expected == told
+
+
+async def test_another_protocol_in_the_tls_handshake() -> None:
+    """OpenSSL's own error of words that are no TLS: is it spoken there?"""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(4)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with raw_server(talk) as address:
+        with pytest.raises(ssl.SSLError) as raised:
+            await asyncio.open_connection(
+                address.host, address.port, ssl=ssl.create_default_context()
+            )
+    failure = to_failure(raised.value, "b1:9092", "connecting")
+    assert FailureKind.TLS is failure.kind
+    assert "does this listener speak TLS? (security.protocol in --command-config" in failure.message
 
 
 def test_the_cause_of_a_broken_connection_counts() -> None:

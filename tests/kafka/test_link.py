@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import trustme
+from aiokafka.errors import KafkaConnectionError
+from pydantic import SecretStr
 
 from sidecar.kafka.connection import LONGEST_FRAME_BYTES, GuardedConnection, dial
 from sidecar.kafka.link import Link
@@ -203,7 +205,7 @@ async def test_the_longest_frame_that_is_believed_costs_only_what_comes(clock: C
     ("reply", "says"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "another protocol"),
-        (b"\x15\x03\x03\x00\x02\x02\x50", "a TLS listener spoken to without TLS?"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", "spoken to without TLS? (security.protocol in"),
         (b"\0\0\0\x08\0\0\0\x01\xff\xff\xff\xff", "can't be decoded"),
         (b"\0\0\0\x04\0\0\0\x01", "can't be decoded"),
         (b"\0\0\0\x0a\0\0\0\x01\0\0\0\0\0\0", "needed"),
@@ -309,6 +311,40 @@ async def test_a_broker_that_always_drops_is_asked_twice(
         assert one(cluster).connected == 2
     assert failure.kind is FailureKind.CONNECT
     assert "waiting for DescribeLogDirs" in failure.message
+
+
+@pytest.mark.parametrize("logged_in", [False, True])
+async def test_a_login_that_nobody_made(clock: Clock, logged_in: bool) -> None:
+    """A listener with SASL tells its versions and hangs up: that a login may be missing is said.
+
+    Whoever has logged in is dropped for another reason.
+    """
+    users = {"ann": "secret"}
+    login = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": "ann",
+        "sasl_password": SecretStr("secret"),
+    }
+    async with FakeCluster(users=users).add(1) as cluster:
+        one(cluster).twist = on_log_dirs(drop)
+        link = link_to(bootstrap(cluster), clock, **(login if logged_in else {}))
+        failure = await failing_call(link)
+    assert FailureKind.CONNECT is failure.kind
+    assert "closed while waiting for DescribeLogDirs" in failure.message
+    assert logged_in is ("if this listener wants a login" not in failure.message)
+
+
+async def test_a_listener_that_had_answered_wants_no_login(clock: Clock) -> None:
+    """What drops a connection that was in use is told without it, also by the next one."""
+    async with FakeCluster().add(1) as cluster:
+        connection = await dial(
+            bootstrap(cluster), load_security(admin(bootstrap(cluster)), clock), "tests", clock
+        )
+        await connection.call(REQUEST)
+        one(cluster).twist = on_log_dirs(drop)
+        with pytest.raises(KafkaConnectionError):
+            await connection.call(REQUEST)
 
 
 async def test_a_connection_that_missed_a_deadline_is_closed(clock: Clock) -> None:
