@@ -18,6 +18,7 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from sidecar import __version__
+from sidecar.active_ids import ActiveIdWatch
 from sidecar.admission import ControllerMutations
 from sidecar.api import Polling, build_app, build_metrics_app
 from sidecar.api.connections import AcceptErrors, Connections, most_connections
@@ -32,6 +33,7 @@ from sidecar.id_metrics import ProducerIdCollector
 from sidecar.id_quota_file import IdQuotaFile
 from sidecar.journal import log_publication
 from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_each, describe_client_quotas
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.keeper import Keeper
@@ -40,6 +42,7 @@ from sidecar.metrics import build_registry, poll_duration
 from sidecar.peers import Given, Peers
 from sidecar.poller import Poller
 from sidecar.producer_ids import ProducerIdWatch
+from sidecar.quotas.active_ids import ActiveIds
 from sidecar.quotas.entities import ClientQuotas
 from sidecar.quotas.id_quotas import ProducerIdQuota, ProducerIdQuotas
 from sidecar.quotas.mutation_admissions import MutationAdmissions
@@ -129,11 +132,12 @@ class _Daemon:
         self._holds: RequestHolds | None = None
         self._id_file = _id_file(settings)
         quotas = None if self._id_file is None else self._id_file.load()
-        self._ids = _id_parts(settings, self._board, self._on_id, quotas)
+        self._producers = _producers(settings, self._clock.now)
+        self._ids = _id_parts(settings, self._board, self._on_id, quotas, self._producers)
         self._mutations = _mutations(settings, self._clock.now)
         self._registry = build_registry(self._board, self._clock.wall, settings.validity_s)
         self._registry.register(
-            ProducerIdCollector(self._ids.watch, self._ids.log, self._ids.peers)
+            ProducerIdCollector(self._ids.watch, self._ids.log, self._ids.peers, self._ids.active)
         )
         self._history = _history(settings, self._clock.wall)
         self._registry.register(HistoryCollector(self._history))
@@ -151,6 +155,8 @@ class _Daemon:
         async with AsyncExitStack() as stack:
             if self._source is not None:
                 await stack.enter_async_context(self._source)
+            if self._producers is not None:
+                stack.push_async_callback(self._producers.close)
             group = await stack.enter_async_context(asyncio.TaskGroup())
             endless = [
                 group.create_task(self._endless(part), name=name)
@@ -191,6 +197,8 @@ class _Daemon:
         """What watches producer ids; nothing when nobody can be held."""
         ids = self._ids
         parts = {"producer ids": ids.watch.run()}
+        if ids.active is not None:
+            parts["active producer ids"] = ids.active.run()
         if ids.log is not None:
             parts["request log"] = ids.log.run()
         if ids.peers is not None:
@@ -217,8 +225,9 @@ class _Daemon:
         return await alter_each(self._admin, alterations)
 
     def _on_id(self, made: ProducerIdMade) -> None:
-        self._ids.given.add(made.user, made.producer_id)
-        self._ids.watch.seen(made.user, made.producer_id)
+        ids = self._ids
+        ids.given.add(made.user, made.producer_id)
+        (ids.watch.seen if ids.active is None else ids.active.given)(made.user, made.producer_id)
 
     def _bind(self) -> list[HttpServer]:
         settings, wall = self._settings, self._clock.wall
@@ -277,6 +286,8 @@ class _Daemon:
             token = _token(settings)
             if self._source is not None and settings.kafka_admin is not None:
                 self._source.reload(settings.kafka_admin)
+            if self._producers is not None and settings.kafka_admin is not None:
+                self._producers.reload(settings.kafka_admin)
             if self._mutations is not None and settings.kafka_admin is not None:
                 self._mutations.reload(settings.kafka_admin)
         except SidecarError as error:
@@ -304,6 +315,7 @@ def _id_parts(
     board: Board,
     on_id: Callable[[ProducerIdMade], None],
     quotas: ProducerIdQuotas | None,
+    producers: ActiveProducers | None,
 ) -> IdParts:
     watch = ProducerIdWatch(
         board,
@@ -312,12 +324,17 @@ def _id_parts(
         settings.producer_id_cleanup_s,
         quotas,
     )
+    given = Given(board.start_id)
+    active = _active(settings, watch, given, board.now, producers)
+    told = (watch.seen, None) if active is None else (active.given, active.wrote)
     parts = IdParts(
         watch,
-        Given(board.start_id),
+        given,
         LogReader(settings.request_log_file, on_id) if settings.request_log_file else None,
-        Peers(settings.peers, watch.seen) if settings.peers else None,
+        Peers(settings.peers, *told) if settings.peers else None,
         is_enabled=settings.check_interval_s > 0.0,
+        active=active,
+        counts=settings.ids_count,
     )
     limited = any(each.quota.producer_ids_rate is not None for each in watch.quotas.values())
     if limited and parts.is_enabled and parts.log is None:
@@ -326,6 +343,30 @@ def _id_parts(
             "broker beside this sidecar gives are not seen, and nobody is held for them"
         )
     return parts
+
+
+def _producers(settings: Settings, clock: Callable[[], float]) -> ActiveProducers | None:
+    # Without owners nothing would come of it.
+    has_owners = settings.request_log_file is not None or bool(settings.peers)
+    is_asked = settings.ids_count == "active" and settings.check_interval_s > 0.0 and has_owners
+    if not is_asked or settings.kafka_admin is None:
+        return None
+    return ActiveProducers(settings.kafka_admin, settings.broker_id, clock)
+
+
+def _active(
+    settings: Settings,
+    watch: ProducerIdWatch,
+    given: Given,
+    clock: Callable[[], float],
+    producers: ActiveProducers | None,
+) -> ActiveIdWatch | None:
+    if producers is None:
+        return None
+    ids = ActiveIds(settings.producer_ids.window_size_s * 1000)
+    return ActiveIdWatch(
+        producers, ids, watch.seen, given.add_written, clock, interval_s=settings.active_interval_s
+    )
 
 
 def _mutations(settings: Settings, clock: Callable[[], float]) -> ControllerMutations | None:

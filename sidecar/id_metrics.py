@@ -15,6 +15,7 @@ from typing import Final
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from sidecar.active_ids import ActiveIdWatch
 from sidecar.log_reader import LogReader
 from sidecar.peers import Peers
 from sidecar.producer_ids import ProducerIdWatch
@@ -27,7 +28,14 @@ _PREFIX: Final = "kafka_throttle"
 class ProducerIdCollector(Collector):
     """Reads what is known of producer ids at each scrape."""
 
-    def __init__(self, watch: ProducerIdWatch, log: LogReader | None, peers: Peers | None) -> None:
+    def __init__(
+        self,
+        watch: ProducerIdWatch,
+        log: LogReader | None,
+        peers: Peers | None,
+        active: ActiveIdWatch | None = None,
+    ) -> None:
+        self._active = active
         self._watch = watch
         self._log = log
         self._peers = peers
@@ -36,6 +44,7 @@ class ProducerIdCollector(Collector):
         """Every metric is there, whatever is followed."""
         yield from self._users()
         yield from self._counts()
+        yield from self._writing()
         yield from self._request_log()
 
     def _users(self) -> Iterator[Metric]:
@@ -80,6 +89,38 @@ class ProducerIdCollector(Collector):
             f"{_PREFIX}_peer_producer_ids_lost",
             "Producer ids that other sidecars no longer had when they were asked.",
             sum(peer.lost for peer in peers),
+        )
+
+    def _writing(self) -> Iterator[Metric]:
+        active = self._active
+        looked = None if active is None else active.looked
+        for name, text, value in (
+            (
+                "ids_active",
+                "Producer ids that wrote between the last two looks.",
+                active and active.active,
+            ),
+            (
+                "partitions_seen",
+                "Partitions whose producers the last look saw.",
+                looked and looked.partitions,
+            ),
+            (
+                "partitions_not_seen",
+                "Partitions whose producers it did not see: what these write counts for nobody.",
+                looked and len(looked.failures) + looked.left_out,
+            ),
+            (
+                "looks_failing",
+                "Whether brokers can't be asked which producer ids write (1): none count.",
+                active and int(active.failure is not None),
+            ),
+        ):
+            yield GaugeMetricFamily(f"{_PREFIX}_producer_{name}", text, value or 0)
+        yield CounterMetricFamily(
+            f"{_PREFIX}_producer_ids_unknown_owner",
+            "Producer ids that wrote and whose owner nobody told; nobody is held for them.",
+            0 if active is None else active.ids.unknown,
         )
 
     def _request_log(self) -> Iterator[Metric]:

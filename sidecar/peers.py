@@ -1,8 +1,9 @@
 """What other sidecars' brokers say of producer ids: asked of each of them, again and again.
 
 An idempotent producer asks any broker for its id, so each sidecar sees some of a user's ids. Each
-keeps those of its own broker's log for the others, and counts what the others had. What came from
-others is never passed on.
+keeps those of its own broker's log for the others, and counts what the others had. Ids that were
+seen to write are told in the same way, after those that were given before. What came from others is
+never passed on.
 
 Example: three sidecars, 30 ids of bob at each broker: after a second each has counted 90. One of
 them restarts: the others go on from its first id, and it from what is given from then on.
@@ -42,10 +43,12 @@ _AT_ONCE: Final = 100
 
 
 class IdGiven(msgspec.Struct, frozen=True, gc=False):
-    """An id that a broker gave to a user's producer."""
+    """An id that a broker gave to a user's producer, or that wrote."""
 
-    user: str
+    user: str | None
+    """None: an id that wrote, and nobody knows there whose it is."""
     producer_id: int
+    wrote: bool = False
 
 
 class GivenPage(msgspec.Struct, frozen=True):
@@ -69,8 +72,11 @@ class Given:
 
     def add(self, user: str, producer_id: int) -> None:
         """One more."""
-        self._ids.append(IdGiven(user, producer_id))
-        self._count += 1
+        self._add(IdGiven(user, producer_id))
+
+    def add_written(self, user: str | None, producer_id: int) -> None:
+        """One that wrote, with its owner if that is known."""
+        self._add(IdGiven(user, producer_id, wrote=True))
 
     def page(self, after: str | None) -> GivenPage:
         """The ids from a place on.
@@ -89,6 +95,10 @@ class Given:
         begin = max(position, first) - first
         ids = [self._ids[index] for index in range(begin, min(begin + PIECE, len(self._ids)))]
         return GivenPage(self._at(first + begin + len(ids)), lost, ids)
+
+    def _add(self, given: IdGiven) -> None:
+        self._ids.append(given)
+        self._count += 1
 
     def _at(self, number: int) -> str:
         return f"{self._start_id}-{number}"
@@ -119,15 +129,22 @@ class Peers:
         peers: what is known of each.
     """
 
-    def __init__(self, urls: Sequence[str], seen: Callable[[str, int], None]) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        seen: Callable[[str, int], None],
+        wrote: Callable[[int], None] | None = None,
+    ) -> None:
         """Nobody is asked yet.
 
         Args:
             urls: their addresses.
             seen: told of each user and id.
+            wrote: told of each id that wrote; None when that does not count.
         """
         self.peers = [Peer(url) for url in urls]
         self._seen = seen
+        self._wrote = wrote
         self._look_s = max(_LOOK_S, _SPACING_S * len(urls))
         self._ssl = ssl.create_default_context()
 
@@ -182,11 +199,20 @@ class Peers:
         peer.ids += len(page.ids)
         peer.lost += page.lost
         for number, each in enumerate(page.ids):
-            if len(each.user) <= LONGEST_USER:
-                self._seen(each.user, each.producer_id)
+            self._take(each)
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
         return len(page.ids) == PIECE
+
+    def _take(self, told: IdGiven) -> None:
+        if told.wrote:
+            if self._wrote is None:
+                return
+            if told.user is not None and len(told.user) <= LONGEST_USER:
+                self._seen(told.user, told.producer_id)
+            self._wrote(told.producer_id)
+        elif told.user is not None and len(told.user) <= LONGEST_USER:
+            self._seen(told.user, told.producer_id)
 
 
 def _tell(peer: Peer, failure: str | None) -> None:

@@ -45,6 +45,11 @@ def test_all_are_there_when_nothing_is_followed() -> None:
     expected = {
         "producer_ids_dropped_total",
         "producer_ids_filter_bytes",
+        "producer_ids_active",
+        "producer_partitions_seen",
+        "producer_partitions_not_seen",
+        "producer_looks_failing",
+        "producer_ids_unknown_owner_total",
         "peers_failing",
         "peer_producer_ids_lost_total",
         "request_log_lines_total",

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from sidecar import peers
-from sidecar.peers import KEPT, PIECE, Given, IdGiven, Peers
+from sidecar.peers import KEPT, PIECE, Given, GivenPage, IdGiven, Peers
 from sidecar.quotas.id_quotas import LONGEST_USER
 from tests.api.build import until
 
@@ -82,6 +82,50 @@ def test_a_place_that_lies_ahead_has_nothing() -> None:
     """And goes on from the end."""
     page = given(2).page("a1-7")
     assert ([], "a1-2") == (page.ids, page.next)
+
+
+def test_ids_that_wrote_are_told_in_their_turn() -> None:
+    """With the owner, where that is known."""
+    made = given(0)
+    begin = made.page(None).next
+    made.add("bob", 7)
+    made.add_written("bob", 7)
+    made.add_written(None, 8)
+    expected = [IdGiven("bob", 7), IdGiven("bob", 7, wrote=True), IdGiven(None, 8, wrote=True)]
+    assert expected == made.page(begin).ids
+
+
+@pytest.mark.parametrize(
+    ("told", "seen", "wrote"),
+    [
+        (IdGiven("bob", 7), [("bob", 7)], []),
+        (IdGiven("bob", 7, wrote=True), [("bob", 7)], [7]),
+        (IdGiven(None, 7, wrote=True), [], [7]),
+        (IdGiven(None, 7), [], []),
+        (IdGiven("x" * (LONGEST_USER + 1), 7, wrote=True), [], [7]),
+    ],
+)
+async def test_ids_that_wrote_are_taken_as_such(
+    told: IdGiven, seen: list[tuple[str, int]], wrote: list[int]
+) -> None:
+    """An owner that comes with one is believed first; without an owner it wrote all the same."""
+    page = msgspec.json.encode(GivenPage("a1-1", 0, [told]))
+    found: list[tuple[str, int]] = []
+    written: list[int] = []
+    async with following(says(page)) as (misled, _):
+        asking = Peers(
+            [misled.url], lambda user, number: found.append((user, number)), written.append
+        )
+        await asking.ask(asking.peers[0])
+    assert (seen, wrote) == (found, written)
+
+
+async def test_who_does_not_count_by_writing_passes_over_it() -> None:
+    """A sidecar whose ids count when they are given beside one where they don't."""
+    page = msgspec.json.encode(GivenPage("a1-1", 0, [IdGiven("bob", 7, wrote=True)]))
+    async with following(says(page)) as (misled, asking):
+        await asking.ask(asking.peers[0])
+    assert [] == misled.seen
 
 
 def says(body: bytes, status: bytes = b"200 OK") -> Answer:

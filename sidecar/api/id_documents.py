@@ -95,6 +95,28 @@ class PeerDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class ActiveIdsDocument:
+    """What brokers tell of the producers that write."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+
+    is_seen: bool
+    """Whether the last look saw all partitions; what is not seen counts for nobody."""
+    failure: str | None
+    """Why not, of one that was not seen."""
+    partitions: Count
+    """Partitions that the last look saw."""
+    partitions_not_seen: Count
+    """Partitions that it did not, or that there are too many of."""
+    producers: Count
+    """Producers that brokers remember on these; one of two partitions counts twice."""
+    active: Count
+    """Ids that wrote between the last two looks."""
+    unknown_owner: Count
+    """Ids that wrote since the start and whose owner nobody told within 10 s; they hold nobody."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProducerIdsDocument:
     """Who opens how many producer ids, and where that is known from."""
 
@@ -108,6 +130,11 @@ class ProducerIdsDocument:
     """What remembering ids takes."""
     dropped: Count
     """Ids that there was no room to count; nobody is held for them."""
+    counts: Literal["active", "given"]
+    """When an id counts: when it writes, or when it is given."""
+    active: ActiveIdsDocument | None
+    """What is known of ids that write; null when ids count when they are given, and when neither a
+    request log nor other sidecars tell whose they are."""
     request_log: RequestLogDocument | None
     """The request log of the broker beside this sidecar; null when none is read."""
     peers: list[PeerDocument]
@@ -154,14 +181,17 @@ class IdQuotaCleared:
 
 @dataclass(frozen=True, slots=True)
 class IdGivenDocument:
-    """An id that the broker beside this sidecar gave to a producer."""
+    """An id that the broker beside this sidecar gave to a producer, or that wrote to it."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
-    user: str
-    """The principal's name without "User:"."""
+    user: str | None
+    """The principal's name without "User:"; null: of an id that wrote, and nobody knows here whose
+    it is."""
     producer_id: Count
     """The id."""
+    wrote: bool
+    """Whether it is told because it wrote, and not because it was given."""
 
 
 @dataclass(frozen=True, slots=True)

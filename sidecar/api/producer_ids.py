@@ -16,10 +16,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sidecar.active_ids import ActiveIdWatch
 from sidecar.api.answers import NO_STORE, Wall, answer, answer_listing, rounded, timestamp
 from sidecar.api.changes import Changes, json_body
 from sidecar.api.documents import NO_PRINCIPAL
 from sidecar.api.id_documents import (
+    ActiveIdsDocument,
     GivenDocument,
     IdQuotaCleared,
     IdQuotaDocument,
@@ -39,6 +41,7 @@ from sidecar.producer_ids import ProducerIdWatch
 from sidecar.quotas.entities import DEFAULT, Default, user_name
 from sidecar.quotas.id_quotas import LONGEST_USER, InForce, ProducerIdQuotas, quota_of
 from sidecar.quotas.user_ids import ProducerIdStatus
+from sidecar.settings.values import IdsCount
 
 MOST_QUOTAS: Final = 10_000
 """So many users may have a quota over HTTP: all of them are in the state file."""
@@ -74,6 +77,8 @@ class IdParts:
         log: where those come from; None when no log is read.
         peers: the others; None when there are none.
         is_enabled: whether anybody can be held: not when the check interval is PT0S.
+        active: lets ids count when they write; None when nothing does.
+        counts: when an id counts.
     """
 
     watch: ProducerIdWatch
@@ -81,6 +86,8 @@ class IdParts:
     log: LogReader | None
     peers: Peers | None
     is_enabled: bool
+    active: ActiveIdWatch | None = None
+    counts: IdsCount = "given"
 
 
 def add_producer_ids(
@@ -188,12 +195,15 @@ class _Users:
     def before(self) -> dict[str, object]:
         """All but the users."""
         watch, log, peers = self.parts.watch, self.parts.log, self.parts.peers
+        active = self.parts.active
         settings, dropped = watch.settings, watch.dropped
         return {
             "window_num": settings.window_num,
             "window_size_seconds": settings.window_size_s,
             "filter_bytes": watch.filter_bytes,
             "dropped": dropped.of_known_users + dropped.of_unknown_users,
+            "counts": self.parts.counts,
+            "active": None if active is None else _active_document(active),
             "request_log": None if log is None else _log_document(log),
             "peers": [
                 PeerDocument(peer.url, peer.ids, peer.lost, peer.failure)
@@ -224,6 +234,23 @@ class _Users:
             held_until=timestamp(self.wall, hold.ends_at if hold else None),
             reason=hold.reason if hold else None,
         )
+
+
+def _active_document(active: ActiveIdWatch) -> ActiveIdsDocument:
+    looked = active.looked
+    failure = active.failure
+    if failure is None and looked is not None:
+        failure = next(iter(looked.failures.values()), None)
+    unseen = 0 if looked is None else len(looked.failures) + looked.left_out
+    return ActiveIdsDocument(
+        is_seen=looked is not None and not unseen,
+        failure=None if failure is None else failure.message,
+        partitions=0 if looked is None else looked.partitions,
+        partitions_not_seen=unseen,
+        producers=0 if looked is None else looked.producers,
+        active=active.active,
+        unknown_owner=active.ids.unknown,
+    )
 
 
 def _log_document(log: LogReader) -> RequestLogDocument:

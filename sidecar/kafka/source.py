@@ -20,12 +20,10 @@ from types import TracebackType
 from typing import Self
 
 from sidecar.kafka.answers import ClusterList, read_cluster, read_log_dirs
-from sidecar.kafka.connection import GuardedConnection, dial
-from sidecar.kafka.link import Dial
+from sidecar.kafka.dialling import dialler, principal_of
 from sidecar.kafka.messages import DescribeCluster, DescribeLogDirs
 from sidecar.kafka.pool import Pool
-from sidecar.kafka.security import load_security
-from sidecar.settings import HostPort, KafkaAdmin
+from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 
 ORIGIN = "poll"
@@ -57,8 +55,8 @@ class KafkaVolumeSource:
 
     def __init__(self, admin: KafkaAdmin, *, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._principal = _principal(admin)
-        self._pool = Pool(admin.bootstrap_servers, _dialler(admin, clock), clock)
+        self._principal = principal_of(admin)
+        self._pool = Pool(admin.bootstrap_servers, dialler(admin, clock), clock)
         self._listed = False
         self._asked: dict[int, asyncio.Task[Reading | Failure]] = {}
         self._slow: set[int] = set()
@@ -102,8 +100,8 @@ class KafkaVolumeSource:
         Raises:
             SettingsError: the material can't be read; nothing has changed then.
         """
-        self._pool.redial_with(admin.bootstrap_servers, _dialler(admin, self._clock))
-        self._principal = _principal(admin)
+        self._pool.redial_with(admin.bootstrap_servers, dialler(admin, self._clock))
+        self._principal = principal_of(admin)
 
     async def close(self) -> None:
         """Close all connections; what is still owed is not waited for."""
@@ -152,16 +150,3 @@ class KafkaVolumeSource:
         if now() < asked_at + ANSWER_TIMEOUT_S:
             self._slow.discard(broker_id)
         return read_log_dirs(answer, broker_id, self._clock(), self._principal)
-
-
-def _dialler(admin: KafkaAdmin, clock: Callable[[], float]) -> Dial:
-    security = load_security(admin, clock)
-
-    async def dial_one(endpoint: HostPort) -> GuardedConnection:
-        return await dial(endpoint, security, admin.client_id, clock)
-
-    return dial_one
-
-
-def _principal(admin: KafkaAdmin) -> str:
-    return admin.sasl_username or admin.oauth_client_id or "<name>"

@@ -18,7 +18,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from sidecar.quotas.mutation_admissions import Algorithm
 from sidecar.settings import convert
-from sidecar.settings.values import HostPort, LogFormat, LogLevel, SaslMechanism, SecurityProtocol
+from sidecar.settings.values import (
+    HostPort,
+    IdsCount,
+    LogFormat,
+    LogLevel,
+    SaslMechanism,
+    SecurityProtocol,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +260,28 @@ class Given(BaseSettings):
     ] = None
     """A TOML file with the producer id quotas of users, read again when it changes. Default: the
     API's quotas are the only ones."""
+
+    producer_id_quota_counts: Annotated[
+        IdsCount,
+        PlainValidator(convert.choice("active", "given")),
+        About("active or given", "active", in_properties=False),
+    ] = "active"
+    """When a producer id counts: when it writes, which needs READ on the topics, or when it is
+    given. Default: KIP-936's; an id that never writes costs a broker nothing."""
+
+    producer_id_quota_active_interval: Annotated[
+        float,
+        PlainValidator(convert.positive_duration),
+        About("ISO 8601 duration", "PT2S", in_properties=False),
+    ] = 2.0
+    """How often it is asked which ids write. Default: a hold begins two seconds late, and asking
+    costs a broker little."""
+
+    broker_id: Annotated[
+        int | None, PlainValidator(convert.broker_id), About("broker id", in_properties=False)
+    ] = None
+    """The id of the broker beside this sidecar, whose partitions are then the only ones that it
+    asks for producers; the peers do the same. Default: all brokers are asked for theirs."""
 
     producer_id_quota_window_num: Annotated[
         int, PlainValidator(convert.positive_whole), About("windows", "11", in_properties=False)

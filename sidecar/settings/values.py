@@ -19,6 +19,7 @@ from sidecar.throttle.limits import Limit
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+IdsCount = Literal["active", "given"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
@@ -108,6 +109,9 @@ class Settings(BaseModel):
             is any number.
         producer_id_quota_file: where users' producer id quotas are said; None is nowhere.
         producer_ids: how producer ids are counted.
+        ids_count: when a producer id counts: when it writes, or when it is given.
+        active_interval_s: how often it is asked which ids write, seconds, > 0.
+        broker_id: of the broker beside this sidecar; None: it is not known.
         producer_id_cleanup_s: how often users who are gone are looked for, seconds, > 0.
         peers: the addresses of other sidecars, http or https, without a slash at the end.
         controller_mutations_algorithm: how controller mutations are counted.
@@ -134,6 +138,9 @@ class Settings(BaseModel):
     producer_ids_rate: float | None
     producer_id_quota_file: Path | None
     producer_ids: ProducerIdSettings
+    ids_count: IdsCount
+    active_interval_s: float
+    broker_id: int | None
     producer_id_cleanup_s: float
     peers: tuple[str, ...]
     controller_mutations_algorithm: Algorithm

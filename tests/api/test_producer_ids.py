@@ -38,6 +38,8 @@ async def test_nobody_is_known_at_first(sidecar: FakeSidecar) -> None:
         "window_size_seconds": 3600,
         "filter_bytes": 0,
         "dropped": 0,
+        "counts": "given",
+        "active": None,
         "request_log": None,
         "peers": [],
         "users": [],
@@ -177,7 +179,11 @@ async def test_other_sidecars_are_told_what_this_broker_gave(sidecar: FakeSideca
     begin = (await sidecar.get(path)).json()
     assert (0, []) == (begin["lost"], begin["ids"])
     sidecar.ids.given.add("bob", 7)
+    sidecar.ids.given.add_written(None, 8)
     page = (await sidecar.get(f"{path}?after={begin['next']}")).json()
-    assert [{"user": "bob", "producer_id": 7}] == page["ids"]
-    assert f"{sidecar.board.start_id}-1" == page["next"]
+    assert [
+        {"user": "bob", "producer_id": 7, "wrote": False},
+        {"user": None, "producer_id": 8, "wrote": True},
+    ] == page["ids"]
+    assert f"{sidecar.board.start_id}-2" == page["next"]
     assert 422 == (await sidecar.get(f"{path}?after={'9' * 101}")).status_code

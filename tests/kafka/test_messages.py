@@ -34,6 +34,7 @@ from sidecar.kafka.messages import (
     DescribeLogDirsResponseV4,
     DescribeLogDirsResponseV5,
 )
+from sidecar.kafka.producer_messages import DESCRIBE_PRODUCERS_KEY, METADATA_KEY
 from sidecar.kafka.quota_messages import (
     ALTER_CLIENT_QUOTAS_KEY,
     DESCRIBE_CLIENT_QUOTAS_KEY,
@@ -72,6 +73,8 @@ NAMES = {
     INCREMENTAL_ALTER_CONFIGS_KEY: "IncrementalAlterConfigs",
     DESCRIBE_USER_SCRAM_CREDENTIALS_KEY: "DescribeUserScramCredentials",
     DESCRIBE_ACLS_KEY: "DescribeAcls",
+    DESCRIBE_PRODUCERS_KEY: "DescribeProducers",
+    METADATA_KEY: "Metadata",
 }
 
 

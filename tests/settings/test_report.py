@@ -61,6 +61,7 @@ def test_a_default_is_what_its_text_says(field: str) -> None:
         "http_listen": convert.listen_address,
         "controller_quota_window_num": convert.positive_whole,
         "controller_quota_window_size_seconds": convert.positive_whole,
+        "producer_id_quota_active_interval": convert.duration,
         "producer_id_quota_window_num": convert.positive_whole,
         "producer_id_quota_window_size_seconds": convert.positive_whole,
         "producer_id_quota_false_positive_rate": convert.open_ratio,

@@ -1,0 +1,208 @@
+"""The producers that are active on partitions, as their leaders tell (DescribeProducers, KIP-664).
+
+It needs READ on the topics. Brokers are asked beside each other, ``AT_ONCE`` at a time, and one of
+them piece by piece: so many partitions at a time as ``PIECE_BYTES`` would carry by the piece
+before, so an answer is small whatever a cluster holds. What can't be told of a partition is a
+failure of its own; what can't be asked of a broker is one of all that are left to ask it.
+
+Example: a broker leads 4,000 partitions with 4,000 producers in all, 148 kB: first 100 are asked
+for, then 200, 400, 800, 1,600 and the rest; the next look begins with 2,000.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, Protocol
+
+from aiokafka.protocol.api import Response
+
+from sidecar.kafka.dialling import dialler, principal_of
+from sidecar.kafka.failures import error_name
+from sidecar.kafka.leaders import Leaders, Partition
+from sidecar.kafka.pool import Pool
+from sidecar.kafka.producer_messages import DescribeProducers, ProducerStates
+from sidecar.settings import KafkaAdmin
+from sidecar.volumes import Failure, FailureKind
+
+PIECE_BYTES: Final = 1 << 20
+AT_ONCE: Final = 4
+
+_FIRST_PIECE: Final = 100
+_LARGEST_PIECE: Final = 2000
+_ANSWER_S: Final = 10.0
+_NOT_AUTHORIZED: Final = 29
+_MOVED: Final = frozenset({3, 6})
+"""UNKNOWN_TOPIC_OR_PARTITION and NOT_LEADER_OR_FOLLOWER."""
+
+
+class Take(Protocol):
+    """Gets what a leader says of a partition."""
+
+    def __call__(self, partition: Partition, states: ProducerStates, *, is_new: bool) -> None:
+        """``is_new`` says that the partition was not there when leaders were asked first."""
+
+
+@dataclass(slots=True)
+class Looked:
+    """What became of a look.
+
+    Attributes:
+        partitions: that were told of.
+        producers: how many these have; one that writes to two counts twice.
+        bytes: what these took.
+        failures: of the other partitions.
+        left_out: partitions that there are too many of.
+    """
+
+    partitions: int = 0
+    producers: int = 0
+    bytes: int = 0
+    failures: dict[Partition, Failure] = field(default_factory=dict)
+    left_out: int = 0
+
+
+class ActiveProducers:
+    """Looks at leaders again and again, over connections that are kept.
+
+    Args:
+        admin: how to reach the brokers.
+        broker_id: whose partitions are looked at; None: those of all brokers.
+        clock: steady seconds.
+
+    Raises:
+        SettingsError: certificates or credentials can't be read.
+    """
+
+    def __init__(
+        self, admin: KafkaAdmin, broker_id: int | None, clock: Callable[[], float]
+    ) -> None:
+        self._clock = clock
+        self._principal = principal_of(admin)
+        self._pool = Pool(admin.bootstrap_servers, dialler(admin, clock), clock)
+        self._leaders = Leaders(self._pool, broker_id, clock)
+        self._pieces: dict[int, int] = {}
+        self._too_long: set[Partition] = set()
+
+    def __repr__(self) -> str:
+        return f"ActiveProducers({self._pool})"
+
+    @property
+    def partitions(self) -> Mapping[int, list[Partition]]:
+        """Those that are looked at, by their leaders."""
+        return self._leaders.partitions
+
+    def reload(self, admin: KafkaAdmin) -> None:
+        """Use new addresses, TLS material and credentials.
+
+        Raises:
+            SettingsError: the material can't be read; nothing has changed then.
+        """
+        self._pool.redial_with(admin.bootstrap_servers, dialler(admin, self._clock))
+        self._principal = principal_of(admin)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.close()
+
+    async def look(self, take: Take, timeout_s: float) -> Looked | Failure:
+        """Ask the leaders once.
+
+        Args:
+            take: gets each partition as it is told.
+            timeout_s: for all of it, seconds.
+
+        Returns:
+            A failure when nobody could be asked.
+        """
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        failure = await self._leaders.refresh(deadline)
+        if failure is not None:
+            if failure.kind is FailureKind.AUTHORIZATION:
+                return Failure(failure.kind, f"{failure.message}: {self._needs()}")
+            return failure
+        looked = Looked(left_out=self._leaders.left_out)
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def look_at(broker_id: int) -> None:
+            async with turns:
+                await self._look_at(broker_id, _Look(take, looked, deadline))
+
+        await asyncio.gather(*map(look_at, self._leaders.partitions))
+        return looked
+
+    async def _look_at(self, broker_id: int, look: "_Look") -> None:
+        # What ended an answer before must not be in the way of the others.
+        left = iter(sorted(self._leaders.partitions[broker_id], key=self._too_long.__contains__))
+        while piece := list(islice(left, self._pieces.get(broker_id, _FIRST_PIECE))):
+            topics: dict[str, list[int]] = {}
+            for topic, index in piece:
+                topics.setdefault(topic, []).append(index)
+            until = min(look.deadline, asyncio.get_running_loop().time() + _ANSWER_S)
+            answer = await self._pool.call(broker_id, DescribeProducers(topics), until)
+            if isinstance(answer, Failure):
+                self._lost(broker_id, piece, answer)
+                look.looked.failures |= dict.fromkeys((*piece, *left), answer)
+                return
+            size = await self._read(answer, set(piece), look)
+            fits = len(piece) * PIECE_BYTES // max(size, 1)
+            self._pieces[broker_id] = max(1, min(fits, 2 * len(piece), _LARGEST_PIECE))
+
+    def _lost(self, broker_id: int, piece: list[Partition], failure: Failure) -> None:
+        self._leaders.doubt()
+        if failure.kind in {FailureKind.PROTOCOL, FailureKind.TIMEOUT}:
+            # Perhaps there was too much of it.
+            self._pieces[broker_id] = max(1, len(piece) // 8)
+            if len(piece) == 1:
+                self._too_long.add(piece[0])
+
+    async def _read(self, answer: Response, owed: set[Partition], look: "_Look") -> int:
+        """Takes what was told; its size in bytes."""
+        looked, size = look.looked, 0
+        for topic, partitions, *_tags in answer.topics or ():
+            for index, error_code, _, packed, *_more in partitions or ():
+                partition = (topic, index)
+                if partition not in owed:
+                    continue
+                owed.discard(partition)
+                if error_code:
+                    looked.failures[partition] = self._refused(error_code)
+                    continue
+                states = ProducerStates(packed)
+                size += len(packed)
+                looked.partitions += 1
+                looked.producers += len(states)
+                look.take(partition, states, is_new=partition in self._leaders.new)
+                self._leaders.new.discard(partition)
+                if states:
+                    # The API's answers come between.
+                    await asyncio.sleep(0)
+        looked.bytes += size
+        looked.failures |= dict.fromkeys(owed, _UNANSWERED)
+        return size
+
+    def _refused(self, code: int) -> Failure:
+        if code in _MOVED:
+            self._leaders.doubt()
+        if code == _NOT_AUTHORIZED:
+            text = f"DescribeProducers gave {error_name(code)}: {self._needs()}"
+            return Failure(FailureKind.AUTHORIZATION, text)
+        return Failure(FailureKind.BROKER, f"DescribeProducers gave {error_name(code)}")
+
+    def _needs(self) -> str:
+        return (
+            "it needs READ on the topics: kafka-acls --bootstrap-server <host:port> --add "
+            f"--allow-principal User:{self._principal} --operation Read --topic '*'"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    take: Take
+    looked: Looked
+    deadline: float
+
+
+_UNANSWERED: Final = Failure(
+    FailureKind.PROTOCOL, "DescribeProducers did not answer for all partitions that were asked for"
+)

@@ -1,0 +1,134 @@
+"""Who leads which partition, by Metadata, and which of them are looked at.
+
+All topics that may be described are told, internal ones left out. It is asked again after
+``LEADERS_S``, or after ``DOUBTED_S`` when something failed since; if it can't be, what was known is
+kept. 8 bytes are kept of each partition of the cluster, some hundred of each that is looked at.
+
+Example: broker 1's are looked at, and "orders" gets a third partition, led by it: it is new, its
+producers all wrote lately. One that moves to broker 1 is not: the sidecar there looked at it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from aiokafka.protocol.api import Response
+
+from sidecar.kafka.pool import Pool
+from sidecar.kafka.producer_messages import AllTopics
+from sidecar.settings import HostPort
+from sidecar.volumes import Failure, FailureKind
+
+LEADERS_S: Final = 10.0
+"""So late it is seen that a topic was made or that a leader changed."""
+DOUBTED_S: Final = 2.0
+MOST_PARTITIONS: Final = 20_000
+"""So many are looked at, those of the first topics by name."""
+
+_ALL_TOPICS: Final = AllTopics()
+
+Partition = tuple[str, int]
+"""Topic and index."""
+
+
+class Leaders:
+    """Which partitions are looked at. Initially none.
+
+    Attributes:
+        partitions: broker id -> those that are looked at and led by it, by topic and index.
+        new: those of them that were not there when leaders were asked first.
+        left_out: how many are not looked at because they are too many.
+    """
+
+    def __init__(self, pool: Pool, broker_id: int | None, clock: Callable[[], float]) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            pool: asks; it is told which brokers there are.
+            broker_id: whose partitions are looked at; None: those of all brokers.
+            clock: steady seconds.
+        """
+        self.partitions: dict[int, list[Partition]] = {}
+        self.new: set[Partition] = set()
+        self.left_out = 0
+        self._pool = pool
+        self._broker_id = broker_id
+        self._clock = clock
+        self._topics: Mapping[str, Sequence[int]] | None = None
+        self._brokers: set[int] = set()
+        self._asked_at = 0.0
+        self._believed_s = LEADERS_S
+
+    def __repr__(self) -> str:
+        return f"Leaders({sum(map(len, self.partitions.values()))} partitions)"
+
+    def doubt(self) -> None:
+        """What is known may be wrong."""
+        self._believed_s = DOUBTED_S
+
+    async def refresh(self, deadline: float) -> Failure | None:
+        """Asks if it is time to.
+
+        Args:
+            deadline: the loop's time by which this returns.
+
+        Returns:
+            Why nothing is known, or nothing can be looked at.
+        """
+        if self._topics is None or self._clock() >= self._asked_at + self._believed_s:
+            told = await self._pool.call_any(
+                _ALL_TOPICS, deadline, _read, "who leads which partition"
+            )
+            if isinstance(told, Failure):
+                return told if self._topics is None else None
+            self._take(*told)
+        if self._broker_id is not None and self._broker_id not in self._brokers:
+            text = f"broker {self._broker_id}, of SIDECAR_BROKER_ID, is not active"
+            return Failure(FailureKind.CONNECT, text)
+        if not self._topics:
+            self.doubt()
+            text = "there is no topic, or none may be described"
+            return Failure(FailureKind.AUTHORIZATION, text)
+        return None
+
+    def _take(self, topics: Mapping[str, Sequence[int]], brokers: Mapping[int, HostPort]) -> None:
+        before, self._topics = self._topics, topics
+        self._brokers = set(brokers)
+        self._asked_at, self._believed_s = self._clock(), LEADERS_S
+        self._pool.set_brokers(brokers)
+        had = {each for partitions in self.partitions.values() for each in partitions}
+        self._choose(topics)
+        now = {each for partitions in self.partitions.values() for each in partitions}
+        self.new &= now
+        if before is not None:
+            self.new |= {each for each in now - had if not _has(before, each)}
+
+    def _choose(self, topics: Mapping[str, Sequence[int]]) -> None:
+        self.partitions = {}
+        count = 0
+        for topic in sorted(topics):
+            found = topics[topic]
+            for index, leader in zip(found[::2], found[1::2], strict=True):
+                if leader in self._brokers and self._broker_id in {None, leader}:
+                    count += 1
+                    if count <= MOST_PARTITIONS:
+                        self.partitions.setdefault(leader, []).append((topic, index))
+        self.left_out = max(0, count - MOST_PARTITIONS)
+
+
+def _has(topics: Mapping[str, Sequence[int]], partition: Partition) -> bool:
+    topic, index = partition
+    return topic in topics and index in topics[topic][::2]
+
+
+def _read(
+    response: Response, _: HostPort
+) -> tuple[dict[str, Sequence[int]], dict[int, HostPort]] | Failure:
+    topics = {
+        name: leaders
+        for error_code, name, _id, is_internal, leaders, *_ in response.topics or ()
+        if not error_code and not is_internal and name is not None
+    }
+    brokers = {
+        broker_id: HostPort(host, port) for broker_id, host, port, *_ in response.brokers or ()
+    }
+    return topics, brokers

@@ -1,0 +1,248 @@
+# aiokafka ships no type information, so its base classes are Any to mypy.
+# mypy: allow-subclassing-any
+"""Which partitions a broker leads, and which producers are active on them, in Kafka's messages.
+
+Metadata (key 3) v12 and DescribeProducers (key 61) v0 (KIP-664, Kafka 2.8), both flexible
+(KIP-482). Both can be long: what is not needed is skipped while it is read, and what is needed is
+kept in its smallest form, so that an answer of 16 MB does not become ten times as much.
+
+- Of a partition in Metadata its index and its leader are kept: 8 bytes.
+- The producers of a partition are kept as they came: a row of entries of 37 bytes, which
+  ``ProducerStates`` takes apart.
+
+Example: a partition that two producers wrote to is 74 bytes.
+"""
+
+import struct
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from typing import Final
+
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import (
+    Boolean,
+    CompactArray,
+    CompactString,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Schema,
+    TaggedFields,
+    UnsignedVarInt32,
+)
+
+METADATA_KEY: Final = 3
+DESCRIBE_PRODUCERS_KEY: Final = 61
+
+_STRING = CompactString("utf-8")
+_TAGS = ("tags", TaggedFields)
+_ID_BYTES = 16
+
+_STATE = struct.Struct(">qiiqiqx")
+"""An entry without tags, whose number, 0, is the last byte."""
+_WANTED = struct.Struct(">qii21x")
+"""Its beginning."""
+STATE_BYTES: Final = _STATE.size
+
+
+State = tuple[int, int, int]
+"""What of a producer tells whether it wrote: its id, its epoch, and its last batch's sequence."""
+
+
+class ProducerStates:
+    """The producers of a partition, taken apart as they are gone through.
+
+    Args:
+        packed: as an answer has them.
+    """
+
+    __slots__ = ("_packed",)
+
+    def __init__(self, packed: bytes) -> None:
+        self._packed = packed
+
+    def __len__(self) -> int:
+        return len(self._packed) // STATE_BYTES
+
+    def __iter__(self) -> Iterator[State]:
+        return _WANTED.iter_unpack(self._packed)
+
+
+class _ProducerStates:
+    """An array of producers, read as the bytes that it is made of."""
+
+    _ENTRY = Schema(
+        ("producer_id", Int64),
+        ("producer_epoch", Int32),
+        ("last_sequence", Int32),
+        ("last_timestamp", Int64),
+        ("coordinator_epoch", Int32),
+        ("current_txn_start_offset", Int64),
+        _TAGS,
+    )
+
+    def decode(self, data: BytesIO) -> bytes:
+        """Without tags, which are no part of v0; if a broker sends some, they are left out.
+
+        Raises:
+            ValueError: it ends too early.
+        """
+        count = UnsignedVarInt32.decode(data) - 1
+        begin = data.tell()
+        packed = data.read(max(0, count) * STATE_BYTES)
+        if packed[STATE_BYTES - 1 :: STATE_BYTES].count(0) == max(0, count):
+            return packed
+        data.seek(begin)
+        return b"".join(_STATE.pack(*self._ENTRY.decode(data)[:-1]) for _ in range(count))
+
+
+class DescribeProducersResponseV0(Response):
+    """The producers of partitions; ``active_producers`` is for ``ProducerStates``."""
+
+    API_KEY = DESCRIBE_PRODUCERS_KEY
+    API_VERSION = 0
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("name", _STRING),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition_index", Int32),
+                        ("error_code", Int16),
+                        ("error_message", _STRING),
+                        ("active_producers", _ProducerStates()),
+                        _TAGS,
+                    ),
+                ),
+                _TAGS,
+            ),
+        ),
+        _TAGS,
+    )
+
+
+class DescribeProducersRequestV0(RequestStruct):
+    """Asks for the producers of partitions."""
+
+    API_KEY = DESCRIBE_PRODUCERS_KEY
+    API_VERSION = 0
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = DescribeProducersResponseV0
+    SCHEMA = Schema(
+        (
+            "topics",
+            CompactArray(("name", _STRING), ("partition_indexes", CompactArray(Int32)), _TAGS),
+        ),
+        _TAGS,
+    )
+
+
+class DescribeProducers(Request[DescribeProducersRequestV0]):
+    """The producers of partitions; the leaders of these have to be asked.
+
+    Args:
+        partitions: topic -> indexes.
+    """
+
+    API_KEY = DESCRIBE_PRODUCERS_KEY
+    NEEDED = "v0 (Kafka 2.8)"
+
+    def __init__(self, partitions: Mapping[str, Sequence[int]]) -> None:
+        self._topics: list[tuple[object, ...]] = [
+            (topic, list(indexes), {}) for topic, indexes in partitions.items()
+        ]
+
+    def build(
+        self, request_struct_class: type[DescribeProducersRequestV0]
+    ) -> DescribeProducersRequestV0:
+        """The request."""
+        return request_struct_class(self._topics, {})
+
+
+class _Leaders:
+    """An array of partitions, of which index and leader are kept, one after the other."""
+
+    def decode(self, data: BytesIO) -> "array[int]":
+        """Index, leader, index, leader ...
+
+        Raises:
+            ValueError: it ends too early.
+        """
+        found = array("i")
+        for _ in range(UnsignedVarInt32.decode(data) - 1):
+            Int16.decode(data)
+            found.append(Int32.decode(data))
+            found.append(Int32.decode(data))
+            Int32.decode(data)
+            # Replicas, those in sync, and those offline.
+            for _ in range(3):
+                data.seek(4 * max(0, UnsignedVarInt32.decode(data) - 1), 1)
+            TaggedFields.decode(data)
+        return found
+
+
+class _TopicId:
+    def decode(self, data: BytesIO) -> bytes:
+        return data.read(_ID_BYTES)
+
+
+class MetadataResponseV12(Response):
+    """Brokers, and the leaders of all partitions that may be described."""
+
+    API_KEY = METADATA_KEY
+    API_VERSION = 12
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "brokers",
+            CompactArray(
+                ("broker_id", Int32), ("host", _STRING), ("port", Int32), ("rack", _STRING), _TAGS
+            ),
+        ),
+        ("cluster_id", _STRING),
+        ("controller_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("error_code", Int16),
+                ("name", _STRING),
+                ("topic_id", _TopicId()),
+                ("is_internal", Boolean),
+                ("leaders", _Leaders()),
+                ("topic_authorized_operations", Int32),
+                _TAGS,
+            ),
+        ),
+        _TAGS,
+    )
+
+
+class MetadataRequestV12(RequestStruct):
+    """Asks for topics; null is all."""
+
+    API_KEY = METADATA_KEY
+    API_VERSION = 12
+    FLEXIBLE_VERSION = True
+    RESPONSE_TYPE = MetadataResponseV12
+    SCHEMA = Schema(
+        ("topics", CompactArray(Int8)),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+        _TAGS,
+    )
+
+
+class AllTopics(Request[MetadataRequestV12]):
+    """Metadata of all topics that may be described."""
+
+    API_KEY = METADATA_KEY
+    NEEDED = "v12 (Kafka 3.1)"
+
+    def build(self, request_struct_class: type[MetadataRequestV12]) -> MetadataRequestV12:
+        """The request."""
+        return request_struct_class(None, False, False, {})

@@ -1,0 +1,252 @@
+"""Leaders are asked who is active on their partitions; what they can't tell is told as such."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from sidecar.kafka import active_producers, leaders
+from sidecar.kafka.active_producers import ActiveProducers, Looked
+from sidecar.kafka.leaders import DOUBTED_S, LEADERS_S, Partition
+from sidecar.kafka.producer_messages import ProducerStates
+from sidecar.volumes import Failure, FailureKind
+from tests.kafka.servers import Clock, admin, bootstrap, free_port
+from tests.support.fake_broker import FakeCluster
+from tests.support.fake_producers import FakeProducers
+
+A, B, C = ("a", 0), ("a", 1), ("b", 0)
+
+pytestmark = pytest.mark.usefixtures("nothing_left_open")
+
+
+class Taken:
+    """What was told."""
+
+    def __init__(self) -> None:
+        self.states: dict[Partition, list[tuple[int, int, int]]] = {}
+        self.new: set[Partition] = set()
+
+    def __call__(self, partition: Partition, states: ProducerStates, *, is_new: bool) -> None:
+        assert partition not in self.states
+        self.states[partition] = list(states)
+        if is_new:
+            self.new.add(partition)
+
+
+@asynccontextmanager
+async def looking(
+    cluster: FakeCluster, clock: Clock, broker_id: int | None = None
+) -> AsyncIterator[ActiveProducers]:
+    """At a cluster that runs."""
+    source = ActiveProducers(admin(bootstrap(cluster)), broker_id, clock)
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+def of(looked: Looked | Failure) -> Looked:
+    """The look, which could be taken."""
+    assert isinstance(looked, Looked), looked
+    return looked
+
+
+async def test_every_leader_tells_of_its_own_partitions(clock: Clock) -> None:
+    """Internal topics and partitions without a leader are not asked for."""
+    fake = FakeProducers(
+        {A: 0, B: 1, C: 1, ("c", 0): -1, ("__consumer_offsets", 0): 0},
+        {A: [(7, 0, 5)], C: [(7, 0, 1), (8, 2, 0)]},
+        internal={"__consumer_offsets"},
+    )
+    async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock) as source:
+        taken = Taken()
+        looked = of(await source.look(taken, 5.0))
+    assert {A: [(7, 0, 5)], B: [], C: [(7, 0, 1), (8, 2, 0)]} == taken.states
+    assert {(0, (A,)), (1, (B, C))} == {(broker, tuple(named)) for broker, named in fake.asked}
+    assert (3, 3, 111, {}, 0) == (
+        looked.partitions,
+        looked.producers,
+        looked.bytes,
+        looked.failures,
+        looked.left_out,
+    )
+
+
+async def test_only_the_broker_beside_the_sidecar_is_asked(clock: Clock) -> None:
+    """When it is known which that is."""
+    fake = FakeProducers({A: 0, B: 1})
+    async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock, 1) as source:
+        taken = Taken()
+        await source.look(taken, 5.0)
+    assert [(1, [B])] == fake.asked
+    assert {B: []} == taken.states
+
+
+async def test_a_broker_that_is_not_active_is_a_failure(clock: Clock) -> None:
+    """That names the setting; one that is and leads nothing is none."""
+    fake = FakeProducers({A: 0})
+    async with fake.of(FakeCluster().add(2)) as cluster:
+        async with looking(cluster, clock, 7) as source:
+            failure = await source.look(Taken(), 5.0)
+        async with looking(cluster, clock, 1) as source:
+            assert 0 == of(await source.look(Taken(), 5.0)).partitions
+    assert Failure(FailureKind.CONNECT, "broker 7, of SIDECAR_BROKER_ID, is not active") == failure
+
+
+async def test_a_partition_that_is_made_later_is_new_and_one_that_moves_is_not(
+    clock: Clock,
+) -> None:
+    """Until it was told of once."""
+    fake = FakeProducers({A: 0, B: 1})
+    async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock, 0) as source:
+        first, second, third = Taken(), Taken(), Taken()
+        await source.look(first, 5.0)
+        fake.leaders |= {B: 0, C: 0}
+        clock.now += LEADERS_S
+        await source.look(second, 5.0)
+        await source.look(third, 5.0)
+    assert [{A}, {A, B, C}, {A, B, C}] == [set(each.states) for each in (first, second, third)]
+    assert [set(), {C}, set()] == [each.new for each in (first, second, third)]
+
+
+async def test_leaders_are_asked_for_seldom_and_soon_after_one_changed(clock: Clock) -> None:
+    """What a partition's former leader says is that partition's failure."""
+    fake = FakeProducers({A: 0, B: 0})
+    async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock) as source:
+        await source.look(Taken(), 5.0)
+        clock.now += LEADERS_S - 0.1
+        await source.look(Taken(), 5.0)
+        assert 1 == fake.listed
+        fake.leaders[B] = 1
+        looked = of(await source.look(Taken(), 5.0))
+        assert {B: FailureKind.BROKER} == {
+            partition: failure.kind for partition, failure in looked.failures.items()
+        }
+        clock.now = 1000.0 + DOUBTED_S
+        looked = of(await source.look(Taken(), 5.0))
+    assert (2, 2, {}) == (fake.listed, looked.partitions, looked.failures)
+
+
+async def test_a_topic_that_may_not_be_read_says_what_is_needed(clock: Clock) -> None:
+    """The command that grants it; other topics are told of."""
+    fake = FakeProducers({A: 0, C: 0}, refused={C: ErrorCode.topic_authorization_failed})
+    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+        looked = of(await source.look(Taken(), 5.0))
+    assert 1 == looked.partitions
+    failure = looked.failures[C]
+    assert FailureKind.AUTHORIZATION is failure.kind
+    assert "error 29" in failure.message
+    assert "--operation Read --topic '*'" in failure.message
+
+
+async def test_no_topic_at_all_may_be_a_right_that_is_missing(clock: Clock) -> None:
+    """Metadata leaves out what may not be described; it is asked again soon."""
+    fake = FakeProducers()
+    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+        failure = await source.look(Taken(), 5.0)
+        assert isinstance(failure, Failure)
+        assert FailureKind.AUTHORIZATION is failure.kind
+        assert "--operation Read --topic '*'" in failure.message
+        fake.leaders[A] = 0
+        clock.now += DOUBTED_S
+        taken = Taken()
+        await source.look(taken, 5.0)
+    assert {A} == taken.new
+
+
+async def test_a_broker_that_hangs_is_given_up_and_the_others_are_told_of(clock: Clock) -> None:
+    """All that it leads has the one failure."""
+    fake = FakeProducers({A: 0, B: 1, C: 1})
+    async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock) as source:
+        await source.look(Taken(), 5.0)
+        cluster.brokers[1].twist = lambda *_: None
+        taken = Taken()
+        looked = of(await source.look(taken, 0.5))
+    assert {A} == set(taken.states)
+    assert {B: FailureKind.TIMEOUT, C: FailureKind.TIMEOUT} == {
+        partition: failure.kind for partition, failure in looked.failures.items()
+    }
+
+
+async def test_nobody_answers_at_all(clock: Clock) -> None:
+    """One failure."""
+    source = ActiveProducers(admin(free_port()), None, clock)
+    failure = await source.look(Taken(), 5.0)
+    await source.close()
+    assert isinstance(failure, Failure)
+    assert FailureKind.CONNECT is failure.kind
+
+
+async def test_a_partition_that_is_left_out_of_an_answer_is_a_failure(clock: Clock) -> None:
+    """So that nothing is believed to be seen that is not."""
+    fake = FakeProducers({A: 0, B: 0}, silent={B})
+    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+        looked = of(await source.look(Taken(), 5.0))
+    assert {B: FailureKind.PROTOCOL} == {
+        partition: failure.kind for partition, failure in looked.failures.items()
+    }
+
+
+async def test_questions_grow_and_shrink_with_the_answers(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as many partitions each time, until an answer is as long as it may be."""
+    every = [("a", index) for index in range(500)]
+    fake = FakeProducers(dict.fromkeys(every, 0))
+    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+        await source.look(Taken(), 5.0)
+        assert [100, 200, 200] == [len(named) for _, named in fake.asked]
+        fake.asked.clear()
+        fake.producers = {each: [(7, 0, 0)] for each in every}
+        monkeypatch.setattr(active_producers, "PIECE_BYTES", 100 * 37)
+        taken = Taken()
+        await source.look(taken, 5.0)
+        assert [400, 100] == [len(named) for _, named in fake.asked]
+        assert set(every) == set(taken.states)
+
+
+async def test_an_answer_that_makes_no_sense_does_not_keep_the_others_from_being_told(
+    clock: Clock,
+) -> None:
+    """It is asked for in ever smaller pieces, and the one partition at fault last."""
+    every = [("a", index) for index in range(8)]
+    fake = FakeProducers(dict.fromkeys(every, 0), refused={})
+    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+        await source.look(Taken(), 5.0)
+
+        def cut(_: object, request: object, frame: bytes) -> bytes:
+            named = fake.asked[-1][1] if fake.asked else []
+            is_at_fault = ("a", 0) in named and len(frame) > 8
+            return frame[:4] + b"\xff" * (len(frame) - 4) if is_at_fault else frame
+
+        cluster.brokers[0].twist = cut
+        taken = Taken()
+        looked = await source.look(taken, 5.0)
+        for _ in range(4):
+            clock.now += 20.0
+            fake.asked.clear()
+            taken = Taken()
+            looked = await source.look(taken, 5.0)
+        assert set(every[1:]) == set(taken.states)
+        assert {("a", 0)} == set(of(looked).failures)
+
+
+async def test_partitions_are_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out is counted."""
+    monkeypatch.setattr(leaders, "MOST_PARTITIONS", 2)
+    fake = FakeProducers({A: 0, B: 0, C: 0})
+    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+        taken = Taken()
+        looked = of(await source.look(taken, 5.0))
+    assert ({A, B}, 1) == (set(taken.states), looked.left_out)
+
+
+async def test_new_credentials_are_used(clock: Clock) -> None:
+    """From the next look on."""
+    fake = FakeProducers({A: 0})
+    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+        await source.look(Taken(), 5.0)
+        source.reload(admin(bootstrap(cluster), client_id="another"))
+        assert 1 == of(await source.look(Taken(), 5.0)).partitions
+        assert 2 == cluster.brokers[0].connected
