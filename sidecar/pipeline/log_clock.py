@@ -7,6 +7,7 @@ Example: ``[2026-11-20 23:05:20,927`` of Berlin is 22:05:20.927 in UTC, 3,600,00
 
 import re
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from typing import Final
 
 from sidecar.pipeline.rows import local_us, since_1970_us
@@ -18,42 +19,31 @@ TIME: Final = len("[2026-11-20 23:05:20,927")
 _FRACTIONS: Final = {b"%c%03d" % (mark, ms): ms for mark in b",." for ms in range(1000)}
 
 
-class LogClock:
-    """The times of lines; those of a second are read once."""
+def logged_ms(block: bytes, at: int, zone: tzinfo) -> tuple[int, int] | None:
+    """When a line was logged.
 
-    __slots__ = ("_seconds", "_zone")
+    Args:
+        block: lines.
+        at: where one begins in it.
+        zone: of the broker's clock.
 
-    def __init__(self, zone: tzinfo) -> None:
-        self._zone = zone
-        self._seconds: dict[bytes, tuple[int, int] | None] = {}
+    Returns:
+        Milliseconds since 1970 in UTC, and how many more the broker's clock shows; None for a time
+        that is not written as Kafka writes it, or is none.
+    """
+    second = _second(block[at : at + _SECOND], zone)
+    ms = _FRACTIONS.get(block[at + _SECOND : at + TIME])
+    return None if second is None or ms is None else (second[0] + ms, second[1])
 
-    def time(self, block: bytes, at: int) -> tuple[int, int] | None:
-        """Milliseconds since 1970 in UTC, and how many more the broker's clock shows.
 
-        Args:
-            block: lines.
-            at: where one begins in it.
-
-        Returns:
-            None for a time that is not written as Kafka writes it, or is none.
-        """
-        start = block[at : at + _SECOND]
-        try:
-            second = self._seconds[start]
-        except KeyError:
-            second = self._seconds[start] = self._second(start)
-        ms = _FRACTIONS.get(block[at + _SECOND : at + TIME])
-        if second is None or ms is None:
-            return None
-        return second[0] + ms, second[1]
-
-    def _second(self, start: bytes) -> tuple[int, int] | None:
-        if _START.fullmatch(start) is None:
-            return None
-        try:
-            local = datetime.fromisoformat(start[1:].decode("ascii"))
-        except ValueError:
-            return None
-        us = since_1970_us(local, self._zone)
-        # Offsets of less than a millisecond are no zone's.
-        return None if us is None else (us // 1000, (local_us(local) - us) // 1000)
+@lru_cache(maxsize=4096)
+def _second(start: bytes, zone: tzinfo) -> tuple[int, int] | None:
+    if _START.fullmatch(start) is None:
+        return None
+    try:
+        local = datetime.fromisoformat(start[1:].decode("ascii"))
+    except ValueError:
+        return None
+    us = since_1970_us(local, zone)
+    # Offsets of less than a millisecond are no zone's.
+    return None if us is None else (us // 1000, (local_us(local) - us) // 1000)

@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from sidecar.pipeline.log_clock import TIME, LogClock
+from sidecar.pipeline.log_clock import TIME, logged_ms
 from sidecar.pipeline.rows import LONGEST_QUEUED_MS
-from sidecar.pipeline.usual_line import Reader, Told, UnusualError, UsualLine, decode
+from sidecar.pipeline.usual_line import Told, UnusualError, UsualLine, decode, told_by
 
 _BEFORE: Final = b"] DEBUG Completed request:"
 _AFTER: Final = b" (kafka.request.logger)"
@@ -62,7 +62,7 @@ def usual(block: bytes, zone: tzinfo) -> Usual | None:
     Returns:
         None when one has a number that no column can hold: then each has to be looked at.
     """
-    time_of, told_of, view = LogClock(zone).time, Reader().told, memoryview(block)
+    view = memoryview(block)
     found: list[UsualLine] = []
     told: list[Told] = []
     times: list[tuple[int, int]] = []
@@ -72,13 +72,13 @@ def usual(block: bytes, zone: tzinfo) -> Usual | None:
         time = None
         # Nothing is copied from the block but what becomes a value.
         if block.startswith(_BEFORE, start + TIME) and block.endswith(_AFTER, start, end):
-            time = time_of(block, start)
+            time = logged_ms(block, start, zone)
         if time is None:
             left.append((start, end))
             continue
         try:
             one = decode(view[start + _BODY_AT : end - len(_AFTER)])
-            told.append(told_of(one))
+            told.append(told_by(one))
         except _FOR_ROWS:
             left.append((start, end))
             continue

@@ -10,6 +10,7 @@ the next one of its client with as many bits in the length of its batches needs 
 Source: as ``rows``, which gives the same for each line.
 """
 
+from functools import lru_cache
 from typing import Annotated, Final
 
 import msgspec
@@ -20,7 +21,7 @@ from sidecar.requestlog.fetch import FETCH, fetch_bytes
 from sidecar.requestlog.line import Header
 from sidecar.requestlog.mutations import ABOUT_TOPICS
 from sidecar.requestlog.size import produce_bytes
-from sidecar.requestlog.wire import Fetch, Fetched, Produce, ProduceTopic
+from sidecar.requestlog.wire import Fetch, Fetched, Produce, ProducePartition, ProduceTopic
 
 _LEFT: Final = ABOUT_TOPICS | {ALTER_CLIENT_QUOTAS}
 
@@ -82,87 +83,79 @@ class UnusualError(Exception):
     """The line is for ``rows``."""
 
 
-class Reader:
-    """What only some APIs tell; sizes that come again and again are reckoned once."""
+def told_by(line: UsualLine) -> Told:
+    """What a line tells.
 
-    __slots__ = ("_others", "_overheads")
-
-    def __init__(self) -> None:
-        self._overheads: dict[tuple[object, ...], int | None] = {}
-        self._others: dict[tuple[int, bool], Told] = {}
-
-    def told(self, line: UsualLine) -> Told:
-        """Of a line."""
-        key = line.request_header.request_api_key
-        if key == PRODUCE:
-            return self._produce(line)
-        if key == FETCH:
-            return self._fetch(line)
-        if key in _LEFT:
-            raise UnusualError
-        of = key, line.is_forwarded
-        told = self._others.get(of)
-        if told is None:
-            exempt = is_exempt_by_api(key, is_forwarded=line.is_forwarded)
-            told = self._others[of] = (False, exempt, None, None, None, None, None)
-        if key == INIT_PRODUCER_ID and isinstance(line.response, Answer):
-            answer = line.response
-            given = answer.error_code == 0 and answer.producer_id >= 0
-            return (*told[:6], answer.producer_id if given else None)
-        return told
-
-    def _produce(self, line: UsualLine) -> Told:
-        request, header = line.request, line.request_header
-        if not isinstance(request, Request):
-            raise UnusualError
-        topics, acks = request.topic_data, request.acks
-        if acks is None or topics is None:
-            raise UnusualError
-        if len(topics) != 1:
-            sizes = [one.records_size_in_bytes for topic in topics for one in topic.partition_data]
-            size = _produce_bytes(acks, request, topics, header)
-            return False, acks == 0, acks, sum(sizes), size, size is not None, None
-        sizes = [one.records_size_in_bytes for one in topics[0].partition_data]
-        records = sum(sizes)
-        # What is beside the records depends on how many bits tell each of their lengths.
-        of = (
-            header.request_api_version,
-            header.client_id,
-            topics[0].name,
-            request.transactional_id,
-            *[(size + 1).bit_length() for size in sizes],
-        )
-        if of not in self._overheads:
-            size = _produce_bytes(acks, request, topics, header)
-            self._overheads[of] = None if size is None else size - records
-        overhead = self._overheads[of]
-        size = None if overhead is None else overhead + records
-        return False, acks == 0, acks, records, size, size is not None, None
-
-    def _fetch(self, line: UsualLine) -> Told:
-        request, answer = line.request, line.response
-        if not isinstance(request, Request):
-            raise UnusualError
-        replica = (
-            request.replica_id if request.replica_id != -1 else request.replica_state.replica_id
-        )
-        is_follower = replica >= 0
-        if not isinstance(answer, Answer) or (
-            not answer.responses and max(line.throttle_time_ms, answer.throttle_time_ms) > 0
-        ):
-            known = None if is_follower else False
-            return is_follower, is_follower, None, None, None, known, None
-        records = sum(
-            [one.records_size_in_bytes for topic in answer.responses for one in topic.partitions]
-        )
-        if is_follower:
-            return True, True, None, records, None, None, None
-        size = fetch_bytes(answer, line.request_header.request_api_version)
-        return False, False, None, records, size, size is not None, None
+    Raises:
+        UnusualError: it is for ``rows``.
+    """
+    key = line.request_header.request_api_key
+    if key == PRODUCE:
+        return _produce(line)
+    if key == FETCH:
+        return _fetch(line)
+    if key in _LEFT:
+        raise UnusualError
+    producer_id = None
+    if key == INIT_PRODUCER_ID and isinstance(line.response, Answer):
+        answer = line.response
+        if answer.error_code == 0 and answer.producer_id >= 0:
+            producer_id = answer.producer_id
+    exempt = is_exempt_by_api(key, is_forwarded=line.is_forwarded)
+    return False, exempt, None, None, None, None, producer_id
 
 
-def _produce_bytes(
-    acks: int, request: Request, topics: tuple[ProduceTopic, ...], header: Header
+def _produce(line: UsualLine) -> Told:
+    request, header = line.request, line.request_header
+    if not isinstance(request, Request):
+        raise UnusualError
+    topics, acks = request.topic_data, request.acks
+    if acks is None or topics is None:
+        raise UnusualError
+    version, client_id = header.request_api_version, header.client_id or ""
+    if len(topics) != 1:
+        produce = Produce(acks, topics, request.transactional_id)
+        size = produce_bytes(produce, version, client_id)
+        return False, acks == 0, acks, produce.records_bytes, size, size is not None, None
+    sizes = [one.records_size_in_bytes for one in topics[0].partition_data]
+    overhead = _overhead(
+        version,
+        client_id,
+        request.transactional_id,
+        topics[0].name,
+        tuple([(size + 1).bit_length() for size in sizes]),
+    )
+    records = sum(sizes)
+    if overhead is None:
+        return False, acks == 0, acks, records, None, False, None
+    return False, acks == 0, acks, records, records + overhead, True, None
+
+
+@lru_cache(maxsize=1 << 15)
+def _overhead(
+    version: int, client_id: str, transactional_id: str | None, topic: str, bits: tuple[int, ...]
 ) -> int | None:
-    produce = Produce(acks, topics, request.transactional_id)
-    return produce_bytes(produce, header.request_api_version, header.client_id or "")
+    """What a PRODUCE of one topic takes beside its records.
+
+    That depends on how many bits tell the length of each partition's, and one more.
+    """
+    sizes = [((1 << some) >> 1) - 1 for some in bits]
+    partitions = tuple(ProducePartition(0, size) for size in sizes)
+    produce = Produce(1, (ProduceTopic(partitions, topic),), transactional_id)
+    size = produce_bytes(produce, version, client_id)
+    return None if size is None else size - sum(sizes)
+
+
+def _fetch(line: UsualLine) -> Told:
+    request, answer = line.request, line.response
+    if not isinstance(request, Request):
+        raise UnusualError
+    is_follower = request.replica >= 0
+    if not isinstance(answer, Answer) or (not answer.responses and line.throttled_ms > 0):
+        known = None if is_follower else False
+        return is_follower, is_follower, None, None, None, known, None
+    records = answer.records_bytes
+    if is_follower:
+        return True, True, None, records, None, None, None
+    size = fetch_bytes(answer, line.request_header.request_api_version)
+    return False, False, None, records, size, size is not None, None
