@@ -324,20 +324,25 @@ def _id_parts(
         settings.producer_id_cleanup_s,
         quotas,
     )
+
+    def is_limited() -> bool:
+        return any(each.quota.producer_ids_rate is not None for each in watch.quotas.values())
+
     given = Given(board.start_id)
     active = _active(settings, watch, given, board.now, producers)
     told = (watch.seen, None) if active is None else (active.given, active.wrote)
     parts = IdParts(
         watch,
         given,
-        LogReader(settings.request_log_file, on_id) if settings.request_log_file else None,
+        LogReader(settings.request_log_file, on_id, is_limited)
+        if settings.request_log_file
+        else None,
         Peers(settings.peers, *told) if settings.peers else None,
         is_enabled=settings.check_interval_s > 0.0,
         active=active,
         counts=settings.ids_count,
     )
-    limited = any(each.quota.producer_ids_rate is not None for each in watch.quotas.values())
-    if limited and parts.is_enabled and parts.log is None:
+    if is_limited() and parts.is_enabled and parts.log is None:
         _log.warning(
             "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE: the ids that the "
             "broker beside this sidecar gives are not seen, and nobody is held for them"

@@ -1,5 +1,7 @@
 """Keeps the board's state on disk: at once after a change, else every ten seconds at most.
 
+A hold that gets longer by more than a second is on disk a second later.
+
 Writes are done in a thread, one at a time, so that a slow disk never holds the loop up. A write
 that fails is told once, and once more when writing works again; the daemon goes on without.
 
@@ -14,6 +16,7 @@ from typing import Final
 
 from sidecar.board import Board, Snapshot
 from sidecar.state import Kept, StateFile
+from sidecar.throttle.holds import Holds
 
 _log = logging.getLogger(__name__)
 
@@ -22,6 +25,11 @@ _SPACING_S: Final = 10.0
 
 _VALIDITY_SHARE: Final = 0.25
 """Of a short validity: what a kill -9 leaves on disk is still valid after it."""
+
+
+_HOLD_LOOK_S: Final = 1.0
+_LONGER_S: Final = 1.0
+"""A user who is held for so much longer must not be let go early by a kill -9."""
 
 
 class Keeper:
@@ -41,9 +49,23 @@ class Keeper:
     async def run(self) -> None:
         """Keeps until the board is closed."""
         while not self._board.closed:
-            generation = self._board.snapshot.generation
+            snapshot = self._board.snapshot
             await self.keep()
-            await self._board.wait_for_change(generation, self._spacing_s)
+            await self._wait(snapshot)
+
+    async def _wait(self, kept: Snapshot) -> None:
+        """Returns when it is time to write again."""
+        now = asyncio.get_running_loop().time
+        until = now() + self._spacing_s
+        while now() < until:
+            # Holds that begin are a change; those that get longer are none.
+            look_s = _HOLD_LOOK_S if kept.memory.holds else self._spacing_s
+            snapshot = await self._board.wait_for_change(
+                kept.generation, min(look_s, until - now())
+            )
+            changed = snapshot.generation != kept.generation or self._board.closed
+            if changed or _longer(kept.memory.holds, snapshot.memory.holds):
+                return
 
     async def keep(self) -> bool:
         """Writes what is published now, unless it is written already.
@@ -78,3 +100,12 @@ class Keeper:
             self._failing = False
             self._written = snapshot
             return True
+
+
+def _longer(before: Holds, after: Holds) -> bool:
+    if after is before:
+        return False
+    return any(
+        user not in before or each.ends_at > before[user].ends_at + _LONGER_S
+        for user, each in after.items()
+    )

@@ -7,10 +7,12 @@ Example: alice's INIT_PRODUCER_ID is answered with id 1000001: ``made`` is told 
 second later at most, or as much later as the log is behind.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
+from typing import Final
 
 from sidecar.quotas.id_quotas import LONGEST_USER
 from sidecar.requestlog.line import Line, parse
@@ -20,6 +22,9 @@ from sidecar.requestlog.tail import Tail, follow
 from sidecar.requestlog.usage import Usage
 
 _log = logging.getLogger(__name__)
+
+SILENT_S: Final = 90.0
+"""A log at DEBUG has lines more often than this, since polls of the sidecar are in it too."""
 
 
 class LogReader:
@@ -32,12 +37,18 @@ class LogReader:
         is_there: whether there is a file.
     """
 
-    def __init__(self, path: Path, made: Callable[[ProducerIdMade], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        made: Callable[[ProducerIdMade], None],
+        is_needed: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Nothing is read yet.
 
         Args:
             path: the file; it need not be there.
             made: told of each id that a producer was given.
+            is_needed: whether somebody is to be held by what it says.
         """
         self.path = path
         self.usage = Usage()
@@ -47,6 +58,9 @@ class LogReader:
         self._tail = Tail(path)
         self._failure: str | None = None
         self._absent: bool | None = None
+        self._is_needed = is_needed
+        self._silent_since: float | None = None
+        self._told_silence = False
 
     @property
     def counts(self) -> TailCounts:
@@ -65,6 +79,7 @@ class LogReader:
             self._tell(looked.failure)
         elif looked.failure is None:
             self._tell_absence()
+            self._tell_silence()
         for bytes_ in looked.lines:
             line = parse(bytes_)
             self.usage.record(line)
@@ -83,6 +98,24 @@ class LogReader:
         elif self._absent and self.is_there:
             _log.info("the request log %s is there now", self.path)
         self._absent = self._absent is not False and not self.is_there
+
+    def _tell_silence(self) -> None:
+        # A broker at DEBUG writes a line for each of our own polls.
+        if self._told_silence or self.counts.lines or not (self.is_there and self._is_needed()):
+            self._silent_since = None
+            return
+        now = asyncio.get_running_loop().time()
+        if self._silent_since is None:
+            self._silent_since = now
+        elif now >= self._silent_since + SILENT_S:
+            self._told_silence = True
+            _log.warning(
+                "the request log %s is there, but nothing was written to it for %g s: while "
+                "kafka.request.logger is not at DEBUG no producer ids are seen, and nobody is held "
+                'for them; "throttle-sidecar request-log status" tells its level',
+                self.path,
+                SILENT_S,
+            )
 
     def _tell(self, failure: str | None) -> None:
         if failure is None:

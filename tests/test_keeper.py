@@ -16,6 +16,7 @@ from sidecar.board import Board
 from sidecar.keeper import Keeper
 from sidecar.state import Kept, StateFile
 from sidecar.throttle.decision import Source, VolumeLimit
+from sidecar.throttle.holds import hold
 from sidecar.throttle.memory import Override
 from tests.support.scripted import LIMIT, reading, run_for, whole
 
@@ -113,6 +114,32 @@ class TestWhen:
             kept_in(path).source,
             kept_in(path).since,
         )
+
+    async def test_a_hold_that_gets_longer_is_written_within_a_second(
+        self, path: Path, writes: list[float]
+    ) -> None:
+        """One that gets longer by less waits for the next write; one that begins does not."""
+        board = new_board()
+        see(board, 500)
+
+        def held(until: float) -> None:
+            board.update(
+                lambda memory: replace(
+                    memory, holds=hold(memory.holds, "bob", until, "too many ids", board.now())
+                )
+            )
+
+        async def lengthen() -> None:
+            await asyncio.sleep(2)
+            held(100.0)
+            await asyncio.sleep(2.5)
+            held(172.0)
+            await asyncio.sleep(2)
+            held(172.9)
+
+        await run_for(16, new_keeper(board, path).run(), lengthen())
+        assert [0, 2, 5, 15] == pytest.approx(writes)
+        assert kept_in(path).memory.holds["bob"].ends_at == pytest.approx(172.9)
 
     async def test_moving_bytes_alone_are_written_every_ten_seconds(
         self, path: Path, writes: list[float]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.log_reader import LogReader
+from sidecar.log_reader import SILENT_S, LogReader
 from sidecar.quotas.id_quotas import LONGEST_USER
 from sidecar.requestlog.line import RejectedKind
 from sidecar.requestlog.producer_ids import ProducerIdMade
@@ -180,3 +180,50 @@ async def test_a_long_backlog_lets_others_have_their_turn(empty: Path) -> None:
             turns += 1
         assert turns > 10
         assert 0 == reader.usage.rejected[RejectedKind.TORN]
+
+
+async def silent(path: Path, *, is_needed: bool) -> LogReader:
+    """A reader that has followed an empty log for so long that it must be told."""
+    reader = LogReader(path, lambda _: None, lambda: is_needed)
+    task = asyncio.create_task(reader.run())
+    await asyncio.sleep(3 * SILENT_S)
+    task.cancel()
+    return reader
+
+
+@pytest.fixture
+def _inline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads don't live in the loop's time."""
+
+    async def inline(function: Callable[..., object], *args: object) -> object:
+        return function(*args)
+
+    monkeypatch.setattr(asyncio, "to_thread", inline)
+
+
+@pytest.mark.looptime
+@pytest.mark.usefixtures("_inline")
+async def test_a_log_to_which_nothing_is_written_is_told_once(
+    empty: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When somebody is to be held by it: its logger is not at DEBUG."""
+    await silent(empty, is_needed=False)
+    assert [] == caplog.records
+    await silent(empty, is_needed=True)
+    assert ["WARNING"] == [record.levelname for record in caplog.records]
+    assert "not at DEBUG" in caplog.text
+
+
+@pytest.mark.looptime
+@pytest.mark.usefixtures("_inline")
+async def test_a_log_that_has_lines_is_not_told_as_silent(
+    empty: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nor is one that is not there, which is told as such."""
+    reader = LogReader(empty, lambda _: None, lambda: True)
+    task = asyncio.create_task(reader.run())
+    await asyncio.sleep(1)
+    append(empty, GIVEN)
+    await asyncio.sleep(3 * SILENT_S)
+    task.cancel()
+    assert [] == caplog.records

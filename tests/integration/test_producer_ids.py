@@ -2,12 +2,13 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest_asyncio
+from confluent_kafka import Producer
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
@@ -56,7 +57,14 @@ async def logging(obeying: Obeying) -> AsyncIterator[Cluster]:
     await set_levels(admin, dict.fromkeys(brokers, "WARN"), REQUEST_LOGGER)
 
 
-async def sidecars(cluster: Cluster, start: Start, folder: Path, **more: str) -> list[Daemon]:
+async def sidecars(
+    cluster: Cluster,
+    start: Start,
+    folder: Path,
+    more: Mapping[str, str],
+    *,
+    know_their_broker: bool = False,
+) -> list[Daemon]:
     """One beside each broker, which reads its log and asks the others."""
     token = folder / "token"
     token.write_text(TOKEN)
@@ -72,6 +80,7 @@ async def sidecars(cluster: Cluster, start: Start, folder: Path, **more: str) ->
             PRODUCER_ID_QUOTA_WINDOW_SIZE_SECONDS=str(WINDOW_S),
             TOKEN_FILE=str(token),
             STATE_FILE=str(folder / f"state-{broker.id}"),
+            **({"BROKER_ID": str(broker.id)} if know_their_broker else {}),
             **more,
         )
         daemons.append(await start(cluster, environ))
@@ -136,7 +145,7 @@ async def test_a_rogue_is_held_everywhere_and_its_neighbour_is_not(
     logging: Cluster, start: Start, tmp_path: Path
 ) -> None:
     """Each sidecar sees a third of the ids, all of which count; only the rogue is slowed."""
-    daemons = await sidecars(logging, start, tmp_path, **quotas(tmp_path, ""))
+    daemons = await sidecars(logging, start, tmp_path, quotas(tmp_path, ""))
     async with (
         topic(logging) as name,
         Traffic(logging.bootstrap, name, bytes_per_s=RATE) as neighbour,
@@ -185,7 +194,7 @@ async def test_a_quota_put_over_http_counts_at_once_and_over_a_restart(
 ) -> None:
     """The file says few, the operator says unlimited: who was held is let go."""
     daemons = await sidecars(
-        logging, start, tmp_path, **quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}")
+        logging, start, tmp_path, quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}")
     )
     daemon = daemons[0]
     path = "/v1/quotas/producer-ids/users/etl"
@@ -216,9 +225,7 @@ async def test_what_a_killed_sidecar_set_in_kafka_is_taken_back(
         logging,
         start,
         tmp_path,
-        **quotas(
-            tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}\nheld_request_percentage = 0.01"
-        ),
+        quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}\nheld_request_percentage = 0.01"),
     )
     async with topic(logging) as name:
         async with Rogue(logging.bootstrap_of("BASIC"), name, dict(ETL)):
@@ -242,3 +249,88 @@ async def test_what_a_killed_sidecar_set_in_kafka_is_taken_back(
     assert (
         await alter_client_quotas(admin, [({"user": "ops"}, {"request_percentage": None})]) is None
     )
+
+
+def open_producers(cluster: Cluster, count: int) -> list[Producer]:
+    """Producers of etl that are given an id each, and write nothing."""
+    config = {"bootstrap.servers": cluster.bootstrap_of("BASIC"), "enable.idempotence": True}
+    return [Producer({**config, **ETL}) for _ in range(count)]
+
+
+async def write(producers: list[Producer], topic: str) -> None:
+    """One record of each, to the partition that broker 0 leads."""
+    for producer in producers:
+        producer.produce(topic, b"x", partition=0)
+    for producer in producers:
+        assert 0 == await asyncio.to_thread(producer.flush, 30.0)
+
+
+async def active(daemon: Daemon) -> Document:
+    """What a sidecar knows of ids that write."""
+    told: Document = (await daemon.get("/v1/producer-ids"))["active"]
+    return told
+
+
+async def given_to_etl(daemons: list[Daemon]) -> Callable[[], Awaitable[int]]:
+    """Counts the ids that brokers give etl from now on."""
+    begin = [(await each.get("/v1/producer-ids/given"))["next"] for each in daemons]
+
+    async def count() -> int:
+        ids: set[int] = set()
+        for daemon, after in zip(daemons, begin, strict=True):
+            page = await daemon.get(f"/v1/producer-ids/given?after={after}")
+            ids |= {each["producer_id"] for each in page["ids"] if not each["wrote"]}
+        return len(ids)
+
+    return count
+
+
+async def test_an_id_counts_when_it_writes_for_whom_it_was_given(
+    logging: Cluster, start: Start, tmp_path: Path
+) -> None:
+    """Not before; seen by one sidecar, it counts at all; without an owner it holds nobody."""
+    daemons = await sidecars(
+        logging,
+        start,
+        tmp_path,
+        quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}"),
+        know_their_broker=True,
+    )
+    count = AT_ONCE + 3
+    async with topic(logging) as name:
+        for daemon in daemons:
+            await seen(
+                "leaders are looked at", partial(active, daemon), lambda told: told["is_seen"]
+            )
+        given = await given_to_etl(daemons)
+        idle = open_producers(logging, count)
+        await seen("all have an id", given, lambda ids: ids >= count)
+        looks_s = 5.0
+        await asyncio.sleep(looks_s)
+        for daemon in daemons:
+            assert await of_user(daemon, "etl") is None
+        await write(idle, name)
+        for daemon in daemons:
+            await holds(daemon, "etl")
+        del idle
+        for daemon in daemons:
+            await seen(
+                "nobody is held",
+                partial(daemon.get, "/v1/quota-factors"),
+                lambda told: not told["users"],
+            )
+        # Nobody's log has the lines of these.
+        admin = admin_of(logging)
+        assert not isinstance(
+            await set_levels(admin, dict.fromkeys(logging.brokers, "WARN"), REQUEST_LOGGER), Failure
+        )
+        before = (await active(daemons[0]))["unknown_owner"]
+        await write(open_producers(logging, count), name)
+        await seen(
+            "they are counted as unknown",
+            partial(active, daemons[0]),
+            lambda told: told["unknown_owner"] == before + count,
+            timeout_s=30.0,
+        )
+        for daemon in daemons:
+            assert {} == (await daemon.get("/v1/quota-factors"))["users"]
