@@ -14,8 +14,10 @@ Example: alice's 99th percentile is 1.0 MB/s, with 15 % of margin 1.15 MB/s. Rep
 throttles 4 % of her requests, 1.4 MB/s 0.6 %; the target is 1 %: 1.4 MB/s.
 
 It is refused where the logs cover too little of the time, where no candidate was replayed or none
-is enough, and for the brokers' own principals. A broker's 10 minutes without any charged request
-count as not covered.
+is enough, and for the brokers' own principals. It is refused too where many charges are of unknown
+amounts: a throttled FETCH is answered empty, so nobody can tell from the log what a tenant asked
+for whose fetches are throttled; that is not to be taken for no demand. A broker's 10 minutes
+without any charged request count as not covered.
 
 Source: the decayed percentile with a margin is that of Kubernetes' vertical pod autoscaler.
 """
@@ -45,7 +47,8 @@ _HIGH: Final = (0.95, 168.0, 10_000)
 _MEDIUM: Final = (0.8, 24.0, 1_000)
 """Coverage, hours and charges that a confidence needs."""
 _MOST_UNKNOWN: Final = 0.05
-"""Above this share of unknown charges, confidence is low: more was asked for than is seen."""
+"""Above this share of unknown charges it is refused: more was asked for than is seen."""
+_OF_BROKERS: Final = ("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "ALTER_PARTITION")
 
 
 def gold_recommendation(
@@ -78,6 +81,20 @@ def gold_recommendation(
         "quota", sf.when(sf.col("refused").isNull(), quota)
     )
     return GOLD_RECOMMENDATION.select(_told(decided, capacity))
+
+
+def cluster_users(silver: DataFrame) -> DataFrame:
+    """Brokers' own principals, as far as requests tell them: of followers, heartbeats and so on.
+
+    Args:
+        silver: of SILVER_REQUEST.
+
+    Returns:
+        ``user``, each once.
+    """
+    asked = silver.select("user", "is_follower", "api")
+    is_broker = sf.col("is_follower") | sf.col("api").isin(*_OF_BROKERS)
+    return asked.where(is_broker).select("user").distinct()
 
 
 def _between(usage: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:
@@ -210,9 +227,17 @@ def _refused(terms: Terms) -> Column:
         sf.floor(sf.col("coverage") * 100),
         sf.lit(f" % of the time, less than {least * 100:.3g} %"),
     )
+    unseen = sf.concat(
+        sf.round(_unknown() * 100),
+        sf.lit(
+            " % of the charges have amounts that no line tells, as throttled fetches have: raise"
+            " its quota for a while, and log again"
+        ),
+    )
     return (
         sf.when(sf.col("entity").isin(cluster), "a broker's own principal, not to be held back")
         .when(sf.col("coverage") < least, uncovered)
+        .when(_unknown() > _MOST_UNKNOWN, unseen)
         .when(
             sf.coalesce(sf.size("candidates"), sf.lit(0)) == 0,
             "no candidate was replayed: sweep some",
@@ -242,12 +267,14 @@ def _told(decided: DataFrame, capacity: Mapping[str, float]) -> DataFrame:
     )
 
 
-def _confidence() -> Column:
-    unknown = sf.coalesce("unknown", sf.lit(0))
-    seen = unknown <= _MOST_UNKNOWN * (sf.col("events") + unknown)
+def _unknown() -> Column:
+    """The share of a tenant's charges whose amount isn't known."""
+    return sf.coalesce("unknown", sf.lit(0)) / sf.greatest("events", sf.lit(1))
 
+
+def _confidence() -> Column:
     def stands(coverage: float, hours: float, events: int) -> Column:
         enough = (sf.col("hours") >= hours) & (sf.col("events") >= events)
-        return seen & enough & (sf.col("coverage") >= coverage) & sf.col("refused").isNull()
+        return enough & (sf.col("coverage") >= coverage) & sf.col("refused").isNull()
 
     return sf.when(stands(*_HIGH), "high").when(stands(*_MEDIUM), "medium").otherwise("low")

@@ -10,7 +10,7 @@ if a line of 00:00:00.020 was charged at 23:59:59.990.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -26,7 +26,7 @@ from sidecar.pipeline.forecast import disk_forecast
 from sidecar.pipeline.paths import log_files
 from sidecar.pipeline.peaks import peaks
 from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
-from sidecar.pipeline.recommend import gold_recommendation
+from sidecar.pipeline.recommend import cluster_users, gold_recommendation
 from sidecar.pipeline.recommended import Terms
 from sidecar.pipeline.replay import replay
 from sidecar.pipeline.silver_request import RequestLogs, both_of, silver_request
@@ -237,10 +237,11 @@ def _replay(run: Run) -> None:
 def _recommend(run: Run) -> None:
     usage, replayed = run.store.read(GOLD_USAGE_1S), run.store.read(GOLD_REPLAY)
     options = run.options
+    brokers = {row["user"] for row in cluster_users(run.store.read(SILVER_REQUEST)).collect()}
     found = gold_recommendation(
         usage,
         replayed,
-        options.terms,
+        replace(options.terms, cluster_users=options.terms.cluster_users | brokers),
         options.capacity,
         since=options.since,
         until=options.until,

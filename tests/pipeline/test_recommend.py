@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from sidecar.pipeline.recommend import gold_recommendation
+from sidecar.pipeline.recommend import cluster_users, gold_recommendation
 from sidecar.pipeline.recommended import Terms
 from sidecar.pipeline.tables import GOLD_REPLAY, GOLD_USAGE_1S, Table
 
@@ -84,6 +84,7 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
         used(5, 1e6, user="carol"),
         used(5, 1e6, user="broker"),
         used(5, 1e6, user="dave"),
+        used(5, 1e6, user="erin", quota_type="fetch"),
     ]
     bob = {"shared_by": "user=bob,client-id=writer", "events": 1000}
     replay = [
@@ -95,6 +96,8 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
         replayed("=10", 10.0, 0, shared_by="client-id=etl"),
         replayed("=10", 10.0, 400, shared_by="user=carol"),
         replayed("=10", 10.0, 0, shared_by="user=broker"),
+        replayed("in force", 10.0, 0, shared_by="user=erin", quota_type="fetch", unknown=4),
+        replayed("=10", 10.0, 0, shared_by="user=erin", quota_type="fetch"),
     ]
     terms = Terms(cluster_users=frozenset({"broker"}))
     found = _by_entity(
@@ -120,6 +123,8 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     assert (1e5, 0.0, 1.0, None, None) == _told(found["client-id=etl"])
     refused = "every candidate throttles more than 1 %: sweep higher ones"
     assert (None, None, 1e5, None, refused) == _told(found["user=carol"])
+    unseen = found["user=erin"].refused
+    assert unseen.startswith("40.0 % of the charges have amounts that no line tells")
     assert "no candidate was replayed: sweep some" == found["user=dave"].refused
     assert "a broker's own principal, not to be held back" == found["user=broker"].refused
     assert pytest.approx((4e6 + 6.9e6 + 1e5) / 1.1e7) == alice.share_of_capacity
@@ -162,3 +167,19 @@ def _by_entity(found: DataFrame) -> dict[str, Row]:
 
 def _told(row: Row) -> tuple[object, ...]:
     return (row.quota, row.throttled_share, row.percentile_rate, row.in_force, row.refused)
+
+
+@pytest.mark.spark
+def test_brokers_are_known_by_what_they_ask(spark: SparkSession) -> None:
+    """Followers' fetches and heartbeats are theirs; a tenant's are not."""
+    silver = spark.createDataFrame(
+        [
+            ("alice", False, "PRODUCE"),
+            ("kafka", True, "FETCH"),
+            ("alice", False, "FETCH"),
+            ("kafka", True, "FETCH"),
+            ("controller", False, "BROKER_HEARTBEAT"),
+        ],
+        "user string, is_follower boolean, api string",
+    )
+    assert ["controller", "kafka"] == sorted(row.user for row in cluster_users(silver).collect())

@@ -54,7 +54,10 @@ def _sums(quota_type: str, rows: Sequence[Row]) -> str:
             f"capacity of the smallest broker: {figures.rate(capacity, quota_type)}", capacity
         )
     )
-    lengths = [(name, total, figures.rate(total, quota_type)) for name, total in sums.items()]
+    lengths = [
+        (name, total, figures.rate(total, quota_type) if total else "none")
+        for name, total in sums.items()
+    ]
     return bars(f"{figures.kind(quota_type)}: sums of quotas", lengths, level)
 
 
