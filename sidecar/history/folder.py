@@ -11,6 +11,7 @@ Example: with a bound of 1 MB, 900 kB of packed hours and an hour of 200 kB, the
 until 1 MB is left.
 """
 
+import gzip
 import os
 import re
 import threading
@@ -128,7 +129,7 @@ class Folder:
         own = re.compile(rf"volumes-{re.escape(self.origin)}-\d{{8}}T\d{{2}}\.jsonl(?P<end>.*)")
         for file in list(self._files()):
             match = own.fullmatch(file.path.name)
-            if match is None or self._stopping.is_set():
+            if match is None:
                 continue
             if match["end"] == ".gz.tmp":
                 file.path.unlink(missing_ok=True)
@@ -154,8 +155,6 @@ class Folder:
             beside.unlink(missing_ok=True)
 
     def _compress(self, source: BinaryIO, target: BinaryIO) -> None:
-        import gzip  # noqa: PLC0415 - once an hour, and only where there is a history
-
         with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=target) as packing:
             self._copy(source, packing)
 

@@ -85,18 +85,23 @@ def _futures(saw: Saw, growth: float, limit_bytes: float, horizon_h: float, seed
     count = len(saw.surprises)
     past = _blocks(saw.surprises, count, rng)
     growths = growth + past.sum(axis=1) / (count * saw.step_hours)
-    # A look that is too coarse for the horizon would be late; one of millions of steps never ends.
+    # More would take longer than they are worth: beyond them the growth alone goes on.
     steps = min(_MOST_STEPS, math.ceil(horizon_h / saw.step_hours))
     # The first tooth that reaches it counts, so that each has a height of its own.
     heights = rng.choice(saw.heights, (_FUTURES, steps)) if saw.teeth else 0.0
     wander = np.cumsum(_blocks(saw.surprises, steps, rng), axis=1)
-    at = saw.step_hours * (np.arange(1, steps + 1) - rng.random((_FUTURES, 1)))
+    # Teeth reach it when they are highest, at some time of a step; else it is reached in between.
+    at = np.tile(saw.step_hours * np.arange(1.0, steps + 1), (_FUTURES, 1))
+    phase = saw.step_hours * rng.random((_FUTURES, 1))
+    if saw.teeth:
+        at -= phase
     tops = saw.floor_bytes + heights + growths[:, None] * at + wander
     is_there = tops >= limit_bytes
-    first = np.argmax(is_there, axis=1)
-    last = tops[:, -1]
-    beyond = np.where(growths > 0.0, (limit_bytes - last) / np.maximum(growths, 1e-9), np.inf)
-    within = np.take_along_axis(at, first[:, None], axis=1)[:, 0]
+    if not saw.teeth:
+        at -= phase
+    within = np.take_along_axis(at, np.argmax(is_there, axis=1)[:, None], axis=1)[:, 0]
+    missing = limit_bytes - tops[:, -1]
+    beyond = np.where(growths > 0.0, missing / np.maximum(growths, 1e-9), np.inf)
     found: Floats = np.where(is_there.any(axis=1), within, at[:, -1] + beyond)
     return found
 

@@ -79,7 +79,7 @@ class Readings:
     @property
     def online(self) -> "Readings":
         """Those with sizes."""
-        known = ~self.offline & ~np.isnan(self.available_bytes)
+        known = ~self.offline
         return Readings(
             self.hours[known],
             self.total_bytes[known],
@@ -114,8 +114,6 @@ def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForec
         forecasting: how.
     """
     online = readings.online
-    if not len(online.hours):
-        return _refused(online, forecasting, "the log dir is offline")
     refused = _too_little(readings, online, forecasting)
     if refused is not None:
         return _refused(online, forecasting, refused)

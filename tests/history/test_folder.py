@@ -94,7 +94,7 @@ class TestPack:
     def test_what_an_earlier_run_left_is_packed_at_the_start(self, tmp_path: Path) -> None:
         """Its half-packed file goes; other origins' and other files are let be."""
         (tmp_path / EIGHT).write_bytes(b"a\n")
-        (tmp_path / f"{EIGHT}.gz.tmp").write_bytes(b"half")
+        (tmp_path / "volumes-k-20260105T07.jsonl.gz.tmp").write_bytes(b"half")
         others = ["volumes-k2-20260105T08.jsonl", "volumes-x-k-20260105T07.jsonl", "notes.txt"]
         for name in others:
             (tmp_path / name).write_bytes(b"other\n")
@@ -120,6 +120,24 @@ class TestPack:
         own.stop()
         own.tidy(EIGHT_S + HOUR_S)
         assert [EIGHT] == names(tmp_path)
+
+    def test_a_stop_lets_go_of_a_file_that_is_half_packed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It comes after the first of three chunks: half an hour must not take its place."""
+        lines = b"abc\n" * 150_000
+        (tmp_path / EIGHT).write_bytes(lines)
+        own = folder(tmp_path)
+        real = gzip.GzipFile.write
+
+        def write(file: gzip.GzipFile, data: bytes) -> int:
+            own.stop()
+            return real(file, data)
+
+        monkeypatch.setattr(gzip.GzipFile, "write", write)
+        own.tidy(EIGHT_S + HOUR_S)
+        assert [EIGHT] == names(tmp_path)
+        assert lines == (tmp_path / EIGHT).read_bytes()
 
     def test_a_disk_that_is_full_keeps_the_hour(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

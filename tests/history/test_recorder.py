@@ -182,6 +182,39 @@ class TestLeave:
         await own.leave(PATIENCE_S)
         assert 1 == len(times(tmp_path))
 
+    async def test_the_last_line_comes_after_the_one_that_is_being_written(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A write in its thread can't be cancelled: two at once would tear each other's lines."""
+        began, freed = threading.Event(), threading.Event()
+        writing: list[float] = []
+        most: list[int] = []
+        real = Folder.append
+
+        def append(folder: Folder, line: bytes, at_s: float) -> None:
+            writing.append(at_s)
+            most.append(len(writing))
+            began.set()
+            assert freed.wait(PATIENCE_S)
+            real(folder, line, at_s)
+            writing.remove(at_s)
+
+        monkeypatch.setattr(Folder, "append", append)
+        own = history(tmp_path)
+        running = asyncio.create_task(own.run())
+        own.record(seen(0))
+        await until(began.is_set)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        own.record(seen(1))
+        leaving = asyncio.create_task(own.leave(PATIENCE_S))
+        await asyncio.sleep(0.05)
+        freed.set()
+        await leaving
+        assert [1, 1] == most
+        assert ["00", "01"] == [time[17:19] for time in times(tmp_path)]
+
     async def test_a_disk_that_hangs_is_left_behind(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -28,10 +28,10 @@ class TestTeeth:
         )
 
     def test_a_deletion_of_several_readings_is_one(self) -> None:
-        """Segments go one after the other."""
-        used = np.array([10, 20, 30, 24, 18, 12, 22, 32, 12, 22, 32], dtype=float) * GB
-        found = teeth(np.arange(11.0), used)
-        assert ([2, 7], [5, 8]) == (found.peaks.tolist(), found.valleys.tolist())
+        """Segments go one after the other, while others are written; so does a rise."""
+        used = np.array([10, 20, 30, 24, 24.5, 18, 12, 22, 21.5, 32, 12, 22, 32]) * GB
+        found = teeth(np.arange(13.0), used)
+        assert ([2, 9], [6, 10]) == (found.peaks.tolist(), found.valleys.tolist())
 
     def test_what_log_cleaning_does_is_no_tooth(self) -> None:
         """Dents of a two-thousandth of what is used."""

@@ -80,6 +80,29 @@ def test_surprises_widen_the_range() -> None:
     assert 10 < widths[1] < 100 < widths[2]
 
 
+def test_a_floor_that_swings_reaches_it_with_a_swing() -> None:
+    """30 GB up and down again between one deletion and the next: no growth, and 10 GB missing."""
+    swinging = replace(PLAIN, surprises=np.resize([30 * GB, -30 * GB], 40))
+    found = reach(swinging, 65 * GB, 90 * GB, YEAR_H)
+    assert found.hours is not None
+    assert found.hours < 5
+
+
+def test_a_trend_in_the_surprises_is_no_growth() -> None:
+    """What came once, with a reassignment, is in their mean, and need not come again."""
+    moved = replace(PLAIN, surprises=np.full(20, 3 * GB))
+    assert reach(PLAIN, 65 * GB, 90 * GB, YEAR_H) == reach(moved, 65 * GB, 90 * GB, YEAR_H)
+
+
+def test_a_step_is_as_long_as_it_is() -> None:
+    """6 hours: some time before the next tooth is at its highest, or between two readings."""
+    toothed = reach(replace(PLAIN, step_hours=6.0), 65 * GB, 90 * GB, YEAR_H)
+    assert (20, 23, 26) == pytest.approx((toothed.low, toothed.hours, toothed.high), abs=1)
+    bare = replace(PLAIN, heights=np.empty(0), rises=np.empty(0), step_hours=6.0)
+    smooth = reach(bare, 65 * GB, 91 * GB, YEAR_H)
+    assert (60, 63, 66) == pytest.approx((smooth.low, smooth.hours, smooth.high), abs=1)
+
+
 def test_the_same_seed_gives_the_same_range() -> None:
     """A day that is run again gives the same rows; the range is drawn all the same."""
     wide = replace(PLAIN, surprises=np.random.default_rng(3).normal(size=30) * GB)
