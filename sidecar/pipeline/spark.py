@@ -40,10 +40,12 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+_LOG4J: Final = Path(__file__).parent / "log4j2.properties"
 _EMBEDDED: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J}",
 }
 
 
@@ -70,7 +72,11 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
         master = "local[*]"
     if master is not None:
         builder = builder.master(master)
-    embedded = _EMBEDDED if master is not None and master.startswith("local") else {}
+    embedded: Mapping[str, str] = {}
+    if master is not None and master.startswith("local"):
+        embedded = _EMBEDDED
+        # Else Spark warns of a host name that is of the loopback.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for name, value in {**_SETTINGS, **embedded, **(settings or {})}.items():
         builder = builder.config(name, value)
     made = builder.getOrCreate()

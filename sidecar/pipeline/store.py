@@ -63,8 +63,17 @@ class Store:
             staged = table in self._written
             root = self._root(table, staged=staged)
             return self._parquet(table, root, [root] if self._output.files.names(root) else [])
-        frames = [self._days(table, days, staged=staged) for staged in (False, True)]
-        return frames[0].unionByName(frames[1])
+        asked = [
+            [day for day in self._kept(table, staged=staged) if days is None or day in days]
+            for staged in (False, True)
+        ]
+        kept, written = (
+            self._of_days(table, found, staged=staged)
+            for found, staged in zip(asked, (False, True), strict=True)
+        )
+        if not all(asked):
+            return kept if asked[0] else written
+        return kept.unionByName(written)
 
     def without_day(self, table: Table) -> "DataFrame":
         """The rows without a day that this run has written; they are never published."""
@@ -119,11 +128,6 @@ class Store:
         frame = self._of_days(table, days, staged=staged)
         return {row["dt"]: row["count"] for row in frame.groupBy("dt").count().collect()}
 
-    def _days(self, table: Table, days: Sequence[date] | None, *, staged: bool) -> "DataFrame":
-        kept = self._kept(table, staged=staged)
-        asked = [day for day in kept if days is None or day in days]
-        return self._of_days(table, asked, staged=staged)
-
     def _kept(self, table: Table, *, staged: bool) -> tuple[date, ...]:
         replaced = self._written.get(table)
         if staged and replaced is None:
@@ -141,6 +145,9 @@ class Store:
 
     def _parquet(self, table: Table, root: str, paths: Sequence[str]) -> "DataFrame":
         if not paths:
-            return table.select(self._spark.createDataFrame([], table.schema))
+            nothing = (
+                f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in table.columns
+            )
+            return table.select(self._spark.range(0).selectExpr(*nothing))
         reader = self._spark.read.schema(table.schema).option("basePath", root)
         return table.select(reader.parquet(*paths))
