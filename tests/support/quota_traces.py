@@ -1,5 +1,7 @@
 """Kafka's own quota classes as a witness: traces of events through ``QuotaTraces.java``.
 
+Another program that answers lines can be run in its place, such as ``QuotaEntities.java``.
+
 One JVM answers any number of traces. Example: the trace "rate" over 11 samples of 1,000 ms with a
 limit of 100, and the events ("record", 1500.0, 0) and ("measure", 0.0, 0): "", "150.0".
 """
@@ -51,31 +53,38 @@ class KafkaQuotas:
 
     def __init__(self, words: Sequence[str]) -> None:
         self._process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )
 
     @classmethod
-    async def start(cls) -> Self:
+    async def start(cls, program: str = _PROGRAM) -> Self:
         """With the classes of the default version.
+
+        Args:
+            program: a Java program of ours that answers lines.
 
         Raises:
             ClusterError: they are not to be had, or the program is not compiled.
         """
         libraries = await jars(DEFAULT_VERSION, cache_folder(os.environ))
-        classes = await compiled(_PROGRAM, libraries)
+        classes = await compiled(program, libraries)
         options = ["-Xmx256m", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         classpath = f"{classes}:{libraries}/*"
-        return cls([java(os.environ), *options, "-Dlog4j2.level=OFF", "-cp", classpath, _PROGRAM])
+        return cls([java(os.environ), *options, "-Dlog4j2.level=OFF", "-cp", classpath, program])
 
     def run(self, trace: Trace) -> list[str]:
         """What Kafka's classes answer to each event."""
+        return self.ask(trace.lines(), len(trace.events))
+
+    def ask(self, lines: str, answers: int) -> list[str]:
+        """So many lines of answers to these lines, which end with "end"."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(trace.lines())
+        self._process.stdin.write(lines)
         self._process.stdin.flush()
-        answers = [self._process.stdout.readline() for _ in trace.events]
-        assert all(answers), "the program ended; its reason is in standard error"
-        return [answer.rstrip("\n") for answer in answers]
+        told = [self._process.stdout.readline() for _ in range(answers)]
+        assert all(told), "the program ended; its reason is in standard error"
+        return [answer.rstrip("\n") for answer in told]
 
     def __enter__(self) -> Self:
         return self
