@@ -188,7 +188,8 @@ class Watcher:
             self._json(tenants, outcome, warnings)
             return
         verb = "would be set" if self.dry_run else "set"
-        lines = [f"{tenants:,} tenants, {self.watch.on_hold:,} on hold"]
+        who = "tenant" if tenants == 1 else "tenants"
+        lines = [f"{tenants:,} {who}, {self.watch.on_hold:,} on hold"]
         lines += [
             f"  {verb}: {change.entity}: {told(change.before)} -> {told(change.after)}"
             for change in outcome.done

@@ -165,7 +165,7 @@ async def test_it_looks_every_interval_and_says_only_what_is_new(
         for now_ms in range(4):
             await looks.look(now_ms)
     lines = [line.split(" ", 1)[-1] for line in capsys.readouterr().out.splitlines()]
-    assert ["1 tenants, 0 on hold", " set: user 'ann': none -> 6400", "1 tenants, 0 on hold"] == [
+    assert ["1 tenant, 0 on hold", " set: user 'ann': none -> 6400", "1 tenant, 0 on hold"] == [
         lines[0],
         lines[1],
         lines[2],
