@@ -5,6 +5,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from sidecar.active_ids import ActiveIdWatch
 from sidecar.board import Board
 from sidecar.id_metrics import MOST_USERS, ProducerIdCollector
 from sidecar.log_reader import LogReader
@@ -15,6 +16,7 @@ from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.requestlog.line import parse
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from tests.test_active_ids import CLICKS, ORDERS, REFUSED, SILENT, Looking
 from tests.throttle.build import FakeClock
 
 SETTINGS = ProducerIdSettings()
@@ -26,11 +28,14 @@ def watching(rate: float | None, settings: ProducerIdSettings = SETTINGS) -> Pro
 
 
 def told(
-    watch: ProducerIdWatch, log: LogReader | None = None, peers: Peers | None = None
+    watch: ProducerIdWatch,
+    log: LogReader | None = None,
+    peers: Peers | None = None,
+    active: ActiveIdWatch | None = None,
 ) -> dict[str, float]:
     """Samples without the prefix, with the user where there is one."""
     registry = CollectorRegistry()
-    registry.register(ProducerIdCollector(watch, log, peers))
+    registry.register(ProducerIdCollector(watch, log, peers, active))
     return {
         " ".join((sample.name.removeprefix("kafka_throttle_"), *sample.labels.values())): (
             sample.value
@@ -105,3 +110,25 @@ def test_what_is_followed_is_told() -> None:
     assert 7 == samples["request_log_behind_bytes"]
     assert 1 == samples["peers_failing"]
     assert 3 == samples["peer_producer_ids_lost_total"]
+
+
+async def test_looks_at_ids_that_write_are_told() -> None:
+    """What was seen and what was not, and whether anybody can be asked."""
+    looking = Looking()
+    looking.source.new = {ORDERS}
+    looking.source.failures = {CLICKS: REFUSED}
+    looking.source.left_out = 2
+    await looking.see((7, 0))
+    looking.watch.ids.tick(2_000_000)
+    expected = {
+        "producer_ids_active": 1,
+        "producer_partitions_seen": 1,
+        "producer_partitions_not_seen": 3,
+        "producer_looks_failing": 0,
+        "producer_ids_unknown_owner_total": 1,
+    }
+    samples = told(watching(None), active=looking.watch)
+    assert expected == {name: samples[name] for name in expected}
+    looking.source.failure = SILENT
+    await looking.watch.look()
+    assert 1 == told(watching(None), active=looking.watch)["producer_looks_failing"]

@@ -49,6 +49,10 @@ of the time from {SETTLE_S:g} s after the clients' beginning.
   `connection_creation_rate` of {IP_RATE:g}, set by hand: sidecars don't set it.
 
 The request log is at DEBUG in all of them, also where nobody is held.
+Ids count here when they are given (`SIDECAR_PRODUCER_ID_QUOTA_COUNTS=given`). Where they count when
+they write, which is the default, a hold begins later by up to 2 s
+(`SIDECAR_PRODUCER_ID_QUOTA_ACTIVE_INTERVAL`); each of these clients writes, so what it does once it
+holds is the same.
 
 """
 _LIMITS: Final = """\

@@ -221,6 +221,8 @@ def _settings(cluster: Cluster, variants: Sequence[Variant]) -> dict[str, str]:
     return {
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(1 << 20),
         "SIDECAR_PRODUCER_ID_QUOTA_FILE": str(quotas),
+        # Without the looks' interval, what is measured is the hold.
+        "SIDECAR_PRODUCER_ID_QUOTA_COUNTS": "given",
         "SIDECAR_PRODUCER_ID_QUOTA_WINDOW_NUM": str(WINDOWS),
         "SIDECAR_PRODUCER_ID_QUOTA_WINDOW_SIZE_SECONDS": str(WINDOW_S),
     }

@@ -6,7 +6,7 @@ before, so an answer is small whatever a cluster holds. What can't be told of a 
 failure of its own; what can't be asked of a broker is one of all that are left to ask it.
 
 Example: a broker leads 4,000 partitions with 4,000 producers in all, 148 kB: first 100 are asked
-for, then 200, 400, 800, 1,600 and the rest; the next look begins with 2,000.
+for, then 200, 400, and then 500 each time, of which the next look has eight.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ PIECE_BYTES: Final = 1 << 20
 AT_ONCE: Final = 4
 
 _FIRST_PIECE: Final = 100
-_LARGEST_PIECE: Final = 2000
+_LARGEST_PIECE: Final = 500
 _ANSWER_S: Final = 10.0
 _NOT_AUTHORIZED: Final = 29
 _MOVED: Final = frozenset({3, 6})

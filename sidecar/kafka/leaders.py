@@ -91,16 +91,17 @@ class Leaders:
         return None
 
     def _take(self, topics: Mapping[str, Sequence[int]], brokers: Mapping[int, HostPort]) -> None:
-        before, self._topics = self._topics, topics
-        self._brokers = set(brokers)
         self._asked_at, self._believed_s = self._clock(), LEADERS_S
         self._pool.set_brokers(brokers)
-        had = {each for partitions in self.partitions.values() for each in partitions}
+        if topics == self._topics and brokers.keys() == self._brokers:
+            return
+        before, self._topics = self._topics, topics
+        self._brokers = set(brokers)
         self._choose(topics)
-        now = {each for partitions in self.partitions.values() for each in partitions}
-        self.new &= now
         if before is not None:
-            self.new |= {each for each in now - had if not _has(before, each)}
+            looked_at = [each for partitions in self.partitions.values() for each in partitions]
+            self.new.intersection_update(looked_at)
+            self.new.update(each for each in looked_at if not _has(before, each))
 
     def _choose(self, topics: Mapping[str, Sequence[int]]) -> None:
         self.partitions = {}
@@ -117,7 +118,8 @@ class Leaders:
 
 def _has(topics: Mapping[str, Sequence[int]], partition: Partition) -> bool:
     topic, index = partition
-    return topic in topics and index in topics[topic][::2]
+    # Indexes are told from 0 on, without gaps: how many there are says which.
+    return index < len(topics.get(topic, ())) // 2
 
 
 def _read(

@@ -67,6 +67,7 @@ class FakeSidecar:
         stuck_after_s: float = 100.0,
         validity_s: float = 300.0,
         admit: Admit | None = None,
+        ids: IdParts | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.board = Board(factors or Disabled(), clock or self.clock)
@@ -74,7 +75,9 @@ class FakeSidecar:
         self.token: str | None = TOKEN
         self.wall_offset_s = WALL_OFFSET_S
         watch = ProducerIdWatch(self.board, ProducerIdSettings(), ProducerIdQuota(None), 60.0)
-        self.ids = IdParts(watch, Given(self.board.start_id), None, None, factors is not None)
+        self.ids = ids or IdParts(
+            watch, Given(self.board.start_id), None, None, factors is not None
+        )
         self.app: FastAPI = build_app(
             self.board,
             wall=self.wall,

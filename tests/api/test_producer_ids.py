@@ -1,5 +1,6 @@
 """Producer ids over HTTP: who is held, which quota holds, and what other sidecars are told."""
 
+import dataclasses
 from typing import Any
 
 import httpx
@@ -7,6 +8,7 @@ import pytest
 
 from sidecar.quotas.id_quotas import LONGEST_USER
 from tests.api.build import BEARER, FakeSidecar
+from tests.test_active_ids import CLICKS, REFUSED, SILENT, Looking
 
 FIFTY = {"producer_ids_rate": 50}
 ALICE = "/v1/quotas/producer-ids/users/alice"
@@ -187,3 +189,32 @@ async def test_other_sidecars_are_told_what_this_broker_gave(sidecar: FakeSideca
     ] == page["ids"]
     assert f"{sidecar.board.start_id}-2" == page["next"]
     assert 422 == (await sidecar.get(f"{path}?after={'9' * 101}")).status_code
+
+
+async def test_what_cannot_be_seen_of_ids_that_write_is_said(sidecar: FakeSidecar) -> None:
+    """Before the first look, while all is seen, while a part is not, and when nobody is asked."""
+    looking = Looking()
+    parts = dataclasses.replace(sidecar.ids, active=looking.watch, counts="active")
+    shown = FakeSidecar(ids=parts)
+
+    async def told() -> tuple[Any, ...]:
+        document = (await shown.get("/v1/producer-ids")).json()
+        assert "active" == document["counts"]
+        active = document["active"]
+        return tuple(
+            active[name] for name in ("is_seen", "failure", "partitions", "partitions_not_seen")
+        )
+
+    assert (False, None, 0, 0) == await told()
+    await looking.see((7, 0))
+    await looking.see((7, 1), (8, 0))
+    assert (True, None, 1, 0) == await told()
+    document = (await shown.get("/v1/producer-ids")).json()["active"]
+    assert (2, 2, 0) == (document["producers"], document["active"], document["unknown_owner"])
+    looking.source.failures = {CLICKS: REFUSED}
+    looking.source.left_out = 3
+    await looking.watch.look()
+    assert (False, REFUSED.message, 1, 4) == await told()
+    looking.source.failure = SILENT
+    await looking.watch.look()
+    assert (False, SILENT.message, 0, 0) == await told()
