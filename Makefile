@@ -12,7 +12,7 @@ CALLBACK := deploy/quota-callback
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline test check lint unit java jar bench bench-enforcement bench-mutations bench-producer-ids bench-callback lock clean tools-demo tools-test
+.PHONY: demo demo-pipeline test check lint unit java jar bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -69,6 +69,10 @@ bench-mutations: tools-demo $(INSTALLED)
 # A user who opens producer ids in a loop, held in each way: 6 minutes, on such a machine too.
 bench-producer-ids: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/python -m benchmarks.producer_ids
+
+# The pipeline beside a bare scan and its peers: 15 minutes, on a machine that does nothing else.
+bench-pipeline: tools-demo $(INSTALLED)
+	$(BIN)/python -m benchmarks.pipeline
 
 # What the quota callback costs a request, beside Kafka's own and the plugin's: 4 minutes.
 bench-callback: $(JAR)

@@ -227,7 +227,7 @@ async def test_a_factor_between_holds_producers_to_that_share(
         for daemon in daemons:
             assert 200 == (await daemon.put("/v1/override", half, "t0k3n")).status_code
         await asyncio.sleep(PAUSE_MAX_S + 1.0)
-        assert pytest.approx(0.5 * RATE, rel=0.2) == await rate(traffics[0], 10.0)
+        assert pytest.approx(0.5 * RATE, rel=0.3) == await rate(traffics[0], 10.0)
         assert 0.0 < traffics[0].longest_throttle_s <= PAUSE_MAX_S + 1.0
         for daemon in daemons:
             assert 200 == (await daemon.ask("/v1/override", "DELETE", "t0k3n")).status_code

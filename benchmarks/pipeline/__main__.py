@@ -1,0 +1,74 @@
+"""Measures the pipeline and prints one table; ``--size`` of logs, 2.5 GB unless told.
+
+Everything runs on two cores, Spark, peers and clients alike. It measures and does not judge: a
+target that is missed is marked, and the exit code is 0 all the same.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from benchmarks.machine import describe, quiet_cores
+from benchmarks.pipeline import peers, reading, replaying, whole
+from benchmarks.pipeline.figures import Figure, as_table
+from sidecar.pipeline.sample import Sample, write_sample
+from sidecar.pipeline.silver_request import RequestLogs, requests_of, silver_request
+from sidecar.pipeline.spark import session
+
+_CORES: Final = 2
+_TIMES: Final = (1, 4, 16)
+
+
+def main() -> int:
+    """Runs all of it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description=__doc__)
+    parser.add_argument("--size", type=float, default=2.5, help="GB of logs")
+    parser.add_argument("--out", type=Path, help="write the table there, too")
+    asked = parser.parse_args()
+    os.sched_setaffinity(0, set(quiet_cores(_CORES)))
+    machine = [*describe(), f"{_CORES} of the cores for everything; peers: {peers.versions()}"]
+    with TemporaryDirectory() as folder:
+        figures = list(_told(_measure(Path(folder), asked.size * 1e9)))
+    text = "\n".join((*(f"- {line}" for line in machine), "", as_table(figures)))
+    print(text)
+    if asked.out is not None:
+        asked.out.write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+def _measure(folder: Path, size: float) -> Iterator[Figure]:
+    sample = folder / "sample"
+    write_sample(sample, Sample(size_bytes=round(size), brokers=4, hours=24))
+    yield from whole.measure(sample, folder, _CORES)
+    part = folder / "part"
+    write_sample(part, Sample(size_bytes=round(size / 5), brokers=4, hours=2))
+    spark = session(f"local[{_CORES}]", {"spark.sql.shuffle.partitions": str(2 * _CORES)})
+    try:
+        yield from reading.measure(spark, part / "request-logs", _CORES)
+        silver = folder / "silver"
+        logs = RequestLogs(str(part / "request-logs"))
+        silver_request(requests_of(spark, logs)).write.parquet(str(silver))
+        yield from replaying.measure(spark, silver)
+    finally:
+        spark.stop()
+    days = []
+    for times in _TIMES:
+        day = folder / f"day-{times}"
+        size_bytes = round(size / max(_TIMES) * times)
+        write_sample(day, Sample(size_bytes=size_bytes, brokers=4, hours=24))
+        days.append((times, day))
+    yield from whole.linear(folder, days)
+
+
+def _told(figures: Iterator[Figure]) -> Iterator[Figure]:
+    for figure in figures:
+        print(f"{figure.name}: {figure.value:,.3g} {figure.unit} {figure.remark}", file=sys.stderr)
+        yield figure
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""From logs to tables, as shares of S, and the peers on the same files and cores.
+
+Every figure is MB of log text a second, the median of several turns; the stages take turns, so that
+what else the machine does meets all of them alike.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from benchmarks.pipeline import peers
+from benchmarks.pipeline.figures import Figure
+from sidecar.pipeline.silver_request import RequestLogs, requests_of, silver_request
+from sidecar.pipeline.usage import NEEDED, gold_usage_1s
+
+_TURNS: Final = 5
+_PARSE: Final = 0.25
+_SILVER: Final = 0.20
+_USAGE: Final = 0.17
+
+
+def measure(spark: SparkSession, logs: Path, cores: int) -> Iterator[Figure]:
+    """S, the stages beside it, and the peers.
+
+    Args:
+        spark: warm or not: the first turn is not counted.
+        logs: a folder of plain files called broker-N.log.
+        cores: that Spark has; the peers get as many, where they can use them.
+    """
+    files = sorted(logs.glob("*.log"))
+    megabytes = sum(file.stat().st_size for file in files) / 1e6
+    with TemporaryDirectory() as folder:
+        out = str(Path(folder) / "silver")
+        works: dict[str, Callable[[], object]] = {
+            "S": lambda: _scan(spark, logs),
+            "parse": lambda: _noop(requests_of(spark, RequestLogs(str(logs)))),
+            "silver": lambda: (
+                silver_request(requests_of(spark, RequestLogs(str(logs))))
+                .write.mode("overwrite")
+                .parquet(out)
+            ),
+            "usage": lambda: _noop(
+                gold_usage_1s(requests_of(spark, RequestLogs(str(logs)), NEEDED))
+            ),
+            "DuckDB": lambda: peers.by_duckdb(files, cores),
+        }
+        speeds = _speeds(works, megabytes)
+    s = median(speeds["S"])
+    remark = f"{megabytes:,.0f} MB in {len(files)} files, {cores} cores"
+    yield Figure("S: bare scan by Spark, warm", s, "MB/s", None, _spread(speeds["S"], remark))
+    duckdb = median(speeds["DuckDB"])
+    yield _share("parse", speeds["parse"], s, _PARSE)
+    yield _share("logs to silver_request (Parquet)", speeds["silver"], s, _SILVER)
+    yield _share("logs to gold_usage_1s", speeds["usage"], s, _USAGE)
+    usage = median(speeds["usage"])
+    yield Figure("the same, beside DuckDB", usage / duckdb, "times", 1.0)
+    yield Figure("peer: DuckDB", duckdb, "MB/s", None, _spread(speeds["DuckDB"], f"{cores} cores"))
+    yield from _slow_peers(files, megabytes, cores)
+
+
+def _slow_peers(files: list[Path], megabytes: float, cores: int) -> Iterator[Figure]:
+    begin = time.perf_counter()
+    peers.by_msgspec(files)
+    speed = megabytes / (time.perf_counter() - begin)
+    yield Figure("peer: plain Python with msgspec", speed, "MB/s", None, "1 core, one turn")
+    os.environ["POLARS_MAX_THREADS"] = str(cores)
+    begin = time.perf_counter()
+    peers.by_polars(files)
+    speed = megabytes / (time.perf_counter() - begin)
+    yield Figure("peer: polars", speed, "MB/s", None, f"{cores} cores, one turn")
+
+
+def _scan(spark: SparkSession, logs: Path) -> None:
+    spark.read.text(str(logs)).select(sql.sum(sql.octet_length("value"))).collect()
+
+
+def _noop(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _speeds(works: dict[str, Callable[[], object]], megabytes: float) -> dict[str, list[float]]:
+    speeds: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(_TURNS + 1):
+        for name, work in works.items():
+            begin = time.perf_counter()
+            work()
+            if turn:
+                speeds[name].append(megabytes / (time.perf_counter() - begin))
+    return speeds
+
+
+def _share(name: str, speeds: list[float], s: float, target: float) -> Figure:
+    speed = median(speeds)
+    remark = _spread(speeds, f"{speed / s:.2f} S")
+    return Figure(name, speed, "MB/s", target * s, remark)
+
+
+def _spread(speeds: list[float], remark: str) -> str:
+    return f"{remark}; {min(speeds):,.0f} to {max(speeds):,.0f}"
