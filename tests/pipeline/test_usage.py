@@ -74,7 +74,7 @@ def test_partitions_are_counted_on_the_controller_by_the_sizes_that_topics_had(
     lines = [
         topics(1, "CREATE_TOPICS", ("a", "", 12, 0)),
         topics(1, "CREATE_TOPICS", ("a", "", 12, 0), is_forwarded=False, mutations=12),
-        topics(2, "CREATE_PARTITIONS", ("a", "", 20, 0), ("a", "", 90, 37)),
+        topics(2, "CREATE_PARTITIONS", ("a", "", 20, 0), ("a", "", 90, 89)),
         topics(3, "CREATE_TOPICS", ("b", "", 5, 89), mutations=0),
         topics(4, "DELETE_TOPICS", ("a", "", None, 0), ("nobody-knows", "", None, 0)),
     ]
@@ -88,7 +88,7 @@ def test_partitions_are_counted_on_the_controller_by_the_sizes_that_topics_had(
     } == told(gold_usage_1s(silver), "amount", "lower_bound")
     assert {
         (1, *key, 1): (12.0, False),
-        (1, *key, 2): (8.0, False),
+        (1, *key, 2): (8.0, True),
         (1, *key, 3): (0.0, True),
         (1, *key, 4): (20.0, True),
     } == told(gold_usage_1s(silver, dim_topic(silver)), "amount", "lower_bound")
