@@ -23,3 +23,11 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     except RuntimeError:  # there is no place to keep it
         made = njit(nogil=True)(function)
     return cast("Callable[_P, _R]", made)
+
+
+def inlined(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same, as a part of each kernel that calls it: for the few lines that run for each charge.
+
+    A call of its own costs more than they do.
+    """
+    return cast("Callable[_P, _R]", njit(inline="always", nogil=True)(function))

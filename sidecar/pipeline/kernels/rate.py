@@ -9,87 +9,124 @@ pass, 110 wait and are taken back, and so 95 pass again.
 Source: Kafka's Rate, SampledStat and WindowedSum; ClientQuotaManager.unrecordQuotaSensor.
 """
 
+from typing import Final
+
 import numpy as np
 
-from sidecar.pipeline.kernels.compiled import compiled
+from sidecar.pipeline.kernels.compiled import compiled, inlined
 from sidecar.pipeline.kernels.values import Charges, Doubles, Flags, Longs, Rates, Span
 from sidecar.pipeline.kernels.wait import is_limit
 
 Ring = tuple[Longs, Longs, Doubles, Longs]
-"""When samples opened and were last used, their totals, and (how many there are, which is used)."""
+"""When samples opened and were last used, their totals, and what is known of them: see below."""
+
+_EVER: Final = 1 << 62
+
+# What is kept: the samples' totals, and an array of times and numbers. It has for each sample when
+# it opened and when it was last used, and then the four below. (Two arrays and no tuple of many:
+# taking a tuple apart costs ten times the arithmetic.)
+_COUNT: Final = -4
+"""How many samples there are."""
+_USED: Final = -3
+"""The one that is used."""
+_OLDEST_MS: Final = -2
+"""When the first of them opened."""
+_UNUSED_MS: Final = -1
+"""When the one that is unused longest was used, the used one aside: most looks ask only this."""
 
 
 @compiled
-def ring(samples: int) -> Ring:
-    """No sample yet, and room for one more than asked for."""
-    return (
-        np.zeros(samples + 1, np.int64),
-        np.zeros(samples + 1, np.int64),
-        np.zeros(samples + 1, np.float64),
-        np.zeros(2, np.int64),
-    )
-
-
-@compiled
-def _open(kept: Ring, at: int, now_ms: int) -> None:
-    opened, last, total, _ = kept
-    opened[at] = now_ms
-    last[at] = now_ms
+def _open(marks: Longs, total: Doubles, at: int, now_ms: int) -> None:
+    marks[at] = now_ms
+    marks[total.size + at] = now_ms
     total[at] = 0.0
 
 
 @compiled
-def record(kept: Ring, window_ms: int, amount: float, now_ms: int) -> None:
+def _note(marks: Longs, total: Doubles) -> None:
+    """After samples opened: which is the oldest, and which is unused longest."""
+    marks[_OLDEST_MS] = marks[0]
+    marks[_UNUSED_MS] = _EVER
+    for at in range(marks[_COUNT]):
+        marks[_OLDEST_MS] = min(marks[_OLDEST_MS], marks[at])
+        if at != marks[_USED]:
+            marks[_UNUSED_MS] = min(marks[_UNUSED_MS], marks[total.size + at])
+
+
+@inlined
+def record(marks: Longs, total: Doubles, window_ms: int, amount: float, now_ms: int) -> None:
     """Counts an amount; a negative one takes back what was counted before."""
-    opened, last, total, place = kept
-    if place[0] == 0:
-        _open(kept, 0, now_ms)
-        place[0] = 1
-        place[1] = 0
-    at = place[1]
-    if now_ms - opened[at] >= window_ms:
+    at = marks[_USED]
+    if marks[_COUNT] == 0:
+        marks[_COUNT] = 1
+        _open(marks, total, 0, now_ms)
+        _note(marks, total)
+    elif now_ms - marks[at] >= window_ms:
         at = (at + 1) % total.size
-        place[1] = at
-        _open(kept, at, now_ms)
-        place[0] = max(place[0], at + 1)
+        marks[_USED] = at
+        marks[_COUNT] = max(marks[_COUNT], at + 1)
+        _open(marks, total, at, now_ms)
+        _note(marks, total)
     total[at] += amount
-    last[at] = now_ms
+    marks[total.size + at] = now_ms
 
 
-@compiled
-def observe(kept: Ring, window_ms: int, now_ms: int, drops: bool) -> tuple[float, int]:
+@inlined
+def observe(
+    marks: Longs, total: Doubles, window_ms: int, now_ms: int, drops: bool
+) -> tuple[float, int]:
     """The rate, per second, and what it is taken over, milliseconds.
 
     Args:
-        kept: the samples.
+        marks: of the samples.
+        total: of each.
         window_ms: of one sample.
         now_ms: when.
         drops: whether what is too old is dropped, as by Kafka's own look; else nothing changes.
     """
-    opened, last, total, place = kept
     samples = total.size - 1
-    if place[0] == 0:
+    if marks[_COUNT] == 0:
         if drops:
-            _open(kept, 0, now_ms)
-            place[0] = 1
+            marks[_COUNT] = 1
+            _open(marks, total, 0, now_ms)
+            _note(marks, total)
         return 0.0, max((samples - 1) * window_ms, 1)
     too_old_ms = now_ms - samples * window_ms
+    if marks[_UNUSED_MS] <= too_old_ms or marks[total.size + marks[_USED]] <= too_old_ms:
+        return _observe_each(marks, total, window_ms, now_ms, drops)
+    # One by one in the order of the ring, to round as Kafka does.
     found = 0.0
-    oldest_ms = now_ms if last[0] <= too_old_ms else opened[0]
-    for at in range(place[0]):
-        since_ms = opened[at]
-        if last[at] <= too_old_ms:
-            since_ms = now_ms
-            if drops:
-                _open(kept, at, now_ms)
-        else:
-            found += total[at]
-        oldest_ms = min(oldest_ms, since_ms)
-    over_ms = _over_ms(now_ms - oldest_ms, samples, window_ms)
+    for at in range(marks[_COUNT]):
+        found += total[at]
+    over_ms = _over_ms(now_ms - marks[_OLDEST_MS], samples, window_ms)
     return found / (over_ms / 1000.0), over_ms
 
 
 @compiled
+def _observe_each(
+    marks: Longs, total: Doubles, window_ms: int, now_ms: int, drops: bool
+) -> tuple[float, int]:
+    """``observe`` where some sample is too old."""
+    samples = total.size - 1
+    too_old_ms = now_ms - samples * window_ms
+    found = 0.0
+    oldest_ms = _EVER
+    for at in range(marks[_COUNT]):
+        since_ms = marks[at]
+        if marks[total.size + at] <= too_old_ms:
+            since_ms = now_ms
+            if drops:
+                _open(marks, total, at, now_ms)
+        else:
+            found += total[at]
+        oldest_ms = min(oldest_ms, since_ms)
+    if drops:
+        _note(marks, total)
+    over_ms = _over_ms(now_ms - oldest_ms, samples, window_ms)
+    return found / (over_ms / 1000.0), over_ms
+
+
+@inlined
 def _over_ms(elapsed_ms: int, samples: int, window_ms: int) -> int:
     # Towards zero, also below it, as Java divides.
     whole = elapsed_ms // window_ms if elapsed_ms >= 0 else -(-elapsed_ms // window_ms)
@@ -108,22 +145,28 @@ def rates(charges: Charges, drops: Flags, span: Span, seen: Rates) -> None:
         seen: filled.
     """
     at_ms, amount, _, counts = charges
-    kept = ring(span.samples)
+    rate, over_ms = seen
+    samples, window_ms = span
+    total = np.zeros(samples + 1)
+    marks = np.zeros(2 * samples + 6, np.int64)
     for at in range(at_ms.size):
         if counts[at]:
-            record(kept, span.window_ms, amount[at], at_ms[at])
-        seen.rate[at], seen.over_ms[at] = observe(kept, span.window_ms, at_ms[at], drops[at])
+            record(marks, total, window_ms, amount[at], at_ms[at])
+        rate[at], over_ms[at] = observe(marks, total, window_ms, at_ms[at], drops[at])
 
 
 @compiled
 def fetch_rates(charges: Charges, limit: Doubles, span: Span, seen: Rates) -> None:
     """As ``rates``, with what is over its limit taken back after it was looked at."""
     at_ms, amount, _, counts = charges
-    kept = ring(span.samples)
+    rate, over_ms = seen
+    samples, window_ms = span
+    total = np.zeros(samples + 1)
+    marks = np.zeros(2 * samples + 6, np.int64)
     for at in range(at_ms.size):
         if counts[at]:
-            record(kept, span.window_ms, amount[at], at_ms[at])
+            record(marks, total, window_ms, amount[at], at_ms[at])
         held = is_limit(limit[at])
-        seen.rate[at], seen.over_ms[at] = observe(kept, span.window_ms, at_ms[at], held)
-        if counts[at] and held and seen.rate[at] > limit[at]:
-            record(kept, span.window_ms, -amount[at], at_ms[at])
+        rate[at], over_ms[at] = observe(marks, total, window_ms, at_ms[at], held)
+        if counts[at] and held and rate[at] > limit[at]:
+            record(marks, total, window_ms, -amount[at], at_ms[at])
