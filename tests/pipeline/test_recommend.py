@@ -10,6 +10,8 @@ from sidecar.pipeline.recommend import cluster_users, gold_recommendation
 from sidecar.pipeline.recommended import Terms
 from sidecar.pipeline.tables import GOLD_REPLAY, GOLD_USAGE_1S, Table
 
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 HOUR_S = 3600
 
@@ -72,7 +74,6 @@ def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, object]
     return spark.createDataFrame(values, table.schema)
 
 
-@pytest.mark.spark
 def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     """A row for each tenant: by the sweep, by the percentile, the floor, or why not."""
     usage = [
@@ -130,7 +131,6 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     assert pytest.approx((4e6 + 6.9e6 + 1e5) / 1.1e7) == alice.share_of_capacity
 
 
-@pytest.mark.spark
 def test_old_rates_count_less_and_gaps_refuse(spark: SparkSession) -> None:
     """After seven half-lives a peak has no weight; logs of half the time are too little."""
     usage = frame(
@@ -169,7 +169,6 @@ def _told(row: Row) -> tuple[object, ...]:
     return (row.quota, row.throttled_share, row.percentile_rate, row.in_force, row.refused)
 
 
-@pytest.mark.spark
 def test_brokers_are_known_by_what_they_ask(spark: SparkSession) -> None:
     """Followers' fetches and heartbeats are theirs; a tenant's are not."""
     silver = spark.createDataFrame(
