@@ -1,0 +1,179 @@
+"""The pipeline's stream as a process: killed with SIGKILL and started again, nothing lost."""
+
+import asyncio
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import duckdb
+import pytest
+from confluent_kafka import Producer
+
+from sidecar.demo.admin import Admin
+from sidecar.demo.cache import cache_folder, filling
+from sidecar.demo.cluster import Cluster
+from tests.integration.waiting import seen
+from tests.pipeline.growing_logs import GrowingLog, line, lines, pack
+
+_POM = Path(__file__).parents[2] / "deploy/spark/kafka-connector/pom.xml"
+_START_S = 240.0
+"""Spark's start and first batch, on a machine that does other things too."""
+_STARTS = 3
+"""Spark gives a Python worker 10 s to start, which a busy machine may not keep; an operator's
+supervisor starts the stream again then too."""
+
+
+@contextmanager
+def streaming(out: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """``pipeline stream`` into a folder; killed at the end, Spark's JVM with it."""
+    command = [sys.executable, "-m", "sidecar", "pipeline", "stream", "--out", str(out)]
+    said = out.with_suffix(".err")
+    with said.open("ab") as errors:
+        process = subprocess.Popen(
+            [*command, "--master", "local[2]", "--trigger", "0.2", *words],
+            stderr=errors,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+async def streamed(out: Path, *words: str) -> None:
+    """Until all is read that is there."""
+    for _ in range(_STARTS):
+        with streaming(out, "--until-read", *words) as process:
+            if 0 == await asyncio.wait_for(asyncio.to_thread(process.wait), _START_S):
+                return
+    pytest.fail(out.with_suffix(".err").read_text())
+
+
+def counted(out: Path, table: str, column: str) -> Counter[str]:
+    """How often each value of a column is in a table."""
+    query = f"SELECT {column}, count(*) FROM '{out}/{table}/**/*.parquet' GROUP BY ALL"
+    try:
+        return Counter(dict(duckdb.execute(query).fetchall()))
+    except duckdb.IOException:
+        # There are none yet, or one that was listed was replaced.
+        return Counter()
+
+
+@asynccontextmanager
+async def killed_after(out: Path, column: str, rows: int, *words: str) -> AsyncIterator[None]:
+    """Streams; once silver_request has more rows than this, the body is run, and then a kill."""
+    for _ in range(_STARTS):
+        with streaming(out, *words) as process:
+
+            async def count(running: subprocess.Popen[bytes] = process) -> int:
+                if running.poll() is not None:
+                    return -1
+                return sum(counted(out, "silver_request", column).values())
+
+            seen_rows = await seen("rows", count, lambda found: not 0 <= found <= rows, _START_S)
+            if seen_rows < 0:
+                continue
+            yield
+            assert process.poll() is None
+            os.killpg(process.pid, signal.SIGKILL)
+            return
+    pytest.fail(out.with_suffix(".err").read_text())
+
+
+@pytest.mark.timeout(900)
+async def test_a_killed_stream_of_growing_logs_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """Killed twice while two logs are written and rotated in every way; each line has its user."""
+    out, logs = tmp_path / "live", tmp_path / "logs"
+    growing = {broker: GrowingLog(logs, broker) for broker in (1, 2)}
+    words = ["--request-logs", str(logs), "--watermark", "30"]
+    words += ["--table", "silver_request", "--table", "gold_usage_1s"]
+    written: list[str] = []
+
+    def write(count: int) -> None:
+        for _ in range(count):
+            number = len(written)
+            written.append(f"u{number}")
+            growing[1 + number % 2].write(line(number * 20, number, user=written[-1]))
+            if number % 150 == 149:
+                log = growing[1 + number // 150 % 2]
+                # Copying races with a writer, which here is this one.
+                copied = number // 150 % 3 == 0
+                old = log.copy_and_truncate(str(number)) if copied else log.rotate(str(number))
+                if number // 150 % 2 == 0:
+                    pack(old)
+
+    write(400)
+    for more_than in (100, 400):
+        async with killed_after(out, '"user"', more_than, *words, "--max-bytes", "100000"):
+            for _ in range(20):
+                write(20)
+                await asyncio.sleep(0.05)
+    # An hour later: all seconds before it can be written.
+    growing[1].write(line(3_600_000, 0, user="last"))
+    await streamed(out, *words)
+    assert Counter([*written, "last"]) == counted(out, "silver_request", '"user"')
+    # A produce and a request quota for each.
+    assert Counter(written * 2) == counted(out, "gold_usage_1s", '"user"')
+
+
+@pytest.fixture(scope="module")
+def kafka_jars() -> Path:
+    """The connector's, by Maven, once for each version of its pom."""
+    key = hashlib.sha256(_POM.read_bytes()).hexdigest()[:12]
+    target = cache_folder(os.environ) / f"kafka-connector-{key}"
+
+    async def fill() -> None:
+        async with filling(target) as folder:
+            if folder is not None:
+                maven = ["mvn", "--batch-mode", "--quiet", f"--file={_POM}", "package"]
+                done = [*maven, f"-Djars.dir={folder}"]
+                await asyncio.to_thread(subprocess.run, done, check=True)
+
+    asyncio.run(fill())
+    return target
+
+
+@pytest.mark.timeout(900)
+async def test_a_killed_stream_of_a_topic_loses_and_doubles_nothing(
+    kafka: Cluster, kafka_jars: Path, tmp_path: Path
+) -> None:
+    """By Spark's own connector, from a real topic whose messages' keys are broker ids."""
+    out = tmp_path / "live"
+    async with Admin(kafka.bootstrap) as admin:
+        await admin.create_topic("request-log", partitions=2)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+
+    def produce(first: int) -> None:
+        for broker in (1, 2):
+            for each in lines(500, first=first, user=f"u{broker}").splitlines():
+                producer.produce("request-log", each, str(broker), partition=broker - 1)
+        assert 0 == producer.flush(20)
+
+    words = ["--topic", "request-log", "--bootstrap-server", kafka.bootstrap]
+    words += ["--kafka-jars", str(kafka_jars), "--watermark", "30"]
+    words += ["--table", "silver_request", "--table", "gold_usage_1s", "--table", "quarantine"]
+    await asyncio.to_thread(produce, 0)
+    async with killed_after(out, "src_offset", 100, *words, "--max-messages", "200"):
+        pass
+    await asyncio.to_thread(produce, 500)
+    producer.produce("request-log", line(3_600_000, user="last"), "1", partition=0)
+    producer.produce("request-log", b"torn", "2", partition=1)
+    assert 0 == producer.flush(20)
+    await streamed(out, *words)
+    places = counted(out, "silver_request", "src_file || '@' || src_offset")
+    assert {1} == set(places.values())
+    assert {"u1": 1000, "u2": 1000, "last": 1} == counted(out, "silver_request", '"user"')
+    events = duckdb.execute(
+        "SELECT broker, sum(events) FROM"
+        f" '{out}/gold_usage_1s/**/*.parquet' WHERE quota_type = 'produce' GROUP BY ALL"
+    )
+    assert {1: 1000, 2: 1000} == dict(events.fetchall())
+    assert {"other": 1} == counted(out, "quarantine", "kind")
