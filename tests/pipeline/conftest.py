@@ -8,6 +8,13 @@ from pyspark.sql import SparkSession
 from sidecar.pipeline.spark import session
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives tests on Spark more time: the first starts it, and each plans and compiles."""
+    for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(300))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Two cores, one partition after a shuffle: small frames are quick."""
