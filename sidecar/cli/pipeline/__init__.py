@@ -34,7 +34,7 @@ SUBCOMMANDS = {
     epilog="""\b
 Examples:
   throttle-sidecar pipeline sample --out sample --size 100MB
-  throttle-sidecar pipeline run --request-logs sample/logs --volumes sample/volumes \\
+  throttle-sidecar pipeline run --request-logs sample/request-logs --volumes sample/volumes \\
       --quotas sample/quotas.json --out tables
   throttle-sidecar pipeline report --out tables
   throttle-sidecar pipeline usage --out tables --since 2026-11-20 --master spark://host:7077
