@@ -22,6 +22,7 @@ from tests.requestlog.lines import BY_HAND
 from tests.support.background import bootstrap, running
 from tests.support.daemon import DECIDED, Daemon, get, started, until
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeLogDir
+from tests.support.fake_producers import FakeProducers
 from tests.support.fake_quotas import FakeQuotas
 
 MB = 1_000_000
@@ -574,6 +575,7 @@ class TestProducerIds:
     """All of it on: request log, peers, quota file, request_percentage of held users."""
 
     BOB = Entity(user="bob")
+    WRITTEN = ("written", 0)
 
     @pytest.fixture
     def quotas(self, cluster: FakeCluster) -> FakeQuotas:
@@ -583,8 +585,11 @@ class TestProducerIds:
         return quotas
 
     @pytest.fixture
-    def log(self, tmp_path: Path, settings: dict[str, str]) -> Path:
+    def log(self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster) -> Path:
         """The request log, and a quota of 5 ids for all that may come at once."""
+        self.producers = FakeProducers({self.WRITTEN: next(iter(cluster.brokers))})
+        self.producers.of(cluster)
+        settings["SIDECAR_PRODUCER_ID_QUOTA_ACTIVE_INTERVAL"] = "PT0.1S"
         path = tmp_path / "requests.log"
         path.touch()
         file = tmp_path / "ids.toml"
@@ -597,6 +602,9 @@ class TestProducerIds:
     def opens(self, log: Path, user: str, *ids: int) -> None:
         with log.open("ab") as file:
             file.writelines(id_given(user, each) for each in ids)
+        # What is given writes at once.
+        written = self.producers.producers.setdefault(self.WRITTEN, [])
+        written += [(each, 0, 0) for each in ids]
 
     def percentage(self, quotas: FakeQuotas) -> float | None:
         return quotas.quotas.get(self.BOB, {}).get("request_percentage")

@@ -92,19 +92,20 @@ def positive_bytes(raw: object) -> int:
 
 def positive_whole(raw: object) -> int:
     """A whole number, 1 to 2^31 - 1, as Kafka's ints are."""
-    number = broker_id(raw)
-    if number == 0:
-        raise ValueError(f"{shown(raw)} must be > 0 and at most {2**31 - 1}")
-    return number
+    return _whole(raw, 1, "> 0")
 
 
 def broker_id(raw: object) -> int:
     """A broker's id, 0 to 2^31 - 1."""
+    return _whole(raw, 0, ">= 0")
+
+
+def _whole(raw: object, lowest: int, told: str) -> int:
     number = int(raw) if isinstance(raw, str) and _INTEGER.fullmatch(text(raw)) else raw
     if not isinstance(number, int) or isinstance(number, bool):
         raise ValueError(f"{shown(raw)} is not a whole number")  # noqa: TRY004 - see duration
-    if not 0 <= number < 2**31:
-        raise ValueError(f"{shown(raw)} must be >= 0 and at most {2**31 - 1}")
+    if not lowest <= number < 2**31:
+        raise ValueError(f"{shown(raw)} must be {told} and at most {2**31 - 1}")
     return number
 
 
