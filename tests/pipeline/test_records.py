@@ -10,8 +10,8 @@ from sidecar.pipeline.records import REJECTED, ROWS, Parsed, parse_block
 from sidecar.pipeline.rows import Row, row
 from sidecar.pipeline.usual import usual
 from sidecar.requestlog.line import Rejected, parse
-from tests.pipeline.request_lines import REQUEST_LOGS
-from tests.requestlog.lines import BY_HAND, REAL, read
+from tests.pipeline.request_lines import REQUEST_LOGS, TIMES
+from tests.requestlog.lines import BY_HAND, REAL, line, read
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -28,17 +28,71 @@ def parsed(block: bytes, zone: ZoneInfo = BERLIN, offset: int = 0) -> Parsed:
 @example(block=b"\n".join(REAL + BY_HAND), zone=BERLIN)
 def test_a_block_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
     """Whatever is in it: each line is a row, as read by itself, or rejected, at its place."""
+    assert_says_what_its_lines_say(block, zone)
+
+
+@pytest.mark.parametrize("size", [-1, 0, 126, 127, 128, 16_382, 16_383, 16_384, 2_097_151])
+def test_sizes_at_the_ends_of_lengths(size: int) -> None:
+    """The quick way too knows where a length takes a byte more, however many came before it."""
+    lines = [
+        line(
+            0,
+            version=version,
+            request={
+                "acks": 1,
+                "topicData": [
+                    {"name": "t", "partitionData": [{"index": 0, "recordsSizeInBytes": one}]}
+                ],
+            },
+        )
+        for version in (8, 9, 13, 14)
+        for one in (size + 1, size - 1, size)
+    ]
+    assert_says_what_its_lines_say(b"\n".join(lines), BERLIN)
+
+
+@pytest.mark.parametrize("own_ms", [0, 198])
+@pytest.mark.parametrize("answer_ms", [0, 198])
+@pytest.mark.parametrize("replica", [-1, 2])
+def test_throttled_fetches(own_ms: int, answer_ms: int, replica: int) -> None:
+    """Wherever the throttle time is told; for followers too."""
+    fetch = line(
+        1,
+        version=17,
+        request={"replicaState": {"replicaId": replica}},
+        response={"throttleTimeMs": answer_ms, "responses": []},
+        throttleTimeMs=own_ms,
+    )
+    assert_says_what_its_lines_say(fetch, BERLIN)
+
+
+@pytest.mark.parametrize("time", TIMES)
+def test_times(time: str) -> None:
+    """However it is written, and whether or not there is such a time."""
+    whole = line(3).replace(b"2026-11-20 10:00:00,000", time.encode())
+    assert_says_what_its_lines_say(whole, BERLIN)
+
+
+@pytest.mark.parametrize("queued_ms", [0.999, 1e12, 1.1e12, 1e300])
+def test_absurd_times_in_a_queue(queued_ms: float) -> None:
+    """A line that says what can't be is rejected, and the others of its block are read."""
+    lines = [line(3), line(3, responseQueueTimeMs=queued_ms), line(3)]
+    assert_says_what_its_lines_say(b"\n".join(lines), BERLIN)
+
+
+def assert_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
+    """A block's columns against each of its lines by itself."""
     found = parsed(block, zone, offset=1_000)
     expected_rows, expected_rejected = [], []
     offset = 1_000
-    for line in block.split(b"\n"):
-        said = parse(line)
+    for text in block.split(b"\n"):
+        said = parse(text)
         made = said if isinstance(said, Rejected) else row(said, zone)
         if isinstance(made, Row):
             expected_rows.append((made, offset))
         elif offset < 1_000 + len(block):
-            expected_rejected.append((offset, str(made.kind), made.message, len(line)))
-        offset += len(line) + 1
+            expected_rejected.append((offset, str(made.kind), made.message, len(text)))
+        offset += len(text) + 1
     assert ROWS == found.rows.schema
     assert REJECTED == found.rejected.schema
     assert expected_rows == rows_of(found)
@@ -70,7 +124,7 @@ def test_lines_of_brokers_are_usual() -> None:
     """All of them but those that change topics or quotas go the quick way."""
     found = usual(b"\n".join(REAL + BY_HAND), BERLIN)
     assert found is not None
-    apis = [read(line).api for line in REAL + BY_HAND]
+    apis = [read(text).api for text in REAL + BY_HAND]
     slow = {"CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS", "ALTER_CLIENT_QUOTAS"}
     assert len(apis) == len(found.starts) + len(found.left)
     assert sum(api in slow for api in apis) == len(found.left)
