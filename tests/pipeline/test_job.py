@@ -140,7 +140,11 @@ def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> 
         spark,
         str(out),
         Inputs(RequestLogs(str(logs)), str(history)),
-        Options(NOW, datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC)),
+        Options(
+            NOW,
+            since=datetime(2026, 11, 20, tzinfo=UTC),
+            until=datetime(2026, 11, 21, tzinfo=UTC),
+        ),
         stages=STAGES,
     )
     assert [date(2026, 11, 18), date(2026, 11, 20)] == list(outcome.days)
