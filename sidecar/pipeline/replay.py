@@ -22,13 +22,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as sf
 
-from sidecar.pipeline.entities import CLIENT_QUOTAS, ClientQuota, quotas_of, resolved
+from sidecar.pipeline.entities import ClientQuota, quotas_of, resolved
 from sidecar.pipeline.events import CONTROLLER_MUTATION, PRODUCER_IDS
+from sidecar.pipeline.kernels.columns import BROKER_BITS, LINE_BITS, Slots
 from sidecar.pipeline.kernels.group import Windows
 from sidecar.pipeline.kernels.shard import SUMMED, TOLD, Retold, Sweep
 from sidecar.pipeline.kernels.values import Span
@@ -71,6 +73,7 @@ def replay(
     *,
     mutation_window: QuotaWindow | None = None,
     id_window: QuotaWindow | None = None,
+    silver: DataFrame | None = None,
 ) -> DataFrame:
     """What quotas would have done to those who share them, on each broker in each day.
 
@@ -81,11 +84,13 @@ def replay(
         window: quota.window.num and quota.window.size.seconds; None: 11 of 1 s.
         mutation_window: controller.quota.window.num and .size.seconds; None: 11 of 1 s.
         id_window: producer.id.quota.window.num and .size.seconds; None: 11 of 1 h.
+        silver: of SILVER_REQUEST, what the events were made from: it is quicker to ask for the
+            clients and files; None: the events are asked.
 
     Returns:
         Of GOLD_REPLAY.
     """
-    known = _known(events, config)
+    known = _known(events, config, silver)
     special: dict[int, tuple[Scenario, ...]] = {}
     for each in scenarios:
         if each.quota_type is not None and each.entity is not None:
@@ -94,7 +99,7 @@ def replay(
             special[number] = (*special.get(number, ()), each)
     sweep = Sweep(
         _windows(window, mutation_window, id_window),
-        known.names,
+        known.slots,
         tuple(each for each in scenarios if each.entity is None),
         special,
     )
@@ -109,6 +114,7 @@ def replay_events(
     *,
     mutation_window: QuotaWindow | None = None,
     id_window: QuotaWindow | None = None,
+    silver: DataFrame | None = None,
 ) -> DataFrame:
     """What the quotas in force did with each charge, to be compared with what clients were told.
 
@@ -118,13 +124,14 @@ def replay_events(
         window: as in ``replay``.
         mutation_window: likewise; mutations by the token bucket.
         id_window: likewise.
+        silver: likewise.
 
     Returns:
         Of REPLAY_EVENTS, in no order.
     """
-    known = _known(events, config)
-    retold = Retold(_windows(window, mutation_window, id_window), known.names, known.files)
-    told = _sharded(events, known, "told_ms").applyInArrow(_function(retold.rows), TOLD)
+    known = _known(events, config, silver)
+    retold = Retold(_windows(window, mutation_window, id_window), known.slots, known.files)
+    told = _sharded(events, known, "position", "told_ms").applyInArrow(_function(retold.rows), TOLD)
     return REPLAY_EVENTS.select(told)
 
 
@@ -155,29 +162,40 @@ class _Known:
     """What is few: clients with their quotas, and files.
 
     Attributes:
-        quotas: of all clients.
+        quotas: of all clients; each is a slot, by its place.
         files: by name; a file's number is its place.
-        names: of entities and of who shares a quota, by their numbers.
         numbers: of quota types and names.
     """
 
     quotas: Sequence[ClientQuota]
     files: Sequence[str]
-    names: Sequence[str]
     numbers: Mapping[tuple[str, str], int]
 
+    @property
+    def slots(self) -> Slots:
+        """As the kernels have them."""
+        return Slots(
+            [name for _, name in self.numbers],
+            np.array([QUOTA_TYPES.index(each.quota_type) for each in self.quotas], np.int64),
+            np.array([self.numbers[each.quota_type, each.shared_by] for each in self.quotas]),
+            np.array([self.numbers[each.quota_type, each.entity] for each in self.quotas]),
+            np.array([each.limit for each in self.quotas], np.float64),
+            np.array([each.counts for each in self.quotas], np.bool_),
+        )
 
-def _known(events: DataFrame, config: DataFrame) -> _Known:
-    told = events.select("quota_type", "user", "client_id", "src_file").distinct().collect()
-    clients = sorted({(row.quota_type, row.user, row.client_id) for row in told})
-    quotas = list(resolved(clients, quotas_of(config)))
+
+def _known(events: DataFrame, config: DataFrame, silver: DataFrame | None) -> _Known:
+    asked = events if silver is None else silver
+    told = asked.select("user", "client_id", "src_file").distinct().collect()
+    clients = sorted({(row.user, row.client_id) for row in told})
+    quotas = quotas_of(config)
+    found = list(resolved([(each, *one) for each in QUOTA_TYPES for one in clients], quotas))
     named = dict.fromkeys(
-        (each.quota_type, name) for each in quotas for name in (each.entity, each.shared_by)
+        (each.quota_type, name) for each in found for name in (each.entity, each.shared_by)
     )
     return _Known(
-        quotas,
+        found,
         sorted({row.src_file for row in told}),
-        [name for _, name in named],
         {each: number for number, each in enumerate(named)},
     )
 
@@ -185,41 +203,44 @@ def _known(events: DataFrame, config: DataFrame) -> _Known:
 def _sharded(events: DataFrame, known: _Known, *more: str) -> GroupedData:
     """What the kernels take, numbers alone: all charges of a group are in one shard."""
     spark = events.sparkSession
+    numbers = known.numbers
     held = spark.createDataFrame(
         [
-            (
-                *each,
-                known.numbers[each.quota_type, each.shared_by],
-                known.numbers[each.quota_type, each.entity],
-            )
-            for each in known.quotas
+            (*each[:_TIMES], slot, numbers[each.quota_type, each.shared_by])
+            for slot, each in enumerate(known.quotas)
         ],
-        f"{CLIENT_QUOTAS.schema}, shared int, whose int",
-    ).drop("entity", "shared_by")
+        "quota_type string, user string, client_id string, from_ms bigint, to_ms bigint,"
+        " slot int, shared int",
+    )
     files = spark.createDataFrame(
-        [(name, number) for number, name in enumerate(known.files)], "src_file string, file int"
+        [(name, number) for number, name in enumerate(known.files)], "src_file string, file bigint"
     )
     in_time = (sf.col("at_ms") >= sf.col("from_ms")) & (sf.col("at_ms") < sf.col("to_ms"))
+    day = sf.unix_date("dt").cast("bigint")
+    # A line is longer than the number of its charges, so lines do not overlap.
+    line = sf.shiftleft("file", LINE_BITS) + sf.col("src_offset") + sf.col("position")
     return (
         events.join(sf.broadcast(held), ["quota_type", "user", "client_id"], how="inner")
         .where(in_time)
         .join(sf.broadcast(files), "src_file", how="inner")
         .select(
-            _place().alias("place"),
-            *("shared", "whose", "at_ms", "file", "src_offset", "position", "amount"),
+            sf.shiftleft(day, BROKER_BITS).bitwiseOR(sf.col("broker")).alias("place"),
+            "slot",
+            "at_ms",
+            line.alias("line"),
+            "amount",
             _extra().alias("extra"),
-            *("limit", "counts", *more),
+            *more,
+            sf.pmod(sf.xxhash64("dt", "broker", "shared"), sf.lit(_SHARDS))
+            .cast("int")
+            .alias("shard"),
         )
-        .withColumn("shard", sf.pmod(sf.xxhash64("place", "shared"), sf.lit(_SHARDS)))
         .groupBy("shard")
     )
 
 
-def _place() -> Expression:
-    """As ``shard.place_of``."""
-    number = sf.array_position(sf.array(*map(sf.lit, QUOTA_TYPES)), sf.col("quota_type")) - 1
-    day = sf.unix_date("dt").cast("bigint")
-    return sf.shiftleft(sf.shiftleft(day, 31).bitwiseOR(sf.col("broker")), 3).bitwiseOR(number)
+_TIMES: Final = ClientQuota._fields.index("to_ms") + 1
+"""The columns of a client's quota that say whose it is and when."""
 
 
 def _extra() -> Expression:

@@ -1,6 +1,6 @@
 """Arrow in, Arrow out: what a worker of Spark does with the charges of many groups.
 
-Each row is a charge; rows of a group are found and ordered here, by (time, file, offset).
+Each row is a charge; ``columns`` says what it has.
 
 Example: 1,000 charges of alice's produce quota on brokers 1 and 2 are two groups, and with two
 scenarios four rows.
@@ -8,20 +8,16 @@ scenarios four rows.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from sidecar.pipeline.kernels.group import BURST_SPREADING, Group, Replayer, Windows, applied
+from sidecar.pipeline.kernels.columns import LINE_BITS, Columns, Slots, broker_of, day_of, longs
+from sidecar.pipeline.kernels.group import BURST_SPREADING, Replayer, Windows, applied
 from sidecar.pipeline.kernels.tally import Sums, tally
-from sidecar.pipeline.kernels.values import Charges, Doubles, Flags, Held, Longs
-from sidecar.pipeline.sweep import QUOTA_TYPES, Scenario
-
-_TYPE_BITS: Final = 3
-_BROKER_BITS: Final = 31
-_EPOCH: Final = date(1970, 1, 1)
+from sidecar.pipeline.kernels.values import Held, Longs
+from sidecar.pipeline.sweep import Scenario
 
 _GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_by string"
 SUMMED: Final = (
@@ -37,110 +33,33 @@ TOLD: Final = (
 """The rows of ``Retold``."""
 
 
-def place_of(day: int, broker: int, quota_type: int) -> int:
-    """A day, a broker and a kind of quota as one number, as Spark packs them."""
-    return ((day << _BROKER_BITS | broker) << _TYPE_BITS) | quota_type
-
-
-def _type_of(place: int) -> str:
-    return QUOTA_TYPES[place & ((1 << _TYPE_BITS) - 1)]
-
-
-def _broker_of(place: int) -> int:
-    return (place >> _TYPE_BITS) & ((1 << _BROKER_BITS) - 1)
-
-
-def _day_of(place: int) -> date:
-    return _EPOCH + timedelta(days=place >> (_TYPE_BITS + _BROKER_BITS))
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """A table's columns in the order of their groups, each in its own order."""
-
-    place: Longs
-    shared: Longs
-    whose: Longs
-    limit: Doubles
-    known: Flags
-    extra: Longs
-    charges: Charges
-    order: Longs
-
-    @classmethod
-    def of(cls, table: pa.Table) -> "_Columns":
-        place, shared, whose, at_ms = (
-            _longs(table, name) for name in ("place", "shared", "whose", "at_ms")
-        )
-        sequence = _longs(table, "src_offset") + _longs(table, "position")
-        order = np.lexsort((sequence, _longs(table, "file"), at_ms, shared, place))
-        amount = _doubles(table, "amount")[order]
-        extra = _longs(table, "extra")[order]
-        return cls(
-            place[order],
-            shared[order],
-            whose[order],
-            _doubles(table, "limit")[order],
-            ~np.isnan(amount),
-            extra,
-            Charges(at_ms[order], amount, (extra & 1).astype(np.bool_), _flags(table)[order]),
-            order,
-        )
-
-    def groups(self) -> Iterator[slice]:
-        """Where each group is."""
-        if self.place.size == 0:
-            return
-        changes = (np.diff(self.place) != 0) | (np.diff(self.shared) != 0)
-        edges = np.concatenate(([0], np.flatnonzero(changes) + 1, [self.place.size]))
-        for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            yield slice(start, end)
-
-    def group(self, rows: slice, known: Flags) -> Group:
-        """Its charges whose amount is known."""
-        extra = self.extra[rows][known]
-        at_ms, amount, strict, counts = self.charges
-        is_mutation = _type_of(int(self.place[rows.start])) == "controller_mutation"
-        return Group(
-            _type_of(int(self.place[rows.start])),
-            int(self.shared[rows.start]),
-            Charges(
-                at_ms[rows][known], amount[rows][known], strict[rows][known], counts[rows][known]
-            ),
-            self.limit[rows][known],
-            self.whose[rows][known],
-            extra >> 1 if is_mutation else np.zeros_like(extra),
-            extra,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """Sums for each group, entity and scenario.
 
     Attributes:
         windows: how far back quotas look.
-        names: of entities and of who shares a quota, by their numbers.
+        slots: that charges are of.
         general: scenarios about everybody.
         special: those about one of the names, by its number.
     """
 
     windows: Windows
-    names: Sequence[str]
+    slots: Slots
     general: tuple[Scenario, ...]
     special: Mapping[int, tuple[Scenario, ...]] = field(default_factory=dict)
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows of ``SUMMED``."""
-        columns = _Columns.of(table)
+        columns = Columns.of(table, self.slots)
         rows = [row for each in columns.groups() for row in self._rows(columns, each)]
         return _table(SUMMED, list(zip(*rows, strict=True)))
 
-    def _rows(self, columns: _Columns, rows: slice) -> Iterator[tuple[object, ...]]:
+    def _rows(self, columns: Columns, rows: slice) -> Iterator[tuple[object, ...]]:
         known = columns.known[rows]
-        group = columns.group(rows, known)
+        group = columns.group(rows)
         place = int(columns.place[rows.start])
-        whose, entity = np.unique(columns.whose[rows], return_inverse=True)
+        whose, entity = np.unique(self.slots.whose[columns.slot[rows]], return_inverse=True)
         unknown = np.bincount(entity[~known], minlength=whose.size)
         replayer = Replayer(group, self.windows)
         for scenario, limit in applied(group, self._scenarios(group.shared, whose)):
@@ -151,8 +70,8 @@ class Sweep:
                 for at, one in enumerate(whose.tolist()):
                     quota = float(sums.last[at])
                     yield (
-                        *(_day_of(place), _broker_of(place), group.quota_type),
-                        *(self.names[one], self.names[group.shared]),
+                        *(day_of(place), broker_of(place), group.quota_type),
+                        *(self.slots.names[one], self.slots.names[group.shared]),
                         *(algorithm, scenario.name, None if np.isnan(quota) else quota),
                         *sums.counts[at].tolist(),
                         *(float(sums.peaks[at]), int(unknown[at])),
@@ -170,44 +89,48 @@ class Retold:
 
     Attributes:
         windows: how far back quotas look.
-        names: of entities and of who shares a quota, by their numbers.
+        slots: that charges are of.
         files: their names, by their numbers.
     """
 
     windows: Windows
-    names: Sequence[str]
+    slots: Slots
     files: Sequence[str]
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows of ``TOLD``; of charges whose amount is known."""
-        columns = _Columns.of(table)
+        columns = Columns.of(table, self.slots)
         kept, held = [], []
         for rows in columns.groups():
-            known = columns.known[rows]
-            group = columns.group(rows, known)
+            group = columns.group(rows)
             replayer = Replayer(group, self.windows)
             held.append(replayer.replay(group.algorithms[0], group.limit, counts=False))
-            kept.append(columns.order[rows][known])
+            kept.append(columns.order[rows][columns.known[rows]])
         if not kept:
             return _table(TOLD, [])
         found = Held(*(np.concatenate(each) for each in zip(*held, strict=True)))
-        taken = table.take(pa.array(np.concatenate(kept)))
-        places = _longs(taken, "place").tolist()
-        names, files = pa.array(self.names), pa.array(self.files)
-        return _table(
-            TOLD,
-            [
-                [_day_of(each) for each in places],
-                [_broker_of(each) for each in places],
-                [_type_of(each) for each in places],
-                *(names.take(taken.column(name).combine_chunks()) for name in ("whose", "shared")),
-                taken.column("at_ms"),
-                files.take(taken.column("file").combine_chunks()),
-                *(taken.column(name) for name in ("src_offset", "position", "limit")),
-                *(found.rate, found.wait_ms, ~found.refused),
-                taken.column("told_ms"),
-            ],
-        )
+        return _table(TOLD, self._told(table.take(pa.array(np.concatenate(kept))), found))
+
+    def _told(self, table: pa.Table, held: Held) -> list[object]:
+        places = longs(table, "place").tolist()
+        slot = longs(table, "slot")
+        line, position = longs(table, "line"), longs(table, "position")
+        names, files = pa.array(self.slots.names), pa.array(self.files)
+        limit = self.slots.limit[slot]
+        return [
+            [day_of(each) for each in places],
+            [broker_of(each) for each in places],
+            [self.slots.type_of(each) for each in slot.tolist()],
+            names.take(pa.array(self.slots.whose[slot])),
+            names.take(pa.array(self.slots.shared[slot])),
+            table.column("at_ms"),
+            files.take(pa.array(line >> LINE_BITS)),
+            (line & ((1 << LINE_BITS) - 1)) - position,
+            table.column("position"),
+            pa.array(limit, mask=np.isnan(limit)),
+            *(held.rate, held.wait_ms, ~held.refused),
+            table.column("told_ms"),
+        ]
 
 
 _ARROW: Final = {
@@ -230,16 +153,3 @@ def _table(schema: str, columns: Sequence[object]) -> pa.Table:
         ],
         names=[name for name, _ in fields],
     )
-
-
-def _longs(table: pa.Table, name: str) -> Longs:
-    return np.asarray(table.column(name).to_numpy(), np.int64)
-
-
-def _doubles(table: pa.Table, name: str) -> Doubles:
-    # Nulls become NaN.
-    return np.asarray(table.column(name).to_numpy(), np.float64)
-
-
-def _flags(table: pa.Table) -> Flags:
-    return np.asarray(table.column("counts").to_numpy(), np.bool_)
