@@ -18,6 +18,7 @@ Source: KafkaApis, ControllerApis, ReplicationControlManager; KIP-124, KIP-599, 
 
 from collections.abc import Collection
 from functools import reduce
+from operator import or_
 from typing import Final
 
 from pyspark.sql import Column as Expression
@@ -123,27 +124,31 @@ def is_mutation_line() -> Expression:
 
 def _charged(silver: DataFrame, quota_types: Collection[str]) -> DataFrame:
     """A row for each charge; the sizes of topics are not looked up yet."""
-    single = [
-        each
-        for quota_type, each in (
-            (PRODUCE, _bytes(PRODUCE, sf.col("api").isin("PRODUCE", "0"))),
-            (FETCH, _bytes(FETCH, sf.col("api").isin("FETCH", "1") & ~sf.col("is_follower"))),
-            (PRODUCER_IDS, _producer_id()),
+    is_charged = {quota_type: _is_charged(quota_type) for quota_type in quota_types}
+    # A request is of one API, so one slot is enough for what depends on it.
+    by_api = [
+        sf.when(charged, charge)
+        for quota_type, charge in (
+            (PRODUCE, _bytes(PRODUCE)),
+            (FETCH, _bytes(FETCH)),
+            (PRODUCER_IDS, _charge(PRODUCER_IDS, sf.lit(1.0))),
         )
-        if quota_type in quota_types
+        if (charged := is_charged.get(quota_type)) is not None
     ]
-    # A request is of one API, so one slot is enough for these.
-    slots = [sf.coalesce(*single)] if single else []
-    if REQUEST in quota_types:
-        slots.append(_request_time())
+    slots = [sf.coalesce(*by_api)] if by_api else []
+    if REQUEST in is_charged:
+        slots.append(sf.when(is_charged[REQUEST], _request_time()))
     several = sf.array(*slots).cast(f"array<{_CHARGE}>")
-    if CONTROLLER_MUTATION in quota_types:
+    if CONTROLLER_MUTATION in is_charged:
         several = sf.when(is_mutation_line(), sf.concat(several, _topics())).otherwise(several)
+    is_one = len(slots) == 1 and CONTROLLER_MUTATION not in is_charged
+    # Filtered before it is laid out, so that files need not give what nothing is charged with.
     return (
-        silver.select(
+        silver.where(reduce(or_, is_charged.values()))
+        .select(
             *("broker", "user", "client_id", "log_ts", "quota_ts", "api", "api_version"),
             *("remote_ms", "throttle_ms", "producer_id", "src_file", "src_offset"),
-            sf.explode(several).alias("charge"),
+            (slots[0].cast(_CHARGE) if is_one else sf.explode(several)).alias("charge"),
         )
         .where("charge is not null")
         .select("*", "charge.*")
@@ -151,19 +156,27 @@ def _charged(silver: DataFrame, quota_types: Collection[str]) -> DataFrame:
     )
 
 
-def _bytes(quota_type: str, charged: Expression) -> Expression:
-    known = sf.when(sf.col("bytes_known"), sf.col("quota_bytes").cast("double"))
-    return sf.when(charged, _charge(quota_type, known))
+def _is_charged(quota_type: str) -> Expression:
+    match quota_type:
+        case "produce":
+            return sf.col("api").isin("PRODUCE", "0")
+        case "fetch":
+            return sf.col("api").isin("FETCH", "1") & ~sf.col("is_follower")
+        case "request":
+            return ~sf.col("exempt")
+        case "controller_mutation":
+            return is_mutation_line()
+    return sf.col("producer_id").isNotNull()
 
 
-def _producer_id() -> Expression:
-    return sf.when(sf.col("producer_id").isNotNull(), _charge(PRODUCER_IDS, sf.lit(1.0)))
+def _bytes(quota_type: str) -> Expression:
+    return _charge(quota_type, sf.when(sf.col("bytes_known"), sf.col("quota_bytes").cast("double")))
 
 
 def _request_time() -> Expression:
     # To whole nanoseconds first, a half to the even one, as the daemon does.
     percent = sf.rint(sf.col("local_ms") * _NS_PER_MS) * _PERCENT_PER_NS
-    return sf.when(~sf.col("exempt"), _charge(REQUEST, percent, sf.lit(1)))
+    return _charge(REQUEST, percent, sf.lit(1))
 
 
 def _topics() -> Expression:
@@ -238,7 +251,7 @@ def _by_id(topic_id: Expression) -> Expression:
 
 def _is_strict() -> Expression:
     return reduce(
-        lambda either, one: either | one,
+        or_,
         (
             sf.col("api").isin(*api) & (sf.col("api_version") >= version)
             for api, version in _STRICT_SINCE

@@ -203,18 +203,7 @@ def _known(events: DataFrame, config: DataFrame, silver: DataFrame | None) -> _K
 def _sharded(events: DataFrame, known: _Known, *more: str) -> GroupedData:
     """What the kernels take, numbers alone: all charges of a group are in one shard."""
     spark = events.sparkSession
-    numbers = known.numbers
-    held = spark.createDataFrame(
-        [
-            (*each[:_TIMES], slot, numbers[each.quota_type, each.shared_by])
-            for slot, each in enumerate(known.quotas)
-        ],
-        "quota_type string, user string, client_id string, from_ms bigint, to_ms bigint,"
-        " slot int, shared int",
-    )
-    files = spark.createDataFrame(
-        [(name, number) for number, name in enumerate(known.files)], "src_file string, file bigint"
-    )
+    held, files = spark.createDataFrame(_held(known)), spark.createDataFrame(_files(known))
     in_time = (sf.col("at_ms") >= sf.col("from_ms")) & (sf.col("at_ms") < sf.col("to_ms"))
     day = sf.unix_date("dt").cast("bigint")
     # A line is longer than the number of its charges, so lines do not overlap.
@@ -239,8 +228,31 @@ def _sharded(events: DataFrame, known: _Known, *more: str) -> GroupedData:
     )
 
 
-_TIMES: Final = ClientQuota._fields.index("to_ms") + 1
-"""The columns of a client's quota that say whose it is and when."""
+def _held(known: _Known) -> pa.Table:
+    """Slots, for the join. As Arrow: else Spark looks at each of tens of thousands of values."""
+    quotas = known.quotas
+    shared = [known.numbers[each.quota_type, each.shared_by] for each in quotas]
+    return pa.table(
+        {
+            "quota_type": pa.array([each.quota_type for each in quotas], pa.string()),
+            "user": pa.array([each.user for each in quotas], pa.string()),
+            "client_id": pa.array([each.client_id for each in quotas], pa.string()),
+            "from_ms": pa.array([each.from_ms for each in quotas], pa.int64()),
+            "to_ms": pa.array([each.to_ms for each in quotas], pa.int64()),
+            "slot": pa.array(range(len(quotas)), pa.int32()),
+            "shared": pa.array(shared, pa.int32()),
+        }
+    )
+
+
+def _files(known: _Known) -> pa.Table:
+    """Files and their numbers."""
+    return pa.table(
+        {
+            "src_file": pa.array(known.files, pa.string()),
+            "file": pa.array(range(len(known.files)), pa.int64()),
+        }
+    )
 
 
 def _extra() -> Expression:
