@@ -240,7 +240,7 @@ def _refused(terms: Terms) -> Column:
         .when(_unknown() > _MOST_UNKNOWN, unseen)
         .when(
             sf.coalesce(sf.size("candidates"), sf.lit(0)) == 0,
-            "no candidate was replayed: sweep some",
+            "no candidate was replayed: `pipeline replay` with --candidates tries some",
         )
         .when(
             sf.col("least").isNull(),

@@ -105,7 +105,9 @@ def capacity_of(
     return found
 
 
-def recommended_quotas(rows: Iterable[Mapping[str, object]]) -> dict[str, object]:
+def recommended_quotas(
+    rows: Iterable[Mapping[str, object]],
+) -> dict[str, list[dict[str, object]]]:
     """The document that ``quotas diff --plan`` and ``quotas apply --plan`` take.
 
     Args:

@@ -82,6 +82,8 @@ def scenario(text: str) -> Scenario:
         number = math.nan
     if change[:1] not in ("x", "=") or math.isnan(number):
         raise ScenarioError(f'{text} is not like "x2", "=1000" or "produce:user=alice:=1000"')
+    if entity and not entity.startswith(("user=", "client-id=")):
+        raise ScenarioError(f'{text}: {entity} is no entity, such as "user=alice,client-id=etl"')
     return Scenario(
         change,
         factor=number if change[0] == "x" else None,

@@ -126,7 +126,10 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     assert (None, None, 1e5, None, refused) == _told(found["user=carol"])
     unseen = found["user=erin"].refused
     assert unseen.startswith("40.0 % of the charges have amounts that no line tells")
-    assert "no candidate was replayed: sweep some" == found["user=dave"].refused
+    assert (
+        "no candidate was replayed: `pipeline replay` with --candidates tries some"
+        == found["user=dave"].refused
+    )
     assert "a broker's own principal, not to be held back" == found["user=broker"].refused
     assert pytest.approx((4e6 + 6.9e6 + 1e5) / 1.1e7) == alice.share_of_capacity
 

@@ -22,10 +22,14 @@ def test_scenarios_are_read(text: str, expected: Scenario) -> None:
     assert expected == scenario(text)
 
 
-@pytest.mark.parametrize("text", ["", "2", "x", "x0", "=-1", "=inf", "ip:=3", ":user=a:=3"])
+@pytest.mark.parametrize(
+    "text", ["", "2", "x", "x0", "=-1", "=inf", "ip:=3", ":user=a:=3", "produce:usr=a:=3"]
+)
 def test_what_makes_no_sense_is_refused(text: str) -> None:
     """With what to write instead, or what is wrong."""
-    with pytest.raises(ScenarioError, match=r"is not like|not above 0|is none of|say for which"):
+    with pytest.raises(
+        ScenarioError, match=r"is not like|not above 0|is none of|say for which|is no entity"
+    ):
         scenario(text)
 
 

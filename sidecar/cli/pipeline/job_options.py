@@ -10,6 +10,7 @@ Example::
 """
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -32,6 +33,34 @@ class _Utc(click.DateTime):
         return found.replace(tzinfo=UTC)
 
 
+class _NewFile(click.Path):
+    """A file to be written, in a folder that is there: told before the work, not after it."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Refuses a file whose folder is not there."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not path.parent.is_dir():
+            self.fail(f"there is no folder {path.parent}; make it", param, ctx)
+        return path
+
+
+def _candidates(_: click.Context, __: click.Parameter, count: int) -> int:
+    # A sweep has two ends.
+    if count == 1:
+        raise click.BadParameter("1 is too few: 0 for none, or 2 and more")
+    return count
+
+
+NEW_FILE: Final = _NewFile()
+"""For options that are a file to be written."""
 UTC_TIME: Final = _Utc(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 """For options that are a time."""
 
@@ -76,6 +105,11 @@ class InputOptions:
     zone: tuple[str, ...] = ()
     broker_pattern: str | None = None
     quotas_at: datetime | None = None
+
+    @property
+    def names_nothing(self) -> bool:
+        """Whether there is nothing to read."""
+        return self.request_logs is None and self.volumes is None and self.quotas is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +249,7 @@ def replay_options(function: Callable[..., _R]) -> Callable[..., _R]:
         click.option(
             "--candidates",
             type=click.IntRange(0, 1000),
+            callback=_candidates,
             default=20,
             show_default=True,
             help="How many quotas to try for each who share one, from 5 % of their highest rate to"
@@ -297,7 +332,7 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
         ),
         click.option(
             "--plan",
-            type=click.Path(dir_okay=False, path_type=Path),
+            type=NEW_FILE,
             help='Write the quotas there, for "quotas diff --plan" and "quotas apply --plan".',
         ),
     )

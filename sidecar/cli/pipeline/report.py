@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from sidecar.cli.pipeline.job_options import NEW_FILE
+
 
 @click.command(
     "report",
@@ -25,7 +27,7 @@ Examples:
 )
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="The page; by default report.html in the folder of the tables.",
 )
 def command(out: Path, html: Path | None) -> None:

@@ -5,6 +5,7 @@ folder ``tables``.
 """
 
 import json
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -72,6 +73,11 @@ def run_job(
         SidecarError: it can't be done.
     """
     need_extra()
+    if inputs is not None and inputs.names_nothing:
+        raise SettingsError(("name what to read: --request-logs, --volumes, --quotas",))
+    plan = None if terms is None else terms.plan
+    if plan is not None and "recommend" not in stages:
+        raise SettingsError(("a --plan is made from requests: name --request-logs",))
     from sidecar.pipeline.job import run  # noqa: PLC0415 - the extra, and slow to import
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stages import Stage  # noqa: PLC0415 - as above
@@ -92,9 +98,9 @@ def run_job(
             stages=[Stage(name) for name in stages],
             tell=progress.step,
         )
-    if terms is not None and terms.plan is not None:
-        _write_plan(terms.plan, outcome)
     click.echo(json.dumps(_document(outcome), indent=2) if job.as_json else _text(outcome))
+    if plan is not None:
+        click.echo(plan_line(plan, _write_plan(plan, outcome)), err=job.as_json)
 
 
 def write_report(out: Path) -> Path:
@@ -188,11 +194,27 @@ def _capacity_document(path: Path) -> dict[str, object]:
     return document
 
 
-def _write_plan(path: Path, outcome: "Outcome") -> None:
+def _write_plan(path: Path, outcome: "Outcome") -> int:
+    """Returns of how many entities it has quotas."""
     from sidecar.pipeline.recommended import recommended_quotas  # noqa: PLC0415 - as above
 
-    document = recommended_quotas(outcome.recommended)
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    quotas = recommended_quotas(outcome.recommended)["quotas"]
+    path.write_text(json.dumps({"quotas": quotas}, indent=2) + "\n", encoding="utf-8")
+    return len(quotas)
+
+
+def plan_line(path: Path, entities: int) -> str:
+    """What a person is told of the plan that was written.
+
+    Args:
+        path: of it.
+        entities: that it has quotas of.
+    """
+    if not entities:
+        return f"plan: {path}, no quota: the table gold_recommendation has the reasons"
+    whose = "1 entity" if entities == 1 else f"{entities:,} entities"
+    diff = shlex.join(["throttle-sidecar", "quotas", "diff", "--plan", str(path)])
+    return f"plan: {path}, quotas of {whose}; compare: {diff}"
 
 
 def _document(outcome: "Outcome") -> dict[str, object]:
@@ -213,7 +235,8 @@ def _text(outcome: "Outcome") -> str:
         lines.append(f"{outcome.files:,} request logs, {outcome.bytes / 1e6:,.1f} MB")
     lines += [f"{name}: {count:,} rows" for name, count in outcome.rows.items()]
     if outcome.quarantined:
-        lines.append(f"{outcome.quarantined:,} lines can't be read: see the table quarantine")
+        read = "1 line" if outcome.quarantined == 1 else f"{outcome.quarantined:,} lines"
+        lines.append(f"{read} can't be read: see the table quarantine")
     if outcome.unknown:
         lines.append(f"{outcome.unknown:,} requests whose bytes or partitions no line tells")
     return "\n".join(lines)

@@ -27,8 +27,9 @@ def recommendation_section(rows: Sequence[Row]) -> str:
         if (mine := [row for row in newest if row["quota_type"] == kind])
     ]
     intro = said(
-        "The smallest that keep throttling under the target. Show the difference with"
-        " `throttle-sidecar quotas diff --plan recommended.json`, then apply it."
+        "The smallest that keep throttling under the target. `throttle-sidecar pipeline recommend"
+        " --plan plan.json` writes them to a file; `throttle-sidecar quotas diff --plan plan.json`"
+        " shows the difference, `quotas apply --plan plan.json` sets them."
     )
     return section("Recommended quotas", intro, few(plots), _table(newest))
 

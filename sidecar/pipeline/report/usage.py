@@ -54,7 +54,7 @@ def _plot(quota_type: str, rows: Iterable[Row], first: float, last: float) -> st
         for name in others:
             for bucket, amount in sums[name].items():
                 together[bucket] += amount
-        shown[f"{len(others)} others"] = together
+        shown["1 other" if len(others) == 1 else f"{len(others)} others"] = together
     buckets = [begin + at * step for at in range(int((last - begin - 1e-9) // step) + 1)]
     # A rate, whatever the bucket; producer ids are told by the hour, their quota's window.
     per = step / 3600 if quota_type == "producer_ids" else step

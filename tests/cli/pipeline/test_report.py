@@ -33,6 +33,14 @@ def test_the_page_is_beside_the_tables(tmp_path: Path) -> None:
     assert "the end is missing" in page.read_text()
 
 
+def test_a_page_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """Without a traceback."""
+    write_quarantine(tmp_path)
+    result = run("--out", str(tmp_path), "--html", str(tmp_path / "www" / "page.html"))
+    assert 2 == result.exit_code
+    assert f"there is no folder {tmp_path / 'www'}; make it" in result.stderr
+
+
 def test_no_tables_are_refused(tmp_path: Path) -> None:
     """Without a traceback, and no page is written."""
     result = run("--out", str(tmp_path))

@@ -18,7 +18,7 @@ from sidecar.cli.pipeline.job_options import (
     ReplayOptions,
     TermsOptions,
 )
-from sidecar.cli.pipeline.running import inputs_of, options_of
+from sidecar.cli.pipeline.running import inputs_of, options_of, plan_line
 from sidecar.errors import SidecarError
 from sidecar.quotas.entities import Entity
 
@@ -56,6 +56,43 @@ def test_without_java_it_says_what_to_install(
     assert 2 == result.exit_code
     assert "apt-get install openjdk-17-jre-headless" in result.output
     assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("run",), "name what to read: --request-logs, --volumes, --quotas"),
+        (("silver",), "name what to read: --request-logs, --volumes, --quotas"),
+        (("replay", "--candidates", "1"), "1 is too few: 0 for none, or 2 and more"),
+        (("run", "--volumes", ".", "--plan", "plan.json"), "name --request-logs"),
+        (("recommend", "--plan", "nowhere/plan.json"), "there is no folder nowhere; make it"),
+        (("run", "--plan", "nowhere/plan.json"), "there is no folder nowhere; make it"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_spark_starts(
+    words: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Rather than after it, or at the end of a run that took hours."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    result = called(*words, "--out", "tables")
+    assert (2, True) == (result.exit_code, told in result.output)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_plan_is_told_with_what_to_do_with_it() -> None:
+    """How many it is for; one for nobody says so."""
+    assert (
+        "plan: p.json, quotas of 1 entity; compare: throttle-sidecar quotas diff --plan p.json"
+    ) == plan_line(Path("p.json"), 1)
+    assert (
+        "plan: my plan.json, quotas of 2 entities;"
+        " compare: throttle-sidecar quotas diff --plan 'my plan.json'"
+    ) == plan_line(Path("my plan.json"), 2)
+    assert "plan: p.json, no quota: the table gold_recommendation has the reasons" == plan_line(
+        Path("p.json"), 0
+    )
 
 
 def test_quotas_were_in_force_when_they_were_written(tmp_path: Path) -> None:

@@ -34,3 +34,10 @@ def test_the_axis_has_rates(expected: str, quota_type: str, amount: float) -> No
     [plot] = re.findall(r"<svg.*?</svg>", usage_section(rows))
     labels = re.findall(r'text-anchor="end">([^<]+)<', plot)
     assert expected == [label for label in labels if ":" not in label][-1]
+
+
+def test_one_tenant_without_a_line_is_one_other() -> None:
+    """Not "1 others"."""
+    rows = [{**used(second, 1.0, "produce"), "client_id": str(second)} for second in range(6)]
+    page = usage_section(rows)
+    assert (True, False) == (">1 other<" in page, "1 others" in page)
