@@ -22,6 +22,7 @@ from sidecar.volumes import Failure
 from tests.integration.conftest import PASSWORD, Obeying, Start
 from tests.integration.daemon import Daemon, Document, settings
 from tests.integration.waiting import seen
+from tests.support.java import bean
 from tests.support.rogue import Rogue
 
 ETL = {
@@ -32,6 +33,8 @@ ETL = {
 }
 RATE = 1e6
 """Bytes a second of the neighbour."""
+
+BEAN = "throttlesidecar:type=QuotaCallback"
 
 TOKEN = "t0k3n"
 WINDOW_S = 10
@@ -86,6 +89,14 @@ async def sidecars(
         daemons.append(await start(cluster, environ))
     for daemon in daemons:
         await daemon.decides(1.0)
+    for broker_id in cluster.brokers:
+        # An earlier test's throttle ends when these sidecars are heard, by a ramp for everybody.
+        await seen(
+            f"broker {broker_id} lets all go",
+            partial(bean, cluster, broker_id, BEAN),
+            lambda now: ("SIDECAR", "FREE") == (now["Source"], now["Regime"]),
+            60.0,
+        )
     return daemons
 
 
