@@ -24,6 +24,10 @@ class LockedError(SidecarError):
     """Another run writes to the same folder."""
 
 
+class UnwritableError(SidecarError):
+    """There can be no folder of tables, or nothing can be written there."""
+
+
 @contextmanager
 def locked(root: str, files: Files, local: Path | None, holder: str) -> Iterator[None]:
     """Holds the lock of a folder.
@@ -36,6 +40,7 @@ def locked(root: str, files: Files, local: Path | None, holder: str) -> Iterator
 
     Raises:
         LockedError: another run holds it.
+        UnwritableError: the folder can't be made or written to.
     """
     if local is None:
         path = f"{root.rstrip('/')}/{_NAME}"
@@ -49,8 +54,12 @@ def locked(root: str, files: Files, local: Path | None, holder: str) -> Iterator
         finally:
             files.remove(path)
         return
-    local.mkdir(parents=True, exist_ok=True)
-    handle = os.open(local / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        local.mkdir(parents=True, exist_ok=True)
+        handle = os.open(local / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        text = f"nothing can be written to {root}: {error.strerror}; give --out another folder"
+        raise UnwritableError(text) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -332,7 +332,7 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
         ),
         click.option(
             "--plan",
-            type=NEW_FILE,
+            type=click.Path(dir_okay=False, path_type=Path),
             help='Write the quotas there, for "quotas diff --plan" and "quotas apply --plan".',
         ),
     )

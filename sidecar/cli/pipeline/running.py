@@ -5,8 +5,11 @@ folder ``tables``.
 """
 
 import json
+import logging
 import shlex
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,6 +81,8 @@ def run_job(
     plan = None if terms is None else terms.plan
     if plan is not None and "recommend" not in stages:
         raise SettingsError(("a --plan is made from requests: name --request-logs",))
+    if plan is not None and not plan.parent.is_dir() and plan.parent != Path(job.out):
+        raise SettingsError((f"{plan}: there is no folder {plan.parent}; make it",))
     from sidecar.pipeline.job import run  # noqa: PLC0415 - the extra, and slow to import
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stages import Stage  # noqa: PLC0415 - as above
@@ -86,9 +91,10 @@ def run_job(
     options = options_of(
         job, tried or ReplayOptions(), terms or TermsOptions(), disks or DiskOptions()
     )
-    with Progress() as progress:
+    with _interruptible(), Progress() as progress:
         progress.step("Spark")
         spark = session(job.master)
+        signal.signal(signal.SIGINT, _interrupt)  # Spark has put its own in place of it
         progress.watch(spark)
         outcome = run(
             spark,
@@ -101,6 +107,29 @@ def run_job(
     click.echo(json.dumps(_document(outcome), indent=2) if job.as_json else _text(outcome))
     if plan is not None:
         click.echo(plan_line(plan, _write_plan(plan, outcome)), err=job.as_json)
+
+
+def _interrupt(*_: object) -> None:
+    logging.disable(logging.CRITICAL)
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends the run at once, and quietly.
+
+    Spark's own handler asks Spark to cancel, in the middle of another question: its client then
+    logs tracebacks. The Java process ends with this one, and its jobs with it.
+    """
+    before = signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("Interrupted: run it again.", err=True)
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+        logging.disable(logging.NOTSET)
 
 
 def write_report(out: Path) -> Path:

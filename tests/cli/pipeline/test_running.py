@@ -1,8 +1,12 @@
 """What the pipeline's commands hand to the job, and what they say without Spark or Java."""
 
 import importlib.util
+import io
 import json
+import logging
 import os
+import signal
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -66,7 +70,10 @@ def test_without_java_it_says_what_to_install(
         (("replay", "--candidates", "1"), "1 is too few: 0 for none, or 2 and more"),
         (("run", "--volumes", ".", "--plan", "plan.json"), "name --request-logs"),
         (("recommend", "--plan", "nowhere/plan.json"), "there is no folder nowhere; make it"),
-        (("run", "--plan", "nowhere/plan.json"), "there is no folder nowhere; make it"),
+        (
+            ("run", "--request-logs", ".", "--plan", "nowhere/plan.json"),
+            "there is no folder nowhere; make it",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_spark_starts(
@@ -79,6 +86,49 @@ def test_what_cannot_be_done_is_refused_before_spark_starts(
     result = called(*words, "--out", "tables")
     assert (2, True) == (result.exit_code, told in result.output)
     assert [] == list(tmp_path.iterdir())
+
+
+def test_ctrl_c_ends_a_run_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Spark has a handler of its own, under which its client logs two."""
+
+    def made(_: str | None) -> object:
+        signal.signal(signal.SIGINT, lambda *_: pytest.fail("Spark's own handler"))
+        return object()
+
+    def interrupted(*_: object, **__: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        except KeyboardInterrupt:
+            logging.getLogger().exception("as py4j logs it")
+            raise
+
+    monkeypatch.setattr("sidecar.pipeline.spark.session", made)
+    monkeypatch.setattr("sidecar.pipeline.job.run", interrupted)
+    logged = logging.StreamHandler(stream := io.StringIO())
+    logging.getLogger().addHandler(logged)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        result = called("usage", "--out", str(tmp_path))
+        logging.getLogger().error("afterwards")
+    finally:
+        logging.getLogger().removeHandler(logged)
+        signal.signal(signal.SIGINT, before)
+    assert (130, True) == (result.exit_code, "Interrupted: run it again." in result.output)
+    assert "afterwards\n" == stream.getvalue()
+
+
+def test_a_plan_may_lie_in_the_folder_that_is_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """That of the tables is there by the end."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    out = tmp_path / "tables"
+    result = called("recommend", "--plan", str(out / "plan.json"), "--out", str(out))
+    assert (2, True) == (result.exit_code, "Spark needs Java" in result.output)
 
 
 def test_a_plan_is_told_with_what_to_do_with_it() -> None:
