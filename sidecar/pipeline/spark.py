@@ -29,6 +29,10 @@ class NoJavaError(SidecarError):
     """There is no Java to run Spark with."""
 
 
+class NoSparkError(SidecarError):
+    """Spark can't be started."""
+
+
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
@@ -59,10 +63,15 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
 
     Raises:
         NoJavaError: there is no Java.
+        NoSparkError: it can't be started.
     """
     if not _java():
         raise NoJavaError(NO_JAVA)
-    from pyspark.sql import SparkSession  # noqa: PLC0415  takes a second
+    from py4j.protocol import (  # type: ignore[import-untyped]  # noqa: PLC0415  of the extra
+        Py4JError,
+    )
+    from pyspark.errors import PySparkException  # noqa: PLC0415  takes a second
+    from pyspark.sql import SparkSession  # noqa: PLC0415  as above
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["TZ"] = "UTC"
@@ -79,7 +88,13 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for name, value in {**_SETTINGS, **embedded, **(settings or {})}.items():
         builder = builder.config(name, value)
-    made = builder.getOrCreate()
+    try:
+        made = builder.getOrCreate()
+    except (Py4JError, PySparkException) as error:
+        raise NoSparkError(
+            f"Spark can't be started on {master or 'the master that spark-submit says'}: its own"
+            " words are above; look at --master, and for a Java that is 17 or newer"
+        ) from error
     made.sparkContext.setLogLevel("ERROR")
     return made
 

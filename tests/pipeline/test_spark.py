@@ -1,9 +1,11 @@
 """The Spark session."""
 
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from sidecar.pipeline.spark import NoJavaError, session
+from sidecar.pipeline.spark import NoJavaError, NoSparkError, session
 from sidecar.pipeline.tables import TABLES
 
 
@@ -13,6 +15,21 @@ def test_without_java_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(NoJavaError, match="apt-get install openjdk-17-jre-headless"):
         session("local[1]")
+
+
+@pytest.mark.parametrize("error", [Py4JError("no answer"), PySparkRuntimeError("exited")])
+def test_a_master_that_is_not_there_is_told(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Instead of a traceback; Spark has said by then what is wrong."""
+
+    def refused(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("sidecar.pipeline.spark._java", lambda: True)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", refused)
+    with pytest.raises(NoSparkError, match=r"can't be started on spark://nowhere:1: .*--master"):
+        session("spark://nowhere:1")
 
 
 @pytest.mark.spark
