@@ -109,11 +109,12 @@ def expect(
 
 
 def test_producer_ids_are_by_user(spark: SparkSession) -> None:
-    """Whatever their client-id, with the user's own quota or the default; for all time."""
-    rows = snapshot_rows({Entity(user=DEFAULT): {"producer_ids_rate": 50.0}})
+    """Whatever their client-id, which has no quota; their own or the default, for all time."""
+    key = KEYS["producer_ids"]
+    rows = snapshot_rows({Entity(user=DEFAULT): {key: 50.0}, Entity(DEFAULT, "etl"): {key: 1.0}})
     config = spark.createDataFrame(
         [
-            ("user=<default>", each.user, None, each.key, each.value, START, None, "snapshot")
+            (each.user, each.user, each.client_id, each.key, each.value, START, None, "snapshot")
             for each in rows
         ],
         SILVER_QUOTA_CONFIG.schema,
@@ -125,5 +126,5 @@ def test_producer_ids_are_by_user(spark: SparkSession) -> None:
     found = client_quotas(clients, config).orderBy("from_ms").collect()
     assert [
         (-EVER, start_ms, True, "user=alice", "user=alice", None),
-        (start_ms, EVER, True, "user=<default>", "user=alice", 50.0),
+        (start_ms, EVER, True, "<default>", "user=alice", 50.0),
     ] == [(r.from_ms, r.to_ms, r.counts, r.entity, r.shared_by, r.limit) for r in found]

@@ -40,8 +40,8 @@ def test_changes_and_snapshot_are_one_history(spark: SparkSession) -> None:
     alice = ("alice", None, None, RATE)
     rows = [
         altered(9, (*alice, 1.0, 0), ("gone", None, None, RATE, 9.0, None)),
-        altered(11, (*alice, 2.0, 0), src_offset=500),
         altered(11, (*alice, 3.0, 0), (*alice, 4.0, 0), src_offset=900),
+        altered(11, (*alice, 2.0, 0), src_offset=500),
         altered(
             12, (*alice, 7.0, 42), (None, None, "10.0.0.1", "connection_creation_rate", 1.0, 0)
         ),

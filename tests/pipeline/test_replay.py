@@ -245,12 +245,28 @@ def test_a_candidate_is_for_its_entity_alone(spark: SparkSession) -> None:
     )
 
 
+def test_a_candidate_for_the_default_ends_where_another_begins(spark: SparkSession) -> None:
+    """Alice has her own quota from the second charge on, which stays as it is."""
+    key = KEYS["produce"]
+    rows = [event(amount=1500.0), event(at_ms=START_MS + 6000, amount=1.0, src_offset=1)]
+    quotas = [(0, {ANY: {key: 300.0}}), (5000, {ANY: {key: 300.0}, ALICE: {key: 1000.0}})]
+    tried = Scenario("=50", quota=50.0, quota_type="produce", entity="user=<default>")
+    found = replay(events(spark, rows), config(spark, quotas), [tried]).collect()
+    assert [
+        ("user=<default>", "user=alice", 50.0, 1, 20_000),
+        ("user=alice", "user=alice", 1000.0, 0, 0),
+    ] == sorted((r.entity, r.shared_by, r.quota, r.throttled, r.throttle_ms_total) for r in found)
+
+
 def test_each_day_starts_with_empty_windows(spark: SparkSession) -> None:
     """What is written before midnight is not held against what comes after it."""
     midnight_ms = START_MS - START_MS % DAY_MS + DAY_MS
-    rows = [event(at_ms=midnight_ms + later, amount=900.0, src_offset=later) for later in (-1, 0)]
+    rows = [event(at_ms=midnight_ms - at, amount=900.0, src_offset=9 - at) for at in (0, 1)]
+    friday = START.date()
     found = replay(events(spark, rows), config(spark, [(0, {ETL: {KEYS["produce"]: 100.0}})]))
-    assert [(0, 90.0), (0, 90.0)] == [(r.throttled, r.peak_rate) for r in found.collect()]
+    assert [(friday, 0, 90.0), (friday + timedelta(days=1), 0, 90.0)] == sorted(
+        (r.dt, r.throttled, r.peak_rate) for r in found.collect()
+    )
 
 
 def test_producer_ids_are_the_daemons(spark: SparkSession) -> None:

@@ -1,8 +1,9 @@
 """The compiled token bucket equals the daemon's."""
 
 import math
+from typing import Final
 
-from hypothesis import given
+from hypothesis import example, given
 
 from sidecar.pipeline.kernels.bucket import bucket_waits
 from sidecar.pipeline.kernels.values import Held
@@ -17,9 +18,13 @@ from tests.pipeline.kernels.histories import (
     windows,
 )
 
+DRAINED: Final = [Event(0, 1100.0, True, True, 100.0), Event(0, 5.0, True, True, 100.0)]
+"""A bucket that has just no tokens is not used up yet."""
+
 
 @compiles_first
 @given(events=histories(), window=windows)
+@example(DRAINED, QuotaWindow())
 def test_waits_and_refusals_are_the_daemons(events: list[Event], window: QuotaWindow) -> None:
     """Strict and permissive, with quotas that change, go and come back to a full bucket."""
     charges, limit = arrays(events)

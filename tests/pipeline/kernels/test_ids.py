@@ -1,7 +1,7 @@
 """The compiled producer ids equal the daemon's, with filters that are next to never wrong."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sidecar.pipeline.kernels.ids import id_waits, new_ids
@@ -11,7 +11,12 @@ from tests.pipeline.kernels.histories import compiles_first
 
 EVENTS = st.lists(
     st.tuples(
-        st.one_of(st.integers(-500, 700), st.integers(0, 6000), st.just(0)),
+        st.one_of(
+            st.integers(-500, 700),
+            st.integers(0, 6000),
+            # Just before, at and after the end of a filter, and of its half.
+            st.sampled_from([0, 499, 500, 501, 999, 1000, 1001, 2000, 2001]),
+        ),
         st.integers(0, 8),
         st.sampled_from([None, 1.0, 2.5, 40.0]),
     ),
@@ -20,6 +25,8 @@ EVENTS = st.lists(
 
 
 @compiles_first
+# At the end of its filter an id is still known, and after it new again.
+@example(events=[(0, 1, 1.0), (1000, 1, 1.0), (1, 1, 1.0)], samples=1, window_s=1)
 @given(events=EVENTS, samples=st.integers(1, 3), window_s=st.integers(1, 4))
 def test_new_ids_and_waits_are_the_daemons(
     events: list[tuple[int, int, float | None]], samples: int, window_s: int
