@@ -1,0 +1,66 @@
+"""Groups of charges found in a table, and held against quotas."""
+
+import math
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+
+from sidecar.pipeline.kernels.columns import BROKER_BITS, Slots
+from sidecar.pipeline.kernels.group import Windows
+from sidecar.pipeline.kernels.shard import Retold, Sweep
+from sidecar.pipeline.sweep import IN_FORCE, Scenario
+
+SLOTS = Slots(
+    names=["user=alice"],
+    kind=np.array([0]),
+    shared=np.array([0]),
+    whose=np.array([0]),
+    limit=np.array([100.0]),
+    counts=np.array([True]),
+)
+"""Alice's produce quota of 100 bytes a second."""
+
+
+def charges(*rows: tuple[int, int, float]) -> pa.Table:
+    """Of a broker, at a time, so many bytes; on the second day of 1970."""
+    size = len(rows)
+    return pa.table(
+        {
+            "place": [(1 << BROKER_BITS) | broker for broker, _, _ in rows],
+            "slot": [0] * size,
+            "line": list(range(size)),
+            "at_ms": [at_ms for _, at_ms, _ in rows],
+            "amount": [amount for _, _, amount in rows],
+            "extra": [0] * size,
+            "position": [0] * size,
+            "told_ms": [0] * size,
+        }
+    )
+
+
+def test_brokers_are_groups_and_scenarios_are_rows() -> None:
+    """Each broker's 1,500 bytes wait 5 s for themselves, and nothing at twice the quota."""
+    sweep = Sweep(Windows(), SLOTS, (IN_FORCE, Scenario("x2", factor=2.0)))
+    told = sweep.rows(charges((7, 0, 1500.0), (8, 0, 1500.0), (8, 1, math.nan))).to_pylist()
+    assert [
+        (date(1970, 1, 2), 7, "in force", 1, 5000, 0),
+        (date(1970, 1, 2), 7, "x2", 1, 0, 0),
+        (date(1970, 1, 2), 8, "in force", 1, 5000, 1),
+        (date(1970, 1, 2), 8, "x2", 1, 0, 1),
+    ] == [
+        (r["dt"], r["broker"], r["scenario"], r["events"], r["throttle_ms_max"], r["unknown"])
+        for r in told
+    ]
+
+
+def test_what_is_not_known_is_not_retold() -> None:
+    """Not even when nothing is."""
+    retold = Retold(Windows(), SLOTS, ["a.log"])
+    told = retold.rows(charges((7, 0, math.nan), (7, 5, 1500.0))).to_pylist()
+    assert [(7, "user=alice", "a.log", 1, 5000)] == [
+        (r["broker"], r["shared_by"], r["src_file"], r["src_offset"], r["throttle_ms"])
+        for r in told
+    ]
+    assert [] == retold.rows(charges((7, 0, math.nan))).to_pylist()
+    assert [] == retold.rows(charges()).to_pylist()
