@@ -4,18 +4,18 @@ Example: the 8 lines by hand of every API that matters are 8 rows and none rejec
 line after them, 8 rows and one rejected as torn, at the byte where that line begins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from zoneinfo import ZoneInfo
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sidecar.pipeline.kernels.values import Longs
 from sidecar.pipeline.rows import Row, row
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
-from sidecar.pipeline.usual import Usual, places, usual
+from sidecar.pipeline.usual import usual
 from sidecar.requestlog.line import Rejected, parse
 
 _ARROW: Final = {
@@ -76,10 +76,10 @@ def parse_block(block: bytes, *, broker: int, zone: ZoneInfo, src_file: str, off
         src_file: the file that it is of.
         offset: bytes of that file before it.
     """
-    quick = usual(block, zone)
+    quick = usual(block)
     rows: list[tuple[Row, int]] = []
     rejected: list[tuple[Rejected, int, int]] = []
-    for start, end in places(block) if quick is None else quick.left:
+    for start, end in quick.left.tolist():
         parsed = parse(block[start:end])
         made = parsed if isinstance(parsed, Rejected) else row(parsed, zone)
         if isinstance(made, Rejected):
@@ -87,9 +87,9 @@ def parse_block(block: bytes, *, broker: int, zone: ZoneInfo, src_file: str, off
         else:
             rows.append((made, offset + start))
     batch = _rows(rows, broker, src_file)
-    if quick is not None:
-        starts = np.array(quick.starts, np.int64) + offset
-        batch = _merged(batch, _usual_rows(quick, starts, broker, src_file))
+    if len(quick.rows):
+        made = _usual_rows(quick.columns(zone), quick.starts + offset, broker, src_file)
+        batch = _merged(batch, made)
     return Parsed(batch, _rejected(rejected, broker, src_file))
 
 
@@ -107,10 +107,13 @@ def _rows(rows: Sequence[tuple[Row, int]], broker: int, src_file: str) -> pa.Rec
     )
 
 
-def _usual_rows(quick: Usual, starts: np.ndarray, broker: int, src_file: str) -> pa.RecordBatch:
+def _usual_rows(
+    made: Mapping[str, pa.Array], starts: Longs, broker: int, src_file: str
+) -> pa.RecordBatch:
     count = len(starts)
-    columns = quick.columns | {
-        "broker": pa.array(np.full(count, broker, np.int32)),
+    columns = {
+        **made,
+        "broker": pa.repeat(pa.scalar(broker, pa.int32()), count),
         "src_file": pa.repeat(pa.scalar(src_file, pa.string()), count),
         "src_offset": pa.array(starts),
     }

@@ -31,3 +31,21 @@ def inlined(function: Callable[_P, _R]) -> Callable[_P, _R]:
     A call of its own costs more than they do.
     """
     return cast("Callable[_P, _R]", njit(inline="always", nogil=True)(function))
+
+
+def merged(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same, by LLVM rather than from its source: for parts with loops and several ends.
+
+    They can't make arrays, so that none is counted as used and no longer used: at some ten parts
+    for each field of a line that would take most of the time.
+    """
+    return cast("Callable[_P, _R]", njit(forceinline=True, nogil=True, _nrt=False)(function))
+
+
+def walking(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """As ``compiled``, for a kernel of ``merged`` parts."""
+    try:
+        made = njit(cache=True, nogil=True, _nrt=False)(function)
+    except RuntimeError:  # there is no place to keep it
+        made = njit(nogil=True, _nrt=False)(function)
+    return cast("Callable[_P, _R]", made)

@@ -1,0 +1,186 @@
+"""The smallest parts of JSON in a block of bytes: strings, numbers, literals and names of fields.
+
+Only JSON as Kafka writes it is read, without white space; a place that isn't is -1, and another
+reader has to say what it is. A string is read as such, whatever it holds: nothing within one, not
+even ``","acks":0``, can pass for a field.
+
+At least 16 bytes have to follow the end that is told, which is 23 before a line's last byte: bytes
+are looked at by 16.
+
+Example: of ``"clientId":"etl","x`` the name ends before the colon, and the string that begins at 12
+ends at 15.
+
+Source: RFC 8259, which is stricter than most readers.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from sidecar.pipeline.kernels.compiled import merged
+
+QUOTE: Final = 0x22
+COMMA: Final = 0x2C
+MINUS: Final = 0x2D
+POINT: Final = 0x2E
+ZERO: Final = 0x30
+NINE: Final = 0x39
+COLON: Final = 0x3A
+BACKSLASH: Final = 0x5C
+OPEN_ARRAY: Final = 0x5B
+CLOSE_ARRAY: Final = 0x5D
+OPEN_OBJECT: Final = 0x7B
+CLOSE_OBJECT: Final = 0x7D
+
+LOOKED_AT: Final = 16
+DIGITS: Final = 18
+"""A number of more is not read, only passed by."""
+
+
+def _bytes_at(
+    context: Any, builder: Any, signature: Any, arguments: Any, kind: ir.Type
+) -> ir.Instruction:
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    place = builder.gep(array.data, [arguments[1]])
+    return builder.load(builder.bitcast(place, kind.as_pointer()), align=1)
+
+
+def _splat(value: int) -> ir.Constant:
+    byte = ir.IntType(8)
+    return ir.Constant(ir.VectorType(byte, LOOKED_AT), [ir.Constant(byte, value)] * LOOKED_AT)
+
+
+def _first(builder: Any, found: ir.Instruction) -> ir.Instruction:
+    """The number of the first of 16 that was found; 16 for none."""
+    bits = builder.zext(builder.bitcast(found, ir.IntType(LOOKED_AT)), ir.IntType(64))
+    marked = builder.or_(bits, ir.Constant(ir.IntType(64), 1 << LOOKED_AT))
+    return builder.cttz(marked, ir.Constant(ir.IntType(1), 1))
+
+
+@intrinsic
+def _to_special(_typing: Any, block: Any, at: Any) -> Any:
+    """How many bytes before one that ends a string, escapes, controls or isn't ASCII; at most 16."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(8), LOOKED_AT)
+        read = _bytes_at(context, builder, signature, arguments, vector)
+        quotes = builder.icmp_unsigned("==", read, _splat(QUOTE))
+        escapes = builder.icmp_unsigned("==", read, _splat(BACKSLASH))
+        # Signed: so what isn't ASCII is below the space too.
+        others = builder.icmp_signed("<", read, _splat(0x20))
+        return _first(builder, builder.or_(builder.or_(quotes, escapes), others))
+
+    return types.int64(block, types.int64), code
+
+
+@intrinsic
+def to_newline(_typing: Any, block: Any, at: Any) -> Any:
+    """How many bytes before the end of a line; at most 16."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(8), LOOKED_AT)
+        read = _bytes_at(context, builder, signature, arguments, vector)
+        return _first(builder, builder.icmp_unsigned("==", read, _splat(0x0A)))
+
+    return types.int64(block, types.int64), code
+
+
+@intrinsic
+def word(_typing: Any, block: Any, at: Any) -> Any:
+    """The 8 bytes at a place as a number."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _bytes_at(context, builder, signature, arguments, ir.IntType(64))
+
+    return types.int64(block, types.int64), code
+
+
+@merged
+def string_end(block: np.ndarray, at: int, end: int, utf8: bool) -> tuple[int, int]:
+    """Where a string ends.
+
+    Args:
+        block: the bytes.
+        at: the string's first byte, after its quote.
+        end: of the line.
+        utf8: whether the block is UTF-8 as a whole; else only ASCII is read.
+
+    Returns:
+        Where its last quote is, and how many escapes it has, each of which is 2 bytes for 1.
+    """
+    escapes = 0
+    while at < end:
+        step = _to_special(block, at)
+        at += step
+        if step == LOOKED_AT:
+            continue
+        byte = block[at]
+        if at >= end:
+            break
+        if byte == QUOTE:
+            return at, escapes
+        if byte == BACKSLASH:
+            # " \ / b f n r t; an escape by number is left.
+            mark = block[at + 1]
+            if not (
+                mark in (QUOTE, BACKSLASH)
+                or mark in (0x2F, 0x62, 0x66, 0x6E, 0x72, 0x74)
+            ):
+                break
+            at += 2
+            escapes += 1
+        elif utf8 and byte >= 0x80:
+            at += 1
+        else:
+            break
+    return -1, 0
+
+
+@merged
+def number(block: np.ndarray, at: int) -> tuple[int, int, int]:
+    """A number without an exponent.
+
+    Returns:
+        Where it ends; its digits as a whole number; how many of them are after the point, -1 for a
+        whole number and -2 for one of more than ``DIGITS`` digits.
+    """
+    negative = block[at] == MINUS
+    if negative:
+        at += 1
+    begun = at
+    value = 0
+    while ZERO <= block[at] <= NINE:
+        value = value * 10 + (block[at] - ZERO)
+        at += 1
+    digits = at - begun
+    if digits == 0 or (digits > 1 and block[begun] == ZERO):
+        return -1, 0, 0
+    scale = -1
+    if block[at] == POINT:
+        at += 1
+        begun = at
+        while ZERO <= block[at] <= NINE:
+            value = value * 10 + (block[at] - ZERO)
+            at += 1
+        scale = at - begun
+        digits += scale
+        if scale == 0:
+            return -1, 0, 0
+    if block[at] in (0x45, 0x65):
+        return -1, 0, 0
+    if digits > DIGITS:
+        scale = -2
+    return at, -value if negative else value, scale
+
+
+@merged
+def literal_end(block: np.ndarray, at: int) -> int:
+    """Where ``true``, ``false`` or ``null`` ends."""
+    mask = 0xFFFFFFFF
+    read = word(block, at)
+    if read & mask == 0x65757274 or read & mask == 0x6C6C756E:
+        return at + 4
+    return at + 5 if read & 0xFFFFFFFFFF == 0x65736C6166 else -1
