@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from sidecar.pipeline.kernels.distinct import number_strings
 from sidecar.pipeline.kernels.line_fields import NONE, Slot
-from sidecar.pipeline.kernels.log_lines import DEEPEST, SHORTEST, read_lines
+from sidecar.pipeline.kernels.log_lines import DEEPEST, SHORTEST, lines_of, read_lines
 from sidecar.pipeline.kernels.values import Longs
 from sidecar.pipeline.log_clock import ahead_ms
 
@@ -71,7 +71,7 @@ class Usual:
             zone: of the clock that their times are of.
         """
         times = self.rows.view(np.float64)
-        made = {name: _strings(self.block, self.rows, slot) for name, slot in _STRINGS.items()}
+        made = {name: _strings(self.block, self.rows, int(slot)) for name, slot in _STRINGS.items()}
         for name, (slot, kind) in _NUMBERS.items():
             made[name] = _numbers(self.rows[:, slot], kind)
         for name, slot in _TIMES.items():
@@ -85,38 +85,22 @@ def usual(block: bytes) -> Usual:
     Args:
         block: whole lines; the last one may lack its end.
     """
-    lines = block.count(b"\n") + 1
+    view = np.frombuffer(block, np.uint8)
+    lines = lines_of(view)
     rows = np.empty((min(lines, len(block) // SHORTEST) + 1, len(Slot)), np.int64)
     left = np.empty((lines, 2), np.int64)
-    found, others = read_lines(
-        np.frombuffer(block, np.uint8),
-        _is_utf8(block),
-        rows,
-        rows.view(np.float64),
-        left,
-        np.zeros((DEEPEST + 1, 4), np.int64),
-    )
+    places = np.zeros((DEEPEST + 1, 4), np.int64)
+    found, others = read_lines(view, rows, rows.view(np.float64), left, places)
     return Usual(block, rows[:found], left[:others])
 
 
-def _is_utf8(block: bytes) -> bool:
-    if block.isascii():
-        return True
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _strings(block: bytes, rows: Longs, slot: Slot) -> pa.Array:
+def _strings(block: bytes, rows: Longs, slot: int) -> pa.Array:
     count = len(rows)
-    seen = np.full(1 << (2 * count + 1).bit_length(), -1, np.int64)
-    codes = np.empty(count, np.int64)
-    number_strings(np.frombuffer(block, np.uint8), rows, slot, seen, codes)
-    first, which = np.unique(codes, return_inverse=True)
-    texts = [_text(block, *rows[one, slot : slot + 3].tolist()) for one in first]
-    return pa.array(texts, pa.string()).take(pa.array(which))
+    seen = np.full(1 << (2 * count).bit_length(), -1, np.int64)
+    numbers, first = np.empty(count, np.int64), np.empty(count, np.int64)
+    found = number_strings(np.frombuffer(block, np.uint8), rows, slot, seen, numbers, first)
+    texts = [_text(block, *place) for place in rows[first[:found], slot : slot + 3].tolist()]
+    return pa.array(texts, pa.string()).take(pa.array(numbers))
 
 
 def _text(block: bytes, start: int, end: int, escapes: int) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from sidecar.pipeline.kernels.compiled import walking
+from sidecar.pipeline.kernels.compiled import merged, walking
 from sidecar.pipeline.kernels.json_bytes import word
 from sidecar.pipeline.kernels.values import Longs
 
@@ -15,18 +15,21 @@ _FACTOR: Final = 0x2545F4914F6CDD1D
 
 
 @walking
-def number_strings(block: np.ndarray, rows: Longs, slot: int, seen: Longs, codes: Longs) -> int:
-    """Numbers the strings of a column, in the order in which they come first.
+def number_strings(
+    block: np.ndarray, rows: Longs, slot: int, seen: Longs, numbers: Longs, first: Longs
+) -> int:
+    """Numbers the strings of a column, in the order in which they come.
 
     Args:
         block: the bytes; 8 follow each string.
         rows: of ``log_lines``.
         slot: of the strings' first bytes; their ends are in the next.
-        seen: to work with, -1 everywhere: a power of two of them, twice as many as rows at least.
-        codes: filled: the row that has each row's string first.
+        seen: to work with, -1 everywhere: a power of two of them, more than there are rows.
+        numbers: filled: each row's.
+        first: filled: the row that has it first, for each number.
 
     Returns:
-        How many there are.
+        How many strings there are.
     """
     found = 0
     mask = seen.size - 1
@@ -35,18 +38,20 @@ def number_strings(block: np.ndarray, rows: Longs, slot: int, seen: Longs, codes
         length = rows[at, slot + 1] - begun
         place = _hash(block, begun, length) & mask
         while seen[place] >= 0:
-            other = rows[seen[place], slot]
-            if rows[seen[place], slot + 1] - other == length and _same(block, begun, other, length):
+            other = rows[first[seen[place]], slot]
+            other_length = rows[first[seen[place]], slot + 1] - other
+            if other_length == length and _same(block, begun, other, length):
                 break
             place = (place + 1) & mask
         if seen[place] < 0:
-            seen[place] = at
+            seen[place] = found
+            first[found] = at
             found += 1
-        codes[at] = seen[place]
+        numbers[at] = seen[place]
     return found
 
 
-@walking
+@merged
 def _hash(block: np.ndarray, at: int, length: int) -> int:
     value = length
     while length > 0:
@@ -60,7 +65,7 @@ def _hash(block: np.ndarray, at: int, length: int) -> int:
     return value
 
 
-@walking
+@merged
 def _same(block: np.ndarray, one: int, other: int, length: int) -> bool:
     for at in range(length):
         if block[one + at] != block[other + at]:

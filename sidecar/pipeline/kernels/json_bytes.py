@@ -99,14 +99,34 @@ def word(_typing: Any, block: Any, at: Any) -> Any:
 
 
 @merged
-def string_end(block: np.ndarray, at: int, end: int, utf8: bool) -> tuple[int, int]:
+def _character(block: np.ndarray, at: int) -> int:
+    """How many bytes a character beyond ASCII takes in UTF-8; 0 for what is none."""
+    byte = block[at]
+    if not 0xC2 <= byte <= 0xF4:
+        return 0
+    taken = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+    for one in range(1, taken):
+        if block[at + one] & 0xC0 != 0x80:
+            return 0
+    after = block[at + 1]
+    # Longer than need be, halves of a pair, and beyond what there is.
+    wrong = (
+        (byte == 0xE0 and after < 0xA0)
+        or (byte == 0xED and after > 0x9F)
+        or (byte == 0xF0 and after < 0x90)
+        or (byte == 0xF4 and after > 0x8F)
+    )
+    return 0 if wrong else taken
+
+
+@merged
+def string_end(block: np.ndarray, at: int, end: int) -> tuple[int, int]:
     """Where a string ends.
 
     Args:
         block: the bytes.
         at: the string's first byte, after its quote.
         end: of the line.
-        utf8: whether the block is UTF-8 as a whole; else only ASCII is read.
 
     Returns:
         Where its last quote is, and how many escapes it has, each of which is 2 bytes for 1.
@@ -132,10 +152,11 @@ def string_end(block: np.ndarray, at: int, end: int, utf8: bool) -> tuple[int, i
                 break
             at += 2
             escapes += 1
-        elif utf8 and byte >= 0x80:
-            at += 1
         else:
-            break
+            taken = _character(block, at)
+            if taken == 0:
+                break
+            at += taken
     return -1, 0
 
 

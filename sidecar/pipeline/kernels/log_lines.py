@@ -73,13 +73,12 @@ _YEARS: Final = (1971, 9998)
 
 @walking
 def read_lines(
-    block: np.ndarray, utf8: bool, rows: Longs, times: Doubles, left: Longs, inside: Longs
+    block: np.ndarray, rows: Longs, times: Doubles, left: Longs, inside: Longs
 ) -> tuple[int, int]:
     """Reads the lines of a block.
 
     Args:
         block: whole lines; the last one may lack its end.
-        utf8: whether it is UTF-8 as a whole.
         rows: filled, by ``Slot``; a row for each line that is read, and one more.
         times: the same memory, as doubles.
         left: filled: where each line begins and ends that is left.
@@ -100,7 +99,7 @@ def read_lines(
         if (
             _is_usual(block, start, end)
             and _second(block, start, row)
-            and _read(block, start + _BODY_AT, end - _AFTER, utf8, row, times[found], inside)
+            and _read(block, start + _BODY_AT, end - _AFTER, row, times[found], inside)
             and times[found, Slot.SENDING] + times[found, Slot.QUEUED] <= LONGEST_QUEUED_MS
             and _fits(row[Slot.VERSION])
             and (row[Slot.ACKS] == NONE or _fits(row[Slot.ACKS]))
@@ -114,6 +113,15 @@ def read_lines(
             others += 1
         start = end + 1
     return found, others
+
+
+@walking
+def lines_of(block: np.ndarray) -> int:
+    """How many lines a block has, at most."""
+    lines = 1
+    for at in range(block.size):
+        lines += block[at] == 0x0A
+    return lines
 
 
 @merged
@@ -187,8 +195,8 @@ def _key(block: np.ndarray, at: int, end: int, shape: int) -> tuple[int, int]:
     if block[at] != QUOTE:
         return -1, 0
     begun = at + 1
-    # Names have neither escapes nor other bytes than ASCII.
-    at, escapes = string_end(block, begun, end, False)
+    # None that is looked for has an escape, nor needs one.
+    at, escapes = string_end(block, begun, end)
     if at < 0 or escapes > 0 or block[at + 1] != COLON:
         return -1, 0
     if shape == Shape.SKIPPED:
@@ -213,7 +221,7 @@ _place_of: Final = merged(place_of)
 
 @walking
 def _read(
-    block: np.ndarray, at: int, end: int, utf8: bool, row: Longs, times: Doubles, inside: Longs
+    block: np.ndarray, at: int, end: int, row: Longs, times: Doubles, inside: Longs
 ) -> bool:
     """Reads a line's JSON into its row; whether it is as expected."""
     depth = 0
@@ -224,7 +232,7 @@ def _read(
         argument = rule >> KIND_BITS
         if byte == QUOTE:
             begun = at + 1
-            at, escapes = string_end(block, begun, end, utf8)
+            at, escapes = string_end(block, begun, end)
             if at < 0 or not _string(block, kind, argument, begun, at, escapes, row):
                 return False
             at += 1
