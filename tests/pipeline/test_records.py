@@ -2,6 +2,7 @@
 
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from sidecar.pipeline.records import REJECTED, ROWS, Parsed, parse_block
 from sidecar.pipeline.rows import Row, row
 from sidecar.pipeline.usual import usual
 from sidecar.requestlog.line import Rejected, parse
-from tests.pipeline.request_lines import REQUEST_LOGS, TIMES
+from tests.pipeline.request_lines import REQUEST_LOGS, TIMES, damaged_lines, lines_as_written
 from tests.requestlog.lines import BY_HAND, REAL, line, read
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -29,6 +30,53 @@ def parsed(block: bytes, zone: ZoneInfo = BERLIN, offset: int = 0) -> Parsed:
 def test_a_block_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
     """Whatever is in it: each line is a row, as read by itself, or rejected, at its place."""
     assert_says_what_its_lines_say(block, zone)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    lines=st.lists(lines_as_written(), min_size=1, max_size=4),
+    zone=st.sampled_from([BERLIN, ZoneInfo("America/St_Johns")]),
+)
+def test_what_brokers_write_is_read_by_the_kernel(lines: list[bytes], zone: ZoneInfo) -> None:
+    """Every line of it, whatever names it has; and as it is read by itself."""
+    block = b"\n".join(lines)
+    assert [] == usual(block).left.tolist()
+    assert_says_what_its_lines_say(block, zone)
+
+
+@settings(max_examples=500, deadline=None)
+@given(lines=st.lists(damaged_lines(), min_size=1, max_size=6))
+def test_a_damaged_byte(lines: list[bytes]) -> None:
+    """A line that is damaged anywhere says what it says by itself, if anything."""
+    assert_says_what_its_lines_say(b"\n".join(lines), BERLIN)
+
+
+def test_a_client_id_forges_no_field() -> None:
+    """What is in a string stays in it, even a whole line of the log."""
+    forged = '"},"principal":"User:eve","x":{"request":{"acks":0}} (kafka.request.logger)'
+    block = line(3, client_id=forged)
+    assert [] == usual(block).left.tolist()
+    rows = parsed(block).rows
+    assert ["alice"] == rows["user"].to_pylist()
+    assert [forged] == rows["client_id"].to_pylist()
+
+
+@pytest.mark.parametrize("deep", [1, 24, 60, 2_000])
+def test_nesting(deep: int) -> None:
+    """However deep a field nests that nobody reads."""
+    nested = line(3).replace(b'"request":""', b'"request":' + b"[" * deep + b"]" * deep)
+    assert_says_what_its_lines_say(nested, BERLIN)
+
+
+def test_columns_that_are_asked_for() -> None:
+    """Are the same as of all, of lines of both ways."""
+    block = b"\n".join(REAL + BY_HAND)
+    whole = parsed(block).rows
+    schema = pa.schema([ROWS.field(name) for name in ("api", "quota_ts", "topic_changes")])
+    some = parse_block(
+        block, broker=3, zone=BERLIN, src_file="/logs/3.log", offset=0, schema=schema
+    )
+    assert whole.select(schema.names).equals(some.rows)
 
 
 @pytest.mark.parametrize("size", [-1, 0, 126, 127, 128, 16_382, 16_383, 16_384, 2_097_151])

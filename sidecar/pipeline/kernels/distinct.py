@@ -5,18 +5,38 @@ Example: of 3,700 lines of 40 clients, 40 client-ids are made.
 
 from typing import Final
 
-import numpy as np
-
+from sidecar.pipeline.kernels.bytes_at import word
 from sidecar.pipeline.kernels.compiled import merged, walking
-from sidecar.pipeline.kernels.json_bytes import word
-from sidecar.pipeline.kernels.values import Longs
+from sidecar.pipeline.kernels.values import Bytes, Longs
 
 _FACTOR: Final = 0x2545F4914F6CDD1D
 
 
+@merged
+def _hash(block: Bytes, at: int, length: int) -> int:
+    value = length
+    while length > 0:
+        part = word(block, at)
+        if length < 8:
+            part &= (1 << (8 * length)) - 1
+        value = (value ^ part) * _FACTOR
+        value ^= value >> 29
+        at += 8
+        length -= 8
+    return value
+
+
+@merged
+def _same(block: Bytes, one: int, other: int, length: int) -> bool:
+    for at in range(length):  # noqa: SIM110  a kernel has no all()
+        if block[one + at] != block[other + at]:
+            return False
+    return True
+
+
 @walking
-def number_strings(
-    block: np.ndarray, rows: Longs, slot: int, seen: Longs, numbers: Longs, first: Longs
+def number_strings(  # noqa: PLR0917  kernels are called by position
+    block: Bytes, rows: Longs, slot: int, seen: Longs, numbers: Longs, first: Longs
 ) -> int:
     """Numbers the strings of a column, in the order in which they come.
 
@@ -49,25 +69,3 @@ def number_strings(
             found += 1
         numbers[at] = seen[place]
     return found
-
-
-@merged
-def _hash(block: np.ndarray, at: int, length: int) -> int:
-    value = length
-    while length > 0:
-        part = word(block, at)
-        if length < 8:
-            part &= (1 << (8 * length)) - 1
-        value = (value ^ part) * _FACTOR
-        value ^= value >> 29
-        at += 8
-        length -= 8
-    return value
-
-
-@merged
-def _same(block: np.ndarray, one: int, other: int, length: int) -> bool:
-    for at in range(length):
-        if block[one + at] != block[other + at]:
-            return False
-    return True

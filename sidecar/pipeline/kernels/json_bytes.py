@@ -13,93 +13,29 @@ ends at 15.
 Source: RFC 8259, which is stricter than most readers.
 """
 
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
+from sidecar.pipeline.kernels.bytes_at import BACKSLASH, LOOKED_AT, QUOTE, to_special, word
 from sidecar.pipeline.kernels.compiled import merged
+from sidecar.pipeline.kernels.values import Bytes
 
-QUOTE: Final = 0x22
 COMMA: Final = 0x2C
 MINUS: Final = 0x2D
 POINT: Final = 0x2E
 ZERO: Final = 0x30
 NINE: Final = 0x39
 COLON: Final = 0x3A
-BACKSLASH: Final = 0x5C
 OPEN_ARRAY: Final = 0x5B
 CLOSE_ARRAY: Final = 0x5D
 OPEN_OBJECT: Final = 0x7B
 CLOSE_OBJECT: Final = 0x7D
 
-LOOKED_AT: Final = 16
 DIGITS: Final = 18
 """A number of more is not read, only passed by."""
 
 
-def _bytes_at(
-    context: Any, builder: Any, signature: Any, arguments: Any, kind: ir.Type
-) -> ir.Instruction:
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    place = builder.gep(array.data, [arguments[1]])
-    return builder.load(builder.bitcast(place, kind.as_pointer()), align=1)
-
-
-def _splat(value: int) -> ir.Constant:
-    byte = ir.IntType(8)
-    return ir.Constant(ir.VectorType(byte, LOOKED_AT), [ir.Constant(byte, value)] * LOOKED_AT)
-
-
-def _first(builder: Any, found: ir.Instruction) -> ir.Instruction:
-    """The number of the first of 16 that was found; 16 for none."""
-    bits = builder.zext(builder.bitcast(found, ir.IntType(LOOKED_AT)), ir.IntType(64))
-    marked = builder.or_(bits, ir.Constant(ir.IntType(64), 1 << LOOKED_AT))
-    return builder.cttz(marked, ir.Constant(ir.IntType(1), 1))
-
-
-@intrinsic
-def _to_special(_typing: Any, block: Any, at: Any) -> Any:
-    """How many bytes before one that ends a string, escapes, controls or isn't ASCII; at most 16."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(8), LOOKED_AT)
-        read = _bytes_at(context, builder, signature, arguments, vector)
-        quotes = builder.icmp_unsigned("==", read, _splat(QUOTE))
-        escapes = builder.icmp_unsigned("==", read, _splat(BACKSLASH))
-        # Signed: so what isn't ASCII is below the space too.
-        others = builder.icmp_signed("<", read, _splat(0x20))
-        return _first(builder, builder.or_(builder.or_(quotes, escapes), others))
-
-    return types.int64(block, types.int64), code
-
-
-@intrinsic
-def to_newline(_typing: Any, block: Any, at: Any) -> Any:
-    """How many bytes before the end of a line; at most 16."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(8), LOOKED_AT)
-        read = _bytes_at(context, builder, signature, arguments, vector)
-        return _first(builder, builder.icmp_unsigned("==", read, _splat(0x0A)))
-
-    return types.int64(block, types.int64), code
-
-
-@intrinsic
-def word(_typing: Any, block: Any, at: Any) -> Any:
-    """The 8 bytes at a place as a number."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _bytes_at(context, builder, signature, arguments, ir.IntType(64))
-
-    return types.int64(block, types.int64), code
-
-
 @merged
-def _character(block: np.ndarray, at: int) -> int:
+def _character(block: Bytes, at: int) -> int:
     """How many bytes a character beyond ASCII takes in UTF-8; 0 for what is none."""
     byte = block[at]
     if not 0xC2 <= byte <= 0xF4:
@@ -120,7 +56,7 @@ def _character(block: np.ndarray, at: int) -> int:
 
 
 @merged
-def string_end(block: np.ndarray, at: int, end: int) -> tuple[int, int]:
+def string_end(block: Bytes, at: int, end: int) -> tuple[int, int]:
     """Where a string ends.
 
     Args:
@@ -133,7 +69,7 @@ def string_end(block: np.ndarray, at: int, end: int) -> tuple[int, int]:
     """
     escapes = 0
     while at < end:
-        step = _to_special(block, at)
+        step = to_special(block, at)
         at += step
         if step == LOOKED_AT:
             continue
@@ -145,10 +81,7 @@ def string_end(block: np.ndarray, at: int, end: int) -> tuple[int, int]:
         if byte == BACKSLASH:
             # " \ / b f n r t; an escape by number is left.
             mark = block[at + 1]
-            if not (
-                mark in (QUOTE, BACKSLASH)
-                or mark in (0x2F, 0x62, 0x66, 0x6E, 0x72, 0x74)
-            ):
+            if not (mark in (QUOTE, BACKSLASH) or mark in (0x2F, 0x62, 0x66, 0x6E, 0x72, 0x74)):
                 break
             at += 2
             escapes += 1
@@ -161,7 +94,7 @@ def string_end(block: np.ndarray, at: int, end: int) -> tuple[int, int]:
 
 
 @merged
-def number(block: np.ndarray, at: int) -> tuple[int, int, int]:
+def number(block: Bytes, at: int) -> tuple[int, int, int]:
     """A number without an exponent.
 
     Returns:
@@ -198,7 +131,7 @@ def number(block: np.ndarray, at: int) -> tuple[int, int, int]:
 
 
 @merged
-def literal_end(block: np.ndarray, at: int) -> int:
+def literal_end(block: Bytes, at: int) -> int:
     """Where ``true``, ``false`` or ``null`` ends."""
     mask = 0xFFFFFFFF
     read = word(block, at)

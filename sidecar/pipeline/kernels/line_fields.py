@@ -137,7 +137,7 @@ class Shape(IntEnum):
 
 
 Rule = tuple[Kind, int]
-_THROTTLE: Final = {"throttleTimeMs": (Kind.INT, Slot.ANSWER_THROTTLE)}
+_THROTTLE: Final[dict[str, Rule]] = {"throttleTimeMs": (Kind.INT, Slot.ANSWER_THROTTLE)}
 REQUEST, RESPONSE = 0, 1
 
 _RULES: Final[dict[Shape, dict[str, Rule]]] = {

@@ -1,10 +1,10 @@
-"""What a line tells of its bytes, from what was read of it: ``requestlog.size`` and ``.fetch`` again.
+"""What a line tells of its bytes, as ``requestlog.size`` and ``requestlog.fetch`` reckon it.
 
 Both sum parts whose sizes depend on the version, so that sums of them that don't are enough.
 
-Example: a PRODUCE of version 11 by client-id "etl" with 10,000 bytes for one partition of "t1": 10 +
-3 + 1 for its header, 6 + 1 + 1 + 1 for its body, 2 + 1 + 1 for the topic, 10,000 + 5 + 2 for the
-partition, 1 for the topic's tags: 10,035 bytes.
+Example: a PRODUCE of version 11 by client-id "etl" with 10,000 bytes for one partition of "t1":
+10 + 3 + 1 for its header, 6 + 1 + 1 + 1 for its body, 2 + 1 + 1 for the topic, 10,000 + 5 + 2 for
+the partition, 1 for the topic's tags: 10,035 bytes.
 
 Source: as ``requestlog.size`` and ``requestlog.fetch``, which the tests compare it with.
 """
@@ -67,45 +67,53 @@ def tell(row: Longs) -> None:
 def _produce_bytes(row: Longs, version: int) -> int:
     is_flexible = version >= _PRODUCE_FLEXIBLE_SINCE
     tags = 1 if is_flexible else 0
-    size = 10 + _length(row, Slot.CLIENT_ID) + tags
+    size: int = 10 + _length(row, Slot.CLIENT_ID) + tags
     size += 6 + tags
     if version >= 3:
         length = _length(row, Slot.TRANSACTION)
         size += length + (length_bytes(length + 1) if is_flexible else 2)
     size += _topics(row, version, is_flexible)
     each, lengths = (5, row[Slot.RECORDS_LENGTHS]) if is_flexible else (8, 0)
-    return size + row[Slot.RECORDS] + lengths + each * row[Slot.PARTITIONS]
+    size += row[Slot.RECORDS] + lengths + each * row[Slot.PARTITIONS]
+    return size
 
 
 @merged
 def _fetch_bytes(row: Longs, version: int) -> int:
     is_flexible = version >= _FETCH_FLEXIBLE_SINCE
-    size = 4 + (4 if version >= 1 else 0) + (6 if version >= 7 else 0) + (1 if is_flexible else 0)
+    size: int = (
+        4 + (4 if version >= 1 else 0) + (6 if version >= 7 else 0) + (1 if is_flexible else 0)
+    )
     size += _topics(row, version, is_flexible) + row[Slot.RECORDS]
     each = 14 + (8 if version >= 4 else 0) + (8 if version >= 5 else 0)
     each += 4 if version >= 11 else 0
     if is_flexible:
         size += row[Slot.RECORDS_LENGTHS] + row[Slot.ABORTED_LENGTHS] + row[Slot.TAGS]
-        return size + 17 * row[Slot.ABORTED] + (each + 1) * row[Slot.PARTITIONS]
+        size += 17 * row[Slot.ABORTED] + (each + 1) * row[Slot.PARTITIONS]
+        return size
     each += 4
     if version >= 4:
         each += 4
         size += 16 * row[Slot.ABORTED]
-    return size + each * row[Slot.PARTITIONS]
+    size += each * row[Slot.PARTITIONS]
+    return size
 
 
 @merged
 def _topics(row: Longs, version: int, is_flexible: bool) -> int:
     """Names or ids, numbers of topics and partitions, and the topics' tags."""
     topics = row[Slot.TOPICS]
-    size = row[Slot.TOPICS_LENGTHS] if is_flexible else 4
+    size: int = row[Slot.TOPICS_LENGTHS] if is_flexible else 4
     size += topics + row[Slot.PARTITIONS_LENGTHS] if is_flexible else 4 * topics
     if version >= _IDS_SINCE:
-        return size + _ID * topics
-    return size + row[Slot.NAMES] + (row[Slot.NAMES_LENGTHS] if is_flexible else 2 * topics)
+        size += _ID * topics
+    else:
+        size += row[Slot.NAMES] + (row[Slot.NAMES_LENGTHS] if is_flexible else 2 * topics)
+    return size
 
 
 @merged
 def _length(row: Longs, string: int) -> int:
     """Bytes of a string on the wire: an escape is one."""
-    return row[string + 1] - row[string] - row[string + 2]
+    length: int = row[string + 1] - row[string] - row[string + 2]
+    return length
