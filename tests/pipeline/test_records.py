@@ -61,6 +61,74 @@ def test_a_client_id_forges_no_field() -> None:
     assert [forged] == rows["client_id"].to_pylist()
 
 
+@pytest.mark.parametrize("version", range(-1, 20))
+def test_each_version(version: int) -> None:
+    """Sizes of requests and answers, with all that they can have."""
+    sizes = [{"index": 1, "recordsSizeInBytes": size} for size in (0, 126, 127, 40_000)]
+    topic = {"name": "orders", "topicId": "x", "partitionData": sizes}
+    produce = {
+        "transactionalId": "t",
+        "acks": 1,
+        "topicData": [topic, {**topic, "name": "n" * 127}],
+    }
+    partition = {"recordsSizeInBytes": 127, "abortedTransactions": [{}, {}], "currentLeader": {}}
+    others = {"divergingEpoch": {}, "snapshotId": {}, "abortedTransactions": None}
+    fetched = {"responses": [{"topic": "orders", "partitions": [partition, others]}, {}]}
+    lines = [
+        line(0, version=version, request=produce),
+        line(1, version=version, request={}, response=fetched),
+    ]
+    block = b"\n".join(lines)
+    assert [] == usual(block).left.tolist()
+    assert_says_what_its_lines_say(block, BERLIN)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b'"throttleTimeMs":5,"throttleTimeMs":0',
+        b'"throttleTimeMs":00',
+        b'"throttleTimeMs":01',
+        b'"throttleTimeMs":-1',
+        b'"throttleTimeMs":1.0',
+        b'"throttleTimeMs":1e3',
+        b'"throttleTimeMs":0,"x":01',
+        b'"throttleTimeMs":0,"x":1.',
+        b'"throttleTimeMs":0,"x":nul',
+        b'"throttleTimeMs":0,"x":[1,]',
+        b'"throttleTimeMs":0,"listener":"\xed\xa0\x80"',
+        b'"throttleTimeMs":0,"listener":"\xe0\x80\x80"',
+        b'"throttleTimeMs":0,"listener":"\xf5\x80\x80\x80"',
+        b'"throttleTimeMs":0,"listener":"\xc3"',
+        b'"throttleTimeMs":0,"listener":"\x01"',
+        b'"throttleTimeMs":0,"listener":null',
+        b'"throttleTimeMs":0,"listener":"\\u0041"',
+        b'"throttleTimeMs":0}x,{"y":0',
+        b'"throttleTimeMs":0}{"y":0',
+        b'"throttleTimeMs":0}  ',
+    ],
+)
+def test_what_is_unusual_or_no_json(wrong: bytes) -> None:
+    """Is left by the kernel, and is what it is by itself."""
+    text = line(3).replace(b'"throttleTimeMs":0', wrong)
+    assert [[0, len(text)]] == usual(text).left.tolist()
+    assert_says_what_its_lines_say(text, BERLIN)
+
+
+def test_what_is_missing() -> None:
+    """A line without a field that it must have is left."""
+    for name in (b"requestApiKey", b"requestApiVersion", b"principal", b"localTimeMs", b"request"):
+        text = line(3).replace(b'"' + name + b'":', b'"other":')
+        assert 1 == len(usual(text).left)
+        assert_says_what_its_lines_say(text, BERLIN)
+
+
+def test_clients_of_names_of_the_same_length() -> None:
+    """Are told apart, however many there are."""
+    lines = [line(3, client_id=f"client-{number % 700:05}") for number in range(1_500)]
+    assert_says_what_its_lines_say(b"\n".join(lines), BERLIN)
+
+
 @pytest.mark.parametrize("deep", [1, 24, 60, 2_000])
 def test_nesting(deep: int) -> None:
     """However deep a field nests that nobody reads."""
