@@ -115,6 +115,14 @@ def test_what_is_unusual_or_no_json(wrong: bytes) -> None:
     assert_says_what_its_lines_say(text, BERLIN)
 
 
+@pytest.mark.parametrize("after", [b"x", b"}", b" ", b",{}"])
+def test_more_after_the_json(after: bytes) -> None:
+    """Leaves the line."""
+    text = line(3).replace(b" (kafka.request.logger)", after + b" (kafka.request.logger)")
+    assert 1 == len(usual(text).left)
+    assert_says_what_its_lines_say(text, BERLIN)
+
+
 def test_what_is_missing() -> None:
     """A line without a field that it must have is left."""
     for name in (b"requestApiKey", b"requestApiVersion", b"principal", b"localTimeMs", b"request"):
