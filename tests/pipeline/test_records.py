@@ -72,7 +72,11 @@ def test_each_version(version: int) -> None:
         "topicData": [topic, {**topic, "name": "n" * 127}],
     }
     partition = {"recordsSizeInBytes": 127, "abortedTransactions": [{}, {}], "currentLeader": {}}
-    others = {"divergingEpoch": {}, "snapshotId": {}, "abortedTransactions": None}
+    others: dict[str, object] = {
+        "divergingEpoch": {},
+        "snapshotId": {},
+        "abortedTransactions": None,
+    }
     fetched = {"responses": [{"topic": "orders", "partitions": [partition, others]}, {}]}
     lines = [
         line(0, version=version, request=produce),
