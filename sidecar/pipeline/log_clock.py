@@ -1,49 +1,39 @@
-"""When lines were logged: their times, in UTC, and how far the broker's clock is ahead of that.
+"""When lines were logged: how far the broker's clock is ahead of UTC at each of its seconds.
 
 Lines of the same second share what is costly about it, the calendar and the time zone.
 
-Example: ``[2026-11-20 23:05:20,927`` of Berlin is 22:05:20.927 in UTC, 3,600,000 ms behind.
+Example: Berlin's clock is 3,600,000 ms ahead at 2026-11-20 23:05:20.
 """
 
-import re
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+
+from sidecar.pipeline.kernels.values import Longs
 from sidecar.pipeline.rows import local_us, since_1970_us
 
-_START: Final = re.compile(rb"\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-_SECOND: Final = len("[2026-11-20 23:05:20")
-TIME: Final = len("[2026-11-20 23:05:20,927")
-"""Bytes of a line before what ends its time."""
-_FRACTIONS: Final = {b"%c%03d" % (mark, ms): ms for mark in b",." for ms in range(1000)}
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  local times are reckoned as if they were UTC
 
 
-def logged_ms(block: bytes, at: int, zone: tzinfo) -> tuple[int, int] | None:
-    """When a line was logged.
+def ahead_ms(seconds: Longs, zone: tzinfo) -> Longs:
+    """How many milliseconds a clock shows more than UTC.
 
     Args:
-        block: lines.
-        at: where one begins in it.
-        zone: of the broker's clock.
-
-    Returns:
-        Milliseconds since 1970 in UTC, and how many more the broker's clock shows; None for a time
-        that is not written as Kafka writes it, or is none.
+        seconds: that it shows, since 1970 as if that were UTC; of the years 1971 to 9998.
+        zone: of the clock.
     """
-    second = _second(block[at : at + _SECOND], zone)
-    ms = _FRACTIONS.get(block[at + _SECOND : at + TIME])
-    return None if second is None or ms is None else (second[0] + ms, second[1])
+    distinct, which = np.unique(seconds, return_inverse=True)
+    each = np.array([_ahead_ms(int(second), zone) for second in distinct], np.int64)
+    return each[which]
 
 
 @lru_cache(maxsize=4096)
-def _second(start: bytes, zone: tzinfo) -> tuple[int, int] | None:
-    if _START.fullmatch(start) is None:
-        return None
-    try:
-        local = datetime.fromisoformat(start[1:].decode("ascii"))
-    except ValueError:
-        return None
+def _ahead_ms(second: int, zone: tzinfo) -> int:
+    local = _EPOCH + timedelta(seconds=second)
     us = since_1970_us(local, zone)
+    if us is None:
+        raise ValueError("not of the years 1971 to 9998")
     # Offsets of less than a millisecond are no zone's.
-    return None if us is None else (us // 1000, (local_us(local) - us) // 1000)
+    return (local_us(local) - us) // 1000

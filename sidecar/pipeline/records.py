@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from sidecar.pipeline.kernels.values import Longs
 from sidecar.pipeline.rows import Row, row
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
-from sidecar.pipeline.usual import Usual, places, usual
+from sidecar.pipeline.usual import Usual, usual
 from sidecar.requestlog.line import Rejected, parse
 
 _ARROW: Final = {
@@ -66,7 +66,15 @@ class Parsed:
     rejected: pa.RecordBatch
 
 
-def parse_block(block: bytes, *, broker: int, zone: ZoneInfo, src_file: str, offset: int) -> Parsed:
+def parse_block(
+    block: bytes,
+    *,
+    broker: int,
+    zone: ZoneInfo,
+    src_file: str,
+    offset: int,
+    schema: pa.Schema = ROWS,
+) -> Parsed:
     """Reads a block.
 
     Args:
@@ -75,25 +83,31 @@ def parse_block(block: bytes, *, broker: int, zone: ZoneInfo, src_file: str, off
         zone: of that broker's clock.
         src_file: the file that it is of.
         offset: bytes of that file before it.
+        schema: of ``ROWS``, the columns that rows are to have; the others are not made.
     """
-    quick = usual(block, zone)
+    quick = usual(block)
     rows: list[tuple[Row, int]] = []
     rejected: list[tuple[Rejected, int, int]] = []
-    for start, end in places(block) if quick is None else quick.left:
+    for start, end in quick.left.tolist():
         parsed = parse(block[start:end])
         made = parsed if isinstance(parsed, Rejected) else row(parsed, zone)
         if isinstance(made, Rejected):
             rejected.append((made, offset + start, end - start))
         else:
             rows.append((made, offset + start))
-    batch = _rows(rows, broker, src_file)
-    if quick is not None:
-        starts = np.array(quick.starts, np.int64) + offset
-        batch = _merged(batch, _usual_rows(quick, starts, broker, src_file))
-    return Parsed(batch, _rejected(rejected, broker, src_file))
+    return Parsed(
+        _merged(
+            _rows(rows, broker, src_file, schema),
+            _usual_rows(quick, offset, zone, broker, src_file, schema),
+            np.concatenate([[start for _, start in rows], quick.starts + offset]),
+        ),
+        _rejected(rejected, broker, src_file),
+    )
 
 
-def _rows(rows: Sequence[tuple[Row, int]], broker: int, src_file: str) -> pa.RecordBatch:
+def _rows(
+    rows: Sequence[tuple[Row, int]], broker: int, src_file: str, schema: pa.Schema
+) -> pa.RecordBatch:
     columns: dict[str, Sequence[object]] = dict(
         zip(Row._fields, zip(*(made for made, _ in rows), strict=True), strict=False)
     )
@@ -103,32 +117,34 @@ def _rows(rows: Sequence[tuple[Row, int]], broker: int, src_file: str) -> pa.Rec
         "src_offset": [offset for _, offset in rows],
     }
     return pa.RecordBatch.from_arrays(
-        [pa.array(columns.get(field.name, ()), field.type) for field in ROWS], schema=ROWS
+        [pa.array(columns.get(field.name, ()), field.type) for field in schema], schema=schema
     )
 
 
-def _usual_rows(quick: Usual, starts: np.ndarray, broker: int, src_file: str) -> pa.RecordBatch:
-    count = len(starts)
-    columns = quick.columns | {
-        "broker": pa.array(np.full(count, broker, np.int32)),
+def _usual_rows(  # noqa: PLR0917  as parse_block's
+    quick: Usual, offset: int, zone: ZoneInfo, broker: int, src_file: str, schema: pa.Schema
+) -> pa.RecordBatch:
+    count = len(quick.rows)
+    columns = {
+        **quick.columns(schema.names, zone),
+        "broker": pa.repeat(pa.scalar(broker, pa.int32()), count),
         "src_file": pa.repeat(pa.scalar(src_file, pa.string()), count),
-        "src_offset": pa.array(starts),
+        "src_offset": pa.array(quick.starts + offset),
     }
     return pa.RecordBatch.from_arrays(
         [
             columns[field.name] if field.name in columns else pa.nulls(count, field.type)
-            for field in ROWS
+            for field in schema
         ],
-        schema=ROWS,
+        schema=schema,
     )
 
 
-def _merged(batch: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
+def _merged(batch: pa.RecordBatch, other: pa.RecordBatch, starts: Longs) -> pa.RecordBatch:
     """Both, in the lines' order."""
     if not batch.num_rows or not other.num_rows:
         return batch if batch.num_rows else other
-    both = pa.concat_batches([batch, other])
-    return both.take(pc.sort_indices(both["src_offset"]))
+    return pa.concat_batches([batch, other]).take(pa.array(np.argsort(starts)))
 
 
 def _rejected(

@@ -166,6 +166,8 @@ class RequestLogReader(DataSourceReader):
             raise TypeError("not a part of this source")
         file = partition.file
         zone = ZoneInfo(file.zone)
+        needed = self.wanted.needed.union(self.options.columns)
+        schema = pa.schema([field for field in ROWS if field.name in needed])
         with open_input(file.path) as opened:
             pieces = (
                 unpacked_blocks(opened)
@@ -182,6 +184,7 @@ class RequestLogReader(DataSourceReader):
                     zone=zone,
                     src_file=file.path,
                     offset=piece.offset,
+                    schema=schema,
                 )
                 yield from self._given([self.wanted.rows(parsed.rows)], [parsed.rejected])
 

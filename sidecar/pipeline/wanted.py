@@ -52,8 +52,14 @@ class Wanted:
                 return self._compared(one)
         return self
 
+    @property
+    def needed(self) -> frozenset[str]:
+        """The columns that tell which."""
+        timed = self.since_us is not None or self.until_us is not None
+        return frozenset(["log_ts"] * timed + ["api"] * (self.apis is not None))
+
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Those of a batch of ``records.ROWS``."""
+        """Those of a batch that has the columns that are needed."""
         keep = None
         if self.apis is not None:
             keep = pc.is_in(batch["api"], pa.array(sorted(self.apis), pa.string()))

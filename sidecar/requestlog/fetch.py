@@ -37,10 +37,10 @@ _IDS_SINCE: Final = 13
 _LENGTH: Final = 4
 _ID: Final = 16
 _ABORTED: Final = 8 + 8
-_DIVERGING_EPOCH: Final = 2 + 4 + 8 + 1
+DIVERGING_EPOCH: Final = 2 + 4 + 8 + 1
 """Its tag, its length, an epoch, an end offset and its own tags."""
-_CURRENT_LEADER: Final = 2 + 4 + 4 + 1
-_SNAPSHOT_ID: Final = 2 + 8 + 4 + 1
+CURRENT_LEADER: Final = 2 + 4 + 4 + 1
+SNAPSHOT_ID: Final = 2 + 8 + 4 + 1
 
 _FETCHED: Final = msgspec.json.Decoder(Fetched)
 
@@ -107,11 +107,11 @@ def _topic(topic: FetchedTopic, version: int, partition: int) -> int:
         size += _varint(records + 1) + records
         size += 1 if one.aborted_transactions is None else _aborted(one.aborted_transactions)
         if one.diverging_epoch is not None:
-            size += _DIVERGING_EPOCH
+            size += DIVERGING_EPOCH
         if one.current_leader is not None:
-            size += _CURRENT_LEADER
+            size += CURRENT_LEADER
         if one.snapshot_id is not None:
-            size += _SNAPSHOT_ID
+            size += SNAPSHOT_ID
     return size + tags
 
 

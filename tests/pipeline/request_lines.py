@@ -23,6 +23,10 @@ TIMES: Final = (
     "2026-11-20 10:00:00.999",
     "2026-10-25 02:30:00,123",
     "2026-03-29 02:30:00,123",
+    "2024-03-01 00:00:00,000",
+    "2024-12-31 23:59:59,999",
+    "2100-02-29 00:00:00,000",
+    "2100-03-01 00:00:00,000",
     "1970-01-01 00:00:00,000",
     "1969-12-31 23:59:59,999",
     "9999-12-31 23:59:59,999",
@@ -205,8 +209,109 @@ def torn_lines(draw: st.DrawFn) -> bytes:
     return cut.replace(b"\n", b"") + draw(st.sampled_from([b"", b"\r", b"\xff"]))
 
 
+@st.composite
+def damaged_lines(draw: st.DrawFn) -> bytes:
+    """A broker's line of which one byte is another, or missing, or twice there."""
+    line = draw(st.sampled_from(REAL + BY_HAND))
+    at = draw(st.integers(0, len(line) - 1))
+    one = line[at : at + 1]
+    other = draw(
+        st.sampled_from([b"", one * 2, *(bytes([byte]) for byte in b'"\\{}[]:,0-.eE ntf\x00\xc3')])
+    )
+    return line[:at] + other + line[at + 1 :]
+
+
+NAMES_AS_WRITTEN: Final = st.sampled_from(
+    ["etl", "", "ü", "😀" * 9, 'a"b', "\\", "tab\t", '","acks":0,"x":"', "n" * 127, "n" * 128]
+)
+_SIZES_AS_WRITTEN: Final = st.fixed_dictionaries(
+    {"index": st.integers(0, 9), "recordsSizeInBytes": SIZES}
+)
+_ABORTED: Final = {"producerId": 9, "firstOffset": 2}
+_FETCHED_AS_WRITTEN: Final = st.fixed_dictionaries(
+    {
+        "partitionIndex": st.integers(0, 9),
+        "abortedTransactions": st.none() | st.integers(0, 200).map(lambda many: [_ABORTED] * many),
+        "recordsSizeInBytes": SIZES,
+    },
+    optional={
+        "currentLeader": st.just({"leaderId": 1, "leaderEpoch": 0}),
+        "divergingEpoch": st.just({"epoch": 1, "endOffset": 0}),
+        "snapshotId": st.just({"endOffset": 1, "epoch": 0}) | st.none(),
+    },
+)
+
+
+def _topics_as_written(
+    name: str, partitions: str, one: st.SearchStrategy[Any]
+) -> st.SearchStrategy[Any]:
+    lists = st.lists(one, max_size=3) | st.integers(120, 140).flatmap(
+        lambda many: st.tuples(one).map(lambda same: list(same) * many)
+    )
+    topic = st.fixed_dictionaries({name: NAMES_AS_WRITTEN, partitions: lists})
+    return st.lists(topic, max_size=3)
+
+
+@st.composite
+def lines_as_written(draw: st.DrawFn) -> bytes:
+    """A line as a broker writes it, of an API that changes neither topics nor quotas."""
+    key = draw(st.sampled_from([0, 0, 1, 1, 3, 4, 22, 55, 999]))
+    throttle_ms = draw(st.sampled_from([0, 0, 198]))
+    request: dict[str, Any] = {"timeoutMs": 30_000}
+    answer: dict[str, Any] = {"throttleTimeMs": throttle_ms, "errorCode": 0}
+    if key == 0:
+        request |= {
+            "transactionalId": draw(st.none() | NAMES_AS_WRITTEN),
+            "acks": draw(st.sampled_from([-1, 0, 1])),
+            "topicData": draw(_topics_as_written("name", "partitionData", _SIZES_AS_WRITTEN)),
+        }
+    if key == 1:
+        replica = draw(st.sampled_from([-1, 2]))
+        request |= draw(
+            st.sampled_from([{"replicaId": replica}, {"replicaState": {"replicaId": replica}}, {}])
+        )
+        answer["responses"] = draw(_topics_as_written("topic", "partitions", _FETCHED_AS_WRITTEN))
+    if key == 22:
+        answer |= {"producerId": draw(st.integers(-1, 10**18 - 1)), "producerEpoch": 0}
+        answer["errorCode"] = draw(st.sampled_from([0, 14]))
+    times = st.integers(0, 10**7).map(lambda us: us / 1000)
+    body = {
+        "isForwarded": draw(st.booleans()),
+        "requestHeader": {
+            "requestApiKey": key,
+            "requestApiVersion": draw(st.integers(-1, 19)),
+            "correlationId": 7,
+            "clientId": draw(st.none() | NAMES_AS_WRITTEN),
+        }
+        | draw(st.sampled_from([{}, {"requestApiKeyName": f"API_{key}"}])),
+        "request": request,
+        "response": draw(st.just(answer) | st.sampled_from(["", None])),
+        "connection": "127.0.0.1:19091-127.0.0.1:36340-2-2",
+        "totalTimeMs": draw(times),
+        "requestQueueTimeMs": 0.5,
+        "localTimeMs": draw(times),
+        "remoteTimeMs": draw(times),
+        "throttleTimeMs": draw(st.sampled_from([0, 0, throttle_ms, 12])),
+        "responseQueueTimeMs": draw(times),
+        "sendTimeMs": draw(times),
+        "securityProtocol": "SASL_SSL",
+        "principal": draw(st.sampled_from(["User:alice", "User:CN=ü,O=a:b", "x", 'User:"', ""])),
+        "listener": draw(st.sampled_from(["CLIENT", "REPLICATION"])),
+        "clientInformation": {"softwareName": draw(NAMES_AS_WRITTEN), "nested": [[], {}, [1.5]]},
+    }
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    hour, second = draw(st.integers(0, 23)), draw(st.integers(0, 59))
+    time = f"2024-02-29 {hour:02}:30:{second:02},{draw(st.integers(0, 999)):03}"
+    return f"[{time}] DEBUG Completed request:{text} (kafka.request.logger)".encode()
+
+
 REQUEST_LOGS: Final = st.lists(
-    made_lines() | made_lines() | st.sampled_from(REAL + BY_HAND) | torn_lines() | st.binary(),
+    made_lines()
+    | lines_as_written()
+    | st.sampled_from(REAL + BY_HAND)
+    | torn_lines()
+    | damaged_lines()
+    | st.binary(),
     max_size=12,
 ).map(b"\n".join)
 """Lines of all kinds, the last one without its end."""

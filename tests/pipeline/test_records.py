@@ -2,6 +2,7 @@
 
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from sidecar.pipeline.records import REJECTED, ROWS, Parsed, parse_block
 from sidecar.pipeline.rows import Row, row
 from sidecar.pipeline.usual import usual
 from sidecar.requestlog.line import Rejected, parse
-from tests.pipeline.request_lines import REQUEST_LOGS, TIMES
+from tests.pipeline.request_lines import REQUEST_LOGS, TIMES, damaged_lines, lines_as_written
 from tests.requestlog.lines import BY_HAND, REAL, line, read
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -29,6 +30,133 @@ def parsed(block: bytes, zone: ZoneInfo = BERLIN, offset: int = 0) -> Parsed:
 def test_a_block_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
     """Whatever is in it: each line is a row, as read by itself, or rejected, at its place."""
     assert_says_what_its_lines_say(block, zone)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    lines=st.lists(lines_as_written(), min_size=1, max_size=4),
+    zone=st.sampled_from([BERLIN, ZoneInfo("America/St_Johns")]),
+)
+def test_what_brokers_write_is_read_by_the_kernel(lines: list[bytes], zone: ZoneInfo) -> None:
+    """Every line of it, whatever names it has; and as it is read by itself."""
+    block = b"\n".join(lines)
+    assert [] == usual(block).left.tolist()
+    assert_says_what_its_lines_say(block, zone)
+
+
+@settings(max_examples=500, deadline=None)
+@given(lines=st.lists(damaged_lines(), min_size=1, max_size=6))
+def test_a_damaged_byte(lines: list[bytes]) -> None:
+    """A line that is damaged anywhere says what it says by itself, if anything."""
+    assert_says_what_its_lines_say(b"\n".join(lines), BERLIN)
+
+
+def test_a_client_id_forges_no_field() -> None:
+    """What is in a string stays in it, even a whole line of the log."""
+    forged = '"},"principal":"User:eve","x":{"request":{"acks":0}} (kafka.request.logger)'
+    block = line(3, client_id=forged)
+    assert [] == usual(block).left.tolist()
+    rows = parsed(block).rows
+    assert ["alice"] == rows["user"].to_pylist()
+    assert [forged] == rows["client_id"].to_pylist()
+
+
+@pytest.mark.parametrize("version", range(-1, 20))
+def test_each_version(version: int) -> None:
+    """Sizes of requests and answers, with all that they can have."""
+    sizes = [{"index": 1, "recordsSizeInBytes": size} for size in (0, 126, 127, 40_000)]
+    topic = {"name": "orders", "topicId": "x", "partitionData": sizes}
+    produce = {
+        "transactionalId": "t",
+        "acks": 1,
+        "topicData": [topic, {**topic, "name": "n" * 127}],
+    }
+    partition = {"recordsSizeInBytes": 127, "abortedTransactions": [{}, {}], "currentLeader": {}}
+    others: dict[str, object] = {
+        "divergingEpoch": {},
+        "snapshotId": {},
+        "abortedTransactions": None,
+    }
+    fetched = {"responses": [{"topic": "orders", "partitions": [partition, others]}, {}]}
+    lines = [
+        line(0, version=version, request=produce),
+        line(1, version=version, request={}, response=fetched),
+    ]
+    block = b"\n".join(lines)
+    assert [] == usual(block).left.tolist()
+    assert_says_what_its_lines_say(block, BERLIN)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b'"throttleTimeMs":5,"throttleTimeMs":0',
+        b'"throttleTimeMs":00',
+        b'"throttleTimeMs":01',
+        b'"throttleTimeMs":-1',
+        b'"throttleTimeMs":1.0',
+        b'"throttleTimeMs":1e3',
+        b'"throttleTimeMs":0,"x":01',
+        b'"throttleTimeMs":0,"x":1.',
+        b'"throttleTimeMs":0,"x":nul',
+        b'"throttleTimeMs":0,"x":[1,]',
+        b'"throttleTimeMs":0,"listener":"\xed\xa0\x80"',
+        b'"throttleTimeMs":0,"listener":"\xe0\x80\x80"',
+        b'"throttleTimeMs":0,"listener":"\xf5\x80\x80\x80"',
+        b'"throttleTimeMs":0,"listener":"\xc3"',
+        b'"throttleTimeMs":0,"listener":"\x01"',
+        b'"throttleTimeMs":0,"listener":null',
+        b'"throttleTimeMs":0,"listener":"\\u0041"',
+        b'"throttleTimeMs":0}x,{"y":0',
+        b'"throttleTimeMs":0}{"y":0',
+        b'"throttleTimeMs":0}  ',
+    ],
+)
+def test_what_is_unusual_or_no_json(wrong: bytes) -> None:
+    """Is left by the kernel, and is what it is by itself."""
+    text = line(3).replace(b'"throttleTimeMs":0', wrong)
+    assert [[0, len(text)]] == usual(text).left.tolist()
+    assert_says_what_its_lines_say(text, BERLIN)
+
+
+@pytest.mark.parametrize("after", [b"x", b"}", b" ", b",{}"])
+def test_more_after_the_json(after: bytes) -> None:
+    """Leaves the line."""
+    text = line(3).replace(b" (kafka.request.logger)", after + b" (kafka.request.logger)")
+    assert 1 == len(usual(text).left)
+    assert_says_what_its_lines_say(text, BERLIN)
+
+
+def test_what_is_missing() -> None:
+    """A line without a field that it must have is left."""
+    for name in (b"requestApiKey", b"requestApiVersion", b"principal", b"localTimeMs", b"request"):
+        text = line(3).replace(b'"' + name + b'":', b'"other":')
+        assert 1 == len(usual(text).left)
+        assert_says_what_its_lines_say(text, BERLIN)
+
+
+def test_clients_of_names_of_the_same_length() -> None:
+    """Are told apart, however many there are."""
+    lines = [line(3, client_id=f"client-{number % 700:05}") for number in range(1_500)]
+    assert_says_what_its_lines_say(b"\n".join(lines), BERLIN)
+
+
+@pytest.mark.parametrize("deep", [1, 24, 60, 2_000])
+def test_nesting(deep: int) -> None:
+    """However deep a field nests that nobody reads."""
+    nested = line(3).replace(b'"request":""', b'"request":' + b"[" * deep + b"]" * deep)
+    assert_says_what_its_lines_say(nested, BERLIN)
+
+
+def test_columns_that_are_asked_for() -> None:
+    """Are the same as of all, of lines of both ways."""
+    block = b"\n".join(REAL + BY_HAND)
+    whole = parsed(block).rows
+    schema = pa.schema([ROWS.field(name) for name in ("api", "quota_ts", "topic_changes")])
+    some = parse_block(
+        block, broker=3, zone=BERLIN, src_file="/logs/3.log", offset=0, schema=schema
+    )
+    assert whole.select(schema.names).equals(some.rows)
 
 
 @pytest.mark.parametrize("size", [-1, 0, 126, 127, 128, 16_382, 16_383, 16_384, 2_097_151])
@@ -122,8 +250,7 @@ def rows_of(found: Parsed) -> list[tuple[Row, int]]:
 
 def test_lines_of_brokers_are_usual() -> None:
     """All of them but those that change topics or quotas go the quick way."""
-    found = usual(b"\n".join(REAL + BY_HAND), BERLIN)
-    assert found is not None
+    found = usual(b"\n".join(REAL + BY_HAND))
     apis = [read(text).api for text in REAL + BY_HAND]
     slow = {"CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS", "ALTER_CLIENT_QUOTAS"}
     assert len(apis) == len(found.starts) + len(found.left)
