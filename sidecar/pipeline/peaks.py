@@ -47,14 +47,25 @@ def peaks(usage: DataFrame, config: DataFrame) -> DataFrame:
         )
         .agg(sql.sum("amount").alias("amount"))
     )
-    before = Window.partitionBy("quota_type", "shared_by", "broker").orderBy("second")
     is_ids = sql.col("quota_type") == PRODUCER_IDS
-    rate = sql.when(
-        is_ids, sql.sum("amount").over(before.rangeBetween(-_WINDOW_OF_IDS_S, 0))
-    ).otherwise(sql.sum("amount").over(before.rangeBetween(-_WINDOW_S, 0)) / _WINDOW_S)
+    window_s = sql.when(is_ids, _WINDOW_OF_IDS_S).otherwise(_WINDOW_S)
+    # What is used enters the window and leaves it: a running sum costs the same however long the
+    # window is, where a sliding frame would add up all of it for each second.
+    moves = sql.array(
+        sql.struct("second", "amount"),
+        sql.struct(
+            (sql.col("second") + window_s + 1).alias("second"), (-sql.col("amount")).alias("amount")
+        ),
+    )
+    until_now = (
+        Window.partitionBy("quota_type", "shared_by", "broker")
+        .orderBy("second")
+        .rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    )
     return (
-        used.withColumn("rate", rate)
+        used.select("quota_type", "shared_by", "broker", sql.inline(moves))
+        .withColumn("in_window", sql.sum("amount").over(until_now))
         .groupBy("quota_type", "shared_by")
-        .agg(sql.max("rate").alias("peak"))
+        .agg((sql.max("in_window") / sql.when(is_ids, 1).otherwise(_WINDOW_S)).alias("peak"))
         .where("peak > 0")
     )
