@@ -22,6 +22,8 @@ PACKED: Final = "client int, broker int, second binary, amount binary, events bi
 SECOND_BITS: Final = 36
 """Of a place: 2,000 years; above them is the broker."""
 
+_WHOLE: Final = {"request": 10_000_000.0}
+"""Nanoseconds of a percent of a second: what is whole of a quota type whose amounts are not."""
 _CHUNK_ROWS: Final = 1 << 20
 _SCHEMA: Final = pa.schema(
     [
@@ -97,14 +99,13 @@ def unpacked(table: pa.Table, step_s: int = 1, step_of_ids_s: int = 1) -> Iterat
             continue
         step = step_of_ids_s if key[0] == "producer_ids" else step_s
         slot = second[counts] // step * step
-        # By amount too: a sum depends on its order, and rows come in any.
-        order = np.lexsort((amount[counts], slot))
+        order = np.argsort(slot, kind="stable")
         slot = slot[order]
         at = _starts(slot)
         yield Used(
             *key,
             slot[at],
-            np.add.reduceat(amount[counts][order], at),
+            _sums(amount[counts][order], at, _WHOLE.get(key[0])),
             np.add.reduceat(events[counts][order], at),
         )
 
@@ -152,6 +153,13 @@ def _starts(*keys: Longs) -> Longs:
     for key in keys:
         differs |= key[1:] != key[:-1]
     return np.concatenate(([0], np.flatnonzero(differs) + 1))
+
+
+def _sums(amount: Doubles, at: Longs, whole: float | None) -> Doubles:
+    """Of whole numbers, so that their order, which is any, does not matter."""
+    if whole is None:
+        return np.add.reduceat(amount, at)
+    return np.add.reduceat(np.rint(amount * whole), at) / whole
 
 
 def _longs(table: pa.Table, name: str) -> Longs:
