@@ -113,7 +113,7 @@ class TestFit:
         assert 24 <= found.teeth
 
     def test_the_newest_quarter_tells_of_a_change_first(self) -> None:
-        """0.3 GB an hour for 36 hours, under days of 20 GB: two lines are not far better than one."""
+        """0.3 GB an hour for 36 hours, under days of 20 GB: two lines are not far better."""
         used = saw(WEEK, growth=0.0, floor=300 * GB) + 10 * GB * np.sin(WEEK * np.pi / 12)
         found = fitted(WEEK, used + np.where(WEEK > -36, 0.3 * GB * (WEEK + 36), 0.0))
         assert 27 == found.points
