@@ -49,10 +49,9 @@ _LOG4J: Final = Path(__file__).parent / "log4j2.properties"
 _EMBEDDED: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J}",
 }
-_MEMORY: Final = "1g"
-"""Of an embedded Spark's JVM, unless Spark's own SPARK_DRIVER_MEMORY says more."""
 
 
 def session(
@@ -112,9 +111,7 @@ def _embedded(master: str | None) -> Mapping[str, str]:
         return {}
     # Else Spark warns of a host name that is of the loopback.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if "SPARK_DRIVER_MEMORY" in os.environ:
-        return _EMBEDDED
-    return {**_EMBEDDED, "spark.driver.memory": _MEMORY}
+    return _EMBEDDED
 
 
 def _start(conf: "SparkConf", log: Path) -> None:
