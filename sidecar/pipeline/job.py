@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.lock import locked
+from sidecar.pipeline.object_storage import told_in_a_line
 from sidecar.pipeline.publish import Output, recover
 from sidecar.pipeline.stages import STAGES, Inputs, Options, Run, Stage
 from sidecar.pipeline.store import Store
@@ -78,7 +79,7 @@ def run(
     files = HadoopFiles(spark)
     output = Output(files, out)
     holder = f"process {os.getpid()} on {socket.gethostname()}, since {options.now:%FT%TZ},"
-    with locked(out, files, files.local(out), holder):
+    with told_in_a_line(), locked(out, files, files.local(out), holder):
         refuse_batch(out, files.names(out))
         rolled_forward = recover(output)
         store = Store(spark, output)

@@ -32,6 +32,7 @@ from sidecar.cli.pipeline.job_options import (
 )
 from sidecar.cli.pipeline.progress import Progress
 from sidecar.cli.pipeline.spark_log import spark_log
+from sidecar.cli.pipeline.spark_options import spark_settings
 from sidecar.cli.pipeline.summary import document, plan_line, scenarios_of_nobody, text
 from sidecar.cli.quotas.documents import read_quota_file
 from sidecar.errors import SettingsError, SidecarError
@@ -93,9 +94,10 @@ def run_job(
 
     told = inputs_of(given)
     options = options_of(job, asked, terms or TermsOptions(), disks or DiskOptions())
+    settings = spark_settings(job.jars, job.conf)
     with _interruptible(), spark_log() as log, Progress() as progress:
         progress.step("Spark")
-        spark = session(job.master, log=log)
+        spark = session(job.master, settings, log=log)
         signal.signal(signal.SIGINT, _interrupt)  # Spark has put its own in place of it
         progress.watch(spark)
         outcome = run(
