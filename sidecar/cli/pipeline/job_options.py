@@ -19,6 +19,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from sidecar.cli.pipeline.spark_options import CONF, JARS
+
 _R = TypeVar("_R")
 
 
@@ -76,6 +78,8 @@ class JobOptions:
         until: UTC; None for no bound.
         allow_fewer: whether a day may be replaced by fewer requests than it has.
         as_json: whether the summary is JSON.
+        jars: that Spark needs besides its own, their paths.
+        conf: settings of Spark's, names and values.
     """
 
     out: str
@@ -84,6 +88,8 @@ class JobOptions:
     until: datetime | None = None
     allow_fewer: bool = False
     as_json: bool = False
+    jars: tuple[str, ...] = ()
+    conf: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +200,8 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
             help="Replace a day even by fewer requests than it has.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
+        JARS,
+        CONF,
     )
 
 
