@@ -1,8 +1,8 @@
 """The highest rates of those who share a quota, from their usage: what a sweep's candidates go to.
 
 A rate is taken over the window that Kafka takes it over at least: 10 s of usage before a second and
-that second (producer ids: 10 h and the second, since their quota is per window). It may differ from
-the replay's own peak rate by a part of a second's usage; candidates are no nearer to each other.
+that second (producer ids, whose quota is per hour: 10 h and the second). It may differ from the
+replay's own peak rate by a part of a second's usage; candidates are no nearer to each other.
 
 Example: alice uses 3,000 bytes in each of 2 seconds on broker 1 and 9,000 in one on broker 2: her
 peak is 900 bytes per second.
@@ -19,7 +19,8 @@ from sidecar.pipeline.entities import client_quotas
 from sidecar.pipeline.events import PRODUCER_IDS
 
 _WINDOW_S: Final = 10
-_WINDOW_OF_IDS_S: Final = 36_000
+_HOURS_OF_IDS: Final = 10
+_WINDOW_OF_IDS_S: Final = 3600 * _HOURS_OF_IDS
 
 
 def peaks(usage: DataFrame, config: DataFrame) -> DataFrame:
@@ -66,6 +67,10 @@ def peaks(usage: DataFrame, config: DataFrame) -> DataFrame:
         used.select("quota_type", "shared_by", "broker", sql.inline(moves))
         .withColumn("in_window", sql.sum("amount").over(until_now))
         .groupBy("quota_type", "shared_by")
-        .agg((sql.max("in_window") / sql.when(is_ids, 1).otherwise(_WINDOW_S)).alias("peak"))
+        .agg(
+            (sql.max("in_window") / sql.when(is_ids, _HOURS_OF_IDS).otherwise(_WINDOW_S)).alias(
+                "peak"
+            )
+        )
         .where("peak > 0")
     )

@@ -2,10 +2,10 @@
 
 For each tenant and quota type: the decayed percentile of its rates with a margin, or the smallest
 candidate of the sweep whose replay keeps the share of throttled charges under the target, whichever
-is greater; not under a floor. A rate is taken over 10 s, as Kafka's first one is (producer ids:
-over their window, an hour), on each broker, while there was any; the broker with the highest one
-counts, since a quota is one number for all of them. What is decayed is the weight of a rate: it
-halves with every half-life before the end.
+is greater; not under a floor. A rate is taken over 10 s, as Kafka's first one is (producer ids,
+whose quota is per hour: over 10 h), on each broker, while there was any; the broker with the
+highest one counts, since a quota is one number for all of them. What is decayed is the weight of a
+rate: it halves with every half-life before the end.
 
 The replay has the last word on throttling: a percentile doesn't know of bursts within a window. The
 share that is told is that of the greatest candidate not above the quota, so at most that.
@@ -34,8 +34,8 @@ from sidecar.pipeline.tables import GOLD_RECOMMENDATION
 
 RATE_S: Final = 10
 """What a rate is taken over, seconds: the least time that Kafka divides by."""
-_WINDOW_OF_IDS_S: Final = 3600
-"""producer.id.quota.window.size.seconds (KIP-936)."""
+_HOURS_OF_IDS: Final = 10
+"""Likewise of producer ids, with KIP-936's windows of an hour."""
 _COVER_S: Final = 600
 _HOUR_S: Final = 3600
 _DAY_S: Final = 86_400
@@ -137,12 +137,16 @@ def _of_tenants(evidence: DataFrame, replay: DataFrame) -> DataFrame:
 def _percentiles(rates: DataFrame, terms: Terms) -> DataFrame:
     """Of each tenant: the percentile, the peak, and how much it stands on."""
     is_ids = sf.col("quota_type") == "producer_ids"
-    span = sf.when(is_ids, _WINDOW_OF_IDS_S).otherwise(RATE_S)
+    span = sf.when(is_ids, _HOURS_OF_IDS * _HOUR_S).otherwise(RATE_S)
     slots = rates.groupBy(
         *_TENANT, "broker", (sf.floor(sf.col("second") / span) * span).alias("slot")
     ).agg(
-        (sf.sum("amount") / sf.first(sf.when(is_ids, 1).otherwise(RATE_S))).alias("rate"),
+        (sf.sum("amount") / sf.first(sf.when(is_ids, _HOURS_OF_IDS).otherwise(RATE_S))).alias(
+            "rate"
+        ),
         sf.sum("events").alias("events"),
+        sf.collect_set(sf.floor(sf.col("second") / _HOUR_S)).alias("hours"),
+        sf.max("second").alias("newest"),
         sf.first("end").alias("end"),
         sf.first("coverage").alias("coverage"),
     )
@@ -152,8 +156,8 @@ def _percentiles(rates: DataFrame, terms: Terms) -> DataFrame:
         sf.percentile("rate", terms.percentile, weight).alias("percentile_rate"),
         sf.max("rate").alias("peak_rate"),
         sf.sum("events").alias("events"),
-        sf.collect_set(sf.floor(sf.col("slot") / _HOUR_S)).alias("hours"),
-        sf.max("slot").alias("newest"),
+        sf.flatten(sf.collect_set("hours")).alias("hours"),
+        sf.max("newest").alias("newest"),
         sf.first("coverage").alias("coverage"),
     )
     return by_broker.groupBy(*_TENANT).agg(
@@ -263,7 +267,11 @@ def _told(decided: DataFrame, capacity: Mapping[str, float]) -> DataFrame:
         .withColumn("peak_rate", sf.coalesce("peak_replayed", "peak_seen"))
         .withColumn("throttled_share", sf.try_element_at(below["share"], sf.lit(-1)))
         .withColumn("confidence", _confidence())
-        .withColumn("share_of_capacity", sf.sum("quota").over(whole) / has)
+        .withColumn(
+            # What is refused leaves as it is what is set today.
+            "share_of_capacity",
+            sf.sum(sf.coalesce("quota", "in_force")).over(whole) / has,
+        )
     )
 
 
