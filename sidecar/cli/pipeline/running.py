@@ -212,7 +212,7 @@ def options_of(
     Raises:
         SidecarError: a scenario or a file can't be used.
     """
-    from sidecar.pipeline.recommended import Terms, capacity_of  # noqa: PLC0415 - as above
+    from sidecar.pipeline.recommended import FLOORS, Terms, capacity_of  # noqa: PLC0415 - as above
     from sidecar.pipeline.stages import Options  # noqa: PLC0415 - as above
     from sidecar.pipeline.sweep import scenario  # noqa: PLC0415 - as above
     from sidecar.pipeline.volume_forecast import Forecasting  # noqa: PLC0415 - as above
@@ -231,6 +231,7 @@ def options_of(
             percentile=terms.percentile / 100,
             half_life_days=terms.half_life_days,
             margin=terms.margin / 100,
+            floors={**FLOORS, **dict(terms.floor)},
             least_coverage=terms.least_coverage / 100,
             cluster_users=frozenset(terms.cluster_user),
         ),
