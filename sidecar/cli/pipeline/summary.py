@@ -8,12 +8,15 @@ import shlex
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no Spark.
     from sidecar.pipeline.job import Outcome
     from sidecar.pipeline.sweep import Scenario
+
+_NAMES: Final = 3
+"""That are told of, at most."""
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
@@ -77,11 +80,20 @@ def scenarios_of_nobody(
         if entity is None or not names:
             lines.append(f"{said}nobody was charged for {quota_type}")
             continue
-        near = get_close_matches(entity, sorted(names), n=3, cutoff=0.5) or sorted(names)[:3]
         lines.append(
-            f"{said}nothing was charged to {entity} for {quota_type}; nearest: {', '.join(near)}"
+            f"{said}nothing was charged to {entity} for {quota_type}; {_near(entity, names)}"
         )
     return lines
+
+
+def _near(entity: str, names: Collection[str]) -> str:
+    # By what tells them apart: all users' names begin alike.
+    told_apart = {name.partition("=")[2]: name for name in sorted(names)}
+    near = get_close_matches(entity.partition("=")[2], told_apart, n=_NAMES, cutoff=0.5)
+    if near:
+        return f"nearest: {', '.join(told_apart[each] for each in near)}"
+    more = ", ..." if len(names) > _NAMES else ""
+    return f"there are {', '.join(sorted(names)[:_NAMES])}{more}"
 
 
 def plan_line(path: Path, entities: int) -> str:
