@@ -76,6 +76,7 @@ def test_capacity_is_of_what_is_known() -> None:
         (lambda: floor("prodce=1"), 'not like "produce=100000"'),
         (lambda: floor("produce=1MB"), "a number from 0"),
         (lambda: floor("produce=inf"), "a number from 0"),
+        (lambda: floor("produce=-1"), "a number from 0"),
     ],
 )
 def test_terms_out_of_range_are_refused(make: Callable[[], object], told: str) -> None:
