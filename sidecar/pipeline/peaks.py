@@ -1,8 +1,8 @@
 """The highest rates of those who share a quota, from their usage: what a sweep's candidates go to.
 
 A rate is taken over the window that Kafka takes it over at least: 10 s of usage before a second and
-that second (producer ids: 10 h and the second, since their quota is per window). It may differ from
-the replay's own peak rate by a part of a second's usage; candidates are no nearer to each other.
+that second (producer ids, whose quota is per hour: 10 h and the second). It may differ from the
+replay's own peak rate by a part of a second's usage; candidates are no nearer to each other.
 
 Example: alice uses 3,000 bytes in each of 2 seconds on broker 1 and 9,000 in one on broker 2: her
 peak is 900 bytes per second.

@@ -2,10 +2,10 @@
 
 For each tenant and quota type: the decayed percentile of its rates with a margin, or the smallest
 candidate of the sweep whose replay keeps the share of throttled charges under the target, whichever
-is greater; not under a floor. A rate is taken over 10 s, as Kafka's first one is (producer ids:
-over their window, an hour), on each broker, while there was any; the broker with the highest one
-counts, since a quota is one number for all of them. What is decayed is the weight of a rate: it
-halves with every half-life before the end.
+is greater; not under a floor. A rate is taken over 10 s, as Kafka's first one is (producer ids,
+whose quota is per hour: over 10 h), on each broker, while there was any; the broker with the
+highest one counts, since a quota is one number for all of them. What is decayed is the weight of a
+rate: it halves with every half-life before the end.
 
 The replay has the last word on throttling: a percentile doesn't know of bursts within a window. The
 share that is told is that of the greatest candidate not above the quota, so at most that.
@@ -37,8 +37,8 @@ from sidecar.pipeline.tables import GOLD_RECOMMENDATION
 
 RATE_S: Final = 10
 """What a rate is taken over, seconds: the least time that Kafka divides by."""
-_WINDOW_OF_IDS_S: Final = 3600
-"""producer.id.quota.window.size.seconds (KIP-936)."""
+_HOURS_OF_IDS: Final = 10
+"""Likewise of producer ids, with KIP-936's windows of an hour."""
 _COVER_S: Final = 600
 _DAY_S: Final = 86_400
 _EVER_S: Final = 1 << 62
@@ -133,7 +133,7 @@ def _of_tenants(evidence: DataFrame, replay: DataFrame, packed: PackedUsage | No
 
 def _percentiles(used: DataFrame, bounds: DataFrame, terms: Terms) -> DataFrame:
     """Of each tenant: the percentile, the peak, and how much it stands on."""
-    decayed = Decayed(RATE_S, _WINDOW_OF_IDS_S, terms.percentile, _DAY_S * terms.half_life_days)
+    decayed = Decayed(RATE_S, _HOURS_OF_IDS, terms.percentile, _DAY_S * terms.half_life_days)
 
     def of_shard(table: pa.Table) -> pa.Table:
         return decayed.rows(table)
@@ -238,7 +238,11 @@ def _told(decided: DataFrame, capacity: Mapping[str, float]) -> DataFrame:
         .withColumn("peak_rate", sf.coalesce("peak_replayed", "peak_seen"))
         .withColumn("throttled_share", sf.try_element_at(below["share"], sf.lit(-1)))
         .withColumn("confidence", _confidence())
-        .withColumn("share_of_capacity", sf.sum("quota").over(whole) / has)
+        .withColumn(
+            # What is refused leaves as it is what is set today.
+            "share_of_capacity",
+            sf.sum(sf.coalesce("quota", "in_force")).over(whole) / has,
+        )
     )
 
 

@@ -168,7 +168,7 @@ class RequestLogReader(DataSourceReader):
         zone = ZoneInfo(file.zone)
         needed = self.wanted.needed.union(self.options.columns)
         schema = pa.schema([field for field in ROWS if field.name in needed])
-        with open_input(file.path) as opened:
+        with open_input(file.path, file.options) as opened:
             pieces = (
                 unpacked_blocks(opened)
                 if file.packed

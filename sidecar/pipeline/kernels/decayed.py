@@ -50,13 +50,13 @@ class Decayed:
 
     Attributes:
         step_s: what a rate is taken over, seconds.
-        step_of_ids_s: likewise, of producer ids, whose rate is per window.
+        hours_of_ids: likewise, of producer ids, whose rate is per hour.
         share: the percentile, 0 to 1.
         half_life_s: after so long a rate counts half.
     """
 
     step_s: int
-    step_of_ids_s: int
+    hours_of_ids: int
     share: float
     half_life_s: float
 
@@ -69,31 +69,29 @@ class Decayed:
         """
         end = int(table.column("end")[0].as_py())
         coverage = table.column("coverage")[0].as_py()
-        used = unpacked(table, self.step_s, self.step_of_ids_s)
-        rows = [
-            (*key, *self._row(list(brokers), end), coverage)
-            for key, brokers in groupby(used, key=lambda each: (each.quota_type, each.name))
-        ]
+        used = groupby(unpacked(table), key=lambda each: (each.quota_type, each.name))
+        rows = [(*key, *self._row(list(brokers), end), coverage) for key, brokers in used]
         columns = [list(each) for each in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
         return pa.table(columns, schema=_SCHEMA)
 
     def _row(self, brokers: list[Used], end: int) -> tuple[float, float, int, int, int]:
         rates = [self._rates(each) for each in brokers]
-        shares = (
-            percentile(rate, self._weights(end - each.second), self.share)
-            for rate, each in zip(rates, brokers, strict=True)
-        )
+        shares = (percentile(rate, self._weights(end - step), self.share) for step, rate in rates)
         hours = np.unique(np.concatenate([each.second // _HOUR_S for each in brokers]))
         return (
             max(shares),
-            max(float(each.max()) for each in rates),
+            max(float(rate.max()) for _, rate in rates),
             sum(int(each.events.sum()) for each in brokers),
             hours.size,
             max(int(each.second[-1]) for each in brokers),
         )
 
-    def _rates(self, used: Used) -> Doubles:
-        return used.amount if used.quota_type == _IDS else used.amount / self.step_s
+    def _rates(self, used: Used) -> tuple[Longs, Doubles]:
+        if used.quota_type == _IDS:
+            step, amount = used.steps(self.hours_of_ids * _HOUR_S)
+            return step, amount / self.hours_of_ids
+        step, amount = used.steps(self.step_s)
+        return step, amount / self.step_s
 
     def _weights(self, age_s: Longs) -> Longs:
         weight = _WEIGHT * np.power(2.0, -age_s / self.half_life_s)

@@ -44,7 +44,7 @@ class Used:
         quota_type: of which quota.
         name: who shares it.
         broker: whose.
-        second: since 1970, each once, ascending; of steps: the first of each.
+        second: since 1970, each once, ascending.
         amount: in each, in the quota's unit.
         events: charges in each.
     """
@@ -55,6 +55,12 @@ class Used:
     second: Longs
     amount: Doubles
     events: Longs
+
+    def steps(self, step_s: int) -> tuple[Longs, Doubles]:
+        """The first second of each step of so many, and its amount."""
+        step = self.second // step_s * step_s
+        at = _starts(step)
+        return step[at], _sums(self.amount, at, _WHOLE.get(self.quota_type))
 
 
 def packed(batches: Iterable[pa.RecordBatch], keys: Longs) -> Iterator[pa.RecordBatch]:
@@ -68,14 +74,12 @@ def packed(batches: Iterable[pa.RecordBatch], keys: Longs) -> Iterator[pa.Record
         yield from _packed(table, keys).to_batches()
 
 
-def unpacked(table: pa.Table, step_s: int = 1, step_of_ids_s: int = 1) -> Iterator[Used]:
+def unpacked(table: pa.Table) -> Iterator[Used]:
     """What was used, by quota type, name and broker, in their order.
 
     Args:
         table: PACKED with ``quota_type`` and ``name`` instead of the client, and ``from_s`` and
             ``to_s``, the seconds that count: up to the last, without it.
-        step_s: seconds that are added up.
-        step_of_ids_s: likewise, for producer ids.
     """
     found: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     keys = (table.column(name).to_pylist() for name in ("quota_type", "name", "broker"))
@@ -97,14 +101,12 @@ def unpacked(table: pa.Table, step_s: int = 1, step_of_ids_s: int = 1) -> Iterat
         )
         if not counts.any():
             continue
-        step = step_of_ids_s if key[0] == "producer_ids" else step_s
-        slot = second[counts] // step * step
-        order = np.argsort(slot, kind="stable")
-        slot = slot[order]
-        at = _starts(slot)
+        order = np.argsort(second[counts], kind="stable")
+        second = second[counts][order]
+        at = _starts(second)
         yield Used(
             *key,
-            slot[at],
+            second[at],
             _sums(amount[counts][order], at, _WHOLE.get(key[0])),
             np.add.reduceat(events[counts][order], at),
         )

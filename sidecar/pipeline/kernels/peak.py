@@ -14,7 +14,8 @@ PEAKS: Final = "quota_type string, shared_by string, peak double"
 """The rows of ``peaks_of``."""
 
 _WINDOW_S: Final = 10
-_WINDOW_OF_IDS_S: Final = 36_000
+_HOURS_OF_IDS: Final = 10
+_HOUR_S: Final = 3600
 _SCHEMA: Final = pa.schema(
     [("quota_type", pa.string()), ("shared_by", pa.string()), ("peak", pa.float64())]
 )
@@ -37,8 +38,8 @@ def peaks_of(table: pa.Table) -> pa.Table:
 def peak(used: Used) -> float:
     """The most that was used in a window's time before a second and in it, in the quota's unit."""
     is_ids = used.quota_type == "producer_ids"
-    window_s = _WINDOW_OF_IDS_S if is_ids else _WINDOW_S
+    window_s = _HOURS_OF_IDS * _HOUR_S if is_ids else _WINDOW_S
     until = np.concatenate(([0.0], np.cumsum(used.amount)))
     before = np.searchsorted(used.second, used.second - window_s)
     most = float((until[1:] - until[before]).max())
-    return most if is_ids else most / _WINDOW_S
+    return most / (_HOURS_OF_IDS if is_ids else _WINDOW_S)

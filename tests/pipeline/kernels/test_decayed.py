@@ -55,18 +55,18 @@ def packed(amounts: dict[int, float], broker: int, quota_type: str = "produce") 
 
 
 def test_the_broker_with_the_highest_rate_counts() -> None:
-    """Hours are those of all brokers, each once; ids are not divided by a time."""
-    decayed = Decayed(10, 3600, share=1.0, half_life_s=86_400.0)
+    """Hours are those of all brokers, each once; ids are per hour."""
+    decayed = Decayed(10, 2, share=1.0, half_life_s=86_400.0)
     charged = pa.concat_tables(
         [
             packed({0: 30.0, 5: 30.0, 3600: 50.0}, 1),
             packed({1: 40.0, 7205: 1.0}, 2),
-            packed({0: 2.0, 3599: 3.0, 3600: 4.0}, 1, "producer_ids"),
+            packed({0: 2.0, 7199: 3.0, 7200: 4.0}, 1, "producer_ids"),
         ]
     )
     assert [
-        ("produce", "user=a", 6.0, 6.0, 5, 3, 7200, 0.75),
-        ("producer_ids", "user=a", 5.0, 5.0, 3, 2, 3600, 0.75),
+        ("produce", "user=a", 6.0, 6.0, 5, 3, 7205, 0.75),
+        ("producer_ids", "user=a", 2.5, 2.5, 3, 3, 7200, 0.75),
     ] == [tuple(row.values()) for row in decayed.rows(charged).to_pylist()]
 
 
@@ -74,7 +74,7 @@ def test_an_old_rate_counts_less() -> None:
     """A day old, of a half-life of half a day: a quarter, and so the lower half is wider."""
     rates = packed({0: 100.0, 86_400: 10.0}, 1)
     half_day, long = (
-        Decayed(10, 3600, 0.5, days * 86_400).rows(rates).to_pylist()[0]["percentile_rate"]
+        Decayed(10, 2, 0.5, days * 86_400).rows(rates).to_pylist()[0]["percentile_rate"]
         for days in (0.5, 1e9)
     )
     assert 1.0 == half_day

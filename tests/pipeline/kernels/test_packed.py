@@ -68,21 +68,16 @@ def test_those_who_share_are_added_up_while_they_do() -> None:
     ]
 
 
-def test_steps_are_of_the_quota_type() -> None:
-    """Ten seconds of bytes and a minute of ids begin where the clock's do."""
-    usage = [
-        (0, 1, 19, 1, 1),
-        (0, 1, 20, 2, 1),
-        (0, 1, 29, 4, 1),
-        (2, 1, 59, 1, 1),
-        (2, 1, 1, 1, 1),
-    ]
-    rows = pa.Table.from_batches(packed(batches(usage), KEYS))
-    names = {0: ("fetch", "user=a", -LATE, LATE), 2: ("producer_ids", "user=a", -LATE, LATE)}
-    assert [
-        ("fetch", "user=a", 1, [10, 20], [1.0, 6.0], [1, 2]),
-        ("producer_ids", "user=a", 1, [0], [2.0], [2]),
-    ] == [told(each) for each in unpacked(named(rows, names), 10, 60)]
+def test_steps_begin_where_those_of_the_clock_do() -> None:
+    """Request time is added up in whole nanoseconds; as they come, percents are 0.6000000000000001."""
+    amounts = [0.3, 0.1, 0.2, 0.4]
+    used = Used(
+        *("request", "user=a", 1, np.array([10, 11, 19, 20], np.int64)),
+        *(np.array(amounts, np.float64), np.ones(4, np.int64)),
+    )
+    step, amount = used.steps(10)
+    assert ([10, 20], [0.6, 0.4]) == (step.tolist(), amount.tolist())
+    assert sum(amounts[:3]) != 0.6
 
 
 @given(

@@ -23,9 +23,9 @@ def test_the_window_ends_with_a_second_and_has_ten_before_it() -> None:
     assert 600.0 == peak(used({0: 3000.0, 10: 3000.0, 21: 5000.0}))
 
 
-def test_ids_count_over_ten_hours_and_are_not_divided() -> None:
-    """Their quota is per window."""
-    assert 7.0 == peak(used({0: 4.0, 36_000: 3.0, 72_001: 5.0}, "producer_ids"))
+def test_ids_count_over_ten_hours() -> None:
+    """Their quota is per hour."""
+    assert 0.7 == peak(used({0: 4.0, 36_000: 3.0, 72_001: 5.0}, "producer_ids"))
 
 
 @given(st.dictionaries(st.integers(0, 60), st.integers(0, 1000), min_size=1))
