@@ -21,7 +21,7 @@ from pyspark.sql import functions as sql
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.dim_topic import dim_topic
-from sidecar.pipeline.events import charges
+from sidecar.pipeline.events import CONTROLLER_MUTATION, charges, is_mutation_line
 from sidecar.pipeline.forecast import disk_forecast
 from sidecar.pipeline.paths import log_files
 from sidecar.pipeline.peaks import peaks
@@ -229,9 +229,10 @@ def _replay(run: Run) -> None:
         )
         rows = [(row["quota_type"], row["shared_by"], row["peak"]) for row in found.collect()]
         scenarios += sweep(rows, run.options.candidates)
-    events = charges(_charged(run, days), run.store.read(DIM_TOPIC))
-    charged = events.where(sql.col("dt").isin(*days))
-    run.store.write(GOLD_REPLAY, replay(charged, config, scenarios), days)
+    requests = _charged(run, days)
+    changes = requests.where(is_mutation_line())
+    mutations = charges(changes, run.store.read(DIM_TOPIC), [CONTROLLER_MUTATION])
+    run.store.write(GOLD_REPLAY, replay(mutations, config, scenarios, requests=requests), days)
 
 
 def _recommend(run: Run) -> None:
