@@ -29,7 +29,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as sf
 
-from sidecar.pipeline.entities import quotas_of
+from sidecar.pipeline.entities import ClientQuota, quotas_of
 from sidecar.pipeline.events import CONTROLLER_MUTATION, PRODUCER_IDS
 from sidecar.pipeline.kernels.charge import CHARGE, PACKED, Records, unpacked
 from sidecar.pipeline.kernels.columns import Slots
@@ -37,6 +37,7 @@ from sidecar.pipeline.kernels.group import Windows
 from sidecar.pipeline.kernels.laid_out import OF_EVENTS, OF_REQUESTS, Layout
 from sidecar.pipeline.kernels.shard import SUMMED, TOLD, Retold, Sweep
 from sidecar.pipeline.known import Known, asked
+from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.sweep import IN_FORCE, QUOTA_TYPES, Scenario
 from sidecar.pipeline.tables import GOLD_REPLAY, Column, Table
 
@@ -72,8 +73,7 @@ def replay(
     scenarios: Sequence[Scenario] = (IN_FORCE,),
     windows: Windows = WINDOWS,
     *,
-    requests: DataFrame | None = None,
-    known: Known | None = None,
+    requests: Requests | None = None,
 ) -> DataFrame:
     """What quotas would have done to those who share them, on each broker in each day.
 
@@ -82,14 +82,13 @@ def replay(
         config: of SILVER_QUOTA_CONFIG.
         scenarios: to try; ``IN_FORCE`` among them where that is wanted.
         windows: the brokers' quota.window.num and .size.seconds, and those of controllers and ids.
-        requests: of SILVER_REQUEST; all their charges but mutations are replayed too. This is
-            quicker than to give those as events.
-        known: of these events and requests; None: they are asked.
+        requests: all their charges but mutations are replayed too. This is quicker than to give
+            those as events.
 
     Returns:
         Of GOLD_REPLAY.
     """
-    known = known or asked(events if requests is None else requests)
+    known = asked(events if requests is None else requests)
     held = _Held.of(known, config)
     special: dict[int, tuple[Scenario, ...]] = {}
     for each in scenarios:
@@ -146,7 +145,8 @@ class _Held:
     @classmethod
     def of(cls, known: Known, config: DataFrame) -> "_Held":
         """Of SILVER_QUOTA_CONFIG."""
-        quotas, first = [], []
+        quotas: list[ClientQuota] = []
+        first: list[int] = []
         in_config = quotas_of(config)
         for quota_type in QUOTA_TYPES:
             for client in known.clients:
@@ -169,14 +169,12 @@ class _Held:
         return cls(slots, numbers)
 
 
-def _sharded(layout: Layout, events: DataFrame, requests: DataFrame | None) -> GroupedData:
+def _sharded(layout: Layout, events: DataFrame, requests: Requests | None) -> GroupedData:
     """Packed charges; all of a group are in one shard."""
     laid_out = events.withColumn("extra", _extra()).select(*OF_EVENTS)
     rows = laid_out.mapInArrow(layout.of_events, PACKED)
     if requests is not None:
-        rows = rows.unionByName(
-            requests.select(*OF_REQUESTS).mapInArrow(layout.of_requests, PACKED)
-        )
+        rows = rows.unionByName(requests.mapped(OF_REQUESTS, layout.of_requests, PACKED))
     return rows.groupBy("shard")
 
 

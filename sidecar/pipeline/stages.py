@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sql
 
 from sidecar.errors import SidecarError
@@ -31,6 +31,7 @@ from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
 from sidecar.pipeline.recommend import cluster_users, gold_recommendation
 from sidecar.pipeline.recommended import Terms
 from sidecar.pipeline.replay import replay
+from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.silver_files import OUTCOME, Span, write_requests
 from sidecar.pipeline.silver_request import RequestLogs, both_of, silver_request
 from sidecar.pipeline.silver_volume import one_per_slot, silver_volume
@@ -48,7 +49,7 @@ from sidecar.pipeline.tables import (
     SILVER_REQUEST,
     SILVER_VOLUME,
 )
-from sidecar.pipeline.usage import gold_usage_1s
+from sidecar.pipeline.usage import usage_of_days
 from sidecar.pipeline.volume_forecast import Forecasting
 from sidecar.quotas.entities import ClientQuotas
 
@@ -243,8 +244,8 @@ def _silver_volume(run: Run, path: str) -> None:
 
 def _usage(run: Run) -> None:
     days = _gold_days(run)
-    usage = gold_usage_1s(_charged(run, days), run.store.read(DIM_TOPIC))
-    run.store.write(GOLD_USAGE_1S, usage.where(sql.col("dt").isin(*days)), days)
+    usage = usage_of_days(_charged(run, days), run.store.read(DIM_TOPIC))
+    run.store.write(GOLD_USAGE_1S, usage, days)
 
 
 def _replay(run: Run) -> None:
@@ -258,7 +259,7 @@ def _replay(run: Run) -> None:
         rows = [(row["quota_type"], row["shared_by"], row["peak"]) for row in found.collect()]
         scenarios += sweep(rows, run.options.candidates)
     requests = _charged(run, days)
-    changes = requests.where(is_mutation_line())
+    changes = requests.frame.where(is_mutation_line())
     mutations = charges(changes, run.store.read(DIM_TOPIC), [CONTROLLER_MUTATION])
     run.store.write(GOLD_REPLAY, replay(mutations, config, scenarios, requests=requests), days)
 
@@ -344,10 +345,11 @@ def _asked_days(run: Run) -> tuple[date, ...]:
     )
 
 
-def _charged(run: Run, days: Iterable[date]) -> DataFrame:
+def _charged(run: Run, days: Iterable[date]) -> Requests:
     """The requests that were charged in these days, some answered in the first hour after."""
-    days = tuple(days)
-    next_days = {day + _DAY for day in days} - set(days)
-    silver = run.store.read(SILVER_REQUEST, [*days, *next_days])
+    days = frozenset(days)
+    answered = {*days, *(day + _DAY for day in days)}
+    silver = run.store.read(SILVER_REQUEST, sorted(answered))
     in_time = sql.col("dt").isin(*days) | (sql.col("hour") == 0)
-    return silver.where(in_time & sql.to_date("quota_ts").isin(*days))
+    charged = silver.where(in_time & sql.to_date("quota_ts").isin(*days))
+    return Requests(charged, run.store.files(SILVER_REQUEST, answered), days)

@@ -59,6 +59,23 @@ class Store:
         """Where a run writes a table, if that is a folder of this machine's disk; else None."""
         return self._output.files.local(self._output.staged(table))
 
+    def files(self, table: Table, days: Iterable[date]) -> tuple[Path, ...] | None:
+        """The Parquet files of some days, if they are on this machine's disk; else None.
+
+        Args:
+            table: one with days.
+            days: only these.
+        """
+        found: list[Path] = []
+        asked = set(days)
+        for staged in (False, True):
+            for day in asked.intersection(self._kept(table, staged=staged)):
+                folder = self._output.files.local(self._output.day(table, day, staged=staged))
+                if folder is None:
+                    return None
+                found += sorted(folder.rglob("*.parquet"))
+        return tuple(found)
+
     def wrote(self, table: Table, rows: Mapping[date, int]) -> None:
         """Takes note of a table that was written to its ``local`` folder.
 

@@ -45,11 +45,11 @@ def shard_of(parts: Iterable[npt.NDArray[np.int64]], shards: int) -> npt.NDArray
         parts: of the keys, at most three.
         shards: how many there are.
     """
-    mixed = np.uint64(0)
+    mixed: npt.NDArray[np.uint64] = np.zeros(1, np.uint64)
     for part, factor in zip(parts, _SPREAD, strict=False):
         mixed = (mixed ^ part.astype(np.uint64)) * np.uint64(factor)
         mixed ^= mixed >> _HALF
-    return (mixed % np.uint64(shards)).astype(np.int64)
+    return np.asarray(mixed % np.uint64(shards), np.int64)
 
 
 def packed(

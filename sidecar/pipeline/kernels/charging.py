@@ -28,8 +28,8 @@ _PRODUCE, _FETCH, _REQUEST, _MUTATION, _IDS = range(len(QUOTA_TYPES))
 _NONE: Final = -1
 _APIS: Final = {"PRODUCE": _PRODUCE, "0": _PRODUCE, "FETCH": _FETCH, "1": _FETCH}
 _NS_PER_MS: Final = 1_000_000
-_MOST: Final = float(1 << 62)
-"""Nanoseconds that no request takes: what a damaged line says has to be a number still."""
+_MOST: Final = float(1 << 52)
+"""Nanoseconds that no request takes: what a damaged line says still has sums."""
 
 
 class Charged(NamedTuple):
@@ -87,7 +87,9 @@ def flags(batch: pa.RecordBatch, name: str, *, missing: bool) -> Flags:
 
 def micros(batch: pa.RecordBatch, name: str) -> Longs:
     """A column of times, microseconds since 1970."""
-    return np.asarray(batch[name].cast(pa.int64()).to_numpy(), np.int64)
+    # What Spark wrote as INT96 is of nanoseconds.
+    times = batch[name].cast(pa.timestamp("us", batch[name].type.tz))
+    return np.asarray(times.cast(pa.int64()).to_numpy(), np.int64)
 
 
 def _valid(batch: pa.RecordBatch, name: str) -> Flags:
