@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sidecar.pipeline.kernels.values import Longs
+
 Records = npt.NDArray[np.void]
 """Of a dtype with fields."""
 
@@ -32,13 +34,13 @@ CHARGE: Final = np.dtype(
 request's line, milliseconds."""
 PACKED: Final = "shard int, records binary"
 """Of Spark's rows."""
-_RECORDS: Final = 1 << 20
-"""Gathered by a worker before they are packed: 56 MB of charges."""
+GATHERED: Final = 1 << 20
+"""Records of a worker before they are packed: 56 MB of charges."""
 _SPREAD: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xFF51AFD7ED558CCD)
 _HALF: Final = np.uint64(33)
 
 
-def shard_of(parts: Iterable[npt.NDArray[np.int64]], shards: int) -> npt.NDArray[np.int64]:
+def shard_of(parts: Iterable[Longs], shards: int) -> Longs:
     """Where records with these keys go: the same for the same key, and spread evenly.
 
     Args:
@@ -53,22 +55,23 @@ def shard_of(parts: Iterable[npt.NDArray[np.int64]], shards: int) -> npt.NDArray
 
 
 def packed(
-    pieces: Iterable[tuple[Records, npt.NDArray[np.int64]]], shards: int
+    pieces: Iterable[tuple[Records, Longs]], shards: int, gathered: int = GATHERED
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PACKED, each of as many records as could be gathered.
 
     Args:
         pieces: records, and the shard of each.
         shards: how many there are.
+        gathered: records at which they are packed.
     """
-    gathered: list[tuple[Records, npt.NDArray[np.int64]]] = []
+    held: list[tuple[Records, Longs]] = []
     for piece in pieces:
-        gathered.append(piece)
-        if sum(records.size for records, _ in gathered) >= _RECORDS:
-            yield _rows(gathered, shards)
-            gathered = []
-    if gathered:
-        yield _rows(gathered, shards)
+        held.append(piece)
+        if sum(records.size for records, _ in held) >= gathered:
+            yield _rows(held, shards)
+            held = []
+    if held:
+        yield _rows(held, shards)
 
 
 def unpacked(table: pa.Table, dtype: np.dtype[np.void]) -> Records:
@@ -76,10 +79,10 @@ def unpacked(table: pa.Table, dtype: np.dtype[np.void]) -> Records:
     return np.frombuffer(b"".join(table.column("records").to_pylist()), dtype)
 
 
-def _rows(gathered: list[tuple[Records, npt.NDArray[np.int64]]], shards: int) -> pa.RecordBatch:
-    records = np.concatenate([records for records, _ in gathered])
-    shard = np.concatenate([shard for _, shard in gathered])
-    ordered = records[np.argsort(shard, kind="stable")]
+def _rows(held: Iterable[tuple[Records, Longs]], shards: int) -> pa.RecordBatch:
+    pieces, of_pieces = zip(*held, strict=True)
+    shard = np.concatenate(of_pieces)
+    ordered = np.concatenate(pieces)[np.argsort(shard, kind="stable")]
     ends = np.cumsum(np.bincount(shard, minlength=shards))
     starts = np.concatenate(([0], ends[:-1]))
     filled = np.flatnonzero(ends > starts)

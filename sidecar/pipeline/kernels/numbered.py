@@ -45,7 +45,11 @@ class Numbers:
             KeyError: a file that was not told of.
         """
         names, at = coded(batch["src_file"])
-        return np.array([self.files[name] for name in names], np.int64)[at]
+        # A dictionary may have names that no row has: of those that were filtered out.
+        used = np.flatnonzero(np.bincount(at, minlength=len(names)))
+        numbers = np.zeros(len(names), np.int64)
+        numbers[used] = [self.files[names[each]] for each in used.tolist()]
+        return numbers[at]
 
 
 def coded(column: pa.Array) -> tuple[list[str], Longs]:
