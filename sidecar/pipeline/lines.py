@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from sidecar.requestlog.line import RejectedKind
 
-BLOCK_BYTES: Final = 1 << 22
+BLOCK_BYTES: Final = 1 << 23
 LONGEST_LINE: Final = 1 << 26
 """Bytes. A request of 10,000 partitions has a line of 2 MB."""
 _LITTLE: Final = 1 << 16
