@@ -13,8 +13,9 @@ the zones ``Europe/Berlin`` and ``3=UTC`` its clock is UTC's and all others' Ber
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -139,14 +140,14 @@ def broker_of(path: str, patterns: Iterable[re.Pattern[str]] = _DEFAULT_PATTERNS
     )
 
 
-def open_input(path: str) -> BinaryIO:
+def open_input(path: str) -> BufferedIOBase:
     """Opens a file to read from any place of it; to be closed by the caller.
 
     Raises:
         OSError: it can't be opened.
     """
     system, inner = _located(path)
-    opened: BinaryIO = system.open_input_file(inner)
+    opened: BufferedIOBase = system.open_input_file(inner)
     return opened
 
 

@@ -36,6 +36,11 @@ OUTCOME: Final = {"kind": "api", "reason": "user", "bytes": "quota_bytes"}
 """Where quarantine's columns are in rows without a day; those of its place have the same names."""
 FILE_BYTES: Final = 1 << 26
 """Of rows in memory, that are gathered before they are written: 250,000 rows or so."""
+_FEW_VALUES: Final = [
+    *("broker", "user", "client_id", "listener", "api", "api_version"),
+    *("acks", "throttle_ms", "src_file"),
+]
+"""Columns that are written as numbers of values: of the others nearly each row has its own."""
 _NO_HOUR: Final = f"{NO_DAY}/hour={NO_DAY.removeprefix('dt=')}"
 _HOUR_US: Final = 3_600_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -259,7 +264,12 @@ def _write(rows: pa.Table, file: Path) -> str | None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         parquet.write_table(
-            rows, file, compression="zstd", row_group_size=rows.num_rows, store_schema=False
+            rows,
+            file,
+            row_group_size=rows.num_rows,
+            compression="zstd",
+            use_dictionary=_FEW_VALUES,
+            store_schema=False,
         )
     except OSError as error:
         return str(error)
