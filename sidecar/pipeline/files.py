@@ -67,6 +67,10 @@ class Files(Protocol):
         """Writes a small file; False, and nothing is written, when there is one already."""
         ...
 
+    def local(self, path: str) -> Path | None:
+        """Where it is on this machine's disk; None when it isn't."""
+        ...
+
 
 class HadoopFiles:
     """Those of Hadoop's file systems."""

@@ -28,8 +28,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO, Final, Self
+from typing import Final, Self
 from zoneinfo import ZoneInfo
 
 HEAD: Final = 1024
@@ -84,7 +85,7 @@ def first_bytes(path: Path) -> bytes:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path) -> Iterator[BufferedIOBase]:
     """A file to be read unpacked, whether it is packed is seen by its first bytes."""
     # Without O_NONBLOCK, opening a named pipe would wait for its writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -95,7 +96,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             yield raw
             return
         with gzip.open(raw) as unpacked:
-            yield unpacked  # type: ignore[misc]  # it has every method of BinaryIO that is used
+            yield unpacked
 
 
 def is_packed(path: Path) -> bool:

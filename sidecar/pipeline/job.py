@@ -87,10 +87,7 @@ def run(
         for stage in stages:
             tell(stage)
             STAGES[stage](job)
-        rows = {
-            table.name: store.read(table, store.written_days(table)).count()
-            for table in store.written()
-        }
+        rows = {table.name: store.rows_of(table) for table in store.written()}
         days = store.written_days()
         recommended = _recommended(store)
         replayed = _replayed(store) if options.scenarios else frozenset()

@@ -13,13 +13,16 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Final, Protocol
+from io import BufferedIOBase
+from typing import Final, Protocol
 
 from sidecar.requestlog.line import RejectedKind
 
-BLOCK_BYTES: Final = 1 << 22
+BLOCK_BYTES: Final = 1 << 23
 LONGEST_LINE: Final = 1 << 26
 """Bytes. A request of 10,000 partitions has a line of 2 MB."""
+_LITTLE: Final = 1 << 16
+"""Bytes that are read where an end of a line is expected soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +31,11 @@ class Block:
 
     Attributes:
         offset: of its first byte in the file, unpacked.
-        data: the lines.
+        data: the lines; never written to.
     """
 
     offset: int
-    data: bytes
+    data: memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def parts(size: int, most: int) -> list[tuple[int, int]]:
 
 
 def blocks(
-    file: BinaryIO, start: int, end: int, sizes: Sizes = Sizes()
+    file: BufferedIOBase, start: int, end: int, sizes: Sizes = Sizes()
 ) -> Iterator[Block | Unread]:
     """The lines that begin in a part of a plain file.
 
@@ -96,7 +99,7 @@ def blocks(
     yield from _cut(file, position, end, sizes)
 
 
-def unpacked_blocks(file: BinaryIO, sizes: Sizes = Sizes()) -> Iterator[Block | Unread]:
+def unpacked_blocks(file: BufferedIOBase, sizes: Sizes = Sizes()) -> Iterator[Block | Unread]:
     """All lines of a gzip file; one that ends early or is damaged is read as far as it goes."""
     reader = _Unpacked(file)
     yield from _cut(reader, 0, None, sizes)
@@ -105,38 +108,46 @@ def unpacked_blocks(file: BinaryIO, sizes: Sizes = Sizes()) -> Iterator[Block | 
 
 
 class _Readable(Protocol):
-    """What gives the next bytes; none at its end."""
+    """What gives the next bytes."""
 
-    def read(self, size: int, /) -> bytes: ...
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fills a buffer as far as it can: how much; 0 at the end."""
+        ...
 
 
 class _Unpacked:
     """A gzip file as plain bytes, up to where it is damaged."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BufferedIOBase) -> None:
         self._file = gzip.GzipFile(fileobj=file)
         self.given = 0
         self.damage: str | None = None
 
-    def read(self, size: int, /) -> bytes:
+    def readinto(self, buffer: memoryview, /) -> int:
+        filled = 0
+        while filled < len(buffer) and (piece := self._piece(len(buffer) - filled)):
+            buffer[filled : filled + len(piece)] = piece
+            filled += len(piece)
+        self.given += filled
+        return filled
+
+    def _piece(self, most: int) -> bytes:
         # What a call that fails had unpacked is lost: pieces are small, so little is.
-        try:
-            piece = self._file.read1(size)
-        except EOFError:
-            self.damage = "the gzip file ends early"
-        except (gzip.BadGzipFile, zlib.error):
-            self.damage = "the gzip file is damaged"
-        else:
-            self.given += len(piece)
-            return piece
+        if self.damage is None:
+            try:
+                return self._file.read1(most)
+            except EOFError:
+                self.damage = "the gzip file ends early"
+            except (gzip.BadGzipFile, zlib.error):
+                self.damage = "the gzip file is damaged"
         return b""
 
 
-def _next_line(file: BinaryIO, start: int, step: int) -> int:
+def _next_line(file: BufferedIOBase, start: int, step: int) -> int:
     """Where the first line begins that begins at ``start`` or later."""
     position = start - 1
     file.seek(position)
-    while piece := file.read(min(step, 1 << 16)):
+    while piece := file.read(min(step, _LITTLE)):
         found = piece.find(b"\n")
         if found >= 0:
             return position + found + 1
@@ -146,20 +157,23 @@ def _next_line(file: BinaryIO, start: int, step: int) -> int:
 
 def _cut(file: _Readable, position: int, end: int | None, sizes: Sizes) -> Iterator[Block | Unread]:
     """Blocks from where the file stands, which is the start of a line, up to ``end``."""
-    begun, searched = b"", 0
+    begun, searched = memoryview(b""), 0
     while end is None or position < end:
-        piece = file.read(sizes.block)
-        data = begun + piece
         left = None if end is None else end - position
-        cut = _cut_at(data, searched, left)
-        if not piece and (left is None or cut < left):
-            cut = len(data)
+        # Each block has bytes of its own, which nobody copies.
+        data = bytearray(len(begun) + _step(left, len(begun), sizes.block))
+        data[: len(begun)] = begun
+        read = file.readinto(memoryview(data)[len(begun) :])
+        size = len(begun) + read
+        cut = _cut_at(data, size, searched, left)
+        if not read and (left is None or cut < left):
+            cut = size
         if cut > 0:
-            yield Block(position, data[:cut])
+            yield Block(position, memoryview(data)[:cut].toreadonly())
             position += cut
-        if not piece:
+        if not read:
             return
-        begun = data[cut:]
+        begun = memoryview(data)[cut:size]
         searched = len(begun)
         if searched > sizes.longest_line and (end is None or position < end):
             skipped, begun = _skip(file, searched, sizes.block)
@@ -168,27 +182,34 @@ def _cut(file: _Readable, position: int, end: int | None, sizes: Sizes) -> Itera
             position += skipped + 1
 
 
-def _cut_at(data: bytes, searched: int, left: int | None) -> int:
+def _step(left: int | None, begun: int, block: int) -> int:
+    """How much to read: not much of what is the next part's, but of a long line ever more."""
+    return block if left is None else min(block, max(left - begun, begun, _LITTLE))
+
+
+def _cut_at(data: bytearray, size: int, searched: int, left: int | None) -> int:
     """How much of what was read are whole lines of the part.
 
     Args:
         data: read, from the start of a line on.
+        size: how much of it was.
         searched: how much of it is known to have no end of a line.
         left: bytes of the part from there on; None: all.
     """
-    if left is not None and left <= len(data):
+    if left is not None and left <= size:
         # The line that begins last in the part ends here; what follows is the next part's.
-        last = data.find(b"\n", max(searched, left - 1))
+        last = data.find(b"\n", max(searched, left - 1), size)
         if last >= 0:
             return last + 1
-    return data.rfind(b"\n", searched) + 1
+    return data.rfind(b"\n", searched, size) + 1
 
 
-def _skip(file: _Readable, begun: int, step: int) -> tuple[int, bytes]:
+def _skip(file: _Readable, begun: int, step: int) -> tuple[int, memoryview]:
     """Drops the rest of a line: how long it is without its end, and what was read beyond it."""
-    while piece := file.read(step):
-        found = piece.find(b"\n")
+    data = bytearray(step)
+    while size := file.readinto(memoryview(data)):
+        found = data.find(b"\n", 0, size)
         if found >= 0:
-            return begun + found, piece[found + 1 :]
-        begun += len(piece)
-    return begun, b""
+            return begun + found, memoryview(data)[found + 1 : size]
+        begun += size
+    return begun, memoryview(b"")

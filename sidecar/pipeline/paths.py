@@ -15,8 +15,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 from urllib.parse import parse_qs
 from zoneinfo import ZoneInfo
 
@@ -158,7 +159,7 @@ def broker_of(path: str, patterns: Iterable[re.Pattern[str]] = _DEFAULT_PATTERNS
     )
 
 
-def open_input(path: str, options: str = "") -> BinaryIO:
+def open_input(path: str, options: str = "") -> BufferedIOBase:
     """Opens a file to read from any place of it; to be closed by the caller.
 
     Args:
@@ -175,7 +176,7 @@ def open_input(path: str, options: str = "") -> BinaryIO:
         Address(store + separator + host, slash + name, options) if separator else Address("", path)
     )
     system, inner = _located(at)
-    opened: BinaryIO = system.open_input_file(inner)
+    opened: BufferedIOBase = system.open_input_file(inner)
     return opened
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sidecar.pipeline.kernels.values import Longs
 from sidecar.pipeline.rows import Row, row
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
-from sidecar.pipeline.usual import Usual, usual
+from sidecar.pipeline.usual import Buffer, Usual, usual
 from sidecar.requestlog.line import Rejected, parse
 
 _ARROW: Final = {
@@ -67,7 +67,7 @@ class Parsed:
 
 
 def parse_block(
-    block: bytes,
+    block: Buffer,
     *,
     broker: int,
     zone: ZoneInfo,
@@ -89,7 +89,7 @@ def parse_block(
     rows: list[tuple[Row, int]] = []
     rejected: list[tuple[Rejected, int, int]] = []
     for start, end in quick.left.tolist():
-        parsed = parse(block[start:end])
+        parsed = parse(bytes(block[start:end]))
         made = parsed if isinstance(parsed, Rejected) else row(parsed, zone)
         if isinstance(made, Rejected):
             rejected.append((made, offset + start, end - start))

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 
 from sidecar.pipeline.lines import Unread, blocks, parts, unpacked_blocks
 from sidecar.pipeline.paths import ALL_UTC, LogFile, Zones, log_files, open_input
-from sidecar.pipeline.records import REJECTED, ROWS, parse_block
+from sidecar.pipeline.records import REJECTED, ROWS, Parsed, parse_block
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
 from sidecar.pipeline.wanted import Wanted
 
@@ -113,6 +113,49 @@ class Part(InputPartition):
     end: int
 
 
+def parts_of(files: Iterable[LogFile], split_bytes: int) -> list[Part]:
+    """A part for each task.
+
+    Args:
+        files: of request logs.
+        split_bytes: of a part of a plain file, > 0; a gzip file is one part.
+    """
+    return [
+        Part(file, start, end)
+        for file in files
+        for start, end in ([(0, file.size)] if file.packed else parts(file.size, split_bytes))
+    ]
+
+
+def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
+    """Its rows, and its lines that can't be read, block after block.
+
+    Args:
+        part: of a file that is there.
+        schema: as ``records.parse_block`` has it.
+
+    Raises:
+        OSError: the file can't be read.
+    """
+    file = part.file
+    zone = ZoneInfo(file.zone)
+    with open_input(file.path, file.options) as opened:
+        pieces = unpacked_blocks(opened) if file.packed else blocks(opened, part.start, part.end)
+        for piece in pieces:
+            if isinstance(piece, Unread):
+                empty = pa.RecordBatch.from_pylist([], schema=schema)
+                yield Parsed(empty, _unread(piece, file))
+                continue
+            yield parse_block(
+                piece.data,
+                broker=file.broker,
+                zone=zone,
+                src_file=file.path,
+                offset=piece.offset,
+                schema=schema,
+            )
+
+
 class RequestLogSource(DataSource):
     """Brokers' request logs."""
 
@@ -152,41 +195,17 @@ class RequestLogReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """A part for each task."""
         options = self.options
-        return [
-            Part(file, start, end)
-            for file in log_files(options.path, options.zones, options.broker_pattern)
-            for start, end in (
-                [(0, file.size)] if file.packed else parts(file.size, options.split_bytes)
-            )
-        ]
+        files = log_files(options.path, options.zones, options.broker_pattern)
+        return parts_of(files, options.split_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Its rows, or its lines that can't be read."""
         if not isinstance(partition, Part):
             raise TypeError("not a part of this source")
-        file = partition.file
-        zone = ZoneInfo(file.zone)
         needed = self.wanted.needed.union(self.options.columns)
         schema = pa.schema([field for field in ROWS if field.name in needed])
-        with open_input(file.path, file.options) as opened:
-            pieces = (
-                unpacked_blocks(opened)
-                if file.packed
-                else blocks(opened, partition.start, partition.end)
-            )
-            for piece in pieces:
-                if isinstance(piece, Unread):
-                    yield from self._given(ROWS.empty_table().to_batches(), [_unread(piece, file)])
-                    continue
-                parsed = parse_block(
-                    piece.data,
-                    broker=file.broker,
-                    zone=zone,
-                    src_file=file.path,
-                    offset=piece.offset,
-                    schema=schema,
-                )
-                yield from self._given([self.wanted.rows(parsed.rows)], [parsed.rejected])
+        for parsed in parse_part(partition, schema):
+            yield from self._given([self.wanted.rows(parsed.rows)], [parsed.rejected])
 
     def _given(
         self, rows: Iterable[pa.RecordBatch], rejected: Iterable[pa.RecordBatch]

@@ -41,6 +41,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.sources.partitionOverwriteMode": "dynamic",
     "spark.sql.parquet.compression.codec": "zstd",
+    # As silver_files writes them; 96 bits, which is the default, have no statistics and no zone.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

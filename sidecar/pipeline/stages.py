@@ -9,20 +9,22 @@ Example: of logs of 21 November, ``usage`` replaces that day in gold_usage_1s, a
 if a line of 00:00:00.020 was charged at 23:59:59.990.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sql
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.days import asked_days, no_requests
 from sidecar.pipeline.dim_topic import dim_topic
-from sidecar.pipeline.events import charges
+from sidecar.pipeline.events import CONTROLLER_MUTATION, charges, is_mutation_line
 from sidecar.pipeline.forecast import disk_forecast
 from sidecar.pipeline.paths import log_files
 from sidecar.pipeline.peaks import peaks
@@ -30,6 +32,8 @@ from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
 from sidecar.pipeline.recommend import cluster_users, gold_recommendation
 from sidecar.pipeline.recommended import Terms
 from sidecar.pipeline.replay import replay
+from sidecar.pipeline.requests import Requests
+from sidecar.pipeline.silver_files import OUTCOME, Span, write_requests
 from sidecar.pipeline.silver_request import (
     RequestLogs,
     both_of,
@@ -38,6 +42,7 @@ from sidecar.pipeline.silver_request import (
     silver_request,
 )
 from sidecar.pipeline.silver_volume import one_per_slot, silver_volume
+from sidecar.pipeline.source import Part, parts_of
 from sidecar.pipeline.store import Store
 from sidecar.pipeline.sweep import IN_FORCE, Scenario, sweep
 from sidecar.pipeline.tables import (
@@ -51,7 +56,7 @@ from sidecar.pipeline.tables import (
     SILVER_REQUEST,
     SILVER_VOLUME,
 )
-from sidecar.pipeline.usage import gold_usage_1s
+from sidecar.pipeline.usage import usage_of_days
 from sidecar.pipeline.volume_forecast import Forecasting
 from sidecar.quotas.entities import ClientQuotas
 
@@ -179,29 +184,47 @@ def _silver_request(run: Run, logs: RequestLogs) -> None:
     # Asked for here, so that what is wrong with the path is told in its own words.
     files = log_files(logs.path, logs.zones, logs.broker_pattern)
     run.files, run.bytes = len(files), sum(file.size for file in files)
+    target = run.store.local(SILVER_REQUEST)
+    if target is None:
+        _written_by_spark(run, logs)
+    else:
+        _written_by_tasks(run, parts_of(files, logs.split_bytes), target)
+    if not run.store.written_days(SILVER_REQUEST):
+        raise InputsError(_none_read(run, logs))
+    _quarantine(run)
+
+
+def _written_by_tasks(run: Run, parts: Sequence[Part], target: Path) -> None:
+    span = Span(run.options.since, run.options.until)
+    rows: Counter[date] = Counter()
+    for file in write_requests(run.spark, parts, target, span):
+        if file.day is None:
+            run.quarantined += file.rows
+        else:
+            rows[file.day] += file.rows
+            run.unknown += file.unknown
+    run.store.wrote(SILVER_REQUEST, rows)
+
+
+def _written_by_spark(run: Run, logs: RequestLogs) -> None:
+    """Where tasks see no disk that is everyone's: object storage, HDFS."""
     both = both_of(run.spark, logs)
     # Lines are read once for both tables: those that can't be read have no day, and so a place of
     # their own, from where they are taken. Their outcome is in columns that are theirs anyhow.
-    outcome = {"api": "rejected_kind", "user": "rejected_reason", "quota_bytes": "rejected_bytes"}
     is_read = sql.col("rejected_kind").isNull()
     marked = both.where(~is_read | _asked(run.options)).withColumns(
         {
-            name: sql.when(is_read, sql.col(name)).otherwise(sql.col(rejected))
-            for name, rejected in outcome.items()
+            name: sql.when(is_read, sql.col(name)).otherwise(sql.col(f"rejected_{outcome}"))
+            for outcome, name in OUTCOME.items()
         }
     )
     run.store.write(SILVER_REQUEST, silver_request(marked))
-    if not run.store.written_days(SILVER_REQUEST):
-        raise InputsError(_none_read(run, logs))
-    rejected = run.store.without_day(SILVER_REQUEST).withColumnsRenamed(
-        {"api": "kind", "user": "reason", "quota_bytes": "bytes"}
-    )
-    _quarantine(run, QUARANTINE.select(rejected))
     unknown = ~sql.coalesce("bytes_known", sql.lit(True)) | ~sql.coalesce(
         "mutations_known", sql.lit(True)
     )
     days = run.store.written_days(SILVER_REQUEST)
     run.unknown = run.store.read(SILVER_REQUEST, days).where(unknown).count()
+    run.quarantined = run.store.without_day(SILVER_REQUEST).count()
 
 
 def _none_read(run: Run, logs: RequestLogs) -> str:
@@ -220,10 +243,16 @@ def _none_read(run: Run, logs: RequestLogs) -> str:
     )
 
 
-def _quarantine(run: Run, rejected: DataFrame) -> None:
-    run.quarantined = rejected.count()
+def _quarantine(run: Run) -> None:
+    kept = run.store.read(QUARANTINE)
+    if not run.quarantined:
+        run.store.write(QUARANTINE, kept)
+        return
+    outcome = {name: outcome for outcome, name in OUTCOME.items()}
+    told = run.store.without_day(SILVER_REQUEST).withColumnsRenamed(outcome)
+    rejected = QUARANTINE.select(told)
     files = rejected.select("src_file").distinct()
-    others = run.store.read(QUARANTINE).join(sql.broadcast(files), "src_file", how="left_anti")
+    others = kept.join(sql.broadcast(files), "src_file", how="left_anti")
     run.store.write(QUARANTINE, QUARANTINE.select(others).unionByName(rejected))
 
 
@@ -240,8 +269,8 @@ def _silver_volume(run: Run, path: str) -> None:
 
 def _usage(run: Run) -> None:
     days = _gold_days(run)
-    usage = gold_usage_1s(_charged(run, days), run.store.read(DIM_TOPIC))
-    run.store.write(GOLD_USAGE_1S, usage.where(sql.col("dt").isin(*days)), days)
+    usage = usage_of_days(_charged(run, days), run.store.read(DIM_TOPIC))
+    run.store.write(GOLD_USAGE_1S, usage, days)
 
 
 def _replay(run: Run) -> None:
@@ -254,9 +283,10 @@ def _replay(run: Run) -> None:
         )
         rows = [(row["quota_type"], row["shared_by"], row["peak"]) for row in found.collect()]
         scenarios += sweep(rows, run.options.candidates)
-    events = charges(_charged(run, days), run.store.read(DIM_TOPIC))
-    charged = events.where(sql.col("dt").isin(*days))
-    run.store.write(GOLD_REPLAY, replay(charged, config, scenarios), days)
+    requests = _charged(run, days)
+    changes = requests.frame.where(is_mutation_line())
+    mutations = charges(changes, run.store.read(DIM_TOPIC), [CONTROLLER_MUTATION])
+    run.store.write(GOLD_REPLAY, replay(mutations, config, scenarios, requests=requests), days)
 
 
 def _recommend(run: Run) -> None:
@@ -332,10 +362,11 @@ def _asked_days(run: Run) -> tuple[date, ...]:
     return asked_days(days, run.options.since, run.options.until)
 
 
-def _charged(run: Run, days: Iterable[date]) -> DataFrame:
+def _charged(run: Run, days: Iterable[date]) -> Requests:
     """The requests that were charged in these days, some answered in the first hour after."""
-    days = tuple(days)
-    next_days = {day + _DAY for day in days} - set(days)
-    silver = run.store.read(SILVER_REQUEST, [*days, *next_days])
+    days = frozenset(days)
+    answered = {*days, *(day + _DAY for day in days)}
+    silver = run.store.read(SILVER_REQUEST, sorted(answered))
     in_time = sql.col("dt").isin(*days) | (sql.col("hour") == 0)
-    return silver.where(in_time & sql.to_date("quota_ts").isin(*days))
+    charged = silver.where(in_time & sql.to_date("quota_ts").isin(*days))
+    return Requests(charged, run.store.files(SILVER_REQUEST, answered), days)

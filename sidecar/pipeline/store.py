@@ -7,8 +7,9 @@ Example: with 19 and 20 November published, a run of the 20th reads the 19th as 
 as it has just written it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sidecar.errors import SidecarError
@@ -26,12 +27,13 @@ class FewerRowsError(SidecarError):
 class Store:
     """Reads and writes the tables of one run."""
 
-    __slots__ = ("_output", "_spark", "_written")
+    __slots__ = ("_counted", "_output", "_spark", "_written")
 
     def __init__(self, spark: "SparkSession", output: Output) -> None:
         self._spark = spark
         self._output = output
         self._written: dict[Table, tuple[date, ...]] = {}
+        self._counted: dict[Table, Mapping[date, int]] = {}
 
     def __repr__(self) -> str:
         return f"Store({self._output.root!r}, {len(self._written)} tables written)"
@@ -51,6 +53,44 @@ class Store:
         writer.parquet(self._output.staged(table))
         found = self._output.days(table, staged=True)
         self._written[table] = tuple(sorted({*found, *(days or ())}))
+        self._counted.pop(table, None)
+
+    def local(self, table: Table) -> Path | None:
+        """Where a run writes a table, if that is a folder of this machine's disk; else None."""
+        return self._output.files.local(self._output.staged(table))
+
+    def files(self, table: Table, days: Iterable[date]) -> tuple[Path, ...] | None:
+        """The Parquet files of some days, if they are on this machine's disk; else None.
+
+        Args:
+            table: one with days.
+            days: only these.
+        """
+        found: list[Path] = []
+        asked = set(days)
+        for staged in (False, True):
+            for day in asked.intersection(self._kept(table, staged=staged)):
+                folder = self._output.files.local(self._output.day(table, day, staged=staged))
+                if folder is None:
+                    return None
+                found += sorted(folder.rglob("*.parquet"))
+        return tuple(found)
+
+    def wrote(self, table: Table, rows: Mapping[date, int]) -> None:
+        """Takes note of a table that was written to its ``local`` folder.
+
+        Args:
+            table: one with days.
+            rows: how many, of each day that is there.
+        """
+        self._written[table] = tuple(sorted(rows))
+        self._counted[table] = rows
+
+    def rows_of(self, table: Table) -> int:
+        """How many rows this run has written of a table."""
+        if table in self._counted:
+            return sum(self._counted[table].values())
+        return self.read(table, self.written_days(table)).count()
 
     def read(self, table: Table, days: Sequence[date] | None = None) -> "DataFrame":
         """A table as it will be once the run is published; empty when there is none.
@@ -107,6 +147,7 @@ class Store:
             self._refuse_fewer(keeps_rows)
         publish(self._output, self._written.items())
         self._written.clear()
+        self._counted.clear()
 
     def _refuse_fewer(self, table: Table) -> None:
         before = self._counts(table, staged=False)
@@ -122,7 +163,9 @@ class Store:
                 " with --since or --until, or say --allow-fewer"
             )
 
-    def _counts(self, table: Table, *, staged: bool) -> dict[date, int]:
+    def _counts(self, table: Table, *, staged: bool) -> Mapping[date, int]:
+        if staged and table in self._counted:
+            return self._counted[table]
         replaced = self._written[table]
         days = [day for day in self._output.days(table, staged=staged) if day in replaced]
         frame = self._of_days(table, days, staged=staged)

@@ -18,10 +18,11 @@ not aligned to the clock's seconds.
 Source: KIP-124, KIP-219, KIP-599, KIP-936; KafkaApis, ControllerApis.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
@@ -34,6 +35,12 @@ from sidecar.pipeline.events import (
     charges,
     is_mutation_line,
 )
+from sidecar.pipeline.kernels.charge import PACKED, unpacked
+from sidecar.pipeline.kernels.seconds import NEEDED as SUMMED_OF
+from sidecar.pipeline.kernels.seconds import SECOND, USED, Seconds
+from sidecar.pipeline.known import asked
+from sidecar.pipeline.requests import Requests
+from sidecar.pipeline.sweep import QUOTA_TYPES
 from sidecar.pipeline.tables import GOLD_USAGE_1S
 from sidecar.requestlog.mutations import QUOTA_EXCEEDED
 
@@ -79,7 +86,11 @@ class _Kind:
     short: Column
 
 
-def gold_usage_1s(silver: DataFrame, dim_topic: DataFrame | None = None) -> DataFrame:
+def gold_usage_1s(
+    silver: DataFrame,
+    dim_topic: DataFrame | None = None,
+    quota_types: Collection[str] = QUOTA_TYPES,
+) -> DataFrame:
     """What clients used of brokers in each second.
 
     It has no sort and no window function, so that it runs on a stream as it is; there, the caller
@@ -90,13 +101,14 @@ def gold_usage_1s(silver: DataFrame, dim_topic: DataFrame | None = None) -> Data
         dim_topic: of DIM_TOPIC, for the partitions of CREATE_PARTITIONS and DELETE_TOPICS, which
             need the size that the topic had; controllers' lines are read a second time then.
             None: those are not counted, and ``lower_bound`` says so.
+        quota_types: of QUOTA_TYPES; others are left out.
 
     Returns:
         Of GOLD_USAGE_1S.
     """
     if dim_topic is not None:
         silver = with_sizes(silver, dim_topic)
-    kinds = list(_kinds())
+    kinds = [kind for kind in _kinds() if kind.quota_type in quota_types]
     summed = (
         silver.select(*NEEDED)
         .groupBy(*_KEYS, sql.window("quota_ts", "1 second").alias("second"))
@@ -110,6 +122,29 @@ def gold_usage_1s(silver: DataFrame, dim_topic: DataFrame | None = None) -> Data
     return GOLD_USAGE_1S.select(
         laid_out.where("events > 0").withColumn("dt", sql.to_date("window_start"))
     )
+
+
+def usage_of_days(requests: Requests, dim_topic: DataFrame) -> DataFrame:
+    """The same of whole days, not of a stream: workers sum in Arrow, and nothing is sorted.
+
+    Args:
+        requests: that were charged on those days.
+        dim_topic: of DIM_TOPIC, as in ``gold_usage_1s``.
+
+    Returns:
+        Of GOLD_USAGE_1S.
+    """
+    known = asked(requests)
+    seconds = Seconds(tuple(known.clients), known.numbers, known.shards)
+
+    def used(table: pa.Table) -> pa.Table:
+        return seconds.rows(unpacked(table, SECOND))
+
+    packed = requests.mapped(SUMMED_OF, seconds.of_requests, PACKED)
+    most = packed.groupBy("shard").applyInArrow(used, USED)
+    changes = requests.frame.where(is_mutation_line())
+    mutations = gold_usage_1s(changes, dim_topic, [CONTROLLER_MUTATION])
+    return GOLD_USAGE_1S.select(most).unionByName(mutations)
 
 
 def with_sizes(silver: DataFrame, dim_topic: DataFrame) -> DataFrame:

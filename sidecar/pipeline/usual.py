@@ -25,6 +25,8 @@ from sidecar.pipeline.kernels.log_lines import SHORTEST, lines_of, read_lines
 from sidecar.pipeline.kernels.values import Doubles, Longs
 from sidecar.pipeline.log_clock import ahead_ms
 
+Buffer = bytes | memoryview
+"""Bytes that are not written to."""
 _STRINGS: Final = {
     "user": Slot.USER,
     "client_id": Slot.CLIENT_ID,
@@ -57,7 +59,7 @@ class Usual:
         left: where the others begin and end, ascending.
     """
 
-    block: bytes
+    block: Buffer
     rows: Longs
     left: Longs
 
@@ -90,7 +92,7 @@ class Usual:
         return {name: makers[name]() for name in names if name in makers}
 
 
-def usual(block: bytes) -> Usual:
+def usual(block: Buffer) -> Usual:
     """Reads the usual ones.
 
     Args:
@@ -105,7 +107,7 @@ def usual(block: bytes) -> Usual:
     return Usual(block, rows[:found], left[:others])
 
 
-def _strings(block: bytes, rows: Longs, slot: int) -> pa.Array:
+def _strings(block: Buffer, rows: Longs, slot: int) -> pa.Array:
     count = len(rows)
     seen = np.full(1 << (2 * count).bit_length(), -1, np.int64)
     numbers, first = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -114,10 +116,10 @@ def _strings(block: bytes, rows: Longs, slot: int) -> pa.Array:
     return pa.array(texts, pa.string()).take(pa.array(numbers))
 
 
-def _text(block: bytes, start: int, end: int, escapes: int) -> str:
+def _text(block: Buffer, start: int, end: int, escapes: int) -> str:
     if escapes:
-        return msgspec.json.decode(b'"' + block[start:end] + b'"', type=str)
-    return block[start:end].decode()
+        return msgspec.json.decode(b'"%b"' % bytes(block[start:end]), type=str)
+    return str(block[start:end], "utf-8")
 
 
 def _numbers(column: Longs, kind: type) -> pa.Array:

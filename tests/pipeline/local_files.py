@@ -68,6 +68,9 @@ class LocalFiles:
         Path(path).write_text(text, encoding="utf-8")
         return True
 
+    def local(self, path: str) -> Path | None:
+        return Path(path)
+
     def _move_by_copy(self, source: Path, target: Path) -> None:
         files = [each for each in sorted(source.rglob("*")) if each.is_file()]
         for each in files:

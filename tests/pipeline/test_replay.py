@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from sidecar.pipeline.events import EVENTS, KEYS
+from sidecar.pipeline.kernels.group import Windows
+from sidecar.pipeline.kernels.values import Span
 from sidecar.pipeline.quota_config import snapshot_rows
 from sidecar.pipeline.replay import replay, replay_events
 from sidecar.pipeline.sweep import IN_FORCE, Scenario
@@ -289,7 +291,7 @@ def test_producer_ids_are_the_daemons(spark: SparkSession) -> None:
     expected = [daemon.record(r["user"], r["producer_id"], r["at_ms"]).throttle_ms for r in rows]
     quotas = {ALICE: {"producer_ids_rate": 5.0}, ANY: {"producer_ids_rate": 8.0}}
     told = replay_events(
-        events(spark, rows), config(spark, [(0, quotas)]), id_window=QuotaWindow(2, 3000)
+        events(spark, rows), config(spark, [(0, quotas)]), Windows(ids=Span(2, 3000))
     )
     assert 50 < sum(each > 0 for each in expected)
     assert expected == [r.throttle_ms for r in told.orderBy("src_offset").collect()]

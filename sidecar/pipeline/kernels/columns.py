@@ -1,9 +1,9 @@
 """Charges as Spark hands them over, found by group and put in order.
 
-A charge's columns are few, since each costs as much to hand over as to replay: its ``place``, a day
-and a broker in one number; its ``slot``, which tells the kind, the quota and who shares it; its
-``line``, a file and a place in it, by which ties in time are ordered; ``at_ms`` and ``amount``; and
-``extra``, what only some kinds have.
+Of a charge (``charge.CHARGE``), ``place`` is a day and a broker in one number; ``slot`` tells the
+kind, the quota and who shares it; ``line`` is a file and a place in it, by which ties in time are
+ordered; ``at_ms`` is when and ``amount`` how much, NaN for unknown; and ``extra`` is what only some
+kinds have: a mutation's wait and strictness, or an id.
 
 Example: rows of alice's produce quota on brokers 1 and 2 are two groups.
 """
@@ -14,8 +14,8 @@ from datetime import date, timedelta
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
+from sidecar.pipeline.kernels.charge import Records
 from sidecar.pipeline.kernels.group import Group
 from sidecar.pipeline.kernels.values import Charges, Doubles, Flags, Longs
 from sidecar.pipeline.sweep import QUOTA_TYPES
@@ -48,6 +48,8 @@ class Slots:
         whose: the number of whose quota it is.
         limit: NaN for none.
         counts: whether anybody has a quota of this kind.
+        to_ms: until when, not included; the slot that follows is of the same client and kind then.
+        first: the earliest slot of each kind (rows) and client (columns).
     """
 
     names: Sequence[str]
@@ -56,6 +58,15 @@ class Slots:
     whose: Longs
     limit: Doubles
     counts: Flags
+    to_ms: Longs
+    first: Longs
+
+    def at(self, kind: Longs, client: Longs, at_ms: Longs) -> Longs:
+        """The slot of charges."""
+        slot = self.first[kind, client]
+        while (late := at_ms >= self.to_ms[slot]).any():
+            slot = slot + late
+        return slot
 
     def type_of(self, slot: int) -> str:
         """The kind of quota."""
@@ -75,7 +86,7 @@ class Columns:
         extra: what only some kinds have.
         at_ms: when.
         amount: NaN: unknown.
-        order: the rows of the table that these are.
+        order: which of the records these are.
     """
 
     slots: Slots
@@ -89,20 +100,25 @@ class Columns:
     order: Longs
 
     @classmethod
-    def of(cls, table: pa.Table, slots: Slots) -> "Columns":
-        """The rows of a table, by (time, file, offset) in each group."""
-        place, slot, at_ms = (longs(table, name) for name in ("place", "slot", "at_ms"))
-        shared = slots.shared[slot]
-        order = np.lexsort((longs(table, "line"), at_ms, shared, place))
-        amount = np.asarray(table.column("amount").to_numpy(), np.float64)[order]
+    def of(cls, charges: Records, slots: Slots) -> "Columns":
+        """Charges by (time, file, offset) in each group.
+
+        Args:
+            charges: of CHARGE.
+            slots: that they are of.
+        """
+        shared = slots.shared[charges["slot"]]
+        order = np.lexsort((charges["line"], charges["at_ms"], shared, charges["place"]))
+        ordered = charges[order]
+        amount = np.ascontiguousarray(ordered["amount"])
         return cls(
             slots,
-            place[order],
-            slot[order],
+            np.ascontiguousarray(ordered["place"]),
+            ordered["slot"].astype(np.int64),
             shared[order],
             ~np.isnan(amount),
-            longs(table, "extra")[order],
-            at_ms[order],
+            np.ascontiguousarray(ordered["extra"]),
+            np.ascontiguousarray(ordered["at_ms"]),
             amount,
             order,
         )
@@ -137,8 +153,3 @@ class Columns:
             extra >> 1 if is_mutation else np.zeros_like(extra),
             extra,
         )
-
-
-def longs(table: pa.Table, name: str) -> Longs:
-    """A column of whole numbers."""
-    return np.asarray(table.column(name).to_numpy(), np.int64)

@@ -1,6 +1,4 @@
-"""Arrow in, Arrow out: what a worker of Spark does with the charges of many groups.
-
-Each row is a charge; ``columns`` says what it has.
+"""What a worker of Spark does with the charges of many groups: records in, Arrow out.
 
 Example: 1,000 charges of alice's produce quota on brokers 1 and 2 are two groups, and with two
 scenarios four rows.
@@ -13,7 +11,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from sidecar.pipeline.kernels.columns import LINE_BITS, Columns, Slots, broker_of, day_of, longs
+from sidecar.pipeline.kernels.charge import Records
+from sidecar.pipeline.kernels.columns import LINE_BITS, Columns, Slots, broker_of, day_of
 from sidecar.pipeline.kernels.group import BURST_SPREADING, Replayer, Windows, applied
 from sidecar.pipeline.kernels.tally import Sums, tally
 from sidecar.pipeline.kernels.values import Held, Longs
@@ -49,9 +48,9 @@ class Sweep:
     general: tuple[Scenario, ...]
     special: Mapping[int, tuple[Scenario, ...]] = field(default_factory=dict)
 
-    def rows(self, table: pa.Table) -> pa.Table:
+    def rows(self, charges: Records) -> pa.Table:
         """The rows of ``SUMMED``."""
-        columns = Columns.of(table, self.slots)
+        columns = Columns.of(charges, self.slots)
         rows = [row for each in columns.groups() for row in self._rows(columns, each)]
         return _table(SUMMED, list(zip(*rows, strict=True)))
 
@@ -97,9 +96,9 @@ class Retold:
     slots: Slots
     files: Sequence[str]
 
-    def rows(self, table: pa.Table) -> pa.Table:
+    def rows(self, charges: Records) -> pa.Table:
         """The rows of ``TOLD``; of charges whose amount is known."""
-        columns = Columns.of(table, self.slots)
+        columns = Columns.of(charges, self.slots)
         kept, held = [], []
         for rows in columns.groups():
             group = columns.group(rows)
@@ -109,12 +108,10 @@ class Retold:
         if not kept:
             return _table(TOLD, [])
         found = Held(*(np.concatenate(each) for each in zip(*held, strict=True)))
-        return _table(TOLD, self._told(table.take(pa.array(np.concatenate(kept))), found))
+        return _table(TOLD, self._told(charges[np.concatenate(kept)], found))
 
-    def _told(self, table: pa.Table, held: Held) -> list[object]:
-        places = longs(table, "place").tolist()
-        slot = longs(table, "slot")
-        line, position = longs(table, "line"), longs(table, "position")
+    def _told(self, charges: Records, found: Held) -> list[object]:
+        places, slot, line = charges["place"].tolist(), charges["slot"], charges["line"]
         names, files = pa.array(self.slots.names), pa.array(self.files)
         limit = self.slots.limit[slot]
         return [
@@ -123,13 +120,13 @@ class Retold:
             [self.slots.type_of(each) for each in slot.tolist()],
             names.take(pa.array(self.slots.whose[slot])),
             names.take(pa.array(self.slots.shared[slot])),
-            table.column("at_ms"),
+            charges["at_ms"],
             files.take(pa.array(line >> LINE_BITS)),
-            (line & ((1 << LINE_BITS) - 1)) - position,
-            table.column("position"),
+            (line & ((1 << LINE_BITS) - 1)) - charges["position"],
+            charges["position"],
             pa.array(limit, mask=np.isnan(limit)),
-            *(held.rate, held.wait_ms, ~held.refused),
-            table.column("told_ms"),
+            *(found.rate, found.wait_ms, ~found.refused),
+            charges["told_ms"],
         ]
 
 

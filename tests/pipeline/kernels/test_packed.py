@@ -69,7 +69,7 @@ def test_those_who_share_are_added_up_while_they_do() -> None:
 
 
 def test_steps_begin_where_those_of_the_clock_do() -> None:
-    """Request time is added up in whole nanoseconds: as percents come, it is a bit more than 0.6."""
+    """Request time is added up in whole nanoseconds: percents as they come are more than 0.6."""
     amounts = [0.3, 0.1, 0.2, 0.4]
     used = Used(
         *("request", "user=a", 1, np.array([10, 11, 19, 20], np.int64)),

@@ -4,8 +4,8 @@ import math
 from datetime import date
 
 import numpy as np
-import pyarrow as pa
 
+from sidecar.pipeline.kernels.charge import CHARGE, Records
 from sidecar.pipeline.kernels.columns import BROKER_BITS, Slots
 from sidecar.pipeline.kernels.group import Windows
 from sidecar.pipeline.kernels.shard import Retold, Sweep
@@ -18,25 +18,20 @@ SLOTS = Slots(
     whose=np.array([0]),
     limit=np.array([100.0]),
     counts=np.array([True]),
+    to_ms=np.array([1 << 62]),
+    first=np.zeros((5, 1), np.int64),
 )
 """Alice's produce quota of 100 bytes a second."""
 
 
-def charges(*rows: tuple[int, int, float]) -> pa.Table:
+def charges(*rows: tuple[int, int, float]) -> Records:
     """Of a broker, at a time, so many bytes; on the second day of 1970."""
-    size = len(rows)
-    return pa.table(
-        {
-            "place": [(1 << BROKER_BITS) | broker for broker, _, _ in rows],
-            "slot": [0] * size,
-            "line": list(range(size)),
-            "at_ms": [at_ms for _, at_ms, _ in rows],
-            "amount": [amount for _, _, amount in rows],
-            "extra": [0] * size,
-            "position": [0] * size,
-            "told_ms": [0] * size,
-        }
-    )
+    records = np.zeros(len(rows), CHARGE)
+    records["place"] = [(1 << BROKER_BITS) | broker for broker, _, _ in rows]
+    records["line"] = range(len(rows))
+    records["at_ms"] = [at_ms for _, at_ms, _ in rows]
+    records["amount"] = [amount for _, _, amount in rows]
+    return records
 
 
 def test_brokers_are_groups_and_scenarios_are_rows() -> None:

@@ -1,0 +1,92 @@
+"""A charge as workers hand it to each other: numbers of a fixed size, many packed in one value.
+
+Spark takes some microseconds for each row that it shuffles, sorts and hands to Python, and as much
+for a row of a megabyte: so a worker packs all charges of a shard that it has into one row.
+
+Example: 20,000 charges for 64 shards are 64 rows of some 17 kB each, rather than 20,000 rows.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sidecar.pipeline.kernels.values import Longs
+
+Records = npt.NDArray[np.void]
+"""Of a dtype with fields."""
+
+CHARGE: Final = np.dtype(
+    [
+        ("place", np.int64),
+        ("slot", np.int32),
+        ("position", np.int32),
+        ("at_ms", np.int64),
+        ("line", np.int64),
+        ("amount", np.float64),
+        ("extra", np.int64),
+        ("told_ms", np.int64),
+    ]
+)
+"""``columns`` says what they are; the charge's position among its request's, and the wait in the
+request's line, milliseconds."""
+PACKED: Final = "shard int, records binary"
+"""Of Spark's rows."""
+GATHERED: Final = 1 << 20
+"""Records of a worker before they are packed: 56 MB of charges."""
+_SPREAD: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xFF51AFD7ED558CCD)
+_HALF: Final = np.uint64(33)
+
+
+def shard_of(parts: Iterable[Longs], shards: int) -> Longs:
+    """Where records with these keys go: the same for the same key, and spread evenly.
+
+    Args:
+        parts: of the keys, at most three.
+        shards: how many there are.
+    """
+    mixed: npt.NDArray[np.uint64] = np.zeros(1, np.uint64)
+    for part, factor in zip(parts, _SPREAD, strict=False):
+        mixed = (mixed ^ part.astype(np.uint64)) * np.uint64(factor)
+        mixed ^= mixed >> _HALF
+    return np.asarray(mixed % np.uint64(shards), np.int64)
+
+
+def packed(
+    pieces: Iterable[tuple[Records, Longs]], shards: int, gathered: int = GATHERED
+) -> Iterator[pa.RecordBatch]:
+    """Rows of PACKED, each of as many records as could be gathered.
+
+    Args:
+        pieces: records, and the shard of each.
+        shards: how many there are.
+        gathered: records at which they are packed.
+    """
+    held: list[tuple[Records, Longs]] = []
+    for piece in pieces:
+        held.append(piece)
+        if sum(records.size for records, _ in held) >= gathered:
+            yield _rows(held, shards)
+            held = []
+    if held:
+        yield _rows(held, shards)
+
+
+def unpacked(table: pa.Table, dtype: np.dtype[np.void]) -> Records:
+    """All records of rows of PACKED."""
+    return np.frombuffer(b"".join(table.column("records").to_pylist()), dtype)
+
+
+def _rows(held: Iterable[tuple[Records, Longs]], shards: int) -> pa.RecordBatch:
+    pieces, of_pieces = zip(*held, strict=True)
+    shard = np.concatenate(of_pieces)
+    ordered = np.concatenate(pieces)[np.argsort(shard, kind="stable")]
+    ends = np.cumsum(np.bincount(shard, minlength=shards))
+    starts = np.concatenate(([0], ends[:-1]))
+    filled = np.flatnonzero(ends > starts)
+    values = [ordered[starts[at] : ends[at]].tobytes() for at in filled]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(filled, pa.int32()), pa.array(values, pa.binary())], ["shard", "records"]
+    )

@@ -1,0 +1,105 @@
+"""What requests are charged with, for many at once: ``sidecar.pipeline.events`` for Arrow batches.
+
+Requests about topics are charged with mutations too; those are few, need the sizes of topics, and
+are laid out by Spark.
+
+Example: a PRODUCE of 10,035 bytes and a METADATA, handled in 0.258 ms each, are three charges:
+produce 10035.0, and twice request 0.0258.
+
+Source: KIP-124, KIP-936; KafkaApis.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sidecar.pipeline.kernels.numbered import coded
+from sidecar.pipeline.kernels.values import Doubles, Flags, Longs
+from sidecar.pipeline.sweep import QUOTA_TYPES
+
+NEEDED: Final = (
+    *("broker", "user", "client_id", "quota_ts", "api", "is_follower", "exempt", "quota_bytes"),
+    *("bytes_known", "local_ms", "throttle_ms", "producer_id"),
+)
+"""The columns of SILVER_REQUEST that charges are made of."""
+_PRODUCE, _FETCH, _REQUEST, _MUTATION, _IDS = range(len(QUOTA_TYPES))
+_NONE: Final = -1
+_APIS: Final = {"PRODUCE": _PRODUCE, "0": _PRODUCE, "FETCH": _FETCH, "1": _FETCH}
+_NS_PER_MS: Final = 1_000_000
+_MOST: Final = float(1 << 52)
+"""Nanoseconds that no request takes: what a damaged line says still has sums."""
+
+
+class Charged(NamedTuple):
+    """Charges of a batch: one for what its API is charged with, one for its handlers' time.
+
+    Attributes:
+        row: of the batch, for each charge.
+        kind: of the quota, a place in QUOTA_TYPES.
+        amount: bytes, nanoseconds, ids; whole numbers; 0 where nobody tells.
+        known: whether the line tells it.
+    """
+
+    row: Longs
+    kind: Longs
+    amount: Longs
+    known: Flags
+
+
+def charged(batch: pa.RecordBatch) -> Charged:
+    """What the requests are charged with, but mutations.
+
+    Args:
+        batch: of NEEDED.
+    """
+    kind = _kinds(batch)
+    by_api = np.flatnonzero(kind != _NONE)
+    timed = np.flatnonzero(flags(batch, "exempt", missing=True) == 0)
+    is_bytes = kind[by_api] != _IDS
+    known = flags(batch, "bytes_known", missing=False)[by_api] | ~is_bytes
+    known &= _valid(batch, "quota_bytes")[by_api] | ~is_bytes
+    amount = np.where(is_bytes, longs(batch, "quota_bytes")[by_api], 1)
+    spent_ns = np.rint(doubles(batch, "local_ms")[timed] * _NS_PER_MS).clip(-_MOST, _MOST)
+    return Charged(
+        np.concatenate((by_api, timed)),
+        np.concatenate((kind[by_api], np.full(timed.size, _REQUEST))),
+        np.concatenate((amount, spent_ns.astype(np.int64))),
+        np.concatenate((known, _valid(batch, "local_ms")[timed])),
+    )
+
+
+def longs(batch: pa.RecordBatch, name: str) -> Longs:
+    """A column of whole numbers; 0 for null."""
+    return np.asarray(pc.fill_null(batch[name], 0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def doubles(batch: pa.RecordBatch, name: str) -> Doubles:
+    """A column of numbers; 0 for null."""
+    return np.asarray(pc.fill_null(batch[name], 0).to_numpy(zero_copy_only=False), np.float64)
+
+
+def flags(batch: pa.RecordBatch, name: str, *, missing: bool) -> Flags:
+    """A column of truths."""
+    return np.asarray(pc.fill_null(batch[name], missing).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def micros(batch: pa.RecordBatch, name: str) -> Longs:
+    """A column of times, microseconds since 1970."""
+    # What Spark wrote as INT96 is of nanoseconds.
+    times = batch[name].cast(pa.timestamp("us", batch[name].type.tz))
+    return np.asarray(times.cast(pa.int64()).to_numpy(), np.int64)
+
+
+def _valid(batch: pa.RecordBatch, name: str) -> Flags:
+    return np.asarray(batch[name].is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _kinds(batch: pa.RecordBatch) -> Longs:
+    """What each request's API is charged with."""
+    names, api = coded(batch["api"])
+    kind = np.array([_APIS.get(name, _NONE) for name in names], np.int64)[api]
+    kind[(kind == _FETCH) & flags(batch, "is_follower", missing=True)] = _NONE
+    kind[(kind == _NONE) & _valid(batch, "producer_id")] = _IDS
+    return kind

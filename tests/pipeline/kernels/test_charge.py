@@ -1,0 +1,38 @@
+"""Records packed by shard, and unpacked."""
+
+import numpy as np
+import pyarrow as pa
+
+from sidecar.pipeline.kernels.charge import CHARGE, Records, packed, shard_of, unpacked
+
+
+def records(*places: int) -> Records:
+    made = np.zeros(len(places), CHARGE)
+    made["place"] = places
+    return made
+
+
+def test_records_of_a_shard_come_together_whole() -> None:
+    """In the order in which they came."""
+    pieces = [(records(7, 8, 9), np.array([2, 0, 2])), (records(10), np.array([2]))]
+    rows = pa.Table.from_batches(list(packed(pieces, 4)))
+    assert [0, 2] == rows.column("shard").to_pylist()
+    told = [unpacked(rows.slice(at, 1), CHARGE)["place"].tolist() for at in range(2)]
+    assert [[8], [7, 9, 10]] == told
+    assert [] == unpacked(rows.slice(0, 0), CHARGE).tolist()
+
+
+def test_what_is_gathered_is_bounded() -> None:
+    """A worker packs what it has before it has all."""
+    pieces = ((records(1, 2), np.array([0, 0])) for _ in range(3))
+    tables = [pa.Table.from_batches([each]) for each in packed(pieces, 1, gathered=4)]
+    assert [4, 2] == [unpacked(each, CHARGE).size for each in tables]
+
+
+def test_keys_are_spread_and_stay_together() -> None:
+    """The same key has the same shard in every array, and each shard its part of the keys."""
+    place, client = np.arange(64_000) % 4, np.arange(64_000) // 4
+    shard = shard_of((place, client), 64)
+    assert shard[5:9].tolist() == shard_of((place[5:9], client[5:9]), 64).tolist()
+    assert 2000 > np.bincount(shard, minlength=64).max()
+    assert 500 < np.bincount(shard, minlength=64).min()

@@ -1,0 +1,131 @@
+"""Requests and events as records of charges."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sidecar.pipeline.kernels.charge import CHARGE, unpacked
+from sidecar.pipeline.kernels.charging import charged
+from sidecar.pipeline.kernels.columns import BROKER_BITS, LINE_BITS, Slots
+from sidecar.pipeline.kernels.laid_out import Layout
+from sidecar.pipeline.kernels.numbered import Numbers
+from sidecar.pipeline.kernels.seconds import SECOND, Seconds
+from sidecar.pipeline.records import ROWS
+
+TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
+TEN_MS = int(TEN.timestamp() * 1000)
+EVER = 1 << 62
+NUMBERS = Numbers({("alice", "etl"): 0, ("bob", ""): 1}, {"a.log": 0, "b.log": 1})
+SLOTS = Slots(
+    names=["user=alice", "user=bob"],
+    kind=np.array([0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
+    shared=np.array([0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]),
+    whose=np.array([0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]),
+    limit=np.full(11, np.nan),
+    counts=np.ones(11, np.bool_),
+    to_ms=np.array([TEN_MS + 10, *[EVER] * 10]),
+    first=np.array([[0, 2], [3, 4], [5, 6], [7, 8], [9, 10]]),
+)
+"""Alice's produce quota changes at 10:00:00.010."""
+LAYOUT = Layout(NUMBERS, SLOTS, 4)
+DAY = TEN_MS // 86_400_000
+
+
+def requests(*rows: dict[str, Any]) -> pa.RecordBatch:
+    usual = {
+        "broker": 7,
+        "quota_ts": TEN,
+        "user": "alice",
+        "client_id": "etl",
+        "api": "PRODUCE",
+        "is_follower": False,
+        "exempt": True,
+        "bytes_known": True,
+        "quota_bytes": 100,
+        "local_ms": 0.258,
+        "throttle_ms": 0,
+        "src_file": "a.log",
+        "src_offset": 500,
+    }
+    return pa.RecordBatch.from_pylist([{**usual, **each} for each in rows], ROWS)
+
+
+def told(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    """Slot, time after ten, line, amount and id, in the order of lines."""
+    records = unpacked(pa.Table.from_batches(list(LAYOUT.of_requests([batch]))), CHARGE)
+    assert {(DAY << BROKER_BITS) | 7} == set(records["place"].tolist())
+    names = ("slot", "at_ms", "line", "amount", "extra")
+    rows = zip(*(records[name].tolist() for name in names), strict=True)
+    return sorted((s, at - TEN_MS, line, amount, extra) for s, at, line, amount, extra in rows)
+
+
+def test_a_request_is_charged_with_its_bytes_and_its_time() -> None:
+    """In the slot of its client, kind and time; ties of a line are in the order of charges."""
+    late = TEN + timedelta(microseconds=10_999)
+    assert [
+        (0, 0, 500, 100.0, 0),
+        (1, 10, 500, 100.0, 0),
+        (2, 0, (1 << LINE_BITS) + 500, 7.0, 0),
+        (5, 0, 501, pytest.approx(0.0258), 0),
+    ] == told(
+        requests(
+            {"exempt": False},
+            {"quota_ts": late},
+            {"user": "bob", "client_id": "", "src_file": "b.log", "quota_bytes": 7},
+        )
+    )
+
+
+def test_a_client_that_nobody_told_of_is_an_error() -> None:
+    """Its charges would be another's."""
+    with pytest.raises(KeyError, match="carol"):
+        told(requests({"user": "carol"}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"api": "0"}, [(0, 100, True)]),
+        ({"api": "FETCH"}, [(1, 100, True)]),
+        ({"api": "FETCH", "is_follower": True}, []),
+        ({"api": "1", "bytes_known": False, "quota_bytes": None}, [(1, 0, False)]),
+        ({"api": "METADATA", "bytes_known": None, "quota_bytes": None}, []),
+        ({"api": "METADATA", "exempt": False}, [(2, 258_000, True)]),
+        ({"api": "METADATA", "exempt": False, "local_ms": 1e300}, [(2, 1 << 52, True)]),
+        ({"api": "INIT_PRODUCER_ID", "producer_id": 4000, "bytes_known": None}, [(4, 1, True)]),
+    ],
+)
+def test_what_a_request_is_charged_with(
+    fields: dict[str, Any], expected: list[tuple[int, int, bool]]
+) -> None:
+    """By its API; what no line tells is charged with an unknown amount."""
+    found = charged(requests(fields))
+    assert expected == list(
+        zip(found.kind.tolist(), found.amount.tolist(), found.known.tolist(), strict=True)
+    )
+
+
+def test_seconds_are_summed_over_batches() -> None:
+    """By place, client and kind; what a line doesn't tell makes a sum a lower bound."""
+    seconds = Seconds((("alice", "etl"), ("bob", "")), NUMBERS, 1)
+    half = TEN + timedelta(milliseconds=999)
+    batches = [
+        requests({"exempt": False}, {"quota_ts": half, "throttle_ms": 70}),
+        requests(
+            {"quota_ts": TEN + timedelta(seconds=1), "quota_bytes": None, "bytes_known": False},
+            {"quota_ts": half},
+            {"user": "bob", "client_id": "", "broker": 8},
+        ),
+    ]
+    packed = pa.Table.from_batches(list(seconds.of_requests(batches)))
+    rows = seconds.rows(unpacked(packed, SECOND)).to_pylist()
+    later = TEN + timedelta(seconds=1)
+    assert [
+        (TEN.date(), 7, "alice", "etl", "produce", TEN, 300.0, 3, 1, 70, False),
+        (TEN.date(), 7, "alice", "etl", "produce", later, 0.0, 1, 0, 0, True),
+        (TEN.date(), 7, "alice", "etl", "request", TEN, pytest.approx(0.0258), 1, 0, 0, True),
+        (TEN.date(), 8, "bob", "", "produce", TEN, 100.0, 1, 0, 0, False),
+    ] == [tuple(each.values()) for each in rows]

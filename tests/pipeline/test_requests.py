@@ -1,0 +1,70 @@
+"""Requests as workers read and lay them out, beside Spark's own way."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from sidecar.pipeline.dim_topic import dim_topic
+from sidecar.pipeline.events import CONTROLLER_MUTATION, charges
+from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
+from sidecar.pipeline.replay import replay
+from sidecar.pipeline.requests import Requests
+from sidecar.pipeline.sample import Sample, write_sample
+from sidecar.pipeline.silver_request import RequestLogs, requests_of, silver_request
+from sidecar.pipeline.sweep import IN_FORCE, Scenario
+from sidecar.pipeline.tables import SILVER_REQUEST
+from sidecar.pipeline.usage import gold_usage_1s, usage_of_days
+from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
+
+FIRST = date(2026, 1, 5)
+QUOTAS: ClientQuotas = {
+    Entity(user=DEFAULT): {
+        QuotaKey.PRODUCE: 2e5,
+        QuotaKey.FETCH: 5e5,
+        QuotaKey.REQUEST: 1.0,
+        QuotaKey.CONTROLLER_MUTATION: 0.5,
+    },
+    Entity(client_id="etl"): {QuotaKey.PRODUCE: 1e5},
+}
+
+
+@pytest.fixture(scope="module")
+def silver(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two brokers' requests of an hour over midnight, as Spark writes the table."""
+    folder = tmp_path_factory.mktemp("requests")
+    begin = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
+    write_sample(folder, Sample(size_bytes=4_000_000, brokers=2, hours=1, start=begin))
+    rows = silver_request(requests_of(spark, RequestLogs(str(folder / "request-logs"))))
+    rows.write.partitionBy("dt", "hour").parquet(str(folder / "silver"))
+    return folder / "silver"
+
+
+def different(one: DataFrame, other: DataFrame) -> int:
+    return one.exceptAll(other).count() + other.exceptAll(one).count()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("by_workers", [True, False])
+def test_workers_give_what_spark_gives(
+    spark: SparkSession, silver: Path, *, by_workers: bool
+) -> None:
+    """Usage and replay of one of two days, from files and from a frame."""
+    told = SILVER_REQUEST.select(
+        spark.read.schema(SILVER_REQUEST.schema).parquet(str(silver))
+    ).where(sql.to_date("quota_ts") == sql.lit(FIRST))
+    assert 0 < told.count() < spark.read.parquet(str(silver)).count()
+    files = tuple(silver.rglob("*.parquet")) if by_workers else None
+    requests = Requests(told, files, frozenset({FIRST}))
+    topics = dim_topic(told)
+    usage = gold_usage_1s(told, topics)
+    assert 0 == different(usage, usage_of_days(requests, topics))
+    snapshot = snapshot_rows(QUOTAS)
+    config = silver_quota_config(told, snapshot, datetime(2026, 1, 1, tzinfo=UTC))
+    scenarios = [IN_FORCE, Scenario("x2", factor=2.0)]
+    mutations = charges(told, topics, [CONTROLLER_MUTATION])
+    by_rows = replay(charges(told, topics), config, scenarios)
+    assert 0 < by_rows.where("throttled > 0").count()
+    assert 0 == different(by_rows, replay(mutations, config, scenarios, requests=requests))
