@@ -57,6 +57,7 @@ from sidecar.pipeline.tables import (
     SILVER_VOLUME,
 )
 from sidecar.pipeline.usage import usage_of_days
+from sidecar.pipeline.used import UsageRows
 from sidecar.pipeline.volume_forecast import Forecasting
 from sidecar.quotas.entities import ClientQuotas
 
@@ -278,10 +279,9 @@ def _replay(run: Run) -> None:
     config = run.store.read(SILVER_QUOTA_CONFIG)
     scenarios = [IN_FORCE, *run.options.scenarios]
     if run.options.candidates:
-        found = peaks(run.store.read(GOLD_USAGE_1S, days), config).orderBy(
-            "quota_type", "shared_by"
-        )
-        rows = [(row["quota_type"], row["shared_by"], row["peak"]) for row in found.collect()]
+        usage = UsageRows(run.store.read(GOLD_USAGE_1S, days), run.store.files(GOLD_USAGE_1S, days))
+        found = peaks(usage, config).collect()
+        rows = sorted((row["quota_type"], row["shared_by"], row["peak"]) for row in found)
         scenarios += sweep(rows, run.options.candidates)
     requests = _charged(run, days)
     changes = requests.frame.where(is_mutation_line())
@@ -290,16 +290,19 @@ def _replay(run: Run) -> None:
 
 
 def _recommend(run: Run) -> None:
-    usage, replayed = run.store.read(GOLD_USAGE_1S), run.store.read(GOLD_REPLAY)
-    options = run.options
+    options, store = run.options, run.store
+    usage = UsageRows(
+        store.read(GOLD_USAGE_1S),
+        store.files(GOLD_USAGE_1S, store.days_of(GOLD_USAGE_1S)),
+        options.since,
+        options.until,
+    )
     brokers = {row["user"] for row in cluster_users(run.store.read(SILVER_REQUEST)).collect()}
     found = gold_recommendation(
         usage,
-        replayed,
+        store.read(GOLD_REPLAY),
         replace(options.terms, cluster_users=options.terms.cluster_users | brokers),
         options.capacity,
-        since=options.since,
-        until=options.until,
     )
     run.store.write(GOLD_RECOMMENDATION, found)
 
