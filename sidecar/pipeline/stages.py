@@ -49,7 +49,8 @@ from sidecar.pipeline.tables import (
     SILVER_REQUEST,
     SILVER_VOLUME,
 )
-from sidecar.pipeline.usage import usage_of_days
+from sidecar.pipeline.usage import mutations_of_days, usage_of_days
+from sidecar.pipeline.usage_files import write_usage
 from sidecar.pipeline.volume_forecast import Forecasting
 from sidecar.quotas.entities import ClientQuotas
 
@@ -244,8 +245,13 @@ def _silver_volume(run: Run, path: str) -> None:
 
 def _usage(run: Run) -> None:
     days = _gold_days(run)
-    usage = usage_of_days(_charged(run, days), run.store.read(DIM_TOPIC))
-    run.store.write(GOLD_USAGE_1S, usage, days)
+    requests, topics = _charged(run, days), run.store.read(DIM_TOPIC)
+    target = run.store.local(GOLD_USAGE_1S)
+    if target is None:
+        run.store.write(GOLD_USAGE_1S, usage_of_days(requests, topics), days)
+        return
+    run.store.write(GOLD_USAGE_1S, mutations_of_days(requests, topics), days)
+    write_usage(requests, target)
 
 
 def _replay(run: Run) -> None:

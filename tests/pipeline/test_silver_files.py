@@ -17,19 +17,13 @@ from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.paths import ALL_UTC, Zones, log_files
 from sidecar.pipeline.publish import Output
 from sidecar.pipeline.records import ROWS
-from sidecar.pipeline.silver_files import (
-    NotWrittenError,
-    Span,
-    Written,
-    attempts_of,
-    place,
-    write_part,
-)
+from sidecar.pipeline.silver_files import Span, write_part
 from sidecar.pipeline.silver_request import RequestLogs
 from sidecar.pipeline.source import Part, parse_part, parts_of
 from sidecar.pipeline.stages import STAGES, Inputs, Options, Run, Stage
 from sidecar.pipeline.store import Store
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
+from sidecar.pipeline.task_files import NotWrittenError, Written, attempts_of, place
 from tests.requestlog.lines import BY_HAND, REAL
 
 HOUR_9 = 498_537
@@ -88,7 +82,7 @@ def test_each_hour_has_a_file(log: Path, target: Path) -> None:
     text = b"".join(line(time) for time in ("09:59:59,999", "10:00:00,000", "10:03:00,000"))
     part = part_of(log, text)
     written = made(part, target)
-    assert [(HOUR_9, 1), (HOUR_9 + 1, 2)] == [(file.hour, file.rows) for file in written]
+    assert [(9, 1), (10, 2)] == [(file.hour, file.rows) for file in written]
     assert [date(2026, 11, 15)] * 2 == [file.day for file in written]
     day = Path("dt=2026-11-15")
     assert [
