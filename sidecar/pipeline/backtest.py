@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from sidecar.pipeline.sawtooth import Floats, Refused, fit, teeth
+from sidecar.pipeline.growth import Floats
+from sidecar.pipeline.sawtooth import Refused, fit, teeth
 
 _HELD_OUT: Final = (0.2, 1 / 3, 0.5)
 

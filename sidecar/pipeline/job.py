@@ -18,10 +18,12 @@ from pyspark.sql import SparkSession
 
 from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.lock import locked
+from sidecar.pipeline.object_storage import told_in_a_line
 from sidecar.pipeline.publish import Output, recover
 from sidecar.pipeline.stages import STAGES, Inputs, Options, Run, Stage
 from sidecar.pipeline.store import Store
-from sidecar.pipeline.tables import GOLD_RECOMMENDATION, SILVER_REQUEST
+from sidecar.pipeline.tables import GOLD_RECOMMENDATION, GOLD_REPLAY, SILVER_REQUEST
+from sidecar.pipeline.writers import refuse_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Outcome:
         quarantined: lines that can't be read.
         unknown: requests whose bytes or partitions no line tells.
         recommended: the rows of gold_recommendation that were made.
+        replayed: quota types with whose quotas they were or who shared them, where scenarios were
+            asked for.
         rolled_forward: whether an earlier run, that was killed, was finished first.
     """
 
@@ -46,6 +50,7 @@ class Outcome:
     quarantined: int
     unknown: int
     recommended: tuple[Mapping[str, object], ...]
+    replayed: frozenset[tuple[str, str]]
     rolled_forward: bool
 
 
@@ -74,7 +79,8 @@ def run(
     files = HadoopFiles(spark)
     output = Output(files, out)
     holder = f"process {os.getpid()} on {socket.gethostname()}, since {options.now:%FT%TZ},"
-    with locked(out, files, files.local(out), holder):
+    with told_in_a_line(), locked(out, files, files.local(out), holder):
+        refuse_batch(out, files.names(out))
         rolled_forward = recover(output)
         store = Store(spark, output)
         job = Run(spark, store, inputs, options)
@@ -84,9 +90,18 @@ def run(
         rows = {table.name: store.rows_of(table) for table in store.written()}
         days = store.written_days()
         recommended = _recommended(store)
+        replayed = _replayed(store) if options.scenarios else frozenset()
         store.publish(None if options.allow_fewer else SILVER_REQUEST)
     return Outcome(
-        days, rows, job.files, job.bytes, job.quarantined, job.unknown, recommended, rolled_forward
+        days=days,
+        rows=rows,
+        files=job.files,
+        bytes=job.bytes,
+        quarantined=job.quarantined,
+        unknown=job.unknown,
+        recommended=recommended,
+        replayed=replayed,
+        rolled_forward=rolled_forward,
     )
 
 
@@ -95,3 +110,13 @@ def _recommended(store: Store) -> tuple[Mapping[str, object], ...]:
         return ()
     found = store.read(GOLD_RECOMMENDATION, store.written_days(GOLD_RECOMMENDATION))
     return tuple(row.asDict() for row in found.orderBy("quota_type", "entity").collect())
+
+
+def _replayed(store: Store) -> frozenset[tuple[str, str]]:
+    if GOLD_REPLAY not in store.written():
+        return frozenset()
+    found = store.read(GOLD_REPLAY, store.written_days(GOLD_REPLAY))
+    names = found.select("quota_type", "entity", "shared_by").distinct().collect()
+    return frozenset(
+        (row["quota_type"], name) for row in names for name in (row["entity"], row["shared_by"])
+    )

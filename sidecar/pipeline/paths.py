@@ -2,7 +2,8 @@ r"""The request log's files of a path: where they are, whose they are, and of wh
 
 A path is a file, a folder (all files below it but hidden ones) or a glob (``*``, ``?``, ``[ab]``,
 ``**`` for any number of folders), on this machine or in object storage (``s3://bucket/logs``,
-``gs://``, ``hdfs://``; a ``?`` there begins options, as in ``s3://bucket/logs?region=eu-west-1``).
+``gs://``, ``hdfs://``; a ``?`` there begins options, as in ``s3://bucket/logs?region=eu-west-1``,
+which are no part of a file's name). A store that doesn't answer is given up after half a minute.
 Whose a file is, its path tells: ``broker-3``, ``kafka-3`` or a folder ``3``, the last one of them;
 or a pattern of the caller's, with a group named ``broker``.
 
@@ -10,18 +11,22 @@ Example: ``/logs/my-cluster-kafka-3/kafka-request.log.2026-11-20-10.gz`` is brok
 the zones ``Europe/Berlin`` and ``3=UTC`` its clock is UTC's and all others' Berlin's.
 """
 
+import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import parse_qs
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from pyarrow import fs
 
 from sidecar.errors import SidecarError
+from sidecar.pipeline.addresses import Address, address_of
+from sidecar.pipeline.object_storage import told_in_a_line
 
 _DEFAULT_PATTERNS: Final = (
     # Not the version in kafka_2.13-4.3.1 or kafka-3.9.1.
@@ -29,8 +34,17 @@ _DEFAULT_PATTERNS: Final = (
     re.compile(r"(?:^|/)(?P<broker>\d+)/"),
 )
 _WILDCARDS: Final = re.compile(r"[*?\[]")
-_REMOTE: Final = re.compile(r"[a-z][a-z0-9+.-]*://")
 _LARGEST_ID: Final = (1 << 31) - 1
+_CONNECT_S: Final = 5.0
+_ANSWER_S: Final = 10.0
+_ATTEMPTS: Final = 3
+_FLAGS: Final = {
+    "allow_bucket_creation",
+    "allow_bucket_deletion",
+    "check_directory_existence_before_creation",
+    "force_virtual_addressing",
+}
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class RequestLogsError(SidecarError):
@@ -85,16 +99,18 @@ class LogFile:
     """A file of a request log.
 
     Attributes:
-        path: with its scheme, unless it is on this machine.
+        path: with its scheme, unless it is on this machine; without options.
         broker: whose it is.
         zone: the name of its clock's time zone.
         size: bytes, as it is stored.
+        options: of the store that it is in, as they were given.
     """
 
     path: str
     broker: int
     zone: str
     size: int
+    options: str = ""
 
     @property
     def packed(self) -> bool:
@@ -112,13 +128,16 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
 
     Raises:
         RequestLogsError: there are none, or it can't be told whose one is.
+        ObjectStorageError: the store can't be reached, or refuses.
+        SecretInPathError: the path holds credentials.
     """
     patterns = _DEFAULT_PATTERNS if broker_pattern is None else (_pattern(broker_pattern),)
-    found = sorted(_found(path))
+    address = address_of(path)
+    found = sorted(_found(address))
     if not found:
-        raise RequestLogsError(f"{path}: there are no files; name a file, a folder or a glob")
+        raise RequestLogsError(f"{address}: there are no files; name a file, a folder or a glob")
     return tuple(
-        LogFile(where, broker, zones.name_of(broker), size)
+        LogFile(where, broker, zones.name_of(broker), size, address.options)
         for where, size in found
         for broker in (broker_of(where, patterns),)
     )
@@ -140,13 +159,23 @@ def broker_of(path: str, patterns: Iterable[re.Pattern[str]] = _DEFAULT_PATTERNS
     )
 
 
-def open_input(path: str) -> BufferedIOBase:
+def open_input(path: str, options: str = "") -> BufferedIOBase:
     """Opens a file to read from any place of it; to be closed by the caller.
+
+    Args:
+        path: of a ``LogFile``.
+        options: of the same.
 
     Raises:
         OSError: it can't be opened.
     """
-    system, inner = _located(path)
+    # Not of the whole: a file's name may have a "?" in it, and an "@".
+    store, separator, name = path.partition("://")
+    host, slash, name = name.partition("/")
+    at = (
+        Address(store + separator + host, slash + name, options) if separator else Address("", path)
+    )
+    system, inner = _located(at)
     opened: BufferedIOBase = system.open_input_file(inner)
     return opened
 
@@ -170,36 +199,57 @@ def _known_zone(zone: str) -> None:
         ) from error
 
 
-def _located(path: str) -> tuple[fs.FileSystem, str]:
-    if _REMOTE.match(path):
-        system, inner = fs.FileSystem.from_uri(path)
-        return system, inner
-    return fs.LocalFileSystem(), path
+def _located(at: Address) -> tuple[fs.FileSystem, str]:
+    if not at.store:
+        return fs.LocalFileSystem(), at.path
+    system, inner = fs.FileSystem.from_uri(at.uri)
+    if isinstance(system, fs.S3FileSystem):
+        return _impatient(system.region, at.options), inner
+    return system, inner
 
 
-def _found(path: str) -> Iterable[tuple[str, int]]:
+def _impatient(region: str, options: str) -> fs.S3FileSystem:
+    """The same store with shorter waits than a URI can ask for: its own add up to 99 s."""
+    given: dict[str, Any] = {name: values[-1] for name, values in parse_qs(options[1:]).items()}
+    given.pop("region", None)
+    for name in _FLAGS & given.keys():
+        given[name] = given[name].lower() in {"1", "true"}
+    # Arrow looks for it in the environment only when it is given a URI.
+    endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), None)
+    return fs.S3FileSystem(
+        region=region,
+        connect_timeout=_CONNECT_S,
+        request_timeout=_ANSWER_S,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+        **{"endpoint_override": endpoint, **given},
+    )
+
+
+def _found(path: Address) -> Iterable[tuple[str, int]]:
     """Paths and sizes."""
-    remote = _REMOTE.match(path)
-    options = ""
-    if remote is not None:
-        path, mark, options = path.partition("?")
-        path, options = path.rstrip("/"), mark + options
+    if path.store:
+        path = replace(path, path=path.path.rstrip("/"))
     else:
-        path = str(Path(path).absolute())
-    base = path
-    if wildcard := _WILDCARDS.search(path):
-        base = path[: path.rindex("/", 0, wildcard.start())] or "/"
+        path = Address("", str(Path(path.path).absolute()))
+    base = path.path
+    if wildcard := _WILDCARDS.search(base):
+        base = base[: base.rindex("/", 0, wildcard.start())] or ("" if path.store else "/")
     try:
-        system, inner = _located(base + options)
-        infos = _infos(system, inner)
+        with told_in_a_line(str(path)):
+            system, inner = _located(replace(path, path=base))
+            infos = _infos(system, inner)
     except (OSError, pa.ArrowException) as error:
-        raise RequestLogsError(f"{path}: {error}") from error
-    wanted = _glob(path) if wildcard else None
+        raise RequestLogsError(f"{path}: {_first_line(error)}") from error
+    root = f"{path.store}{base}"
+    wanted = _glob(str(path)) if wildcard else None
     for info in infos:
-        below = info.path[len(inner) :]
-        whole = base + below + options
-        if wanted is None or wanted.fullmatch(base + below):
+        whole = root + info.path[len(inner) :]
+        if wanted is None or wanted.fullmatch(whole):
             yield whole, info.size
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _infos(system: fs.FileSystem, inner: str) -> list[fs.FileInfo]:

@@ -1,8 +1,8 @@
 """The highest rates of those who share a quota, from their usage: what a sweep's candidates go to.
 
 A rate is taken over the window that Kafka takes it over at least: 10 s of usage before a second and
-that second (producer ids: 10 h and the second, since their quota is per window). It may differ from
-the replay's own peak rate by a part of a second's usage; candidates are no nearer to each other.
+that second (producer ids, whose quota is per hour: 10 h and the second). It may differ from the
+replay's own peak rate by a part of a second's usage; candidates are no nearer to each other.
 
 Example: alice uses 3,000 bytes in each of 2 seconds on broker 1 and 9,000 in one on broker 2: her
 peak is 900 bytes per second.
@@ -12,60 +12,32 @@ Source: ``sidecar.quotas.rate``, KIP-936.
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame
 
-from sidecar.pipeline.entities import client_quotas
-from sidecar.pipeline.events import PRODUCER_IDS
+from sidecar.pipeline.entities import quotas_of
+from sidecar.pipeline.kernels.peak import PEAKS, peaks_of
+from sidecar.pipeline.packed_usage import Name, PackedUsage, in_shards, packed_usage
 
-_WINDOW_S: Final = 10
-_WINDOW_OF_IDS_S: Final = 36_000
+_MS: Final = 1000
 
 
-def peaks(usage: DataFrame, config: DataFrame) -> DataFrame:
+def peaks(usage: DataFrame, config: DataFrame, packed: PackedUsage | None = None) -> DataFrame:
     """The highest rate of each who share a quota, on the broker where it is highest.
 
     Args:
         usage: of GOLD_USAGE_1S.
         config: of SILVER_QUOTA_CONFIG.
+        packed: the same usage, packed; None: it is packed here.
 
     Returns:
         ``quota_type``, ``shared_by`` and ``peak``, in the quota's unit, above 0.
     """
-    clients = usage.select("quota_type", "user", "client_id").distinct()
-    held = client_quotas(clients, config)
-    at_ms = sql.unix_millis("window_start")
-    same = [usage[name] == held[name] for name in ("quota_type", "user", "client_id")]
-    in_time = (at_ms >= held["from_ms"]) & (at_ms < held["to_ms"])
-    used = (
-        usage.join(sql.broadcast(held), [*same, in_time], how="inner")
-        .groupBy(
-            usage["quota_type"],
-            "shared_by",
-            "broker",
-            sql.unix_timestamp("window_start").alias("second"),
-        )
-        .agg(sql.sum("amount").alias("amount"))
-    )
-    is_ids = sql.col("quota_type") == PRODUCER_IDS
-    window_s = sql.when(is_ids, _WINDOW_OF_IDS_S).otherwise(_WINDOW_S)
-    # What is used enters the window and leaves it: a running sum costs the same however long the
-    # window is, where a sliding frame would add up all of it for each second.
-    moves = sql.array(
-        sql.struct("second", "amount"),
-        sql.struct(
-            (sql.col("second") + window_s + 1).alias("second"), (-sql.col("amount")).alias("amount")
-        ),
-    )
-    until_now = (
-        Window.partitionBy("quota_type", "shared_by", "broker")
-        .orderBy("second")
-        .rangeBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    return (
-        used.select("quota_type", "shared_by", "broker", sql.inline(moves))
-        .withColumn("in_window", sql.sum("amount").over(until_now))
-        .groupBy("quota_type", "shared_by")
-        .agg((sql.max("in_window") / sql.when(is_ids, 1).otherwise(_WINDOW_S)).alias("peak"))
-        .where("peak > 0")
-    )
+    used = packed or packed_usage(usage)
+    quotas = quotas_of(config)
+    # A second is under the quota of its first moment.
+    names = [
+        Name(number, each.shared_by, -(-each.from_ms // _MS), -(-each.to_ms // _MS))
+        for number, client in enumerate(used.clients)
+        for each in quotas[client.quota_type].of(client.user, client.client_id)
+    ]
+    return in_shards(used.by_name(names)).applyInArrow(peaks_of, PEAKS)

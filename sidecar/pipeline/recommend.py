@@ -2,10 +2,10 @@
 
 For each tenant and quota type: the decayed percentile of its rates with a margin, or the smallest
 candidate of the sweep whose replay keeps the share of throttled charges under the target, whichever
-is greater; not under a floor. A rate is taken over 10 s, as Kafka's first one is (producer ids:
-over their window, an hour), on each broker, while there was any; the broker with the highest one
-counts, since a quota is one number for all of them. What is decayed is the weight of a rate: it
-halves with every half-life before the end.
+is greater; not under a floor. A rate is taken over 10 s, as Kafka's first one is (producer ids,
+whose quota is per hour: over 10 h), on each broker, while there was any; the broker with the
+highest one counts, since a quota is one number for all of them. What is decayed is the weight of a
+rate: it halves with every half-life before the end.
 
 The replay has the last word on throttling: a percentile doesn't know of bursts within a window. The
 share that is told is that of the greatest candidate not above the quota, so at most that.
@@ -26,21 +26,23 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from sidecar.pipeline.kernels.decayed import RATES, Decayed
+from sidecar.pipeline.packed_usage import Name, PackedUsage, in_shards, packed_usage
 from sidecar.pipeline.recommended import KEYS, Terms
 from sidecar.pipeline.tables import GOLD_RECOMMENDATION
 
 RATE_S: Final = 10
 """What a rate is taken over, seconds: the least time that Kafka divides by."""
-_WINDOW_OF_IDS_S: Final = 3600
-"""producer.id.quota.window.size.seconds (KIP-936)."""
+_HOURS_OF_IDS: Final = 10
+"""Likewise of producer ids, with KIP-936's windows of an hour."""
 _COVER_S: Final = 600
-_HOUR_S: Final = 3600
 _DAY_S: Final = 86_400
-_WEIGHT: Final = 1_000_000
-"""Of a rate at the end: percentile() wants whole numbers."""
+_EVER_S: Final = 1 << 62
+"""Seconds since 1970 that no log reaches."""
 
 _TENANT: Final = ("quota_type", "entity")
 _HIGH: Final = (0.95, 168.0, 10_000)
@@ -59,6 +61,7 @@ def gold_recommendation(
     *,
     since: datetime | None = None,
     until: datetime | None = None,
+    packed: PackedUsage | None = None,
 ) -> DataFrame:
     """What to set.
 
@@ -69,13 +72,15 @@ def gold_recommendation(
         capacity: of the smallest broker, by quota type: ``recommended.capacity_of``.
         since: from when on, with a time zone; None: from the first row on.
         until: before when; None: up to the last row.
+        packed: the usage from ``since`` until then, packed; None: it is packed here.
 
     Returns:
         Of GOLD_RECOMMENDATION: a row for each tenant and quota type.
     """
     evidence = _between(usage, since, until)
-    rates = _of_tenants(evidence, replay).crossJoin(sf.broadcast(_bounds(evidence, since, until)))
-    found = _percentiles(rates, terms).join(_candidates(replay, terms), list(_TENANT), how="left")
+    bounds = sf.broadcast(_bounds(evidence, since, until))
+    rates = _percentiles(_of_tenants(evidence, replay, packed), bounds, terms)
+    found = rates.join(_candidates(replay, terms), list(_TENANT), how="left")
     quota = _quota(terms)
     decided = found.withColumn("refused", _refused(terms)).withColumn(
         "quota", sf.when(sf.col("refused").isNull(), quota)
@@ -108,62 +113,32 @@ def _between(usage: DataFrame, since: datetime | None, until: datetime | None) -
     return kept.withColumn("second", sf.unix_timestamp("window_start"))
 
 
-def _of_tenants(evidence: DataFrame, replay: DataFrame) -> DataFrame:
-    """With ``entity``: who shares the quota, as the replay has it; the user where it has nobody.
+def _of_tenants(evidence: DataFrame, replay: DataFrame, packed: PackedUsage | None) -> DataFrame:
+    """By ``name``: who shares the quota, as the replay has it; the user where it has nobody.
 
     Of a client's three forms the strictest that the replay knows is the right one: the eight levels
     resolve a client to one of them.
     """
-    known = replay.select("quota_type", sf.col("shared_by").alias("known")).distinct()
-    user = sf.concat(sf.lit("user="), "user")
-    client = sf.concat(sf.lit("client-id="), "client_id")
-    forms = {"both": sf.concat_ws(",", user, client), "one": user, "other": client}
-    found = evidence
-    for name, form in forms.items():
-        as_known = known.withColumnsRenamed({"known": name, "quota_type": "known_type"})
-        same = (sf.col("quota_type") == sf.col("known_type")) & (form == sf.col(name))
-        found = found.join(sf.broadcast(as_known), same, how="left").drop("known_type")
-    named = sf.when(sf.col("user") != "", user).otherwise(client)
-    return found.select(
-        "quota_type",
-        "broker",
-        "second",
-        "amount",
-        "events",
-        sf.coalesce(*forms, named).alias("entity"),
-    )
+    known = {tuple(row) for row in replay.select("quota_type", "shared_by").distinct().collect()}
+    used = packed or packed_usage(evidence)
+    names = []
+    for number, (quota_type, user, client_id) in enumerate(used.clients):
+        by_user, by_client = f"user={user}", f"client-id={client_id}"
+        forms = (f"{by_user},{by_client}", by_user, by_client)
+        otherwise = by_user if user else by_client
+        name = next((form for form in forms if (quota_type, form) in known), otherwise)
+        names.append(Name(number, name, -_EVER_S, _EVER_S))
+    return used.by_name(names)
 
 
-def _percentiles(rates: DataFrame, terms: Terms) -> DataFrame:
+def _percentiles(used: DataFrame, bounds: DataFrame, terms: Terms) -> DataFrame:
     """Of each tenant: the percentile, the peak, and how much it stands on."""
-    is_ids = sf.col("quota_type") == "producer_ids"
-    span = sf.when(is_ids, _WINDOW_OF_IDS_S).otherwise(RATE_S)
-    slots = rates.groupBy(
-        *_TENANT, "broker", (sf.floor(sf.col("second") / span) * span).alias("slot")
-    ).agg(
-        (sf.sum("amount") / sf.first(sf.when(is_ids, 1).otherwise(RATE_S))).alias("rate"),
-        sf.sum("events").alias("events"),
-        sf.first("end").alias("end"),
-        sf.first("coverage").alias("coverage"),
-    )
-    age = (sf.col("end") - sf.col("slot")) / (_DAY_S * terms.half_life_days)
-    weight = sf.greatest(sf.lit(1), sf.round(_WEIGHT * sf.pow(sf.lit(2.0), -age)).cast("bigint"))
-    by_broker = slots.groupBy(*_TENANT, "broker").agg(
-        sf.percentile("rate", terms.percentile, weight).alias("percentile_rate"),
-        sf.max("rate").alias("peak_rate"),
-        sf.sum("events").alias("events"),
-        sf.collect_set(sf.floor(sf.col("slot") / _HOUR_S)).alias("hours"),
-        sf.max("slot").alias("newest"),
-        sf.first("coverage").alias("coverage"),
-    )
-    return by_broker.groupBy(*_TENANT).agg(
-        sf.max("percentile_rate").alias("percentile_rate"),
-        sf.max("peak_rate").alias("peak_seen"),
-        sf.sum("events").alias("events"),
-        sf.size(sf.array_distinct(sf.flatten(sf.collect_list("hours")))).alias("hours"),
-        sf.max("newest").alias("newest"),
-        sf.first("coverage").alias("coverage"),
-    )
+    decayed = Decayed(RATE_S, _HOURS_OF_IDS, terms.percentile, _DAY_S * terms.half_life_days)
+
+    def of_shard(table: pa.Table) -> pa.Table:
+        return decayed.rows(table)
+
+    return in_shards(used.crossJoin(bounds)).applyInArrow(of_shard, RATES)
 
 
 def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
@@ -263,7 +238,11 @@ def _told(decided: DataFrame, capacity: Mapping[str, float]) -> DataFrame:
         .withColumn("peak_rate", sf.coalesce("peak_replayed", "peak_seen"))
         .withColumn("throttled_share", sf.try_element_at(below["share"], sf.lit(-1)))
         .withColumn("confidence", _confidence())
-        .withColumn("share_of_capacity", sf.sum("quota").over(whole) / has)
+        .withColumn(
+            # What is refused leaves as it is what is set today.
+            "share_of_capacity",
+            sf.sum(sf.coalesce("quota", "in_force")).over(whole) / has,
+        )
     )
 
 

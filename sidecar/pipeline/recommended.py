@@ -7,6 +7,7 @@ Example: the recommendation of 2,500,000 bytes a second for ``user=alice`` is
 ``throttle-sidecar quotas diff --plan FILE`` compares with what is set.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -31,7 +32,8 @@ FLOORS: Final[Mapping[str, float]] = {
     "producer_ids": 10.0,
 }
 """The smallest that is recommended, in the quota's unit: below, one request of a usual size would
-be told to wait, whatever else the tenant does."""
+be told to wait, whatever else the tenant does. Bytes per second, percent of a thread, partitions
+per second, ids per hour."""
 
 _CLIENT_MARK: Final = ",client-id="
 _DEFAULT: Final = "<default>"
@@ -74,6 +76,26 @@ class Terms:
             raise TermsError("a half-life is above 0 days, a margin is not below 0")
         if unknown := set(self.floors) - set(KEYS):
             raise TermsError(f"no such quota type: {', '.join(sorted(unknown))}")
+        if not all(0 <= least < math.inf for least in self.floors.values()):
+            raise TermsError("a floor is 0 or above")
+
+
+def floor(text: str) -> tuple[str, float]:
+    """A floor as a person writes it: "produce=100000" is ``("produce", 100000.0)``.
+
+    Raises:
+        TermsError: it can't be understood.
+    """
+    quota_type, _, number = text.partition("=")
+    try:
+        least = float(number)
+    except ValueError:
+        least = math.nan
+    if quota_type not in KEYS or not 0 <= least < math.inf:
+        raise TermsError(
+            f'{text} is not like "produce=100000": one of {", ".join(KEYS)}, and a number from 0'
+        )
+    return quota_type, least
 
 
 def capacity_of(

@@ -2,24 +2,21 @@
 
 A log dir fills until segments are old enough, then retention deletes some: the used bytes make a
 saw. The teeth say nothing of the future; what each deletion leaves does. So the floor is a line
-through the valleys, by Theil and Sen: the median of the slopes between any two of them, which a
-third of strange points (a reassignment, a day off) does not move. A disk that has not deleted yet
-has no valleys, and the line goes through all it has.
+through the valleys, of those that came since growth last changed: ``sidecar.pipeline.growth``. A
+disk that has not deleted yet has no valleys, and the line goes through all it has.
 
-- A turn counts as a tooth's when it is more than a fifth of what the readings spread around a
-  straight line, and more than a thousandth of the used bytes: log cleaning and index files make
-  small ones.
+- A turn counts as a tooth's when it is more than a fifth of what readings spread around straight
+  lines, and more than a thousandth of the used bytes: log cleaning and index files make small ones.
 - One or two valleys tell no slope: that is refused.
 - The floor's level is where the newest points have it: a floor that has wandered off its line does
   not come back to it.
-- What each step from point to point differs from the slope by, a surprise, is kept: the range of a
-  forecast is made of them.
+- What each step from point to point differs from the slope of its time by, a surprise, is kept:
+  the range of a forecast is made of them.
 
 Example: 60 GB that grow by 0.5 GB an hour, under teeth of 20 GB every 6 h: a line through all
 readings of a day says 0.39 to 0.68 GB an hour, by where the teeth were cut; the valleys say 0.50.
 
-Source: Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau" (1968). Kafka's
-LogManager deletes whole segments, every log.retention.check.interval.ms.
+Source: Kafka's LogManager deletes whole segments, every log.retention.check.interval.ms.
 """
 
 from dataclasses import dataclass
@@ -28,7 +25,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from sidecar.pipeline.growth import FEWEST_POINTS, Floats, parts, theil_sen
+
 Indexes = npt.NDArray[np.int64]
 
 FEWEST_READINGS: Final = 12
@@ -59,17 +57,20 @@ class Saw:
 
     Attributes:
         floor_bytes: what retention leaves, at hour 0.
-        growth: of it, bytes an hour.
-        newest_growth: the newest quarter's alone: it knows of a change first.
+        growth: of it since the last change, bytes an hour.
+        newest_growth: the newest quarter's of that time alone: it knows of a change first.
+        points: that the line goes through, 3 at least.
         heights: of the teeth above the floor, bytes; empty when there was none.
         rises: bytes an hour between two deletions, each > 0; empty when there was none.
         step_hours: between two of the points that the line goes through, on average.
-        surprises: what each such step differs from the growth by, bytes.
+        surprises: what each step differed from the growth of its time by, bytes; before the last
+            change too.
     """
 
     floor_bytes: float
     growth: float
     newest_growth: float
+    points: int
     heights: Floats
     rises: Floats
     step_hours: float
@@ -109,36 +110,25 @@ def fit(hours: Floats, used: Floats) -> Saw | Refused:
     count = len(found.valleys)
     if 0 < count < FEWEST_TEETH:
         return Refused(
-            f"retention was seen to delete {count} times: {FEWEST_TEETH} are needed to tell growth"
-            " from its teeth"
+            f"deletions were seen {count} times: {FEWEST_TEETH} are needed to tell growth from"
+            " retention's teeth; if they were a topic's, --history-days leaves out what was before"
         )
     points = found.valleys if count else np.arange(len(hours))
     x, y = _thinned(hours[points], used[points], lowest=bool(count))
-    growth, _ = theil_sen(x, y)
-    newer = max(_NEWEST, len(x) // 4)
-    surprises = np.diff(y) - growth * np.diff(x)
+    times = parts(x, y)
+    newest = times[-1]
+    growth, _ = theil_sen(x[newest], y[newest])
+    newer = max(FEWEST_POINTS, len(x[newest]) // 4)
     return Saw(
-        floor_bytes=float(np.median(y[-_NEWEST:] - growth * x[-_NEWEST:])),
+        floor_bytes=float(np.median((y - growth * x)[newest][-_NEWEST:])),
         growth=growth,
         newest_growth=theil_sen(x[-newer:], y[-newer:])[0],
+        points=len(x[newest]),
         heights=used[found.peaks] - np.interp(hours[found.peaks], x, y),
         rises=_rises(hours, used, found),
         step_hours=float(x[-1] - x[0]) / (len(x) - 1),
-        # Few points lie nearer to their own line than to the true one.
-        surprises=surprises * np.sqrt(len(x) / (len(x) - 2)),
+        surprises=np.concatenate([_surprises(x[time], y[time]) for time in times]),
     )
-
-
-def theil_sen(x: Floats, y: Floats) -> tuple[float, float]:
-    """Slope and value at x = 0 of the line by Theil and Sen.
-
-    Args:
-        x: of 2 points at least, no two the same.
-        y: of the same points.
-    """
-    first, second = np.triu_indices(len(x), 1)
-    slope = float(np.median((y[second] - y[first]) / (x[second] - x[first])))
-    return slope, float(np.median(y - slope * x))
 
 
 def teeth(hours: Floats, used: Floats) -> Teeth:
@@ -147,9 +137,7 @@ def teeth(hours: Floats, used: Floats) -> Teeth:
     A valley counts once the disk has filled again by more than a turn's least height; the first
     reading and what follows the last valley are parts of teeth.
     """
-    line = np.polyfit(hours, used, 1)
-    lower, upper = np.quantile(used - np.polyval(line, hours), (0.05, 0.95))
-    least = max(_TURN_OF_SPREAD * (upper - lower), _TURN_OF_USED * float(used.max()))
+    least = max(_TURN_OF_SPREAD * _spread(hours, used), _TURN_OF_USED * float(used.max()))
     steps = np.sign(np.diff(used))
     moving = np.flatnonzero(steps)
     turns = moving[1:][steps[moving[1:]] != steps[moving[:-1]]]
@@ -171,6 +159,16 @@ def teeth(hours: Floats, used: Floats) -> Teeth:
     return Teeth(np.array(peaks, dtype=np.int64), np.array(valleys, dtype=np.int64))
 
 
+def _spread(hours: Floats, used: Floats) -> float:
+    """Around straight lines through thirds of the time: a topic's deletion is in one of them."""
+    found = []
+    for third in np.array_split(np.arange(len(hours)), 3):
+        off = used[third] - np.polyval(np.polyfit(hours[third], used[third], 1), hours[third])
+        lower, upper = np.quantile(off, (0.05, 0.95))
+        found.append(upper - lower)
+    return float(np.median(found))
+
+
 def _thinned(x: Floats, y: Floats, *, lowest: bool) -> tuple[Floats, Floats]:
     """At most so many points: of each stretch of time the lowest, or the middle one."""
     if len(x) <= _MOST_POINTS:
@@ -183,6 +181,14 @@ def _thinned(x: Floats, y: Floats, *, lowest: bool) -> tuple[Floats, Floats]:
         if len(stretch)
     ]
     return x[kept], y[kept]
+
+
+def _surprises(x: Floats, y: Floats) -> Floats:
+    slope, _ = theil_sen(x, y)
+    off = np.diff(y) - slope * np.diff(x)
+    # Few points lie nearer to their own line than to the true one.
+    found: Floats = (off - off.mean()) * np.sqrt(len(x) / (len(x) - 2))
+    return found
 
 
 def _rises(hours: Floats, used: Floats, found: Teeth) -> Floats:

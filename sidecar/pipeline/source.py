@@ -139,7 +139,7 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
     """
     file = part.file
     zone = ZoneInfo(file.zone)
-    with open_input(file.path) as opened:
+    with open_input(file.path, file.options) as opened:
         pieces = unpacked_blocks(opened) if file.packed else blocks(opened, part.start, part.end)
         for piece in pieces:
             if isinstance(piece, Unread):

@@ -1,7 +1,7 @@
 """A Spark session: embedded, on this machine's cores, or of a cluster.
 
 All times are UTC, workers run this Python, and nothing listens beyond loopback where Spark is
-embedded.
+embedded. A JVM that is started here may say what it says in a file instead of on standard error.
 
 Example: ``session("local[2]")`` has two worker threads and 2 partitions after a shuffle.
 """
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from sidecar.errors import SidecarError
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 NO_JAVA: Final = (
@@ -55,13 +56,19 @@ _EMBEDDED: Final[Mapping[str, str]] = {
 }
 
 
-def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> "SparkSession":
+def session(
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    log: Path | None = None,
+) -> "SparkSession":
     """The session, made or already there.
 
     Args:
         master: as Spark has it, ``local[2]`` or ``spark://host:7077``; None: what spark-submit
             says, or all cores of this machine.
         settings: of Spark, beside those that the pipeline needs.
+        log: the file that the standard error of a JVM that is started here is appended to; None:
+            this process's own standard error.
 
     Raises:
         NoJavaError: there is no Java.
@@ -72,33 +79,53 @@ def session(master: str | None = None, settings: Mapping[str, str] | None = None
     from py4j.protocol import (  # type: ignore[import-untyped]  # noqa: PLC0415  of the extra
         Py4JError,
     )
-    from pyspark.errors import PySparkException  # noqa: PLC0415  takes a second
+    from pyspark import SparkConf  # noqa: PLC0415  takes a second
+    from pyspark.errors import PySparkException  # noqa: PLC0415  as above
     from pyspark.sql import SparkSession  # noqa: PLC0415  as above
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["TZ"] = "UTC"
-    builder = SparkSession.builder.appName("throttle-sidecar")
     master = master or os.environ.get("MASTER") or None
     if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         master = "local[*]"
+    conf = SparkConf().setAppName("throttle-sidecar")
     if master is not None:
-        builder = builder.master(master)
-    embedded: Mapping[str, str] = {}
-    if master is not None and master.startswith("local"):
-        embedded = _EMBEDDED
-        # Else Spark warns of a host name that is of the loopback.
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    for name, value in {**_SETTINGS, **embedded, **(settings or {})}.items():
-        builder = builder.config(name, value)
+        conf.setMaster(master)
+    for name, value in {**_SETTINGS, **_embedded(master), **(settings or {})}.items():
+        conf.set(name, value)
     try:
-        made = builder.getOrCreate()
+        if log is not None:
+            _start(conf, log)
+        made = SparkSession.builder.config(conf=conf).getOrCreate()
     except (Py4JError, PySparkException) as error:
-        raise NoSparkError(
-            f"Spark can't be started on {master or 'the master that spark-submit says'}: its own"
-            " words are above; look at --master, and for a Java that is 17 or newer"
-        ) from error
+        where = master or "the master that spark-submit says"
+        words = (
+            "" if log else ": its own words are above; look at --master, and for a Java 17 or newer"
+        )
+        raise NoSparkError(f"Spark can't be started on {where}{words}") from error
     made.sparkContext.setLogLevel("ERROR")
     return made
+
+
+def _embedded(master: str | None) -> Mapping[str, str]:
+    """What Spark needs besides where it is a part of this process's."""
+    if master is None or not master.startswith("local"):
+        return {}
+    # Else Spark warns of a host name that is of the loopback.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return _EMBEDDED
+
+
+def _start(conf: "SparkConf", log: Path) -> None:
+    """Starts the JVM, unless there is one; what it says goes to a file."""
+    from pyspark import SparkContext  # noqa: PLC0415  takes a second
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415  as above
+
+    if "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._active_spark_context is not None:  # noqa: SLF001  there is no public way to ask
+        return
+    with log.open("ab") as said:
+        gateway = launch_gateway(conf, {"stderr": said})  # type: ignore[no-untyped-call]  # Spark's
+    SparkContext(conf=conf, gateway=gateway)
 
 
 def _java() -> bool:

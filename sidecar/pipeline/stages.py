@@ -22,6 +22,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sql
 
 from sidecar.errors import SidecarError
+from sidecar.pipeline.days import asked_days, no_requests
 from sidecar.pipeline.dim_topic import dim_topic
 from sidecar.pipeline.events import CONTROLLER_MUTATION, charges, is_mutation_line
 from sidecar.pipeline.forecast import disk_forecast
@@ -33,7 +34,13 @@ from sidecar.pipeline.recommended import Terms
 from sidecar.pipeline.replay import replay
 from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.silver_files import OUTCOME, Span, write_requests
-from sidecar.pipeline.silver_request import RequestLogs, both_of, silver_request
+from sidecar.pipeline.silver_request import (
+    RequestLogs,
+    both_of,
+    quarantine_of,
+    requests_of,
+    silver_request,
+)
 from sidecar.pipeline.silver_volume import one_per_slot, silver_volume
 from sidecar.pipeline.source import Part, parts_of
 from sidecar.pipeline.store import Store
@@ -183,6 +190,8 @@ def _silver_request(run: Run, logs: RequestLogs) -> None:
         _written_by_spark(run, logs)
     else:
         _written_by_tasks(run, parts_of(files, logs.split_bytes), target)
+    if not run.store.written_days(SILVER_REQUEST):
+        raise InputsError(_none_read(run, logs))
     _quarantine(run)
 
 
@@ -217,6 +226,22 @@ def _written_by_spark(run: Run, logs: RequestLogs) -> None:
     days = run.store.written_days(SILVER_REQUEST)
     run.unknown = run.store.read(SILVER_REQUEST, days).where(unknown).count()
     run.quarantined = run.store.without_day(SILVER_REQUEST).count()
+
+
+def _none_read(run: Run, logs: RequestLogs) -> str:
+    """Why no request was read; the logs are read again for it."""
+    times = requests_of(run.spark, logs, ["log_ts"]).agg(
+        sql.min(sql.unix_micros("log_ts")), sql.max(sql.unix_micros("log_ts"))
+    )
+    first, last = (_time(us) for us in times.collect()[0])
+    if first is None or last is None:
+        bad = quarantine_of(run.spark, logs).orderBy("src_file", "src_offset").limit(1).collect()
+        why = f" ({bad[0]['src_file']}: {bad[0]['reason']})" if bad else ""
+        return f"{logs.path}: there is no line of a request in it{why}; name the request logs"
+    return (
+        f"{logs.path} has requests from {first:%FT%TZ} to {last:%FT%TZ}, and none of the time that"
+        " is asked for: look at --since, --until and --zone"
+    )
 
 
 def _quarantine(run: Run) -> None:
@@ -330,10 +355,7 @@ def _gold_days(run: Run) -> tuple[date, ...]:
     """
     days = run.store.written_days(SILVER_REQUEST) or _asked_days(run)
     if not days:
-        raise InputsError(
-            "there are no requests in the tables, of the days that are asked for:"
-            " make them with `throttle-sidecar pipeline silver --request-logs PATH`"
-        )
+        raise InputsError(no_requests(run.store.days_of(SILVER_REQUEST)))
     before = {day - _DAY for day in days} - set(days)
     first = run.store.read(SILVER_REQUEST, [day + _DAY for day in before]).where("hour = 0")
     charged = first.select(sql.to_date("quota_ts").alias("day")).distinct()
@@ -342,13 +364,8 @@ def _gold_days(run: Run) -> tuple[date, ...]:
 
 
 def _asked_days(run: Run) -> tuple[date, ...]:
-    since, until = run.options.since, run.options.until
-    return tuple(
-        day
-        for day in run.store.days_of(SILVER_REQUEST)
-        if (since is None or day >= since.date())
-        and (until is None or datetime.combine(day, datetime.min.time(), UTC) < until)
-    )
+    days = run.store.days_of(SILVER_REQUEST)
+    return asked_days(days, run.options.since, run.options.until)
 
 
 def _charged(run: Run, days: Iterable[date]) -> Requests:

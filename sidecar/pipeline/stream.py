@@ -26,6 +26,7 @@ from sidecar.pipeline.silver_request import silver_request
 from sidecar.pipeline.stream_sink import BatchSink
 from sidecar.pipeline.tables import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
 from sidecar.pipeline.usage import NEEDED, gold_usage_1s
+from sidecar.pipeline.writers import MARK, refuse_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,11 +109,14 @@ def stream(
 
     Raises:
         LateLinesError: lines were dropped by the watermark, now or by an earlier run.
+        OtherWriterError: the output has tables of batch runs.
         OtherStreamError: another stream has written to the output.
         StreamError: a query failed.
     """
     files = HadoopFiles(spark)
+    refuse_stream(settings.out, files.names(settings.out))
     _refuse_late(files, settings)
+    files.create(f"{settings.out.rstrip('/')}/{MARK}", "by throttle-sidecar pipeline stream\n")
     begun: list[tuple[Table, StreamingQuery]] = []
     try:
         for table in tables:

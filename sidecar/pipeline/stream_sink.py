@@ -11,8 +11,8 @@ would read everything again, so it is refused where another one has written.
 Example: batch 7 of the stream 3f2a9c01 is ``dt=2026-11-20/3f2a9c01-0000000007-0.parquet``. Killed
 after it was written and before the checkpoint knew: the file is removed and written again.
 
-A batch that is being moved is seen in part, for milliseconds on a disk. Small files add up: a batch
-run over a day that is done replaces them.
+A batch that is being moved is seen in part, for milliseconds on a disk. Small files add up: what is
+to last, a batch run makes in a folder of its own.
 """
 
 from collections.abc import Iterator

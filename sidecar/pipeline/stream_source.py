@@ -144,6 +144,21 @@ class RequestLogStream(DataSource):
         return _Reader(StreamOptions.of(self.options))
 
 
+def check_followed(options: StreamOptions) -> None:
+    """Refuses what can't be followed.
+
+    Raises:
+        RequestLogsError: there are no files, or it can't be told whose they are, or they are in
+            object storage.
+    """
+    files = log_files(options.path, Zones(), options.broker_pattern or None)
+    if any("://" in file.path for file in files):
+        raise RequestLogsError(
+            f"{options.path}: files are followed on a disk, not in object storage; a batch reads"
+            " that: throttle-sidecar pipeline run"
+        )
+
+
 def file_rows(
     spark: SparkSession,
     options: StreamOptions,
@@ -159,14 +174,9 @@ def file_rows(
         columns: only these; None for all.
 
     Raises:
-        RequestLogsError: there are no files, or it can't be told whose they are.
+        RequestLogsError: as of ``check_followed``.
     """
-    files = log_files(options.path, Zones(), options.broker_pattern or None)
-    if any("://" in file.path for file in files):
-        raise RequestLogsError(
-            f"{options.path}: files are followed on a disk, not in object storage; a batch reads"
-            " that: throttle-sidecar pipeline run"
-        )
+    check_followed(options)
     spark.dataSource.register(RequestLogStream)
     wanted = replace(options, table=table.name, columns=",".join(columns or ()))
     return spark.readStream.format(FORMAT).options(**wanted.told()).load()

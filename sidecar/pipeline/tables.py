@@ -78,6 +78,10 @@ _AMOUNT: Final = (
     "bytes (produce, fetch), percent of a second of a thread (request), partitions created and"
     " deleted (controller_mutation), ids (producer_ids)"
 )
+_UNIT: Final = (
+    "bytes per second (produce, fetch), percent of a thread (request), partitions per second"
+    " (controller_mutation), ids per hour (producer_ids)"
+)
 _ENTITY: Final = 'of the quota, "user=alice", "user=<default>,client-id=etl"'
 _TOPIC_CHANGES: Final = "array<struct<topic:string,topic_id:string,partitions:int,error:int>>"
 _QUOTA_CHANGES: Final = (
@@ -240,7 +244,7 @@ GOLD_REPLAY: Final = Table(
         Column(
             "scenario", "string", 'in force, or the candidate: "x2" of what is in force, "=1000"'
         ),
-        Column("quota", "double", "the last one in the day; null when none was in force"),
+        Column("quota", "double", f"the last one in the day; null when none was in force; {_UNIT}"),
         Column("events", "bigint", "charges"),
         Column("throttled", "bigint", "those told to wait, or refused"),
         Column("throttle_ms_total", "bigint", "milliseconds; not one after the other"),
@@ -248,8 +252,7 @@ GOLD_REPLAY: Final = Table(
         Column(
             "peak_rate",
             "double",
-            "the highest rate, as Kafka takes it, in the quota's unit: per second, and ids per"
-            " window",
+            "the highest rate, as Kafka takes it, in the quota's unit: over 10 s, ids over 10 h",
         ),
         Column("near", "bigint", "charges at 80 % of the quota or more"),
         Column("over", "bigint", "charges over it"),
@@ -266,10 +269,10 @@ GOLD_RECOMMENDATION: Final = Table(
         Column("quota_type", "string", _QUOTA_TYPE),
         Column("entity", "string", _ENTITY),
         Column("key", "string", "the quota's name in Kafka"),
-        Column("quota", "double", "what to set; null when it is refused"),
-        Column("in_force", "double", "what is set; null for none"),
-        Column("percentile_rate", "double", "the decayed percentile that it stands on"),
-        Column("peak_rate", "double", "the highest seen"),
+        Column("quota", "double", f"what to set; null when it is refused; {_UNIT}"),
+        Column("in_force", "double", "what is set, in the same unit; null for none"),
+        Column("percentile_rate", "double", "the decayed percentile that it stands on, likewise"),
+        Column("peak_rate", "double", "the highest seen, likewise"),
         Column("throttled_share", "double", "of the charges, if it had been set"),
         Column("events", "bigint", "charges that it stands on"),
         Column("hours", "double", "in which there were any"),
@@ -279,7 +282,8 @@ GOLD_RECOMMENDATION: Final = Table(
         Column(
             "share_of_capacity",
             "double",
-            "the sum of all recommended, of the capacity; null: unknown",
+            "the sum of all recommended, and of what is in force where none is, of the capacity;"
+            " null: unknown",
         ),
     ),
     ("dt",),

@@ -4,10 +4,11 @@ The limit is reached by the top of a tooth: by the floor and a tooth's usual hei
 whose teeth reach it already gets there within this tooth, at the rates at which teeth rise; so does
 one that has outgrown the highest tooth by a quarter, since retention does not do what it did.
 
-The range: 400 futures, each with a growth as sure as the history is long, with surprises as they
-were, in blocks so that what belongs together (a night) stays together, and with teeth as they were;
-and 400 more that begin from the newest quarter's growth, which knows of a change first. 80 % of
-either half are within it, and half of all come later than the hours that are expected.
+The range: 400 futures, each with a growth as sure as the time since it last changed is long, with
+surprises as they were, in blocks so that what belongs together (a night) stays together, and with
+teeth as they were; and 400 more that begin from the growth of that time's newest quarter, which
+knows of another change first. 80 % of either half are within it, and half of all come later than
+the hours that are expected.
 
 Example: a floor of 60 GB that grows by 0.5 GB an hour under teeth of 20 GB, limit at 90 GB: 20 h.
 
@@ -21,7 +22,8 @@ from typing import Final
 
 import numpy as np
 
-from sidecar.pipeline.sawtooth import Floats, Saw
+from sidecar.pipeline.growth import Floats
+from sidecar.pipeline.sawtooth import Saw
 
 _FUTURES: Final = 400
 _RANGE: Final = (0.1, 0.9)
@@ -82,7 +84,7 @@ def _is_in_tooth(saw: Saw, used_bytes: float, limit_bytes: float) -> bool:
 
 def _futures(saw: Saw, growth: float, limit_bytes: float, horizon_h: float, seed: int) -> Floats:
     rng = np.random.default_rng(seed)
-    count = len(saw.surprises)
+    count = saw.points - 1
     past = _blocks(saw.surprises, count, rng)
     growths = growth + past.sum(axis=1) / (count * saw.step_hours)
     # More would take longer than they are worth: beyond them the growth alone goes on.
@@ -112,5 +114,5 @@ def _blocks(surprises: Floats, steps: int, rng: np.random.Generator) -> Floats:
     length = max(1, round(math.sqrt(count)))
     starts = rng.integers(0, count - length + 1, (_FUTURES, -(-steps // length)))
     drawn = (starts[:, :, None] + np.arange(length)).reshape(_FUTURES, -1)[:, :steps]
-    made: Floats = surprises[drawn] - surprises.mean()
+    made: Floats = surprises[drawn]
     return made

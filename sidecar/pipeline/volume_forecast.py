@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.backtest import backtest_error
-from sidecar.pipeline.sawtooth import Floats, Refused, fit
+from sidecar.pipeline.growth import Floats
+from sidecar.pipeline.sawtooth import Refused, fit
 from sidecar.pipeline.time_to_limit import reach
 
 

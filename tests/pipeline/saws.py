@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sidecar.pipeline.sawtooth import Floats
+from sidecar.pipeline.growth import Floats
 
 GB = 1e9
 

@@ -15,11 +15,17 @@ def test_a_saw_that_goes_on_as_it_was_has_none() -> None:
 
 
 def test_a_change_is_an_error_of_its_size() -> None:
-    """1 GB an hour more in the newer half: its middle is 42 GB off what the older half says."""
-    used = saw(WEEK) + np.where(WEEK > -84, GB * (WEEK + 84), 0.0)
+    """1 GB an hour more in the newest 36 hours, up to 36 GB: the heads don't know of it."""
+    used = saw(WEEK) + np.where(WEEK > -36, GB * (WEEK + 36), 0.0)
     error = backtest_error(WEEK, used)
     assert error is not None
-    assert 25 * GB < error < 55 * GB
+    assert GB < error < 36 * GB
+
+
+def test_a_change_that_was_seen_is_no_error() -> None:
+    """1 GB an hour more since the middle: two of three heads have seen it."""
+    used = saw(WEEK) + np.where(WEEK > -84, GB * (WEEK + 84), 0.0)
+    assert backtest_error(WEEK, used) == pytest.approx(0, abs=GB)
 
 
 def test_disks_without_teeth_are_tested_by_their_readings() -> None:

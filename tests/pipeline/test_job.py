@@ -14,7 +14,7 @@ from sidecar.pipeline.lock import LockedError, locked
 from sidecar.pipeline.paths import RequestLogsError
 from sidecar.pipeline.publish import Output
 from sidecar.pipeline.silver_request import RequestLogs
-from sidecar.pipeline.stages import Inputs, Options, Stage
+from sidecar.pipeline.stages import Inputs, InputsError, Options, Stage
 from sidecar.pipeline.store import FewerRowsError, Store
 from sidecar.pipeline.tables import (
     DIM_TOPIC,
@@ -150,3 +150,15 @@ def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> 
     assert [date(2026, 11, 18), date(2026, 11, 20)] == list(outcome.days)
     assert [20] == [each.dt.day for each in rows(spark, out, SILVER_REQUEST)]
     assert [4] == [each.available_bytes for each in rows(spark, out, SILVER_VOLUME)]
+
+
+def test_logs_of_another_time_are_told_with_theirs(spark: SparkSession, tmp_path: Path) -> None:
+    """And what has no request in it with why; nothing is written then."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    log(logs, 1, line("2026-11-19 10:00:00,100"), "torn\n", line("2026-11-20 10:00:00,200"))
+    with pytest.raises(InputsError, match="2026-11-19T10:00:00Z to 2026-11-20T10:00:00Z, and none"):
+        made(spark, out, logs, since=datetime(2026, 11, 21, tzinfo=UTC))
+    log(logs, 1, "INFO started\n")
+    with pytest.raises(InputsError, match=r"no line of a request in it \(.*request.log: .+\)"):
+        made(spark, out, logs)
+    assert [] == rows(spark, out, SILVER_REQUEST)

@@ -89,6 +89,18 @@ def test_globs(tmp_path: Path, glob: str, expected: list[str]) -> None:
             assert expected[0].encode() == opened.read()
 
 
+def test_a_files_name_is_what_it_is(tmp_path: Path) -> None:
+    """In a store too a blank, a percent sign and a question mark are no more than that."""
+    for name in ("a b.log", "a%20b.log", "a?b.log", "a#b@c:d.log"):
+        folder = tmp_path / "broker-7"
+        put(folder, name)
+        (found,) = log_files(tmp_path.as_uri(), UTC)
+        assert f"{folder.as_uri()}/{name}" == found.path
+        with open_input(found.path, found.options) as opened:
+            assert name.encode() == opened.read()
+        (folder / name).unlink()
+
+
 def test_a_pattern_of_the_callers(tmp_path: Path) -> None:
     """It finds the broker where the usual ones don't."""
     put(tmp_path, "host-a17.log")

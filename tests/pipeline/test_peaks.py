@@ -14,7 +14,7 @@ TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
 @pytest.mark.spark
 def test_the_peak_is_that_of_the_broker_where_it_is_highest(spark: SparkSession) -> None:
-    """Over ten seconds and one, of all who share the quota; ids over ten hours."""
+    """Over ten seconds and one, of all who share the quota; ids over ten hours, an hour."""
 
     def used(second: int, amount: float, broker: int = 1, **more: object) -> dict[str, object]:
         at = TEN + timedelta(seconds=second)
@@ -40,5 +40,5 @@ def test_the_peak_is_that_of_the_broker_where_it_is_highest(spark: SparkSession)
     )
     assert {
         ("produce", "user=alice"): 600.0,
-        ("producer_ids", "user=alice"): 7.0,
+        ("producer_ids", "user=alice"): 0.7,
     } == {(each.quota_type, each.shared_by): each.peak for each in peaks(usage, config).collect()}

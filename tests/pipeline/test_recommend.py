@@ -86,6 +86,9 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
         used(5, 1e6, user="broker"),
         used(5, 1e6, user="dave"),
         used(5, 1e6, user="erin", quota_type="fetch"),
+        # 500 ids in an hour and 100 in another are 60 an hour over ten hours.
+        used(5, 500.0, user="frank", quota_type="producer_ids"),
+        used(HOUR_S - 5, 100.0, user="frank", quota_type="producer_ids"),
     ]
     bob = {"shared_by": "user=bob,client-id=writer", "events": 1000}
     replay = [
@@ -99,6 +102,8 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
         replayed("=10", 10.0, 0, shared_by="user=broker"),
         replayed("in force", 10.0, 0, shared_by="user=erin", quota_type="fetch", unknown=4),
         replayed("=10", 10.0, 0, shared_by="user=erin", quota_type="fetch"),
+        replayed("=55", 55.0, 0, shared_by="user=frank", quota_type="producer_ids"),
+        replayed("in force", 2e6, 0, shared_by="user=dave"),
     ]
     terms = Terms(cluster_users=frozenset({"broker"}))
     found = _by_entity(
@@ -131,7 +136,10 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
         == found["user=dave"].refused
     )
     assert "a broker's own principal, not to be held back" == found["user=broker"].refused
-    assert pytest.approx((4e6 + 6.9e6 + 1e5) / 1.1e7) == alice.share_of_capacity
+    assert (69.0, 0.0, 60.0, None, None) == _told(found["user=frank"])
+    assert 1.0 == found["user=frank"].hours
+    # Dave's stays, since none is recommended.
+    assert pytest.approx((4e6 + 6.9e6 + 1e5 + 2e6) / 1.1e7) == alice.share_of_capacity
 
 
 def test_old_rates_count_less_and_gaps_refuse(spark: SparkSession) -> None:

@@ -12,6 +12,7 @@ from sidecar.pipeline.recommended import (
     TermsError,
     capacity_of,
     entity_parts,
+    floor,
     recommended_quotas,
 )
 from sidecar.quotas.entities import DEFAULT, Entity
@@ -71,9 +72,19 @@ def test_capacity_is_of_what_is_known() -> None:
         (lambda: Terms(target=1.5), "target is a share"),
         (lambda: Terms(half_life_days=0.0), "half-life"),
         (lambda: Terms(floors={"prodce": 1.0}), "prodce"),
+        (lambda: Terms(floors={"produce": -1.0}), "a floor is 0 or above"),
+        (lambda: floor("prodce=1"), 'not like "produce=100000"'),
+        (lambda: floor("produce=1MB"), "a number from 0"),
+        (lambda: floor("produce=inf"), "a number from 0"),
+        (lambda: floor("produce=-1"), "a number from 0"),
     ],
 )
-def test_terms_out_of_range_are_refused(make: Callable[[], Terms], told: str) -> None:
+def test_terms_out_of_range_are_refused(make: Callable[[], object], told: str) -> None:
     """With what is wrong."""
     with pytest.raises(TermsError, match=told):
         make()
+
+
+def test_a_floor_as_it_is_written() -> None:
+    """Of one type; none at all is 0."""
+    assert [("produce", 100_000.0), ("request", 0.0)] == [floor("produce=1e5"), floor("request=0")]

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.pipeline.sawtooth import FEWEST_READINGS, Floats, Refused, Saw, fit, teeth, theil_sen
+from sidecar.pipeline.growth import Floats
+from sidecar.pipeline.sawtooth import FEWEST_READINGS, Refused, Saw, fit, teeth
 from tests.pipeline.saws import GB, every_5_minutes, saw
 
 WEEK = every_5_minutes(168)
@@ -82,6 +83,14 @@ class TestFit:
         used = saw(WEEK) + 300 * GB * ((WEEK > -36) & (WEEK < -24))
         assert 0.5 * GB == pytest.approx(fitted(WEEK, used).growth, rel=0.05)
 
+    @pytest.mark.parametrize("size", [300, -300])
+    def test_a_step_is_not_growth(self, size: int) -> None:
+        """300 GB that came two days ago and stayed, or a topic of 300 GB that was deleted."""
+        used = saw(WEEK, floor=900 * GB) + size * GB * (WEEK > -48)
+        found = fitted(WEEK, used)
+        assert 0.5 * GB == pytest.approx(found.growth, rel=0.02)
+        assert (900 + size) * GB == pytest.approx(found.floor_bytes, rel=0.01)
+
     def test_a_disk_that_retention_has_not_cut_has_no_teeth(self) -> None:
         """The line goes through all that there is."""
         found = fitted(WEEK, 200 * GB + 2 * GB * WEEK * 0.5)
@@ -94,25 +103,47 @@ class TestFit:
         found = fitted(WEEK, np.full(len(WEEK), 7 * GB))
         assert (0.0, 0) == (found.growth, found.teeth)
 
-    def test_the_newest_quarter_tells_of_a_change(self) -> None:
-        """From 0.5 to 1.5 GB an hour two days ago."""
-        used = saw(WEEK) + np.where(WEEK > -48, GB * (WEEK + 48), 0.0)
+    @pytest.mark.parametrize("growth", [0.0, 0.25, 1.5])
+    def test_growth_is_that_of_the_time_since_it_changed(self, growth: float) -> None:
+        """From 0.5 GB an hour to none, half and thrice, two days ago: 8 deletions."""
+        used = saw(WEEK) + np.where(WEEK > -48, (growth - 0.5) * GB * (WEEK + 48), 0.0)
         found = fitted(WEEK, used)
-        assert 1.5 * GB == pytest.approx(found.newest_growth, rel=0.1)
-        assert found.growth < 1.0 * GB
+        assert growth * GB == pytest.approx(found.growth, abs=0.01 * GB)
+        assert 7 <= found.points <= 9
+        assert 24 <= found.teeth
+
+    def test_the_newest_quarter_tells_of_a_change_first(self) -> None:
+        """0.3 GB an hour for 36 hours, under days of 20 GB: two lines are not far better."""
+        used = saw(WEEK, growth=0.0, floor=300 * GB) + 10 * GB * np.sin(WEEK * np.pi / 12)
+        found = fitted(WEEK, used + np.where(WEEK > -36, 0.3 * GB * (WEEK + 36), 0.0))
+        assert 27 == found.points
+        assert 0.2 * GB < found.newest_growth
+        assert abs(found.growth) < 0.1 * GB
+
+    def test_surprises_are_those_of_their_time(self) -> None:
+        """A change is none: regular teeth have no surprises before it or after it."""
+        used = saw(WEEK) + np.where(WEEK > -48, GB * (WEEK + 48), 0.0)
+        assert np.abs(fitted(WEEK, used).surprises).max() < 0.02 * GB
 
     def test_rises_are_those_of_the_teeth(self) -> None:
         """20 GB in 6 hours, and the floor besides."""
         found = fitted(WEEK, saw(WEEK))
         assert [20 / 6 + 0.5] * (found.teeth - 1) == pytest.approx((found.rises / GB).tolist())
 
+    def test_the_deletion_of_a_topic_does_not_hide_teeth(self) -> None:
+        """500 GB go at once, and teeth of 20 GB are small beside that: all 27 are seen."""
+        found = fitted(WEEK, saw(WEEK, floor=900 * GB) + 500 * GB * (WEEK < -60))
+        assert 0.5 * GB == pytest.approx(found.growth, rel=0.02)
+        assert (27, 10) == (found.teeth, found.points)
+
 
 class TestRefused:
     def test_one_or_two_deletions_tell_no_growth(self) -> None:
-        """With the number that is needed."""
+        """With the number that is needed, and what to do."""
         hours = every_5_minutes(17)
         assert Refused(
-            "retention was seen to delete 2 times: 3 are needed to tell growth from its teeth"
+            "deletions were seen 2 times: 3 are needed to tell growth from retention's teeth; if"
+            " they were a topic's, --history-days leaves out what was before"
         ) == fit(hours, saw(hours))
 
     def test_few_readings(self) -> None:
@@ -121,11 +152,3 @@ class TestRefused:
         used = 5 * GB + hours
         assert Refused(f"11 readings: {FEWEST_READINGS} are needed") == fit(hours[1:], used[1:])
         assert isinstance(fit(hours, used), Saw)
-
-
-def test_theil_sen_is_not_moved_by_a_quarter_of_strange_points() -> None:
-    """A line of slope 2 from 1, two of eight points far off."""
-    x = np.arange(8.0)
-    y = 2 * x + 1
-    y[[2, 7]] = 900.0
-    assert (2.0, 1.0) == pytest.approx(theil_sen(x, y))

@@ -16,6 +16,7 @@ PLAIN = Saw(
     floor_bytes=60 * GB,
     growth=0.5 * GB,
     newest_growth=0.5 * GB,
+    points=21,
     heights=HEIGHTS,
     rises=np.linspace(2, 4, 11) * GB,
     step_hours=0.5,
@@ -88,10 +89,16 @@ def test_a_floor_that_swings_reaches_it_with_a_swing() -> None:
     assert found.hours < 5
 
 
-def test_a_trend_in_the_surprises_is_no_growth() -> None:
-    """What came once, with a reassignment, is in their mean, and need not come again."""
-    moved = replace(PLAIN, surprises=np.full(20, 3 * GB))
-    assert reach(PLAIN, 65 * GB, 90 * GB, YEAR_H) == reach(moved, 65 * GB, 90 * GB, YEAR_H)
+def test_a_growth_of_few_points_is_less_sure() -> None:
+    """It has changed four deletions ago; the surprises are known from before."""
+    surprises = np.random.default_rng(5).normal(size=40) * GB
+    widths = []
+    for points in (4, 41):
+        saw_of = replace(PLAIN, points=points, surprises=surprises - surprises.mean())
+        found = reach(saw_of, 65 * GB, 120 * GB, YEAR_H)
+        assert found.low is not None
+        widths.append((found.high or YEAR_H) - found.low)
+    assert 2 * widths[1] < widths[0]
 
 
 def test_a_step_is_as_long_as_it_is() -> None:

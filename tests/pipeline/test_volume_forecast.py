@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sidecar.pipeline.sawtooth import Floats
+from sidecar.pipeline.growth import Floats
 from sidecar.pipeline.volume_forecast import (
     ForecastError,
     Forecasting,

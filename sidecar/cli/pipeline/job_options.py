@@ -19,7 +19,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from sidecar.cli.pipeline.spark_options import CONF, JARS
+from sidecar.pipeline.recommended import FLOORS, TermsError, floor
+
 _R = TypeVar("_R")
+
+_FLOORS: Final = ", ".join(f"{name}={least:g}" for name, least in FLOORS.items())
 
 
 class _Utc(click.DateTime):
@@ -59,6 +64,15 @@ def _candidates(_: click.Context, __: click.Parameter, count: int) -> int:
     return count
 
 
+def _floors(
+    _: click.Context, __: click.Parameter, given: tuple[str, ...]
+) -> tuple[tuple[str, float], ...]:
+    try:
+        return tuple(floor(text) for text in given)
+    except TermsError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 NEW_FILE: Final = _NewFile()
 """For options that are a file to be written."""
 UTC_TIME: Final = _Utc(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
@@ -76,6 +90,8 @@ class JobOptions:
         until: UTC; None for no bound.
         allow_fewer: whether a day may be replaced by fewer requests than it has.
         as_json: whether the summary is JSON.
+        jars: that Spark needs besides its own, their paths.
+        conf: settings of Spark's, names and values.
     """
 
     out: str
@@ -84,6 +100,8 @@ class JobOptions:
     until: datetime | None = None
     allow_fewer: bool = False
     as_json: bool = False
+    jars: tuple[str, ...] = ()
+    conf: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +152,7 @@ class TermsOptions:
         percentile: of a tenant's rates, 0 to 100.
         margin: percent on top of it.
         half_life_days: after which a rate counts half.
+        floor: the smallest quota of a type, instead of its default.
         least_coverage: percent of the time that the logs have to cover.
         cluster_user: brokers' own principals.
         capacity: what ``quotas capacity --json`` printed.
@@ -146,6 +165,7 @@ class TermsOptions:
     percentile: float = 99.0
     margin: float = 15.0
     half_life_days: float = 7.0
+    floor: tuple[tuple[str, float], ...] = ()
     least_coverage: float = 50.0
     cluster_user: tuple[str, ...] = ()
     capacity: Path | None = None
@@ -194,6 +214,8 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
             help="Replace a day even by fewer requests than it has.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
+        JARS,
+        CONF,
     )
 
 
@@ -299,6 +321,14 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
             default=7.0,
             show_default=True,
             help="After so long a rate counts half.",
+        ),
+        click.option(
+            "--floor",
+            multiple=True,
+            callback=_floors,
+            metavar="TYPE=NUMBER",
+            help="The smallest quota of a type to recommend, in its unit; 0 for any; may be"
+            f" repeated. By default {_FLOORS}.",
         ),
         click.option(
             "--least-coverage",

@@ -6,7 +6,6 @@ folder ``tables``.
 
 import json
 import logging
-import shlex
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from sidecar.cli.pipeline.before_spark import (
+    check_batch,
+    check_logs,
+    check_master,
+    check_tables,
+    check_volumes,
+)
 from sidecar.cli.pipeline.job_options import (
     DiskOptions,
     InputOptions,
@@ -25,6 +31,9 @@ from sidecar.cli.pipeline.job_options import (
     TermsOptions,
 )
 from sidecar.cli.pipeline.progress import Progress
+from sidecar.cli.pipeline.spark_log import spark_log
+from sidecar.cli.pipeline.spark_options import spark_settings
+from sidecar.cli.pipeline.summary import document, plan_line, scenarios_of_nobody, text
 from sidecar.cli.quotas.documents import read_quota_file
 from sidecar.errors import SettingsError, SidecarError
 
@@ -76,24 +85,19 @@ def run_job(
         SidecarError: it can't be done.
     """
     need_extra()
-    if inputs is not None and inputs.names_nothing:
-        raise SettingsError(("name what to read: --request-logs, --volumes, --quotas",))
+    given, asked = inputs or InputOptions(), tried or ReplayOptions()
     plan = None if terms is None else terms.plan
-    if plan is not None and "recommend" not in stages:
-        raise SettingsError(("a --plan is made from requests: name --request-logs",))
-    if plan is not None and not plan.parent.is_dir() and plan.parent != Path(job.out):
-        raise SettingsError((f"{plan}: there is no folder {plan.parent}; make it",))
+    _check(job, stages, inputs, asked, plan)
     from sidecar.pipeline.job import run  # noqa: PLC0415 - the extra, and slow to import
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stages import Stage  # noqa: PLC0415 - as above
 
-    told = inputs_of(inputs or InputOptions())
-    options = options_of(
-        job, tried or ReplayOptions(), terms or TermsOptions(), disks or DiskOptions()
-    )
-    with _interruptible(), Progress() as progress:
+    told = inputs_of(given)
+    options = options_of(job, asked, terms or TermsOptions(), disks or DiskOptions())
+    settings = spark_settings(job.jars, job.conf)
+    with _interruptible(), spark_log() as log, Progress() as progress:
         progress.step("Spark")
-        spark = session(job.master)
+        spark = session(job.master, settings, log=log)
         signal.signal(signal.SIGINT, _interrupt)  # Spark has put its own in place of it
         progress.watch(spark)
         outcome = run(
@@ -104,9 +108,36 @@ def run_job(
             stages=[Stage(name) for name in stages],
             tell=progress.step,
         )
-    click.echo(json.dumps(_document(outcome), indent=2) if job.as_json else _text(outcome))
+    click.echo(json.dumps(document(outcome), indent=2) if job.as_json else text(outcome))
+    for line in scenarios_of_nobody(options.scenarios, outcome.replayed):
+        click.echo(line, err=True)
     if plan is not None:
         click.echo(plan_line(plan, _write_plan(plan, outcome)), err=job.as_json)
+
+
+def _check(
+    job: JobOptions,
+    stages: Sequence[str],
+    inputs: InputOptions | None,
+    tried: ReplayOptions,
+    plan: Path | None,
+) -> None:
+    """Refuses what can't be done, before Spark is started or anything is written."""
+    if inputs is not None and inputs.names_nothing:
+        raise SettingsError(("name what to read: --request-logs, --volumes, --quotas",))
+    if plan is not None and "recommend" not in stages:
+        raise SettingsError(("a --plan is made from requests: name --request-logs",))
+    if plan is not None and not plan.parent.is_dir() and plan.parent != Path(job.out):
+        raise SettingsError((f"{plan}: there is no folder {plan.parent}; make it",))
+    if job.since is not None and job.until is not None and job.since >= job.until:
+        raise SettingsError(("--since is not before --until: nothing is asked for",))
+    check_master(job.master)
+    check_batch(job.out)
+    check_tables(job.out, stages, job.since, job.until, candidates=tried.candidates)
+    if inputs is not None and inputs.request_logs is not None:
+        check_logs(inputs.request_logs, inputs.zone, inputs.broker_pattern)
+    if inputs is not None and inputs.volumes is not None:
+        check_volumes(inputs.volumes)
 
 
 def _interrupt(*_: object) -> None:
@@ -181,7 +212,7 @@ def options_of(
     Raises:
         SidecarError: a scenario or a file can't be used.
     """
-    from sidecar.pipeline.recommended import Terms, capacity_of  # noqa: PLC0415 - as above
+    from sidecar.pipeline.recommended import FLOORS, Terms, capacity_of  # noqa: PLC0415 - as above
     from sidecar.pipeline.stages import Options  # noqa: PLC0415 - as above
     from sidecar.pipeline.sweep import scenario  # noqa: PLC0415 - as above
     from sidecar.pipeline.volume_forecast import Forecasting  # noqa: PLC0415 - as above
@@ -200,6 +231,7 @@ def options_of(
             percentile=terms.percentile / 100,
             half_life_days=terms.half_life_days,
             margin=terms.margin / 100,
+            floors={**FLOORS, **dict(terms.floor)},
             least_coverage=terms.least_coverage / 100,
             cluster_users=frozenset(terms.cluster_user),
         ),
@@ -230,42 +262,3 @@ def _write_plan(path: Path, outcome: "Outcome") -> int:
     quotas = recommended_quotas(outcome.recommended)["quotas"]
     path.write_text(json.dumps({"quotas": quotas}, indent=2) + "\n", encoding="utf-8")
     return len(quotas)
-
-
-def plan_line(path: Path, entities: int) -> str:
-    """What a person is told of the plan that was written.
-
-    Args:
-        path: of it.
-        entities: that it has quotas of.
-    """
-    if not entities:
-        return f"plan: {path}, no quota: the table gold_recommendation has the reasons"
-    whose = "1 entity" if entities == 1 else f"{entities:,} entities"
-    diff = shlex.join(["throttle-sidecar", "quotas", "diff", "--plan", str(path)])
-    return f"plan: {path}, quotas of {whose}; compare: {diff}"
-
-
-def _document(outcome: "Outcome") -> dict[str, object]:
-    return {
-        "days": [day.isoformat() for day in outcome.days],
-        "rows": outcome.rows,
-        "files": outcome.files,
-        "bytes": outcome.bytes,
-        "quarantined": outcome.quarantined,
-        "unknown": outcome.unknown,
-        "rolled_forward": outcome.rolled_forward,
-    }
-
-
-def _text(outcome: "Outcome") -> str:
-    lines = []
-    if outcome.files:
-        lines.append(f"{outcome.files:,} request logs, {outcome.bytes / 1e6:,.1f} MB")
-    lines += [f"{name}: {count:,} rows" for name, count in outcome.rows.items()]
-    if outcome.quarantined:
-        read = "1 line" if outcome.quarantined == 1 else f"{outcome.quarantined:,} lines"
-        lines.append(f"{read} can't be read: see the table quarantine")
-    if outcome.unknown:
-        lines.append(f"{outcome.unknown:,} requests whose bytes or partitions no line tells")
-    return "\n".join(lines)

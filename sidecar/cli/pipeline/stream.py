@@ -6,13 +6,19 @@ writes each second's usage once a minute has passed, until Ctrl-C; the next call
 
 import functools
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from sidecar.cli.pipeline.before_spark import check_master, check_stream
 from sidecar.cli.pipeline.running import need_extra
+from sidecar.cli.pipeline.spark_log import spark_log
+from sidecar.cli.pipeline.summary import counted
+from sidecar.errors import SettingsError
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no Spark.
@@ -152,16 +158,12 @@ def command(
     if (topic is None) != (bootstrap_server is None):
         raise click.UsageError("--topic and --bootstrap-server go together")
     need_extra()
-    from sidecar.pipeline.stream import StreamSettings  # noqa: PLC0415 - the extra, and slow
-
-    settings = StreamSettings(
-        out, checkpoint or f"{out.rstrip('/')}/_checkpoint", watermark_s, trigger_s, until_read
-    )
-    spark = _session(master, kafka_jars)
-    source: Source
+    check_master(master)
+    check_stream(out)
+    jars = "" if kafka_jars is None else _jars(kafka_jars)
+    rows_of: Callable[[SparkSession], Source]
     if request_logs is not None:
-        source = _files(
-            spark,
+        rows_of = _files(
             path=request_logs,
             broker_pattern=broker_pattern or "",
             zone=zone,
@@ -169,41 +171,68 @@ def command(
             from_start=not from_now,
         )
     else:
-        client = {} if command_config is None else _properties(command_config)
-        source = _topics(
-            spark,
+        rows_of = _topics(
             bootstrap_servers=bootstrap_server or "",
             topics=topic or "",
             header=broker_header,
             zone=zone,
             max_messages=max_messages,
             from_start=not from_now,
-            client=client,
+            client={} if command_config is None else _properties(command_config),
         )
-    _run(spark, source, tables, settings)
+    from sidecar.pipeline.stream import StreamSettings  # noqa: PLC0415 - the extra, and slow
+
+    settings = StreamSettings(
+        out, checkpoint or f"{out.rstrip('/')}/_checkpoint", watermark_s, trigger_s, until_read
+    )
+    click.echo("Spark starts", err=True)
+    with spark_log() as log:
+        spark = _session(master, jars, log)
+        end = "until all is read" if until_read else "until Ctrl-C"
+        click.echo(f"{request_logs or topic} to {out}, {end}", err=True)
+        _run(spark, rows_of(spark), tables, settings)
 
 
-def _session(master: str | None, jars: Path | None) -> "SparkSession":
+def _jars(folder: Path) -> str:
+    found = sorted(str(jar) for jar in folder.glob("*.jar"))
+    if not found:
+        raise SettingsError(
+            (
+                f"{folder} has no jars: `mvn -f deploy/spark/kafka-connector/pom.xml package`"
+                " puts them into target/jars beside that file",
+            )
+        )
+    return ",".join(found)
+
+
+def _session(master: str | None, jars: str, log: Path) -> "SparkSession":
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
 
     settings = {"spark.sql.shuffle.partitions": _PARTITIONS}
-    if jars is not None:
-        settings["spark.jars"] = ",".join(sorted(str(jar) for jar in jars.glob("*.jar")))
-    return session(master, settings)
+    if jars:
+        settings["spark.jars"] = jars
+    return session(master, settings, log)
 
 
-def _files(spark: "SparkSession", *, zone: tuple[str, ...], **told: Any) -> "Source":  # noqa: ANN401 - the fields of StreamOptions
+def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of StreamOptions
     from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
-    from sidecar.pipeline.stream_source import StreamOptions, file_rows  # noqa: PLC0415 - as above
+    from sidecar.pipeline.stream_source import (  # noqa: PLC0415 - as above
+        StreamOptions,
+        check_followed,
+        file_rows,
+    )
 
-    return functools.partial(file_rows, spark, StreamOptions(zones=str(Zones.of(zone)), **told))
+    options = StreamOptions(zones=str(Zones.of(zone)), **told)
+    check_followed(options)
+    return lambda spark: functools.partial(file_rows, spark, options)
 
 
-def _topics(spark: "SparkSession", *, zone: tuple[str, ...], **told: Any) -> "Source":  # noqa: ANN401 - the fields of TopicOptions
+def _topics(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of TopicOptions
     from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import TopicOptions, topic_rows  # noqa: PLC0415 - as above
 
-    return functools.partial(topic_rows, spark, TopicOptions(zones=Zones.of(zone), **told))
+    options = TopicOptions(zones=Zones.of(zone), **told)
+    return lambda spark: functools.partial(topic_rows, spark, options)
 
 
 def _properties(path: Path) -> dict[str, str]:
@@ -226,18 +255,35 @@ def _run(
     # Elsewhere a lock would outlive a killed stream, which is to be started again by no one's hand.
     lock = nullcontext() if local is None else locked(settings.out, files, local, holder)
     wanted = [table for table in STREAMED if table.name in tables]
+    told = Told()
     try:
         with lock:
-            stream(spark, source, wanted, settings, _tell)
+            stream(spark, source, wanted, settings, told)
     except KeyboardInterrupt:
         click.echo("Stopped; the next call goes on from here.", err=True)
+        return
+    if not told.lines:
+        click.echo("Nothing new: all that is there was read before.", err=True)
 
 
-def _tell(progress: "Progress") -> None:
-    if progress.rows:
+@dataclass(slots=True)
+class Told:
+    """Tells of batches as they come.
+
+    Attributes:
+        lines: that they had.
+    """
+
+    lines: int = 0
+
+    def __call__(self, progress: "Progress") -> None:
+        """In a line; nothing of a batch without lines."""
+        if not progress.rows:
+            return
+        self.lines += progress.rows
+        upto = f", written up to {progress.watermark}" if progress.watermark else ""
         click.echo(
-            f"{progress.table}: batch {progress.batch}, {progress.rows:,} lines,"
-            f" {progress.rows_per_s:,.0f} a second"
-            + (f", written up to {progress.watermark}" if progress.watermark else ""),
+            f"{progress.table}: batch {progress.batch}, {counted(progress.rows, 'line')},"
+            f" {progress.rows_per_s:,.0f} a second{upto}",
             err=True,
         )

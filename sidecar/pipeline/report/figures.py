@@ -14,7 +14,7 @@ _BYTES: Final = ("B", "kB", "MB", "GB", "TB", "PB")
 _UNITS: Final = {
     "request": "% of a thread",
     "controller_mutation": "partitions/s",
-    "producer_ids": "ids per window",
+    "producer_ids": "ids/h",
 }
 """Of a quota; produce and fetch are bytes per second."""
 _KINDS: Final = {
@@ -61,8 +61,8 @@ def rate(value: float | None, quota_type: str) -> str:
 
 
 def short_rate(value: float, quota_type: str) -> str:
-    """For an axis, whose heading says the rest: "40 %" of a thread, "30 ids" per window."""
-    return rate(value, quota_type).split(" of ")[0].split(" per ")[0]
+    """For an axis, whose heading says the rest: "40 %" of a thread."""
+    return rate(value, quota_type).split(" of ")[0]
 
 
 def amount(value: float | None, quota_type: str) -> str:

@@ -29,7 +29,8 @@ def recommendation_section(rows: Sequence[Row]) -> str:
     intro = said(
         "The smallest that keep throttling under the target. `throttle-sidecar pipeline recommend"
         " --plan plan.json` writes them to a file; `throttle-sidecar quotas diff --plan plan.json`"
-        " shows the difference, `quotas apply --plan plan.json` sets them."
+        " shows the difference, `quotas apply --plan plan.json` sets them. Where none is"
+        " recommended, the sum has what is in force."
     )
     return section("Recommended quotas", intro, few(plots), _table(newest))
 
@@ -45,7 +46,11 @@ def _newest(rows: Sequence[Row]) -> list[Row]:
 
 
 def _sums(quota_type: str, rows: Sequence[Row]) -> str:
-    sums = {"in force": count(rows, "in_force"), "recommended": count(rows, "quota")}
+    kept = [row for row in rows if value(row, "quota") is None]
+    sums = {
+        "in force": count(rows, "in_force"),
+        "recommended": count(rows, "quota") + count(kept, "in_force"),
+    }
     told = next((share for row in rows if (share := value(row, "share_of_capacity"))), None)
     capacity = sums["recommended"] / told if told else None
     level = (

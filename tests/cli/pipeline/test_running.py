@@ -22,13 +22,30 @@ from sidecar.cli.pipeline.job_options import (
     ReplayOptions,
     TermsOptions,
 )
-from sidecar.cli.pipeline.running import inputs_of, options_of, plan_line
+from sidecar.cli.pipeline.running import inputs_of, options_of
 from sidecar.errors import SidecarError
+from sidecar.pipeline.recommended import FLOORS
 from sidecar.quotas.entities import Entity
 
 
 def called(*words: str) -> Result:
     return CliRunner().invoke(group, ["pipeline", *words])
+
+
+def request_log(folder: Path) -> Path:
+    """A request log that nobody reads: Spark doesn't start."""
+    path = folder / "broker-1" / "kafka-request.log"
+    path.parent.mkdir()
+    path.touch()
+    return path.parent
+
+
+def history(folder: Path) -> Path:
+    """Likewise of volumes."""
+    path = folder / "history" / "volumes-a-20261118T10.jsonl"
+    path.parent.mkdir()
+    path.touch()
+    return path.parent
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
@@ -56,10 +73,11 @@ def test_without_java_it_says_what_to_install(
     """Before anything is written."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
-    result = called("usage", "--out", str(tmp_path / "tables"))
+    out = tmp_path / "tables"
+    result = called("silver", "--volumes", str(history(tmp_path)), "--out", str(out))
     assert 2 == result.exit_code
     assert "apt-get install openjdk-17-jre-headless" in result.output
-    assert [] == list(tmp_path.iterdir())
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -70,9 +88,24 @@ def test_without_java_it_says_what_to_install(
         (("replay", "--candidates", "1"), "1 is too few: 0 for none, or 2 and more"),
         (("run", "--volumes", ".", "--plan", "plan.json"), "name --request-logs"),
         (("recommend", "--plan", "nowhere/plan.json"), "there is no folder nowhere; make it"),
+        (("recommend", "--floor", "prodce=1"), 'prodce=1 is not like "produce=100000"'),
         (
             ("run", "--request-logs", ".", "--plan", "nowhere/plan.json"),
             "there is no folder nowhere; make it",
+        ),
+        (("run", "--request-logs", "nowhere"), "nowhere: there are no files; name a file"),
+        (("silver", "--volumes", "nowhere"), "nowhere: there is no volume history"),
+        (("silver", "--request-logs", ".", "--zone", "Mars"), "'Mars' is no time zone"),
+        (("silver", "--request-logs", ".", "--broker-pattern", "("), "the broker pattern '('"),
+        (("silver", "--quotas", "nowhere.json"), "'nowhere.json' does not exist"),
+        (("usage",), "pipeline silver --request-logs PATH"),
+        (("replay",), "pipeline silver --request-logs PATH"),
+        (("recommend",), "pipeline usage --out tables"),
+        (("forecast",), "pipeline silver --volumes PATH --out tables"),
+        (("usage", "--master", "spark:7077"), "--master spark:7077: name one as local[4]"),
+        (
+            ("usage", "--since", "2026-11-21", "--until", "2026-11-21"),
+            "--since is not before --until",
         ),
     ],
 )
@@ -93,7 +126,7 @@ def test_ctrl_c_ends_a_run_without_a_traceback(
 ) -> None:
     """Spark has a handler of its own, under which its client logs two."""
 
-    def made(_: str | None) -> object:
+    def made(*_: object, **__: object) -> object:
         signal.signal(signal.SIGINT, lambda *_: pytest.fail("Spark's own handler"))
         return object()
 
@@ -111,7 +144,8 @@ def test_ctrl_c_ends_a_run_without_a_traceback(
     logging.getLogger().addHandler(logged)
     before = signal.getsignal(signal.SIGINT)
     try:
-        result = called("usage", "--out", str(tmp_path))
+        words = ["--volumes", str(history(tmp_path)), "--out", str(tmp_path / "tables")]
+        result = called("silver", *words)
         logging.getLogger().error("afterwards")
     finally:
         logging.getLogger().removeHandler(logged)
@@ -127,22 +161,10 @@ def test_a_plan_may_lie_in_the_folder_that_is_made(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     out = tmp_path / "tables"
-    result = called("recommend", "--plan", str(out / "plan.json"), "--out", str(out))
+    logs = request_log(tmp_path)
+    words = ["--request-logs", str(logs), "--plan", str(out / "plan.json"), "--out", str(out)]
+    result = called("run", *words)
     assert (2, True) == (result.exit_code, "Spark needs Java" in result.output)
-
-
-def test_a_plan_is_told_with_what_to_do_with_it() -> None:
-    """How many it is for; one for nobody says so."""
-    assert (
-        "plan: p.json, quotas of 1 entity; compare: throttle-sidecar quotas diff --plan p.json"
-    ) == plan_line(Path("p.json"), 1)
-    assert (
-        "plan: my plan.json, quotas of 2 entities;"
-        " compare: throttle-sidecar quotas diff --plan 'my plan.json'"
-    ) == plan_line(Path("my plan.json"), 2)
-    assert "plan: p.json, no quota: the table gold_recommendation has the reasons" == plan_line(
-        Path("p.json"), 0
-    )
 
 
 def test_quotas_were_in_force_when_they_were_written(tmp_path: Path) -> None:
@@ -173,13 +195,20 @@ def test_percents_become_shares(tmp_path: Path) -> None:
     options = options_of(
         JobOptions("tables"),
         ReplayOptions(7, ("x2",)),
-        TermsOptions(target=2.0, margin=10.0, capacity=capacity, network=125e6),
+        TermsOptions(
+            target=2.0,
+            margin=10.0,
+            floor=(("produce", 5e4),),
+            capacity=capacity,
+            network=125e6,
+        ),
         DiskOptions(limit_ratio=0.1, horizon_days=2.0),
     )
     terms, disks = options.terms, options.forecasting
     assert (0.02, 0.99, 0.1, 0.5) == (
         *(terms.target, terms.percentile, terms.margin, terms.least_coverage),
     )
+    assert {**FLOORS, "produce": 5e4} == terms.floors
     assert (0.1, 48.0) == (disks.limit_ratio, disks.horizon_hours)
     assert {"request": 1100.0, "produce": 125e6, "fetch": 125e6} == options.capacity
     assert (7, [2.0]) == (options.candidates, [each.factor for each in options.scenarios])

@@ -1,12 +1,15 @@
 """What ``pipeline stream`` refuses before it starts Spark, and what it tells of a batch."""
 
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
 
 from sidecar.cli import group
-from sidecar.cli.pipeline.stream import _properties, _tell
+from sidecar.cli.pipeline.stream import Told, _properties
+from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.stream import Progress
 
 
@@ -42,11 +45,71 @@ def test_the_clients_properties_are_kafkas(tmp_path: Path) -> None:
 
 
 def test_a_batch_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """One without lines is not."""
-    _tell(Progress("silver_request", 3, 1_500, 750.4, ""))
-    _tell(Progress("gold_usage_1s", 4, 0, 0.0, "2026-11-20T10:00:00.000Z"))
-    _tell(Progress("gold_usage_1s", 5, 10, 5.0, "2026-11-20T10:00:00.000Z"))
+    """One without lines is not; lines are counted."""
+    told = Told()
+    told(Progress("silver_request", 3, 1_500, 750.4, ""))
+    told(Progress("gold_usage_1s", 4, 0, 0.0, "2026-11-20T10:00:00.000Z"))
+    told(Progress("gold_usage_1s", 5, 1, 5.0, "2026-11-20T10:00:00.000Z"))
     assert [
         "silver_request: batch 3, 1,500 lines, 750 a second",
-        "gold_usage_1s: batch 5, 10 lines, 5 a second, written up to 2026-11-20T10:00:00.000Z",
+        "gold_usage_1s: batch 5, 1 line, 5 a second, written up to 2026-11-20T10:00:00.000Z",
     ] == capsys.readouterr().err.splitlines()
+    assert 1_501 == told.lines
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--request-logs", "nowhere"], "nowhere: there are no files; name a file"),
+        (["--request-logs", "logs", "--zone", "Mars"], "'Mars' is no time zone"),
+        (["--request-logs", "logs", "--broker-pattern", "("], "the broker pattern '('"),
+        (["--request-logs", "logs", "--master", "moon"], "--master moon: name one as local[4]"),
+        (
+            ["--topic", "t", "--bootstrap-server", "b:1", "--kafka-jars", "logs"],
+            "logs has no jars: `mvn -f deploy/spark/kafka-connector/pom.xml package`",
+        ),
+        (["--topic", "t", "--bootstrap-server", "b:1", "--zone", "Mars"], "'Mars' is no time zone"),
+        (["--request-logs", "logs", "--out", "tables"], "tables has tables of batch runs"),
+    ],
+)
+def test_what_cannot_be_streamed_is_refused_before_spark_starts(
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In a line, with nothing written."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    (tmp_path / "logs" / "broker-1").mkdir(parents=True)
+    (tmp_path / "logs" / "broker-1" / "kafka-request.log").touch()
+    (tmp_path / "tables" / "dim_topic").mkdir(parents=True)
+    result = CliRunner().invoke(group, ["pipeline", "stream", "--out", "live", *words])
+    assert (2, True) == (result.exit_code, said in result.output)
+    assert ["logs", "tables"] == sorted(path.name for path in tmp_path.iterdir())
+
+
+def test_nothing_new_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Rather than ending without a word; not so after lines."""
+    log = tmp_path / "broker-1" / "kafka-request.log"
+    log.parent.mkdir()
+    log.touch()
+    monkeypatch.chdir(tmp_path)
+    batches = [Progress("gold_usage_1s", 0, 7, 5.0, "")]
+
+    def streamed(*given: Any) -> None:
+        while batches:
+            given[-1](batches.pop())
+
+    monkeypatch.setattr("sidecar.pipeline.spark.session", lambda *_: Mock())
+    monkeypatch.setattr("sidecar.pipeline.stream.stream", streamed)
+    elsewhere = Mock(spec=HadoopFiles)
+    elsewhere.local.return_value = None
+    monkeypatch.setattr("sidecar.pipeline.files.HadoopFiles", lambda _: elsewhere)
+    words = ["--request-logs", str(tmp_path), "--out", str(tmp_path / "live"), "--until-read"]
+    told = [
+        CliRunner().invoke(group, ["pipeline", "stream", *words]).stderr.splitlines()[-1]
+        for _ in range(2)
+    ]
+    assert [
+        "gold_usage_1s: batch 0, 7 lines, 5 a second",
+        "Nothing new: all that is there was read before.",
+    ] == told

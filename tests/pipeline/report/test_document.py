@@ -176,13 +176,16 @@ def test_it_stands_alone() -> None:
 
 
 def test_every_number_is_there() -> None:
-    """With its unit: of usage, replay, recommendation, disks and what couldn't be read."""
+    """With its unit: of usage, replay, recommendation, disks and what couldn't be read.
+
+    2 MB/s are recommended and 1 MB/s stays in force: half of a capacity of 6.
+    """
     texts = Page(report(FULL, NOW)).texts
     expected = [
         *("120 MB", "203 kB/s", "at least 100 s of threads", "1.5 s"),
         *("45 %", "1 min 1 s", "900 ms"),
         *("2 MB/s", "at most 0.5 %", "1.5 MB/s", "98 %", "no candidate"),
-        "capacity of the smallest broker: 4 MB/s",
+        "capacity of the smallest broker: 6 MB/s",
         *("400 MB/h", "30 h", "9 h", "12 h", "it shrinks"),
         *("3 lines, by file and reason", "2026-01-05 08:00:00 UTC", "4 others"),
         *("in force", "recommended", "full", "limit"),

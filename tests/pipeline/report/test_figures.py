@@ -31,7 +31,7 @@ def test_durations(expected: str, ms: float) -> None:
 def test_rates_and_amounts_are_in_the_quotas_unit() -> None:
     """Bytes, threads, partitions, ids."""
     types = ("produce", "request", "controller_mutation", "producer_ids")
-    expected = ["2.5 kB/s", "2,500 % of a thread", "2,500 partitions/s", "2,500 ids per window"]
+    expected = ["2.5 kB/s", "2,500 % of a thread", "2,500 partitions/s", "2,500 ids/h"]
     assert expected == [figures.rate(2500.0, each) for each in types]
     expected = ["2.5 kB", "25 s of threads", "2,500 partitions", "2,500 ids"]
     assert expected == [figures.amount(2500.0, each) for each in types]

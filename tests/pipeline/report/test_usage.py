@@ -26,7 +26,7 @@ def used(second: int, amount: float, quota_type: str) -> Row:
 
 @pytest.mark.parametrize(
     ("expected", "quota_type", "amount"),
-    [("2 MB/s", "produce", 2e6), ("40 %", "request", 40.0), ("6,000 ids", "producer_ids", 2.0)],
+    [("2 MB/s", "produce", 2e6), ("40 %", "request", 40.0), ("6,000 ids/h", "producer_ids", 2.0)],
 )
 def test_the_axis_has_rates(expected: str, quota_type: str, amount: float) -> None:
     """What was used in a bucket, by its length; ids by the hour, brokers together."""

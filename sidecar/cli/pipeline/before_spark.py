@@ -1,0 +1,170 @@
+"""What the pipeline's commands refuse before Spark starts, which takes ten seconds.
+
+Whatever can be told without Spark: a log that is not there, a time zone that nobody knows, a folder
+that another run writes to. Tables in HDFS or in object storage are left to the job.
+
+Example: ``pipeline usage --out nowhere`` says in half a second that there are no requests.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from sidecar.errors import SettingsError, SidecarError
+from sidecar.pipeline.days import asked_days, no_requests
+from sidecar.pipeline.lock import refuse_locked
+from sidecar.pipeline.paths import Zones, log_files
+from sidecar.pipeline.tables import (
+    GOLD_REPLAY,
+    GOLD_USAGE_1S,
+    SILVER_REQUEST,
+    SILVER_VOLUME,
+    Table,
+)
+from sidecar.pipeline.writers import refuse_batch, refuse_stream
+
+_MASTER: Final = re.compile(
+    r"local|local\[(?:\*|[1-9]\d*)(?:,\s*[1-9]\d*)?\]|local-cluster\[.+\]|yarn|(?:spark|k8s)://\S+"
+)
+_OF_HADOOP: Final = ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""With one of these a path without a scheme may be of HDFS."""
+_DAY: Final = "dt="
+_WILDCARDS: Final = re.compile(r"[*?\[]")
+
+
+class NotThereError(SidecarError):
+    """What a command reads is not there."""
+
+
+def check_master(master: str | None) -> None:
+    """Refuses what is no master of Spark's.
+
+    Raises:
+        SettingsError: it isn't.
+    """
+    if master is not None and not _MASTER.fullmatch(master):
+        raise SettingsError(
+            (f"--master {master}: name one as local[4], spark://host:7077, yarn or k8s://...",)
+        )
+
+
+def check_batch(out: str) -> None:
+    """Refuses a folder of tables that a stream or another run writes to.
+
+    Raises:
+        SidecarError: it does.
+    """
+    folder = _here(out)
+    if folder is not None:
+        refuse_locked(out, folder)
+        refuse_batch(out, _names(folder))
+
+
+def check_stream(out: str) -> None:
+    """Refuses a folder of tables that batch runs or another stream write to.
+
+    Raises:
+        SidecarError: they do.
+    """
+    folder = _here(out)
+    if folder is not None:
+        refuse_locked(out, folder)
+        refuse_stream(out, _names(folder))
+
+
+def check_tables(
+    out: str,
+    stages: Sequence[str],
+    since: datetime | None,
+    until: datetime | None,
+    *,
+    candidates: int = 0,
+) -> None:
+    """Refuses stages that lack what those before them make.
+
+    Args:
+        out: the folder of the tables.
+        stages: by name, in their order; if the first is "silver", there will be tables.
+        since: UTC; None for no bound.
+        until: UTC; None for no bound.
+        candidates: how many quotas are to be tried in a replay.
+
+    Raises:
+        NotThereError: a table is missing, or has nothing of the time that is asked for.
+    """
+    folder = _here(out)
+    if folder is None or "silver" in stages:
+        return
+    if {"usage", "replay"} & set(stages):
+        days = _days(folder / SILVER_REQUEST.name)
+        if not asked_days(days, since, until):
+            raise NotThereError(no_requests(days))
+    if "replay" in stages and candidates:
+        _need(folder, GOLD_USAGE_1S, f"pipeline usage --out {out}`, or say `--candidates 0")
+    if "recommend" in stages:
+        _need(folder, GOLD_USAGE_1S, f"pipeline usage --out {out}")
+        _need(folder, GOLD_REPLAY, f"pipeline replay --out {out}")
+    if "forecast" in stages:
+        _need(folder, SILVER_VOLUME, f"pipeline silver --volumes PATH --out {out}")
+
+
+def check_logs(path: str, zones: Iterable[str], broker_pattern: str | None) -> None:
+    """Refuses request logs that are not there, or of which it can't be told whose they are.
+
+    Raises:
+        SidecarError: they aren't, or it can't.
+    """
+    log_files(path, Zones.of(zones), broker_pattern)
+
+
+def check_volumes(path: str) -> None:
+    """Refuses a volume history that is not there.
+
+    Raises:
+        NotThereError: it isn't.
+    """
+    here = _here(path)
+    if here is None or _WILDCARDS.search(str(here.parent)) or "{" in path:
+        return
+    found = here.parent.glob(here.name) if _WILDCARDS.search(here.name) else (here,)
+    if not any(_has_file(one) for one in found):
+        raise NotThereError(f"{path}: there is no volume history; name its folder")
+
+
+def _here(path: str) -> Path | None:
+    """Where it is on this machine's disk; None when only Spark can tell."""
+    if path.startswith("file:"):
+        return Path(urlsplit(path).path)
+    if "://" in path or any(name in os.environ for name in _OF_HADOOP):
+        return None
+    return Path(path)
+
+
+def _names(folder: Path) -> list[str]:
+    return [one.name for one in folder.iterdir()] if folder.is_dir() else []
+
+
+def _days(table: Path) -> list[date]:
+    return sorted(
+        date.fromisoformat(name.removeprefix(_DAY))
+        for name in _names(table)
+        if re.fullmatch(_DAY + r"\d{4}-\d\d-\d\d", name)
+    )
+
+
+def _need(folder: Path, table: Table, command: str) -> None:
+    if not _names(folder / table.name):
+        raise NotThereError(
+            f"there is no table {table.name} in {folder}: make it with `throttle-sidecar {command}`"
+        )
+
+
+def _has_file(path: Path) -> bool:
+    # Hadoop leaves these out too.
+    return path.is_file() or any(
+        one.is_file() and not one.name.startswith((".", "_")) for one in path.rglob("*")
+    )

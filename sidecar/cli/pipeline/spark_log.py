@@ -1,0 +1,136 @@
+"""What Spark says while it runs: into a file, which is named only when it is needed.
+
+Its JVM greets on standard error, and tells each failure in hundreds of lines, some of them again
+and again; so do its client's loggers. All that goes to a temporary file. When Spark fails, a person
+is told the cause in a line, what to do in another, and the file, which has the whole trace then;
+when it does not, the file is removed.
+
+Example: a full disk ends in three lines, "Spark has failed: a disk is full (No space left on
+device)", "Free some of it: ...", "All that was said: /tmp/throttle-sidecar-h2x1.log".
+"""
+
+import logging
+import os
+import tempfile
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+
+from sidecar.cli.pipeline.spark_failures import trouble
+from sidecar.errors import SidecarError
+
+_TOLD: Final = 1 << 16
+"""Bytes of the file's end in which a cause is looked for."""
+_ERROR: Final = b" ERROR "
+"""As log4j2.properties has it."""
+
+
+class SparkFailedError(SidecarError):
+    """Spark has failed; says why, what to do, and where all of it is."""
+
+
+@contextmanager
+def spark_log() -> Iterator[Path]:
+    """Gives the file for what Spark says (``session``), and tells of failures in a few lines.
+
+    Needs the extra.
+
+    Raises:
+        SparkFailedError: in place of an error of Spark's or its client's.
+    """
+    from sidecar.pipeline.spark import NoSparkError  # noqa: PLC0415 - the extra
+    from sidecar.pipeline.stream import StreamError  # noqa: PLC0415 - the extra
+
+    log = _file()
+    kept = False
+    try:
+        with _loggers_to(log):
+            yield log
+        kept = _tell_errors(log)
+    except NoSparkError as error:
+        kept = True
+        raise _failed(str(error), error, log) from error
+    except StreamError as error:
+        kept = True
+        raise _failed("The stream has ended by itself", error, log) from error
+    except Exception as error:
+        if not _is_sparks(error):
+            raise
+        kept = True
+        raise _failed("Spark has failed", error, log) from error
+    finally:
+        if not kept:
+            log.unlink(missing_ok=True)
+
+
+def _file() -> Path:
+    handle, name = tempfile.mkstemp(prefix="throttle-sidecar-", suffix=".log")
+    os.close(handle)
+    return Path(name)
+
+
+@contextmanager
+def _loggers_to(log: Path) -> Iterator[None]:
+    """The client's own loggers say what they say there too."""
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415 - the extra
+
+    # The first else writes to standard error as a last resort, the second to a handler of its own.
+    loggers = (logging.getLogger("py4j"), PySparkLogger.getLogger("SQLQueryContextLogger"))
+    before = [(list(logger.handlers), logger.propagate) for logger in loggers]
+    handler = logging.FileHandler(log, delay=True)
+    for logger in loggers:
+        logger.handlers, logger.propagate = [handler], False
+    try:
+        yield
+    finally:
+        for logger, (handlers, propagate) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate = handlers, propagate
+        handler.close()
+
+
+def _is_sparks(error: BaseException) -> bool:
+    from py4j.protocol import (  # type: ignore[import-untyped]  # noqa: PLC0415 - of the extra
+        Py4JError,
+    )
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - of the extra
+
+    # A JVM that is gone refuses connections.
+    return isinstance(error, Py4JError | PySparkException | ConnectionError)
+
+
+def _failed(what: str, error: BaseException, log: Path) -> SparkFailedError:
+    trace = _trace(error)
+    found = trouble(trace, _end(log))
+    with log.open("a", encoding="utf-8", errors="replace") as file:
+        file.write(f"\n{trace}")
+    advice = f"\n{found.advice[0].upper()}{found.advice[1:]}." if found.advice else ""
+    return SparkFailedError(f"{what}: {found.cause}{advice}\nAll that was said: {log}")
+
+
+def _trace(error: BaseException) -> str:
+    """With what Java said, which Spark's client leaves out of its own errors."""
+    lines = traceback.format_exception(error)
+    inner: BaseException | None = error
+    while inner is not None:
+        if inner.__suppress_context__ and inner.__cause__ is None and inner.__context__ is not None:
+            lines += ["\n", *traceback.format_exception_only(inner.__context__)]
+        inner = inner.__cause__ or inner.__context__
+    return "".join(lines)
+
+
+def _end(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _TOLD))
+        return file.read().decode(errors="replace")
+
+
+def _tell_errors(log: Path) -> bool:
+    with log.open("rb") as file:
+        found = any(_ERROR in line for line in file)
+    if found:
+        click.echo(f"Spark met errors and went on: {log}", err=True)
+    return found

@@ -1,0 +1,74 @@
+"""What the pipeline's commands take for Spark: jars besides its own, and settings.
+
+Example: ``--jars deploy/spark/s3-connector/target/jars`` and
+``--conf spark.hadoop.fs.s3a.path.style.access=true`` are what tables in a bucket need.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import click
+
+from sidecar.errors import SettingsError
+
+_JARS: Final = "spark.jars"
+
+
+def _jars(_: click.Context, __: click.Parameter, given: tuple[Path, ...]) -> tuple[str, ...]:
+    found = tuple(str(jar) for folder in given for jar in sorted(folder.glob("*.jar")))
+    if given and not found:
+        raise click.BadParameter(f"there are no jars in {', '.join(map(str, given))}")
+    return found
+
+
+def _pairs(
+    _: click.Context, __: click.Parameter, given: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for one in given:
+        name, is_one, value = one.partition("=")
+        if not is_one or not name.startswith("spark."):
+            # The value is not told again: it may be a secret.
+            raise click.BadParameter(f"{name}: a setting is told as spark.name=value")
+        pairs.append((name, value))
+    return tuple(pairs)
+
+
+JARS: Final = click.option(
+    "--jars",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    callback=_jars,
+    help="A folder of jars that Spark needs besides its own: for tables in S3 the one that"
+    " `mvn -f deploy/spark/s3-connector/pom.xml package` fills, target/jars; may be repeated.",
+)
+"""The jars' paths."""
+CONF: Final = click.option(
+    "--conf",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_pairs,
+    help="A setting of Spark's, as spark-submit takes it; may be repeated. No secrets: other users"
+    " see them in the list of processes.",
+)
+"""Pairs of name and value."""
+
+
+def spark_settings(jars: Iterable[str], conf: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Settings of a session.
+
+    Args:
+        jars: their paths.
+        conf: names and values.
+
+    Raises:
+        SettingsError: jars are told in both.
+    """
+    settings = dict(conf)
+    if named := ",".join(jars):
+        if _JARS in settings:
+            raise SettingsError((f"name jars with --jars or with --conf {_JARS}, not with both",))
+        settings[_JARS] = named
+    return settings

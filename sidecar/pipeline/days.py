@@ -1,0 +1,43 @@
+"""Which days of the tables are asked for, and what a person is told when there are none.
+
+Example: since 2026-11-20T23:00 and until 2026-11-21 ask for 20 November, of which a part is asked
+for; 21 November is not, since the bound is not included.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+
+
+def no_requests(days: Sequence[date]) -> str:
+    """What a person is told when tables have no requests, or none of the days asked for.
+
+    Args:
+        days: that they have, in order.
+    """
+    if days:
+        return (
+            f"the tables have requests of {days[0]} to {days[-1]}, and none of the days that are"
+            " asked for: look at --since and --until"
+        )
+    return (
+        "there are no requests in the tables:"
+        " make them with `throttle-sidecar pipeline silver --request-logs PATH`"
+    )
+
+
+def asked_days(
+    days: Iterable[date], since: datetime | None, until: datetime | None
+) -> tuple[date, ...]:
+    """The days that are asked for, wholly or in part.
+
+    Args:
+        days: that there are.
+        since: UTC; None for no bound.
+        until: UTC, not included; None for no bound.
+    """
+    return tuple(
+        day
+        for day in days
+        if (since is None or day >= since.date())
+        and (until is None or datetime.combine(day, datetime.min.time(), UTC) < until)
+    )

@@ -1,0 +1,119 @@
+"""What is refused before Spark starts."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from sidecar.cli.pipeline.before_spark import (
+    NotThereError,
+    check_batch,
+    check_master,
+    check_stream,
+    check_tables,
+    check_volumes,
+)
+from sidecar.errors import SettingsError
+from sidecar.pipeline.files import Files
+from sidecar.pipeline.lock import LockedError, locked
+from sidecar.pipeline.writers import MARK, OtherWriterError
+
+
+@pytest.fixture(autouse=True)
+def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        None,
+        "local",
+        "local[*]",
+        "local[4]",
+        "local[2, 3]",
+        "yarn",
+        "spark://a:7077,b:7077",
+        "k8s://x",
+    ],
+)
+def test_masters_are_sparks(master: str | None) -> None:
+    """All that Spark knows of."""
+    check_master(master)
+
+
+@pytest.mark.parametrize("master", ["", "local[0]", "local[", "local4", "spark://", "host:7077"])
+def test_what_is_no_master_is_refused(master: str) -> None:
+    """Spark takes ten seconds to say so."""
+    with pytest.raises(SettingsError, match="name one as local"):
+        check_master(master)
+
+
+def test_a_folder_that_another_run_writes_to_is_refused(tmp_path: Path) -> None:
+    """To a batch run and to a stream."""
+    with locked("tables", Mock(spec=Files), tmp_path, "process 7"):
+        for check in (check_batch, check_stream):
+            with pytest.raises(LockedError, match="process 7"):
+                check(str(tmp_path))
+
+
+def test_a_stream_and_batch_runs_refuse_the_others_folder(tmp_path: Path) -> None:
+    """Whichever was first."""
+    live, tables = tmp_path / "live", tmp_path / "tables"
+    (live / "silver_request").mkdir(parents=True)
+    (live / MARK).touch()
+    (tables / "silver_request").mkdir(parents=True)
+    with pytest.raises(OtherWriterError):
+        check_batch(f"file://{live}")
+    with pytest.raises(OtherWriterError):
+        check_stream(str(tables))
+    check_batch(str(tables))
+    check_stream(str(live))
+
+
+def test_a_stage_wants_the_tables_before_it(tmp_path: Path) -> None:
+    """Candidates are chosen by usage; a run that reads logs makes what it wants."""
+    out = str(tmp_path)
+    (tmp_path / "silver_request" / "dt=2026-11-20").mkdir(parents=True)
+    check_tables(out, ["usage"], None, None)
+    check_tables(out, ["replay"], None, None, candidates=0)
+    with pytest.raises(NotThereError, match=r"no table gold_usage_1s .*or say `--candidates 0`"):
+        check_tables(out, ["replay"], None, None, candidates=2)
+    (tmp_path / "gold_usage_1s" / "dt=2026-11-20").mkdir(parents=True)
+    check_tables(out, ["replay"], None, None, candidates=2)
+    with pytest.raises(NotThereError, match="no table gold_replay"):
+        check_tables(out, ["recommend"], None, None)
+    check_tables(out, ["silver", "usage", "replay", "recommend", "forecast"], None, None)
+
+
+def test_days_that_there_are_none_of_are_told_with_those_that_there_are(tmp_path: Path) -> None:
+    """Not as if there were no tables."""
+    for name in ("dt=2026-11-20", "dt=2026-11-21", "_SUCCESS"):
+        (tmp_path / "silver_request" / name).mkdir(parents=True)
+    since = datetime(2026, 11, 22, tzinfo=UTC)
+    with pytest.raises(NotThereError, match="requests of 2026-11-20 to 2026-11-21, and none of"):
+        check_tables(str(tmp_path), ["usage"], since, None)
+
+
+def test_a_volume_history_is_looked_for_as_spark_does(tmp_path: Path) -> None:
+    """A file, a folder or a glob; hidden files are none."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "_torn").touch()
+    for path in (tmp_path / "a", tmp_path / "b", tmp_path / "*.jsonl"):
+        with pytest.raises(NotThereError, match="there is no volume history"):
+            check_volumes(str(path))
+    (tmp_path / "v.jsonl").touch()
+    for path in (tmp_path, tmp_path / "v.jsonl", tmp_path / "*.jsonl"):
+        check_volumes(str(path))
+
+
+def test_what_only_spark_knows_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Object storage, and a cluster whose own file system is HDFS."""
+    check_tables("s3a://bucket/tables", ["usage"], None, None)
+    check_volumes("hdfs://name/history")
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    check_tables(str(tmp_path / "none"), ["usage"], None, None)

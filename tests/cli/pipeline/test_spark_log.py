@@ -1,0 +1,95 @@
+"""What Spark says is kept from a person, and named when it is needed."""
+
+import logging
+import tempfile
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException
+
+from sidecar.cli.pipeline.spark_log import SparkFailedError, spark_log
+from sidecar.errors import SidecarError
+from sidecar.pipeline.spark import NoSparkError
+from sidecar.pipeline.stream import StreamError
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def fail(log: Path, said: str, error: Exception) -> None:
+    log.write_text(said)
+    raise error
+
+
+def test_a_failure_is_told_in_three_lines(temporary: Path) -> None:
+    """What, what to do, and the file with the whole trace, Java's with it."""
+    failed = AnalysisException("[TASK_WRITE_FAILED]")
+    # As Spark's client raises it: Java's own words are hidden.
+    failed.__context__ = Py4JNetworkError("java.io.IOException: No space left on device")
+    failed.__suppress_context__ = True
+    with pytest.raises(SparkFailedError) as told, spark_log() as log:
+        fail(log, "WARNING: Using incubator modules\n", failed)
+    what, advice, where = str(told.value).splitlines()
+    assert "Spark has failed: a disk is full (No space left on device)" == what
+    assert advice.startswith("Free some of it: ")
+    assert [log] == list(temporary.iterdir())
+    assert f"All that was said: {log}" == where
+    said = log.read_text()
+    assert said.startswith("WARNING: Using incubator")
+    assert "test_spark_log.py" in said
+    assert "java.io.IOException" in said
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (NoSparkError("Spark can't be started on x"), "Spark can't be started on x: "),
+        (StreamError("gold_usage_1s: [STREAM_FAILED]"), "The stream has ended by itself: "),
+        (ConnectionRefusedError("refused"), "Spark has failed: its JVM has ended"),
+    ],
+)
+def test_what_failed_is_told(error: Exception, what: str) -> None:
+    """Starting, a stream, or the rest."""
+    with pytest.raises(SparkFailedError) as told, spark_log():
+        raise error
+    assert str(told.value).startswith(what)
+
+
+def test_a_refusal_and_a_bug_are_left_as_they_are(temporary: Path) -> None:
+    """One says what to do already, the other is ours; nothing is left behind."""
+    for error in (SidecarError("name another"), ValueError("a bug"), KeyboardInterrupt()):
+        with pytest.raises(type(error)) as told, spark_log():
+            raise error
+        assert error is told.value
+    assert [] == list(temporary.iterdir())
+
+
+def test_errors_on_the_way_are_not_hidden(
+    temporary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A task that was done again, say; what else is said is."""
+    with spark_log() as log:
+        log.write_text("WARNING: Using incubator modules: jdk.incubator.vector\n")
+    assert ("", []) == (capsys.readouterr().err, list(temporary.iterdir()))
+    with spark_log() as log:
+        log.write_text("26/11/21 13:31:21 ERROR Executor: Exception in task 1.0\n")
+    assert f"Spark met errors and went on: {log}\n" == capsys.readouterr().err
+    assert [log] == list(temporary.iterdir())
+
+
+def test_its_clients_loggers_speak_there_too(capfd: pytest.CaptureFixture[str]) -> None:
+    """Not on standard error; and as they did, afterwards."""
+    logger = logging.getLogger("py4j")
+    before = (list(logger.handlers), logger.propagate)
+    with spark_log() as log:
+        logging.getLogger("py4j.clientserver").error("There was an exception")
+        logging.getLogger("SQLQueryContextLogger").error("unresolved")
+        said = log.read_text()
+    assert "" == capfd.readouterr().err
+    assert (True, True) == ("There was an exception" in said, "unresolved" in said)
+    assert before == (logger.handlers, logger.propagate)

@@ -1,0 +1,53 @@
+"""Where machine code is kept."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import sidecar
+
+KERNEL = """
+from sidecar.pipeline.kernels.wait import rounded_ms
+assert 3 == rounded_ms(2.5)
+stats = rounded_ms.stats
+print(*(sum(found.values()) for found in (stats.cache_hits, stats.cache_misses)))
+"""
+
+
+def package_without_place(to: Path) -> Path:
+    """A copy of the package with no folder for code in it, as if it were read-only."""
+    home = Path(sidecar.__file__).parent
+    shutil.copytree(home, to / "sidecar", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [to / "sidecar", *(to / "sidecar").rglob("*/")]:
+        (folder / "__pycache__").touch()
+    return to
+
+
+def run(package: Path, **environment: str) -> str:
+    """How often a new process found the kernel's code, and how often it didn't."""
+    said = subprocess.run(
+        [sys.executable, "-P", "-c", KERNEL],
+        env={"PYTHONPATH": str(package), "HOME": os.devnull, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return said.stdout.strip()
+
+
+def test_workers_of_an_executor_without_other_places_compile_once(tmp_path: Path) -> None:
+    """In the first of its folders; the second process loads what the first one compiled."""
+    package = package_without_place(tmp_path / "package")
+    folders = f"{tmp_path / 'blocks'},{tmp_path / 'others'}"
+    assert ["0 1", "1 0"] == [run(package, SPARK_LOCAL_DIRS=folders) for _ in range(2)]
+    assert not (tmp_path / "others").exists()
+
+
+def test_a_kernel_without_any_place_still_runs(tmp_path: Path) -> None:
+    """Compiled by each process, also where the executor's folder can't be written to."""
+    package = package_without_place(tmp_path / "package")
+    blocks = f"{os.devnull}/blocks"
+    found = [run(package), run(package), run(package, SPARK_LOCAL_DIRS=blocks)]
+    assert ["0 1", "0 1", "0 1"] == found

@@ -1,0 +1,44 @@
+"""What is wrong with object storage, in a line; a real server is in the integration tests."""
+
+import pytest
+
+from sidecar.errors import SidecarError
+from sidecar.pipeline.object_storage import ObjectStorageError, told_in_a_line
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "When getting information for key 'x' in bucket 'logs': AWS Error ACCESS_DENIED during"
+            " HeadObject operation: No response body.",
+            "s3://logs: access was refused",
+        ),
+        (
+            "An error occurred while calling o7.text.\n: java.nio.file.AccessDeniedException:"
+            " s3a://logs/x: org.apache.hadoop.fs.s3a.auth.NoAuthWithAWSException: No AWS Creden",
+            "s3://logs: there are no credentials",
+        ),
+        ("AWS Error UNKNOWN (HTTP status 301)", "object storage: the bucket is in another region"),
+        (
+            'UnsupportedFileSystemException: No FileSystem for scheme "gs"',
+            "object storage: Spark has no file system of this kind",
+        ),
+    ],
+)
+def test_a_store_that_is_to_blame(said: str, told: str) -> None:
+    """Which one, what it did and what to do, whoever tells it; a place that is known is named."""
+    with pytest.raises(ObjectStorageError) as refused, told_in_a_line():
+        raise OSError(said)
+    assert told == str(refused.value)[: len(told)]
+    assert "\n" not in str(refused.value)
+    with pytest.raises(ObjectStorageError, match=r"^s3://mine/x: "), told_in_a_line("s3://mine/x"):
+        raise OSError(said)
+
+
+@pytest.mark.parametrize("error", [OSError("No space left"), SidecarError("AccessDenied by us")])
+def test_what_is_no_stores_doing_is_as_it_was(error: Exception) -> None:
+    """Other failures, and refusals of our own, whatever their words are."""
+    with pytest.raises(type(error)) as raised, told_in_a_line():
+        raise error
+    assert error is raised.value
