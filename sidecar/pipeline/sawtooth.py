@@ -7,6 +7,8 @@ disk that has not deleted yet has no valleys, and the line goes through all it h
 
 - A turn counts as a tooth's when it is more than a fifth of what readings spread around straight
   lines, and more than a thousandth of the used bytes: log cleaning and index files make small ones.
+  The lines go through thirds of the time, since a topic's deletion is in one of them; one or two
+  dips must be so great beside a line through all of it too.
 - One or two valleys tell no slope: that is refused.
 - The floor's level is where the newest points have it: a floor that has wandered off its line does
   not come back to it.
@@ -107,6 +109,8 @@ def fit(hours: Floats, used: Floats) -> Saw | Refused:
     if len(hours) < FEWEST_READINGS:
         return Refused(f"{len(hours)} readings: {FEWEST_READINGS} are needed")
     found = teeth(hours, used)
+    if 0 < len(found.valleys) < FEWEST_TEETH:
+        found = teeth(hours, used, lines=1)
     count = len(found.valleys)
     if 0 < count < FEWEST_TEETH:
         return Refused(
@@ -115,7 +119,9 @@ def fit(hours: Floats, used: Floats) -> Saw | Refused:
         )
     points = found.valleys if count else np.arange(len(hours))
     x, y = _thinned(hours[points], used[points], lowest=bool(count))
-    times = parts(x, y)
+    rises = _rises(hours, used, found)
+    unsure = float(np.median(np.diff(hours)) * np.median(rises)) if count else 0.0
+    times = parts(x, y, unsure)
     newest = times[-1]
     growth, _ = theil_sen(x[newest], y[newest])
     newer = max(FEWEST_POINTS, len(x[newest]) // 4)
@@ -125,19 +131,24 @@ def fit(hours: Floats, used: Floats) -> Saw | Refused:
         newest_growth=theil_sen(x[-newer:], y[-newer:])[0],
         points=len(x[newest]),
         heights=used[found.peaks] - np.interp(hours[found.peaks], x, y),
-        rises=_rises(hours, used, found),
+        rises=rises,
         step_hours=float(x[-1] - x[0]) / (len(x) - 1),
         surprises=np.concatenate([_surprises(x[time], y[time]) for time in times]),
     )
 
 
-def teeth(hours: Floats, used: Floats) -> Teeth:
+def teeth(hours: Floats, used: Floats, lines: int = 3) -> Teeth:
     """Where retention began and ended deleting.
 
     A valley counts once the disk has filled again by more than a turn's least height; the first
     reading and what follows the last valley are parts of teeth.
+
+    Args:
+        hours: of the readings, ascending.
+        used: bytes.
+        lines: that the least height is taken around.
     """
-    least = max(_TURN_OF_SPREAD * _spread(hours, used), _TURN_OF_USED * float(used.max()))
+    least = max(_TURN_OF_SPREAD * _spread(hours, used, lines), _TURN_OF_USED * float(used.max()))
     steps = np.sign(np.diff(used))
     moving = np.flatnonzero(steps)
     turns = moving[1:][steps[moving[1:]] != steps[moving[:-1]]]
@@ -159,11 +170,11 @@ def teeth(hours: Floats, used: Floats) -> Teeth:
     return Teeth(np.array(peaks, dtype=np.int64), np.array(valleys, dtype=np.int64))
 
 
-def _spread(hours: Floats, used: Floats) -> float:
-    """Around straight lines through thirds of the time: a topic's deletion is in one of them."""
+def _spread(hours: Floats, used: Floats, lines: int) -> float:
+    """Around straight lines through as many parts of the time, in most of them."""
     found = []
-    for third in np.array_split(np.arange(len(hours)), 3):
-        off = used[third] - np.polyval(np.polyfit(hours[third], used[third], 1), hours[third])
+    for part in np.array_split(np.arange(len(hours)), lines):
+        off = used[part] - np.polyval(np.polyfit(hours[part], used[part], 1), hours[part])
         lower, upper = np.quantile(off, (0.05, 0.95))
         found.append(upper - lower)
     return float(np.median(found))

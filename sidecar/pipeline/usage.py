@@ -18,7 +18,7 @@ not aligned to the clock's seconds.
 Source: KIP-124, KIP-219, KIP-599, KIP-936; KafkaApis, ControllerApis.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -134,17 +134,34 @@ def usage_of_days(requests: Requests, dim_topic: DataFrame) -> DataFrame:
     Returns:
         Of GOLD_USAGE_1S.
     """
+    most = summed(requests, lambda _, used: used, USED)
+    return GOLD_USAGE_1S.select(most).unionByName(mutations_of_days(requests, dim_topic))
+
+
+def mutations_of_days(requests: Requests, dim_topic: DataFrame) -> DataFrame:
+    """The part of ``usage_of_days`` that workers don't sum, since it needs the sizes of topics."""
+    changes = requests.frame.where(is_mutation_line())
+    return gold_usage_1s(changes, dim_topic, [CONTROLLER_MUTATION])
+
+
+def summed(
+    requests: Requests, function: Callable[[int, pa.Table], pa.Table], schema: str
+) -> DataFrame:
+    """What becomes of usage, but mutations, that workers sum.
+
+    Args:
+        requests: that were charged on some days.
+        function: of a shard's number, and its rows as USED has them.
+        schema: of what it gives.
+    """
     known = asked(requests)
     seconds = Seconds(tuple(known.clients), known.numbers, known.shards)
 
-    def used(table: pa.Table) -> pa.Table:
-        return seconds.rows(unpacked(table, SECOND))
+    def of_shard(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
+        return function(key[0].as_py(), seconds.rows(unpacked(table, SECOND)))
 
     packed = requests.mapped(SUMMED_OF, seconds.of_requests, PACKED)
-    most = packed.groupBy("shard").applyInArrow(used, USED)
-    changes = requests.frame.where(is_mutation_line())
-    mutations = gold_usage_1s(changes, dim_topic, [CONTROLLER_MUTATION])
-    return GOLD_USAGE_1S.select(most).unionByName(mutations)
+    return packed.groupBy("shard").applyInArrow(of_shard, schema)
 
 
 def with_sizes(silver: DataFrame, dim_topic: DataFrame) -> DataFrame:

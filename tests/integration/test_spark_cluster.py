@@ -3,11 +3,13 @@
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -19,9 +21,28 @@ from sidecar.pipeline.tables import TABLES, Table
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
-SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+SPARK = Path(pyspark.__file__).parent / "bin"
+DEPLOY = Path(__file__).parents[2] / "deploy" / "spark"
 HERE = "127.0.0.1"
-ENVIRONMENT = {**os.environ, "SPARK_LOCAL_IP": HERE, "PYSPARK_PYTHON": sys.executable}
+CLEAN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+ENVIRONMENT = {**CLEAN, "SPARK_LOCAL_IP": HERE, "PYSPARK_PYTHON": sys.executable}
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A running one.
+
+    Attributes:
+        url: of the master.
+        work: the folders of its workers.
+    """
+
+    url: str
+    work: tuple[Path, ...]
+
+    def executors(self) -> list[list[Path]]:
+        """The folders of each worker's executors, of all applications."""
+        return [sorted(folder.glob("app-*/*")) for folder in self.work]
 
 
 @contextmanager
@@ -29,7 +50,7 @@ def daemon(log: Path, *command: str) -> Iterator[None]:
     """A process of Spark's, ended at the end."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [SPARK_CLASS, *command], stdout=output, stderr=output, env=ENVIRONMENT
+            [SPARK / "spark-class", *command], stdout=output, stderr=output, env=ENVIRONMENT
         )
         try:
             yield
@@ -49,29 +70,60 @@ def said(log: Path, pattern: str, deadline_s: float = 60.0) -> str:
 
 
 @pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """The URL of a cluster with two workers of one core and a gigabyte each."""
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Two workers of one core and a gigabyte each; what executors were sent is removed."""
     package = "org.apache.spark.deploy"
-    with ExitStack() as cluster:
+    folders = (tmp_path / "work-a", tmp_path / "work-b")
+    with ExitStack() as running:
         log = tmp_path / "master.log"
         where = ("--host", HERE, "--port", "0", "--webui-port", "0")
-        cluster.enter_context(daemon(log, f"{package}.master.Master", *where))
+        running.enter_context(daemon(log, f"{package}.master.Master", *where))
         url = said(log, r"Starting Spark master at (spark://\S+)")
-        for name in ("a", "b"):
-            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / f"work-{name}"))
-            worker_log = tmp_path / f"worker-{name}.log"
+        for folder in folders:
+            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder))
+            worker_log = folder.with_suffix(".log")
             command = (f"{package}.worker.Worker", "--host", HERE, "--webui-port", "0", *size, url)
-            cluster.enter_context(daemon(worker_log, *command))
+            running.enter_context(daemon(worker_log, *command))
             said(worker_log, r"(Successfully registered with master)")
-        yield url
+        yield Cluster(url, folders)
+    for folder in folders:
+        shutil.rmtree(folder)
 
 
-def made(out: Path, master: str, *inputs: str) -> None:
-    """Runs the whole job, as a person does."""
-    command = [sys.executable, "-m", "sidecar", "pipeline", "run", "--master", master]
-    subprocess.run(
-        [*command, "--candidates", "3", "--out", str(out), *inputs], check=True, env=ENVIRONMENT
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The tables that one machine makes.
+
+    Attributes:
+        arguments: of ``pipeline``, without --out: what they were made of.
+        out: their folder.
+    """
+
+    arguments: tuple[str, ...]
+    out: Path
+
+    def again(self, out: Path) -> None:
+        """Holds another folder to them: the same rows in each table."""
+        for table in TABLES:
+            here = rows(self.out, table)
+            assert here or table.name == "quarantine", table.name
+            assert same(here, rows(out, table)), table.name
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Of a made-up cluster's logs."""
+    folder = tmp_path_factory.mktemp("local")
+    sample = write_sample(folder / "sample", Sample(2_000_000, brokers=2))
+    arguments = (
+        *("run", "--candidates", "3"),
+        *("--request-logs", str(sample.request_logs), "--volumes", str(sample.volumes)),
+        *("--quotas", str(sample.quotas), "--capacity", str(sample.capacity)),
     )
+    made = Made(arguments, folder / "tables")
+    command = [sys.executable, "-m", "sidecar", "pipeline", *arguments, "--master", "local[2]"]
+    subprocess.run([*command, "--out", str(made.out)], check=True, env=ENVIRONMENT)
+    return made
 
 
 def rows(out: Path, table: Table) -> list[dict[str, object]]:
@@ -90,18 +142,55 @@ def same(one: Sequence[dict[str, object]], other: Sequence[dict[str, object]]) -
     )
 
 
-def test_a_cluster_makes_the_tables_of_one_machine(master: str, tmp_path: Path) -> None:
+def test_a_cluster_makes_the_tables_of_one_machine(
+    cluster: Cluster, local: Made, tmp_path: Path
+) -> None:
     """All of them, of the same logs; both workers took part."""
-    sample = write_sample(tmp_path / "sample", Sample(2_000_000, brokers=2))
-    inputs = (
-        *("--request-logs", str(sample.request_logs), "--volumes", str(sample.volumes)),
-        *("--quotas", str(sample.quotas), "--capacity", str(sample.capacity)),
+    out = tmp_path / "tables"
+    command = [sys.executable, "-m", "sidecar", "pipeline", *local.arguments, "--out", str(out)]
+    subprocess.run([*command, "--master", cluster.url], check=True, env=ENVIRONMENT)
+    local.again(out)
+    assert all(cluster.executors())
+
+
+@pytest.fixture
+def bare_python(tmp_path: Path) -> Path:
+    """A Python without a package of ours, or any other."""
+    folder = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    python = folder / "bin" / "python"
+    listed = "import importlib.metadata as m; print([found.name for found in m.distributions()])"
+    found = subprocess.run([python, "-c", listed], check=True, capture_output=True, env=CLEAN)
+    assert b"[]\n" == found.stdout
+    return python
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Path]:
+    """What ``deploy/spark/pack`` makes, not compressed, and the same unpacked in ``here``."""
+    file = tmp_path / "packed" / "packages.tar"
+    subprocess.run([DEPLOY / "pack", file], check=True, env={**CLEAN, "PYTHON": sys.executable})
+    shutil.unpack_archive(file, file.parent / "here", filter="tar")
+    yield file
+    shutil.rmtree(file.parent)
+
+
+def test_workers_without_a_package_are_sent_what_they_need(
+    cluster: Cluster, local: Made, bare_python: Path, archive: Path, tmp_path: Path
+) -> None:
+    """By spark-submit, from a machine without packages too; each executor compiles kernels once."""
+    out = tmp_path / "tables"
+    command = (
+        *(str(SPARK / "spark-submit"), "--master", cluster.url),
+        *("--archives", f"{archive}#sidecar-packages"),
+        *("--conf", "spark.executorEnv.PYTHONPATH=sidecar-packages"),
+        *(str(DEPLOY / "submit.py"), "pipeline", *local.arguments, "--out", str(out)),
     )
-    made(tmp_path / "cluster", master, *inputs)
-    made(tmp_path / "local", "local[2]", *inputs)
-    for table in TABLES:
-        here = rows(tmp_path / "local", table)
-        assert here or table.name == "quarantine", table.name
-        assert same(here, rows(tmp_path / "cluster", table)), table.name
-    for name in ("a", "b"):
-        assert [] != list((tmp_path / f"work-{name}").glob("app-*/*/stderr"))
+    here = {"PYSPARK_PYTHON": str(bare_python), "PYTHONPATH": str(archive.parent / "here")}
+    subprocess.run(command, check=True, env={**ENVIRONMENT, **here})
+    local.again(out)
+    for executors in cluster.executors():
+        assert executors
+        for executor in executors:
+            kernels = executor / "sidecar-packages" / "sidecar" / "pipeline" / "kernels"
+            assert [] != list(kernels.glob("__pycache__/*.nbc"))

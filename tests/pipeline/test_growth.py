@@ -45,6 +45,14 @@ def test_noise_and_days_are_no_change(seed: int) -> None:
     assert (slice(0, len(x)),) == parts(x, y)
 
 
+def test_what_points_are_unsure_by_is_no_change() -> None:
+    """A step of 4 leaves points 0.9 off their line; when each may be off by 1, it tells nothing."""
+    x = np.arange(30.0)
+    y = np.where(x < 26, x, x + 4)
+    assert [slice(0, 26), slice(26, 30)] == list(parts(x, y, unsure=0.1))
+    assert [slice(0, 30)] == list(parts(x, y, unsure=1.0))
+
+
 def test_few_points_are_one_part() -> None:
     """Five can't be parted in two of three."""
     x = np.arange(5.0)

@@ -79,6 +79,25 @@ def test_a_packed_file_is_one_part(lines: list[bytes], block: int) -> None:
     assert expected == lines_of(unpacked_blocks(io.BytesIO(packed), Sizes(block)))
 
 
+def test_a_packed_files_blocks_are_as_large_as_a_plain_ones() -> None:
+    """However little of it is unpacked at once: what a block costs is not paid a hundred times."""
+    text = b"".join(b"%d\n" % number for number in range(99_999))
+    packed = gzip.compress(text)
+    sizes = Sizes(200_000)
+    plain_blocks = list(blocks(io.BytesIO(text), 0, len(text), sizes))
+    assert plain_blocks == list(unpacked_blocks(io.BytesIO(packed), sizes))
+
+
+def test_little_is_read_beyond_a_part() -> None:
+    """What is the next part's isn't carried twice."""
+    text = b"".join(b"%07d\n" % number for number in range(99_999))
+    file = io.BytesIO(text)
+    assert [80_000] == [
+        len(one.data) for one in blocks(file, 0, 80_000, Sizes()) if isinstance(one, Block)
+    ]
+    assert 80_000 <= file.tell() <= 80_000 + (1 << 16)
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [

@@ -78,6 +78,12 @@ class TestFit:
         assert growth * GB == pytest.approx(found.growth, abs=tooth * GB / 500)
         assert 168 / period_h - 3 <= found.teeth <= 168 / period_h + 1
 
+    def test_readings_that_beat_with_the_teeth_are_no_change(self) -> None:
+        """Teeth of a second under two hours: the valleys that are read rise and fall for days."""
+        found = fitted(WEEK, saw(WEEK, growth=0.0, period_h=1.99962, shift_h=1.0))
+        assert 0.0 == pytest.approx(found.growth, abs=0.02 * GB)
+        assert 60 < found.points
+
     def test_a_reassignment_does_not_bend_it(self) -> None:
         """300 GB that came on the last but one of seven days, and left again half a day later."""
         used = saw(WEEK) + 300 * GB * ((WEEK > -36) & (WEEK < -24))
@@ -97,6 +103,13 @@ class TestFit:
         assert (0, 0) == (found.teeth, len(found.rises))
         assert 1 * GB == pytest.approx(found.growth)
         assert 200 * GB == pytest.approx(found.floor_bytes)
+
+    def test_a_dip_or_two_are_no_retention(self) -> None:
+        """Ten days of growth, then none, and 3 GB less for some hours: 1 % of what it grew by."""
+        used = 500 * GB + np.minimum(WEEK + 100, 0) * 4 * GB
+        found = fitted(WEEK, used - 3 * GB * ((WEEK > -50) & (WEEK < -45)))
+        assert 0 == found.teeth
+        assert 0.0 == pytest.approx(found.growth, abs=0.01 * GB)
 
     def test_a_disk_that_stands_still_grows_by_nothing(self) -> None:
         """Neither a tooth nor a division by 0."""

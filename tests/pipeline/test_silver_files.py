@@ -2,7 +2,7 @@
 
 import gzip
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,19 +17,13 @@ from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.paths import ALL_UTC, Zones, log_files
 from sidecar.pipeline.publish import Output
 from sidecar.pipeline.records import ROWS
-from sidecar.pipeline.silver_files import (
-    NotWrittenError,
-    Span,
-    Written,
-    attempts_of,
-    place,
-    write_part,
-)
+from sidecar.pipeline.silver_files import Span, in_tasks, write_parts
 from sidecar.pipeline.silver_request import RequestLogs
 from sidecar.pipeline.source import Part, parse_part, parts_of
 from sidecar.pipeline.stages import STAGES, Inputs, Options, Run, Stage
 from sidecar.pipeline.store import Store
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
+from sidecar.pipeline.task_files import NotWrittenError, Written, attempts_of, place
 from tests.requestlog.lines import BY_HAND, REAL
 
 HOUR_9 = 498_537
@@ -78,7 +72,7 @@ def files_of(folder: Path) -> list[Path]:
 
 def made(part: Part, target: Path, span: Span = ALL) -> tuple[Written, ...]:
     """Written by a task, and put in its place."""
-    written = write_part(part, attempts_of(target), "part-00007-5", span)
+    written = write_parts([part], attempts_of(target), "part-00007-5", span)
     place(written, target)
     return written
 
@@ -88,7 +82,7 @@ def test_each_hour_has_a_file(log: Path, target: Path) -> None:
     text = b"".join(line(time) for time in ("09:59:59,999", "10:00:00,000", "10:03:00,000"))
     part = part_of(log, text)
     written = made(part, target)
-    assert [(HOUR_9, 1), (HOUR_9 + 1, 2)] == [(file.hour, file.rows) for file in written]
+    assert [(9, 1), (10, 2)] == [(file.hour, file.rows) for file in written]
     assert [date(2026, 11, 15)] * 2 == [file.day for file in written]
     day = Path("dt=2026-11-15")
     assert [
@@ -101,6 +95,32 @@ def test_each_hour_has_a_file(log: Path, target: Path) -> None:
     (one,) = {parquet.read_schema(target / file).field("log_ts").type for file in files_of(target)}
     assert pa.timestamp("us", "UTC") == one
     assert not attempts_of(target).exists()
+
+
+def test_parts_are_read_by_as_few_tasks_as_keep_all_cores_busy(log: Path) -> None:
+    """Each part once, in order: 4 tasks a core, none of more than 128 MiB, a large part alone."""
+    file = part_of(log, b"a line").file
+
+    def sizes(each: Sequence[int], cores: int) -> list[list[int]]:
+        tasks = in_tasks([Part(file, 0, size) for size in each], cores)
+        return [[part.end for part in task] for task in tasks]
+
+    assert [[10, 10], [10, 10], [10, 10], [10, 10]] == sizes([10] * 8, 1)
+    assert [[10]] * 8 == sizes([10] * 8, 2)
+    assert [[10, 10], [90], [10, 10]] == sizes([10, 10, 90, 10, 10], 1)
+    large = 1 << 26
+    assert [[large, large]] * 8 == sizes([large] * 16, 1)
+    assert [] == sizes([], 1)
+
+
+def test_tasks_of_parts_that_follow_have_one_file_of_an_hour(log: Path, target: Path) -> None:
+    """The end of one part's and the start of the next's are read by later stages at once."""
+    text = b"".join(line(f"10:00:0{second},000") for second in range(6))
+    part = part_of(log, text)
+    middle = len(text) // 2 - 10
+    parts = [Part(part.file, 0, middle), Part(part.file, middle, len(text))]
+    written = write_parts(parts, attempts_of(target), "a", ALL)
+    assert [6] == [file.rows for file in written]
 
 
 def test_hours_may_come_in_any_order(log: Path, target: Path) -> None:
@@ -194,9 +214,9 @@ def test_what_was_not_told_is_never_in_the_table(log: Path, target: Path) -> Non
     """A killed attempt's torn file, and the whole one of an attempt that was done twice."""
     part = part_of(log, line("10:00:00,000"))
     attempts = attempts_of(target)
-    write_part(part, attempts, "part-00000-0", Span())
+    write_parts([part], attempts, "part-00000-0", Span())
     (attempts / f"part-00000-1-0-{HOUR_9}.parquet").write_bytes(b"PAR1 torn")
-    told = write_part(part, attempts, "part-00000-2", Span())
+    told = write_parts([part], attempts, "part-00000-2", Span())
     place(told, target)
     assert [f"part-00000-2-0-{HOUR_9 + 1}.parquet"] == [
         path.name for path in files_of(target.parent)
@@ -206,7 +226,9 @@ def test_what_was_not_told_is_never_in_the_table(log: Path, target: Path) -> Non
 
 def test_a_file_that_isnt_there_is_refused(log: Path, target: Path) -> None:
     """As when a worker has another disk: the table isn't taken for whole."""
-    told = write_part(part_of(log, line("10:00:00,000")), target.parent / "elsewhere", "a", Span())
+    told = write_parts(
+        [part_of(log, line("10:00:00,000"))], target.parent / "elsewhere", "a", Span()
+    )
     with pytest.raises(NotWrittenError, match=r"Do all of Spark's machines see the same folder"):
         place(told, target)
 
@@ -226,7 +248,7 @@ def test_a_disk_that_is_full_is_told(log: Path, target: Path) -> None:
     """With the folder and what to do; the torn file is not left."""
     part = part_of(log, line("10:00:00,000"))
     with full_disk(1_000):
-        told = write_part(part, attempts_of(target), "a", Span())
+        told = write_parts([part], attempts_of(target), "a", Span())
     with pytest.raises(NotWrittenError, match=rf"{target}: .*File too large.*room on the disk"):
         place(told, target)
     assert [] == files_of(target.parent)
@@ -235,7 +257,7 @@ def test_a_disk_that_is_full_is_told(log: Path, target: Path) -> None:
 def test_a_folder_that_cant_be_made_is_told(log: Path, target: Path) -> None:
     """Not by a trace of a worker."""
     target.parent.write_text("a file")
-    told = write_part(part_of(log, line("10:00:00,000")), attempts_of(target), "a", Span())
+    told = write_parts([part_of(log, line("10:00:00,000"))], attempts_of(target), "a", Span())
     with pytest.raises(NotWrittenError, match="may this user write there"):
         place(told, target)
 
