@@ -94,15 +94,14 @@ def test_those_who_share_are_added_up_while_they_do() -> None:
 
 
 def test_steps_begin_where_those_of_the_clock_do() -> None:
-    """Request time is added up in whole nanoseconds: percents as they come are more than 0.6."""
-    amounts = [0.3, 0.1, 0.2, 0.4]
+    """Request time is added up in whole nanoseconds: 673,495 and 104,858 and 194,937 here."""
+    amounts = [0.0673495, 0.0104858, 0.0194937, 0.4]
     used = Used(
         *("request", "user=a", 1, np.array([10, 11, 19, 20], np.int64)),
         *(np.array(amounts, np.float64), np.ones(4, np.int64)),
     )
     step, amount = used.steps(10)
-    assert ([10, 20], [0.6, 0.4]) == (step.tolist(), amount.tolist())
-    assert sum(amounts[:3]) > 0.6
+    assert ([10, 20], [0.097329, 0.4]) == (step.tolist(), amount.tolist())
 
 
 @settings(deadline=None)
