@@ -13,6 +13,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from operator import itemgetter
 
 from pyspark.sql import SparkSession
 
@@ -109,7 +110,8 @@ def _recommended(store: Store) -> tuple[Mapping[str, object], ...]:
     if GOLD_RECOMMENDATION not in store.written():
         return ()
     found = store.read(GOLD_RECOMMENDATION, store.written_days(GOLD_RECOMMENDATION))
-    return tuple(row.asDict() for row in found.orderBy("quota_type", "entity").collect())
+    rows = (row.asDict() for row in found.collect())
+    return tuple(sorted(rows, key=itemgetter("quota_type", "entity")))
 
 
 def _replayed(store: Store) -> frozenset[tuple[str, str]]:

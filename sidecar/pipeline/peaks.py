@@ -10,34 +10,44 @@ peak is 900 bytes per second.
 Source: ``sidecar.quotas.rate``, KIP-936.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
 
-from sidecar.pipeline.entities import quotas_of
+from sidecar.pipeline.entities import Quotas, quotas_of
 from sidecar.pipeline.kernels.peak import PEAKS, peaks_of
-from sidecar.pipeline.packed_usage import Name, PackedUsage, in_shards, packed_usage
+from sidecar.pipeline.used import UsageRows, in_shards, packed_by_name
 
 _MS: Final = 1000
 
 
-def peaks(usage: DataFrame, config: DataFrame, packed: PackedUsage | None = None) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class _SharedBy:
+    """Who shares a client's quotas.
+
+    Attributes:
+        quotas: of each type.
+    """
+
+    quotas: Mapping[str, Quotas]
+
+    def __call__(self, quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
+        found = self.quotas[quota_type].of(user, client_id)
+        # A second is under the quota of its first moment.
+        return [(-(-each.from_ms // _MS), each.shared_by) for each in found]
+
+
+def peaks(usage: UsageRows, config: DataFrame) -> DataFrame:
     """The highest rate of each who share a quota, on the broker where it is highest.
 
     Args:
         usage: of GOLD_USAGE_1S.
         config: of SILVER_QUOTA_CONFIG.
-        packed: the same usage, packed; None: it is packed here.
 
     Returns:
         ``quota_type``, ``shared_by`` and ``peak``, in the quota's unit, above 0.
     """
-    used = packed or packed_usage(usage)
-    quotas = quotas_of(config)
-    # A second is under the quota of its first moment.
-    names = [
-        Name(number, each.shared_by, -(-each.from_ms // _MS), -(-each.to_ms // _MS))
-        for number, client in enumerate(used.clients)
-        for each in quotas[client.quota_type].of(client.user, client.client_id)
-    ]
-    return in_shards(used.by_name(names)).applyInArrow(peaks_of, PEAKS)
+    used = packed_by_name(usage, _SharedBy(quotas_of(config)))
+    return in_shards(used).applyInArrow(peaks_of, PEAKS)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
@@ -25,7 +26,19 @@ from sidecar.quotas.entities import ClientQuotas, Default, Name
 DEFAULT: Final = "<default>"
 """Whoever has no quota of their own."""
 
-_SNAPSHOT: Final = "user string, client_id string, key string, value double"
+CHANGES: Final = (
+    *("is_forwarded", "api", "validate_only", "topic_changes", "quota_changes"),
+    *("log_ts", "src_file", "src_offset"),
+)
+"""The columns of SILVER_REQUEST that topics and quotas are told by."""
+_SNAPSHOT: Final = pa.schema(
+    [
+        ("user", pa.string()),
+        ("client_id", pa.string()),
+        ("key", pa.string()),
+        ("value", pa.float64()),
+    ]
+)
 _ALTER_CLIENT_QUOTAS: Final = ("ALTER_CLIENT_QUOTAS", "49")
 _BY_ENTITY: Final = ("user", "client_id", "key")
 
@@ -54,6 +67,11 @@ def snapshot_rows(quotas: ClientQuotas) -> list[SnapshotRow]:
         if entity.ip is None
         for key, value in values.items()
     ]
+
+
+def is_quota_line() -> Column:
+    """Whether a row of SILVER_REQUEST is a controller's line of a change of quotas."""
+    return sf.col("is_forwarded") & sf.col("api").isin(*_ALTER_CLIENT_QUOTAS)
 
 
 def entity_of(user: Column, client_id: Column) -> Column:
@@ -99,11 +117,7 @@ def silver_quota_config(
 
 def _changes(silver: DataFrame) -> DataFrame:
     return (
-        silver.where(
-            sf.col("is_forwarded")
-            & sf.col("api").isin(*_ALTER_CLIENT_QUOTAS)
-            & ~sf.coalesce("validate_only", sf.lit(False))
-        )
+        silver.where(is_quota_line() & ~sf.coalesce("validate_only", sf.lit(False)))
         .select(
             sf.posexplode("quota_changes").alias("at", "change"),
             *("log_ts", "src_file", "src_offset"),
@@ -133,7 +147,9 @@ def _with_snapshot(
             sf.lit(True).alias("was_told"),
         )
     )
-    given = spark.createDataFrame(list(snapshot), _SNAPSHOT)
+    # As Arrow: else each row goes through a worker.
+    rows = [row._asdict() for row in snapshot]
+    given = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_SNAPSHOT))
     same = [sf.col(f"given.{name}").eqNullSafe(sf.col(f"before.{name}")) for name in _BY_ENTITY]
     both = given.alias("given").join(before.alias("before"), same, how="full")
     unlike = ~sf.col("given.value").eqNullSafe(sf.col("was"))

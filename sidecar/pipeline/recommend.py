@@ -23,26 +23,25 @@ Source: the decayed percentile with a margin is that of Kubernetes' vertical pod
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from sidecar.pipeline.kernels.cover import COVER_S, COVERED, covered
 from sidecar.pipeline.kernels.decayed import RATES, Decayed
-from sidecar.pipeline.packed_usage import Name, PackedUsage, in_shards, packed_usage
+from sidecar.pipeline.kernels.packed import EVER_S
 from sidecar.pipeline.recommended import KEYS, Terms
 from sidecar.pipeline.tables import GOLD_RECOMMENDATION
+from sidecar.pipeline.used import UsageRows, in_shards, packed_by_name
 
 RATE_S: Final = 10
 """What a rate is taken over, seconds: the least time that Kafka divides by."""
 _HOURS_OF_IDS: Final = 10
 """Likewise of producer ids, with KIP-936's windows of an hour."""
-_COVER_S: Final = 600
 _DAY_S: Final = 86_400
-_EVER_S: Final = 1 << 62
-"""Seconds since 1970 that no log reaches."""
 
 _TENANT: Final = ("quota_type", "entity")
 _HIGH: Final = (0.95, 168.0, 10_000)
@@ -54,32 +53,24 @@ _OF_BROKERS: Final = ("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "ALTER_PARTITIO
 
 
 def gold_recommendation(
-    usage: DataFrame,
+    usage: UsageRows,
     replay: DataFrame,
     terms: Terms,
     capacity: Mapping[str, float],
-    *,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    packed: PackedUsage | None = None,
 ) -> DataFrame:
     """What to set.
 
     Args:
-        usage: of GOLD_USAGE_1S.
+        usage: of the time that is asked for.
         replay: of GOLD_REPLAY, with candidates: the scenarios that begin with "=".
         terms: on which.
         capacity: of the smallest broker, by quota type: ``recommended.capacity_of``.
-        since: from when on, with a time zone; None: from the first row on.
-        until: before when; None: up to the last row.
-        packed: the usage from ``since`` until then, packed; None: it is packed here.
 
     Returns:
         Of GOLD_RECOMMENDATION: a row for each tenant and quota type.
     """
-    evidence = _between(usage, since, until)
-    bounds = sf.broadcast(_bounds(evidence, since, until))
-    rates = _percentiles(_of_tenants(evidence, replay, packed), bounds, terms)
+    bounds = sf.broadcast(_bounds(usage))
+    rates = _percentiles(packed_by_name(usage, _names_of(replay)), bounds, terms)
     found = rates.join(_candidates(replay, terms), list(_TENANT), how="left")
     quota = _quota(terms)
     decided = found.withColumn("refused", _refused(terms)).withColumn(
@@ -102,33 +93,30 @@ def cluster_users(silver: DataFrame) -> DataFrame:
     return asked.where(is_broker).select("user").distinct()
 
 
-def _between(usage: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:
-    kept = usage.select(
-        "broker", "user", "client_id", "quota_type", "window_start", "amount", "events"
-    )
-    if since is not None:
-        kept = kept.where(sf.col("window_start") >= sf.lit(since))
-    if until is not None:
-        kept = kept.where(sf.col("window_start") < sf.lit(until))
-    return kept.withColumn("second", sf.unix_timestamp("window_start"))
-
-
-def _of_tenants(evidence: DataFrame, replay: DataFrame, packed: PackedUsage | None) -> DataFrame:
-    """By ``name``: who shares the quota, as the replay has it; the user where it has nobody.
+@dataclass(frozen=True, slots=True)
+class _Tenants:
+    """Who shares a client's quota, as the replay has it; the user where it has nobody.
 
     Of a client's three forms the strictest that the replay knows is the right one: the eight levels
     resolve a client to one of them.
+
+    Attributes:
+        known: quota types and who shares one.
     """
-    known = {tuple(row) for row in replay.select("quota_type", "shared_by").distinct().collect()}
-    used = packed or packed_usage(evidence)
-    names = []
-    for number, (quota_type, user, client_id) in enumerate(used.clients):
+
+    known: frozenset[tuple[str, str]]
+
+    def __call__(self, quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
         by_user, by_client = f"user={user}", f"client-id={client_id}"
         forms = (f"{by_user},{by_client}", by_user, by_client)
         otherwise = by_user if user else by_client
-        name = next((form for form in forms if (quota_type, form) in known), otherwise)
-        names.append(Name(number, name, -_EVER_S, _EVER_S))
-    return used.by_name(names)
+        name = next((form for form in forms if (quota_type, form) in self.known), otherwise)
+        return [(-EVER_S, name)]
+
+
+def _names_of(replay: DataFrame) -> _Tenants:
+    told = replay.select("quota_type", "shared_by").distinct().collect()
+    return _Tenants(frozenset((row["quota_type"], row["shared_by"]) for row in told))
 
 
 def _percentiles(used: DataFrame, bounds: DataFrame, terms: Terms) -> DataFrame:
@@ -172,17 +160,17 @@ def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
     )
 
 
-def _bounds(evidence: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:
+def _bounds(usage: UsageRows) -> DataFrame:
     """One row: the end, and the share of all brokers' 10 minutes in which anything was charged."""
-    covered = evidence.groupBy("broker", sf.floor(sf.col("second") / _COVER_S).alias("slot")).agg(
-        sf.max("second").alias("last")
-    )
-    first = sf.min("slot") if since is None else sf.lit(int(since.timestamp()) // _COVER_S)
-    last = sf.max("slot") if until is None else sf.lit(int(until.timestamp() - 1) // _COVER_S)
+    since, until = usage.since, usage.until
+    told = usage.mapped(("broker", "window_start"), covered, COVERED)
+    slots = told.groupBy("broker", "slot").agg(sf.max("last").alias("last"))
+    first = sf.min("slot") if since is None else sf.lit(int(since.timestamp()) // COVER_S)
+    last = sf.max("slot") if until is None else sf.lit(int(until.timestamp() - 1) // COVER_S)
     brokers = sf.size(sf.collect_set("broker"))
     asked = brokers * sf.greatest(sf.lit(1), last - first + 1)
     end = sf.max("last") if until is None else sf.lit(int(until.timestamp()))
-    return covered.agg((sf.count("*") / asked).alias("coverage"), end.alias("end"))
+    return slots.agg((sf.count("*") / asked).alias("coverage"), end.alias("end"))
 
 
 def _quota(terms: Terms) -> Column:

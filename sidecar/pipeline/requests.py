@@ -58,7 +58,7 @@ class Requests:
         if self.files is None:
             return self.frame.select(*columns).mapInArrow(function, schema)
         spark = self.frame.sparkSession
-        tasks = _shared_out(self.files, _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+        tasks = shared_out(self.files, _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
         days = np.array([(day - _EPOCH) // timedelta(days=1) for day in self.days], np.int64)
 
         def made(batches: Batches) -> Batches:
@@ -77,7 +77,7 @@ def _read(files: Iterable[Path], columns: Sequence[str], days: np.ndarray) -> Ba
                 yield batch if asked.all() else batch.filter(pa.array(asked))
 
 
-def _shared_out(files: Iterable[Path], tasks: int) -> list[list[Path]]:
+def shared_out(files: Iterable[Path], tasks: int) -> list[list[Path]]:
     """Files of each task, of about the same size together."""
     shared: list[list[Path]] = [[] for _ in range(tasks)]
     sizes = [0] * tasks

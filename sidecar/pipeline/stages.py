@@ -28,7 +28,12 @@ from sidecar.pipeline.events import CONTROLLER_MUTATION, charges, is_mutation_li
 from sidecar.pipeline.forecast import disk_forecast
 from sidecar.pipeline.paths import log_files
 from sidecar.pipeline.peaks import peaks
-from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
+from sidecar.pipeline.quota_config import (
+    CHANGES,
+    is_quota_line,
+    silver_quota_config,
+    snapshot_rows,
+)
 from sidecar.pipeline.recommend import cluster_users, gold_recommendation
 from sidecar.pipeline.recommended import Terms
 from sidecar.pipeline.replay import replay
@@ -58,6 +63,7 @@ from sidecar.pipeline.tables import (
 )
 from sidecar.pipeline.usage import mutations_of_days, usage_of_days
 from sidecar.pipeline.usage_files import write_usage
+from sidecar.pipeline.used import UsageRows
 from sidecar.pipeline.volume_forecast import Forecasting
 from sidecar.quotas.entities import ClientQuotas
 
@@ -171,14 +177,24 @@ def _silver(run: Run) -> None:
         raise InputsError("name what to read: --request-logs, --volumes, --quotas")
     if given.request_logs is not None:
         _silver_request(run, given.request_logs)
-        run.store.write(DIM_TOPIC, dim_topic(run.store.read(SILVER_REQUEST)))
     if given.request_logs is not None or given.quotas is not None:
-        silver = run.store.read(SILVER_REQUEST)
-        rows = () if given.quotas is None else snapshot_rows(given.quotas.quotas)
-        as_of = None if given.quotas is None else given.quotas.as_of
-        run.store.write(SILVER_QUOTA_CONFIG, silver_quota_config(silver, rows, as_of))
+        _told_by_admins(run)
     if given.volumes is not None:
         _silver_volume(run, given.volumes)
+
+
+def _told_by_admins(run: Run) -> None:
+    """Topics and quotas: of few lines, that are looked for once for both."""
+    given, silver = run.inputs, run.store.read(SILVER_REQUEST)
+    changes = silver.where(is_mutation_line() | is_quota_line()).select(*CHANGES).persist()
+    try:
+        if given.request_logs is not None:
+            run.store.write(DIM_TOPIC, dim_topic(changes))
+        rows = () if given.quotas is None else snapshot_rows(given.quotas.quotas)
+        as_of = None if given.quotas is None else given.quotas.as_of
+        run.store.write(SILVER_QUOTA_CONFIG, silver_quota_config(changes, rows, as_of))
+    finally:
+        changes.unpersist()
 
 
 def _silver_request(run: Run, logs: RequestLogs) -> None:
@@ -259,9 +275,11 @@ def _quarantine(run: Run) -> None:
 
 def _silver_volume(run: Run, path: str) -> None:
     """What is read is added to the days that are there: the oldest history goes by the hour."""
+    there = run.store.days_of(SILVER_VOLUME)
     try:
         readings = silver_volume(run.spark.read.text(path, recursiveFileLookup=True))
-        days = [row["dt"] for row in readings.select("dt").distinct().collect()]
+        told = readings.select("dt").distinct().collect() if there else ()
+        days = [row["dt"] for row in told]
     except AnalysisException as error:
         raise InputsError(f"{path}: there is no volume history; name its folder") from error
     kept = run.store.read(SILVER_VOLUME, days).unionByName(readings)
@@ -284,10 +302,9 @@ def _replay(run: Run) -> None:
     config = run.store.read(SILVER_QUOTA_CONFIG)
     scenarios = [IN_FORCE, *run.options.scenarios]
     if run.options.candidates:
-        found = peaks(run.store.read(GOLD_USAGE_1S, days), config).orderBy(
-            "quota_type", "shared_by"
-        )
-        rows = [(row["quota_type"], row["shared_by"], row["peak"]) for row in found.collect()]
+        usage = UsageRows(run.store.read(GOLD_USAGE_1S, days), run.store.files(GOLD_USAGE_1S, days))
+        found = peaks(usage, config).collect()
+        rows = sorted((row["quota_type"], row["shared_by"], row["peak"]) for row in found)
         scenarios += sweep(rows, run.options.candidates)
     requests = _charged(run, days)
     changes = requests.frame.where(is_mutation_line())
@@ -296,16 +313,19 @@ def _replay(run: Run) -> None:
 
 
 def _recommend(run: Run) -> None:
-    usage, replayed = run.store.read(GOLD_USAGE_1S), run.store.read(GOLD_REPLAY)
-    options = run.options
+    options, store = run.options, run.store
+    usage = UsageRows(
+        store.read(GOLD_USAGE_1S),
+        store.files(GOLD_USAGE_1S, store.days_of(GOLD_USAGE_1S)),
+        options.since,
+        options.until,
+    )
     brokers = {row["user"] for row in cluster_users(run.store.read(SILVER_REQUEST)).collect()}
     found = gold_recommendation(
         usage,
-        replayed,
+        store.read(GOLD_REPLAY),
         replace(options.terms, cluster_users=options.terms.cluster_users | brokers),
         options.capacity,
-        since=options.since,
-        until=options.until,
     )
     run.store.write(GOLD_RECOMMENDATION, found)
 

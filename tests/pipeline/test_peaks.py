@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from sidecar.pipeline.peaks import peaks
 from sidecar.pipeline.tables import GOLD_USAGE_1S, SILVER_QUOTA_CONFIG
+from sidecar.pipeline.used import UsageRows
 from tests.pipeline.build import frame_of
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -41,4 +42,7 @@ def test_the_peak_is_that_of_the_broker_where_it_is_highest(spark: SparkSession)
     assert {
         ("produce", "user=alice"): 600.0,
         ("producer_ids", "user=alice"): 0.7,
-    } == {(each.quota_type, each.shared_by): each.peak for each in peaks(usage, config).collect()}
+    } == {
+        (each.quota_type, each.shared_by): each.peak
+        for each in peaks(UsageRows(usage), config).collect()
+    }

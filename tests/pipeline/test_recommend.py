@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from sidecar.pipeline.recommend import cluster_users, gold_recommendation
 from sidecar.pipeline.recommended import Terms
 from sidecar.pipeline.tables import GOLD_REPLAY, GOLD_USAGE_1S, Table
+from sidecar.pipeline.used import UsageRows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -108,7 +109,7 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     terms = Terms(cluster_users=frozenset({"broker"}))
     found = _by_entity(
         gold_recommendation(
-            frame(spark, GOLD_USAGE_1S, usage),
+            UsageRows(frame(spark, GOLD_USAGE_1S, usage)),
             frame(spark, GOLD_REPLAY, replay),
             terms,
             {"produce": 1.1e7},
@@ -156,18 +157,18 @@ def test_old_rates_count_less_and_gaps_refuse(spark: SparkSession) -> None:
     until = START + timedelta(hours=1)
     week, day = (
         gold_recommendation(
-            usage,
+            UsageRows(usage, until=until),
             replay,
             Terms(percentile=0.97, half_life_days=days, least_coverage=0.0),
             {},
-            until=until,
         ).collect()[0]
         for days in (7.0, 1.0)
     )
     assert (5e5, 1e5) == (week.percentile_rate, day.percentile_rate)
     assert day.share_of_capacity is None
     since = START - timedelta(hours=1, minutes=10)
-    [gap] = gold_recommendation(usage, replay, Terms(), {}, since=since, until=until).collect()
+    asked = UsageRows(usage, since=since, until=until)
+    [gap] = gold_recommendation(asked, replay, Terms(), {}).collect()
     assert "the logs cover 46 % of the time, less than 50 %" == gap.refused
     assert (None, None) == (gap.quota, gap.throttled_share)
 

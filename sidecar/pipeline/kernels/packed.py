@@ -1,33 +1,43 @@
-"""Usage as few rows: what costs Spark a row for each client's second is an array of seconds here.
+"""Usage by who shares it, as few rows: what costs Spark a row for each second is an array here.
 
-A row has what a client used of a broker, as far as one worker has read it; Spark then brings
-together rows by the hundred instead of by the million.
+A row has what those who share a quota used of a broker, as far as one worker has read it; Spark
+then brings together rows by the hundred instead of by the million.
 
-Example: a client's 7 bytes of broker 1 in the second 10 and 5 in 12 are one row with the seconds
-10 and 12 and the amounts 7 and 5.
+Example: 7 bytes of broker 1 by alice's one client in the second 10 and 5 by another in 12 are one
+row with the seconds 10 and 12 and the amounts 7 and 5.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sidecar.pipeline.kernels.values import Doubles, Longs
 
-PACKED: Final = "client int, broker int, second binary, amount binary, events binary"
+READ: Final = (*("quota_type", "user", "client_id", "broker", "window_start", "amount", "events"),)
+"""The columns that ``packed`` needs."""
+PACKED: Final = (
+    "quota_type string, name string, broker int, second binary, amount binary, events binary"
+)
 """The rows of ``packed``; int64, float64 and int64 are in the arrays."""
-SECOND_BITS: Final = 36
-"""Of a place: 2,000 years; above them is the broker."""
+EVER_S: Final = 1 << 60
+"""Seconds since 1970 that no log reaches."""
+
+NamesOf = Callable[[str, str, str], Sequence[tuple[int, str]]]
+"""Of a quota type, a user and a client-id: from which second on, and who shares; the first one from
+``-EVER_S`` on, in order."""
 
 _WHOLE: Final = {"request": 10_000_000.0}
 """Nanoseconds of a percent of a second: what is whole of a quota type whose amounts are not."""
 _CHUNK_ROWS: Final = 1 << 20
 _SCHEMA: Final = pa.schema(
     [
-        ("client", pa.int32()),
+        ("quota_type", pa.string()),
+        ("name", pa.string()),
         ("broker", pa.int32()),
         ("second", pa.binary()),
         ("amount", pa.binary()),
@@ -63,29 +73,27 @@ class Used:
         return step[at], _sums(self.amount, at, _WHOLE.get(self.quota_type))
 
 
-def packed(batches: Iterable[pa.RecordBatch], keys: Longs) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED; a client and a broker may come several times.
+def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.RecordBatch]:
+    """Rows of PACKED; a name and a broker may come several times.
 
     Args:
-        batches: ``key``, of a client; ``place``, its broker and second; ``amount``; ``events``.
-        keys: of all clients, ascending; a client's number is its place.
+        batches: with the columns of ``READ``; names may be numbered.
+        names_of: who shares a client's quota.
     """
     for table in _chunks(batches):
-        yield from _packed(table, keys).to_batches()
+        yield from _packed(table, names_of).to_batches()
 
 
 def unpacked(table: pa.Table) -> Iterator[Used]:
     """What was used, by quota type, name and broker, in their order.
 
     Args:
-        table: PACKED with ``quota_type`` and ``name`` instead of the client, and ``from_s`` and
-            ``to_s``, the seconds that count: up to the last, without it.
+        table: of PACKED.
     """
     found: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     keys = (table.column(name).to_pylist() for name in ("quota_type", "name", "broker"))
     for row, key in enumerate(zip(*keys, strict=True)):
         found[key].append(row)
-    from_s, to_s = _longs(table, "from_s"), _longs(table, "to_s")
     for key, rows in sorted(found.items()):
         second, amount, events = (
             np.concatenate([np.frombuffer(column[row].as_buffer(), kind) for row in rows])
@@ -95,20 +103,14 @@ def unpacked(table: pa.Table) -> Iterator[Used]:
                 (table.column("events"), np.int64),
             )
         )
-        sizes = [len(table.column("second")[row].as_buffer()) // second.itemsize for row in rows]
-        counts = (second >= np.repeat(from_s[rows], sizes)) & (
-            second < np.repeat(to_s[rows], sizes)
-        )
-        if not counts.any():
-            continue
-        order = np.argsort(second[counts], kind="stable")
-        second = second[counts][order]
+        order = np.argsort(second, kind="stable")
+        second = second[order]
         at = _starts(second)
         yield Used(
             *key,
             second[at],
-            _sums(amount[counts][order], at, _WHOLE.get(key[0])),
-            np.add.reduceat(events[counts][order], at),
+            _sums(amount[order], at, _WHOLE.get(key[0])),
+            np.add.reduceat(events[order], at),
         )
 
 
@@ -126,27 +128,73 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _packed(table: pa.Table, keys: Longs) -> pa.Table:
-    client = np.searchsorted(keys, _longs(table, "key"))
-    place = _longs(table, "place")
-    order = np.lexsort((place, client))
-    client, place = client[order], place[order]
-    broker = place >> SECOND_BITS
-    starts = _starts(client, broker)
-    spans = list(zip(starts.tolist(), [*starts[1:].tolist(), client.size], strict=True))
+def _packed(table: pa.Table, names_of: NamesOf) -> pa.Table:
+    clients, client = _clients(table)
+    second = seconds(table)
+    names, name = _names(clients, client, second, names_of)
+    broker = _array(table, "broker").astype(np.int64)
+    order = np.lexsort((second, broker, name))
+    name, broker = name[order], broker[order]
+    starts = _starts(name, broker)
+    spans = list(zip(starts.tolist(), [*starts[1:].tolist(), name.size], strict=True))
     arrays: Sequence[Longs | Doubles] = (
-        place & ((1 << SECOND_BITS) - 1),
-        np.asarray(table.column("amount").to_numpy(), np.float64)[order],
-        _longs(table, "events")[order],
+        second[order],
+        _array(table, "amount").astype(np.float64)[order],
+        _array(table, "events").astype(np.int64)[order],
     )
+    told = [names[each] for each in name[starts].tolist()]
     return pa.table(
         [
-            client[starts].astype(np.int32),
+            *([each[part] for each in told] for part in (0, 1)),
             broker[starts].astype(np.int32),
             *([array[start:end].tobytes() for start, end in spans] for array in arrays),
         ],
         schema=_SCHEMA,
     )
+
+
+def seconds(rows: pa.Table | pa.RecordBatch) -> Longs:
+    """Of ``window_start``, since 1970."""
+    at = rows.column("window_start").cast(pa.timestamp("s", "UTC"), safe=False)
+    return np.asarray(at.cast(pa.int64()).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _clients(table: pa.Table) -> tuple[list[tuple[str, str, str]], Longs]:
+    """Each (quota type, user, client-id) once, and which of them each row is of."""
+    coded = [_coded(table.column(name)) for name in ("quota_type", "user", "client_id")]
+    texts = [each.dictionary.to_pylist() for each in coded]
+    shape = tuple(map(len, texts))
+    joined = np.ravel_multi_index([each.indices.to_numpy() for each in coded], shape)
+    distinct, client = np.unique(joined, return_inverse=True)
+    places = np.unravel_index(distinct, shape)
+    parts = ([text[at] for at in place.tolist()] for text, place in zip(texts, places, strict=True))
+    return list(zip(*parts, strict=True)), client
+
+
+def _coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    is_coded = pa.types.is_dictionary(column.type)
+    coded = column if is_coded else column.dictionary_encode()
+    # Chunks that each number their names for themselves are given the same numbers.
+    return coded.unify_dictionaries().combine_chunks()
+
+
+def _names(
+    clients: Sequence[tuple[str, str, str]], client: Longs, second: Longs, names_of: NamesOf
+) -> tuple[list[tuple[str, str]], Longs]:
+    """Each quota type and name once, and which of them each row is of."""
+    spans = [names_of(*each) for each in clients]
+    numbers: dict[tuple[str, str], int] = {}
+    number_of = [
+        numbers.setdefault((quota_type, name), len(numbers))
+        for (quota_type, _, _), told in zip(clients, spans, strict=True)
+        for _, name in told
+    ]
+    sizes = np.array(list(map(len, spans)), np.int64)
+    span = (np.cumsum(sizes) - sizes)[client]
+    for later in range(1, int(sizes.max())):
+        since = [told[later][0] if later < len(told) else EVER_S for told in spans]
+        span += second >= np.array(since, np.int64)[client]
+    return list(numbers), np.array(number_of, np.int64)[span]
 
 
 def _starts(*keys: Longs) -> Longs:
@@ -164,6 +212,5 @@ def _sums(amount: Doubles, at: Longs, whole: float | None) -> Doubles:
     return np.add.reduceat(np.rint(amount * whole), at) / whole
 
 
-def _longs(table: pa.Table, name: str) -> Longs:
-    # Not that of ``kernels.columns``, which brings numba with it: a second of each worker's time.
-    return np.asarray(table.column(name).to_numpy(), np.int64)
+def _array(table: pa.Table, name: str) -> np.ndarray:
+    return np.asarray(pc.fill_null(table.column(name), 0).to_numpy())
