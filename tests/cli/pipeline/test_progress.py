@@ -32,8 +32,8 @@ def test_a_step_that_did_not_end_is_not_told_as_if_it_had() -> None:
     assert ["silver 0.0 s", "usage not done, after 0.0 s"] == text.getvalue().splitlines()
     with pytest.raises(ValueError, match="bad"):
         steps(text := io.StringIO(), ValueError("bad"), terminal=True)
-    last = text.getvalue().splitlines()[-1]
-    assert (True, True) == ("usage" in last, "not done" in last)
+    last = [each for each in text.getvalue().splitlines() if "usage" in each][-1]
+    assert "not done" in last
 
 
 def test_a_jvm_that_is_gone_ends_the_watching_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
