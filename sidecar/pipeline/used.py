@@ -27,6 +27,14 @@ _SHARDS: Final = 64
 _ROWS: Final = 1 << 17
 _NAMES: Final = ("quota_type", "user", "client_id")
 """Columns of few values, that are read as numbers of them."""
+_TYPES: Final = {
+    **dict.fromkeys(_NAMES, pa.dictionary(pa.int32(), pa.string())),
+    "broker": pa.int32(),
+    "window_start": pa.timestamp("us", "UTC"),
+    "amount": pa.float64(),
+    "events": pa.int64(),
+}
+"""Files are by several writers, whose times and nulls differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +115,12 @@ def in_shards(used: DataFrame) -> GroupedData:
 def _read(
     files: Iterable[Path], columns: Sequence[str], since: datetime | None, until: datetime | None
 ) -> Batches:
+    schema = pa.schema([(name, _TYPES[name]) for name in columns])
     for file in files:
         with parquet.ParquetFile(file, read_dictionary=list(_NAMES)) as opened:
             for batch in opened.iter_batches(_ROWS, columns=list(columns), use_threads=False):
-                kept = batch
+                cast = [batch.column(name).cast(_TYPES[name]) for name in columns]
+                kept = pa.record_batch(cast, schema=schema)
                 if since is not None:
                     kept = kept.filter(pc.field("window_start") >= pa.scalar(since))
                 if until is not None:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from sidecar.pipeline.kernels.cover import COVERED, covered
@@ -36,7 +37,18 @@ def test_workers_read_from_files_what_spark_reads(spark: SparkSession, tmp_path:
         for second in range(20)
     ]
     path = str(tmp_path / "usage")
-    frame_of(spark, GOLD_USAGE_1S, *rows).repartition(3).write.parquet(path)
+    usage = frame_of(spark, GOLD_USAGE_1S, *rows).repartition(3, "broker", "window_start")
+    # As older tables have times.
+    type_of_times = "spark.sql.parquet.outputTimestampType"
+    before = spark.conf.get(type_of_times)
+    assert before is not None
+    spark.conf.set(type_of_times, "INT96")
+    usage.where("amount < 4").write.parquet(path)
+    spark.conf.set(type_of_times, before)
+    usage.where("amount >= 4 and amount < 10").write.mode("append").parquet(path)
+    parquet.write_table(
+        usage.where("amount >= 10").toArrow(), Path(path) / "made.parquet", version="1.0"
+    )
     frame, files = spark.read.parquet(path), tuple(Path(path).glob("*.parquet"))
     since, until = TEN + timedelta(seconds=5), TEN + timedelta(seconds=16)
     asked = [UsageRows(frame, given, since, until) for given in (None, files)]
