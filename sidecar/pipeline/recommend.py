@@ -2,10 +2,8 @@
 
 For each tenant and quota type: the decayed percentile of its rates with a margin, or the smallest
 candidate of the sweep whose replay keeps the share of throttled charges under the target, whichever
-is greater; not under a floor. A rate is taken over 10 s, as Kafka's first one is (producer ids,
-whose quota is per hour: over 10 h), on each broker, while there was any; the broker with the
-highest one counts, since a quota is one number for all of them. What is decayed is the weight of a
-rate: it halves with every half-life before the end.
+is greater; not under a floor. Rates are those of ``sidecar.pipeline.evidence``; the share is that
+of all brokers and days together.
 
 The replay has the last word on throttling: a percentile doesn't know of bursts within a window. The
 share that is told is that of the greatest candidate not above the quota, so at most that.
@@ -16,8 +14,10 @@ throttles 4 % of her requests, 1.4 MB/s 0.6 %; the target is 1 %: 1.4 MB/s.
 It is refused where the logs cover too little of the time, where no candidate was replayed or none
 is enough, and for the brokers' own principals. It is refused too where many charges are of unknown
 amounts: a throttled FETCH is answered empty, so nobody can tell from the log what a tenant asked
-for whose fetches are throttled; that is not to be taken for no demand. A broker's 10 minutes
-without any charged request count as not covered.
+for whose fetches are throttled; that is not to be taken for no demand.
+
+Confidence is low, whatever the evidence, where clients were told to wait for more than 5 % of the
+charges: they would have sent more, and the replay knows what they sent alone.
 
 Source: the decayed percentile with a margin is that of Kubernetes' vertical pod autoscaler.
 """
@@ -29,25 +29,17 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from sidecar.pipeline.evidence import TENANT, evidence
 from sidecar.pipeline.recommended import KEYS, Terms
 from sidecar.pipeline.tables import GOLD_RECOMMENDATION
 
-RATE_S: Final = 10
-"""What a rate is taken over, seconds: the least time that Kafka divides by."""
-_HOURS_OF_IDS: Final = 10
-"""Likewise of producer ids, with KIP-936's windows of an hour."""
-_COVER_S: Final = 600
-_HOUR_S: Final = 3600
-_DAY_S: Final = 86_400
-_WEIGHT: Final = 1_000_000
-"""Of a rate at the end: percentile() wants whole numbers."""
-
-_TENANT: Final = ("quota_type", "entity")
 _HIGH: Final = (0.95, 168.0, 10_000)
 _MEDIUM: Final = (0.8, 24.0, 1_000)
 """Coverage, hours and charges that a confidence needs."""
 _MOST_UNKNOWN: Final = 0.05
 """Above this share of unknown charges it is refused: more was asked for than is seen."""
+_MOST_HELD: Final = 0.05
+"""Above this share of charges whose client was told to wait, its demand is not seen as it is."""
 _OF_BROKERS: Final = ("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "ALTER_PARTITION")
 
 
@@ -73,9 +65,8 @@ def gold_recommendation(
     Returns:
         Of GOLD_RECOMMENDATION: a row for each tenant and quota type.
     """
-    evidence = _between(usage, since, until)
-    rates = _of_tenants(evidence, replay).crossJoin(sf.broadcast(_bounds(evidence, since, until)))
-    found = _percentiles(rates, terms).join(_candidates(replay, terms), list(_TENANT), how="left")
+    seen = evidence(usage, replay, terms, since, until)
+    found = seen.join(_candidates(replay, terms), list(TENANT), how="left")
     quota = _quota(terms)
     decided = found.withColumn("refused", _refused(terms)).withColumn(
         "quota", sf.when(sf.col("refused").isNull(), quota)
@@ -97,79 +88,6 @@ def cluster_users(silver: DataFrame) -> DataFrame:
     return asked.where(is_broker).select("user").distinct()
 
 
-def _between(usage: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:
-    kept = usage.select(
-        "broker", "user", "client_id", "quota_type", "window_start", "amount", "events"
-    )
-    if since is not None:
-        kept = kept.where(sf.col("window_start") >= sf.lit(since))
-    if until is not None:
-        kept = kept.where(sf.col("window_start") < sf.lit(until))
-    return kept.withColumn("second", sf.unix_timestamp("window_start"))
-
-
-def _of_tenants(evidence: DataFrame, replay: DataFrame) -> DataFrame:
-    """With ``entity``: who shares the quota, as the replay has it; the user where it has nobody.
-
-    Of a client's three forms the strictest that the replay knows is the right one: the eight levels
-    resolve a client to one of them.
-    """
-    known = replay.select("quota_type", sf.col("shared_by").alias("known")).distinct()
-    user = sf.concat(sf.lit("user="), "user")
-    client = sf.concat(sf.lit("client-id="), "client_id")
-    forms = {"both": sf.concat_ws(",", user, client), "one": user, "other": client}
-    found = evidence
-    for name, form in forms.items():
-        as_known = known.withColumnsRenamed({"known": name, "quota_type": "known_type"})
-        same = (sf.col("quota_type") == sf.col("known_type")) & (form == sf.col(name))
-        found = found.join(sf.broadcast(as_known), same, how="left").drop("known_type")
-    named = sf.when(sf.col("user") != "", user).otherwise(client)
-    return found.select(
-        "quota_type",
-        "broker",
-        "second",
-        "amount",
-        "events",
-        sf.coalesce(*forms, named).alias("entity"),
-    )
-
-
-def _percentiles(rates: DataFrame, terms: Terms) -> DataFrame:
-    """Of each tenant: the percentile, the peak, and how much it stands on."""
-    is_ids = sf.col("quota_type") == "producer_ids"
-    span = sf.when(is_ids, _HOURS_OF_IDS * _HOUR_S).otherwise(RATE_S)
-    slots = rates.groupBy(
-        *_TENANT, "broker", (sf.floor(sf.col("second") / span) * span).alias("slot")
-    ).agg(
-        (sf.sum("amount") / sf.first(sf.when(is_ids, _HOURS_OF_IDS).otherwise(RATE_S))).alias(
-            "rate"
-        ),
-        sf.sum("events").alias("events"),
-        sf.collect_set(sf.floor(sf.col("second") / _HOUR_S)).alias("hours"),
-        sf.max("second").alias("newest"),
-        sf.first("end").alias("end"),
-        sf.first("coverage").alias("coverage"),
-    )
-    age = (sf.col("end") - sf.col("slot")) / (_DAY_S * terms.half_life_days)
-    weight = sf.greatest(sf.lit(1), sf.round(_WEIGHT * sf.pow(sf.lit(2.0), -age)).cast("bigint"))
-    by_broker = slots.groupBy(*_TENANT, "broker").agg(
-        sf.percentile("rate", terms.percentile, weight).alias("percentile_rate"),
-        sf.max("rate").alias("peak_rate"),
-        sf.sum("events").alias("events"),
-        sf.flatten(sf.collect_set("hours")).alias("hours"),
-        sf.max("newest").alias("newest"),
-        sf.first("coverage").alias("coverage"),
-    )
-    return by_broker.groupBy(*_TENANT).agg(
-        sf.max("percentile_rate").alias("percentile_rate"),
-        sf.max("peak_rate").alias("peak_seen"),
-        sf.sum("events").alias("events"),
-        sf.size(sf.array_distinct(sf.flatten(sf.collect_list("hours")))).alias("hours"),
-        sf.max("newest").alias("newest"),
-        sf.first("coverage").alias("coverage"),
-    )
-
-
 def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
     """Of each tenant: what the replay says, all brokers and days together."""
     # The rate as first proposed is shown beside the bucket, but brokers have the bucket.
@@ -185,7 +103,7 @@ def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
     )
     in_force = sf.col("scenario") == "in force"
     absolute = sf.col("scenario").startswith("=") & sf.col("quota").isNotNull()
-    by_tenant = by_scenario.groupBy(*_TENANT).agg(
+    by_tenant = by_scenario.groupBy(*TENANT).agg(
         sf.array_sort(sf.collect_list(sf.when(absolute, sf.struct("quota", "share")))).alias(
             "candidates"
         ),
@@ -199,19 +117,6 @@ def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
     return by_tenant.withColumn("too_small", most).withColumn(
         "least", sf.array_min(enough["quota"])
     )
-
-
-def _bounds(evidence: DataFrame, since: datetime | None, until: datetime | None) -> DataFrame:
-    """One row: the end, and the share of all brokers' 10 minutes in which anything was charged."""
-    covered = evidence.groupBy("broker", sf.floor(sf.col("second") / _COVER_S).alias("slot")).agg(
-        sf.max("second").alias("last")
-    )
-    first = sf.min("slot") if since is None else sf.lit(int(since.timestamp()) // _COVER_S)
-    last = sf.max("slot") if until is None else sf.lit(int(until.timestamp() - 1) // _COVER_S)
-    brokers = sf.size(sf.collect_set("broker"))
-    asked = brokers * sf.greatest(sf.lit(1), last - first + 1)
-    end = sf.max("last") if until is None else sf.lit(int(until.timestamp()))
-    return covered.agg((sf.count("*") / asked).alias("coverage"), end.alias("end"))
 
 
 def _quota(terms: Terms) -> Column:
@@ -232,7 +137,7 @@ def _refused(terms: Terms) -> Column:
         sf.lit(f" % of the time, less than {least * 100:.3g} %"),
     )
     unseen = sf.concat(
-        sf.round(_unknown() * 100),
+        sf.round(_unknown() * 100).cast("int"),
         sf.lit(
             " % of the charges have amounts that no line tells, as throttled fetches have: raise"
             " its quota for a while, and log again"
@@ -285,4 +190,6 @@ def _confidence() -> Column:
         enough = (sf.col("hours") >= hours) & (sf.col("events") >= events)
         return enough & (sf.col("coverage") >= coverage) & sf.col("refused").isNull()
 
-    return sf.when(stands(*_HIGH), "high").when(stands(*_MEDIUM), "medium").otherwise("low")
+    is_held = sf.col("held") > _MOST_HELD * sf.col("events")
+    sure = sf.when(stands(*_HIGH), "high").when(stands(*_MEDIUM), "medium").otherwise("low")
+    return sf.when(is_held, "low").otherwise(sure)
