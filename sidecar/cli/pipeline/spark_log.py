@@ -53,10 +53,10 @@ def spark_log() -> Iterator[Path]:
         kept = _tell_errors(log)
     except NoSparkError as error:
         kept = True
-        raise _failed(str(error), error, log) from error
+        raise _failed(str(error), error.__cause__ or error, log) from error
     except StreamError as error:
         kept = True
-        raise _failed("The stream has ended by itself", error, log) from error
+        raise _failed("The stream has ended by itself", error.__cause__ or error, log) from error
     except Exception as error:
         if not _is_sparks(error):
             raise

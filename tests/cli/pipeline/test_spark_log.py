@@ -60,6 +60,20 @@ def test_what_failed_is_told(error: Exception, what: str) -> None:
     assert str(told.value).startswith(what)
 
 
+def test_what_could_not_be_started_is_told_by_its_cause() -> None:
+    """Not by our own words for it, twice."""
+    error = NoSparkError("Spark can't be started on x")
+    error.__cause__ = Py4JNetworkError("Answer from Java side is empty")
+    said = "26/11/21 14:37:01 ERROR A: Reason: All masters are unresponsive! Giving up.\n"
+    with pytest.raises(SparkFailedError) as told, spark_log() as log:
+        fail(log, said, error)
+    expected = (
+        "Spark can't be started on x: no master answers there"
+        " (Reason: All masters are unresponsive! Giving up.)"
+    )
+    assert expected == str(told.value).splitlines()[0]
+
+
 def test_a_refusal_and_a_bug_are_left_as_they_are(temporary: Path) -> None:
     """One says what to do already, the other is ours; nothing is left behind."""
     for error in (SidecarError("name another"), ValueError("a bug"), KeyboardInterrupt()):
