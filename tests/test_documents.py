@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from sidecar.cli import COMMANDS, group
 from sidecar.history.line import to_line
+from sidecar.pipeline.recommended import FLOORS
 from sidecar.pipeline.tables import SILVER_VOLUME, TABLES
 from sidecar.settings import SettingRow, describe
 from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
@@ -119,6 +120,17 @@ def test_every_table_of_the_pipeline_is_documented() -> None:
     for table in TABLES:
         columns = [(column.name, column.type, column.meaning) for column in table.columns]
         assert (table.meaning, columns) == told[table.name]
+
+
+def test_the_floors_of_recommendations_are_documented() -> None:
+    """Docs/pipeline.md has each kind of quota, and the smallest that is recommended of it."""
+    told = {
+        kind: float(floor.replace(",", ""))
+        for kinds, _, floor, *_ in rows("docs/pipeline.md", 3)
+        for kind in kinds.split(", ")
+        if kind in FLOORS
+    }
+    assert FLOORS == told
 
 
 def test_the_volume_history_is_documented() -> None:
