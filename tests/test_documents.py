@@ -1,5 +1,6 @@
 """README.md and docs/ say what the code does: routes, settings, metrics, commands, output."""
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -11,8 +12,11 @@ from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
 from sidecar.cli import COMMANDS, group
-from sidecar.pipeline.tables import TABLES
+from sidecar.history.line import to_line
+from sidecar.pipeline.recommended import FLOORS
+from sidecar.pipeline.tables import SILVER_VOLUME, TABLES
 from sidecar.settings import SettingRow, describe
+from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
 from tests.api.build import FakeSidecar
 
 ROOT = Path(__file__).parents[1]
@@ -116,6 +120,34 @@ def test_every_table_of_the_pipeline_is_documented() -> None:
     for table in TABLES:
         columns = [(column.name, column.type, column.meaning) for column in table.columns]
         assert (table.meaning, columns) == told[table.name]
+
+
+def test_the_floors_of_recommendations_are_documented() -> None:
+    """Docs/pipeline.md has each kind of quota, and the smallest that is recommended of it."""
+    told = {
+        kind: float(floor.replace(",", ""))
+        for kinds, _, floor, *_ in rows("docs/pipeline.md", 3)
+        for kind in kinds.split(", ")
+        if kind in FLOORS
+    }
+    assert FLOORS == told
+
+
+def test_the_volume_history_is_documented() -> None:
+    """Docs/volume-history.md has each field of a line, and each column that is made of them."""
+    page = "docs/volume-history.md"
+    told = [row for row in rows(page, 3) if row[0] in SILVER_VOLUME.names]
+    columns = [(column.name, column.meaning) for column in SILVER_VOLUME.columns]
+    assert columns == [(name, meaning) for name, _, meaning in told]
+    reading = Reading(1, 0.0, (Volume(1, "/d1", 100, 25),), (OfflineLogDir("/d2", "gone"),))
+    observation = Observation(0.0, "b1:9092", None, {1: reading})
+    line = json.loads(to_line(observation, "kafka-0-7070", 0.5))
+    parts = {f"{each}.{name}" for each in ("volumes", "offline") for name in line[each][0]}
+    named = {name for _, cell, _ in told for name in re.findall("`(.*?)`", cell)}
+    assert parts | {"time", "offline"} == named
+    in_no_column = set(line) - {name.split(".")[0] for name in named}
+    _, text = text_of(page).split("\n## The table\n")
+    assert in_no_column == {name for name in line if f"`{name}`, who" in text}
 
 
 @pytest.mark.parametrize("page", PAGES)

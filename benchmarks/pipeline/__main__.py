@@ -16,7 +16,6 @@ from benchmarks.machine import describe, quiet_cores
 from benchmarks.pipeline import peers, reading, replaying, whole
 from benchmarks.pipeline.figures import Figure, as_table
 from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.pipeline.silver_request import RequestLogs, requests_of, silver_request
 from sidecar.pipeline.spark import session
 
 _CORES: Final = 2
@@ -50,8 +49,7 @@ def _measure(folder: Path, size: float) -> Iterator[Figure]:
     try:
         yield from reading.measure(spark, part / "request-logs", _CORES)
         silver = folder / "silver"
-        logs = RequestLogs(str(part / "request-logs"))
-        silver_request(requests_of(spark, logs)).write.parquet(str(silver))
+        reading.written(spark, part / "request-logs", silver)
         yield from replaying.measure(spark, silver)
     finally:
         spark.stop()

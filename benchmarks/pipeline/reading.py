@@ -5,6 +5,7 @@ what else the machine does meets all of them alike.
 """
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +18,10 @@ from pyspark.sql import functions as sql
 
 from benchmarks.pipeline import peers
 from benchmarks.pipeline.figures import Figure
-from sidecar.pipeline.silver_request import RequestLogs, requests_of, silver_request
+from sidecar.pipeline.paths import ALL_UTC, log_files
+from sidecar.pipeline.silver_files import Span, write_requests
+from sidecar.pipeline.silver_request import RequestLogs, requests_of
+from sidecar.pipeline.source import SPLIT_BYTES, parts_of
 from sidecar.pipeline.usage import NEEDED, gold_usage_1s
 
 _TURNS: Final = 5
@@ -31,21 +35,17 @@ def measure(spark: SparkSession, logs: Path, cores: int) -> Iterator[Figure]:
 
     Args:
         spark: warm or not: the first turn is not counted.
-        logs: a folder of plain files called broker-N.log.
+        logs: a folder of plain files, each below a folder called broker-N.
         cores: that Spark has; the peers get as many, where they can use them.
     """
-    files = sorted(logs.glob("*.log"))
+    files = sorted(file for file in logs.rglob("*") if file.is_file())
     megabytes = sum(file.stat().st_size for file in files) / 1e6
     with TemporaryDirectory() as folder:
-        out = str(Path(folder) / "silver")
+        out = Path(folder) / "silver"
         works: dict[str, Callable[[], object]] = {
             "S": lambda: _scan(spark, logs),
             "parse": lambda: _noop(requests_of(spark, RequestLogs(str(logs)))),
-            "silver": lambda: (
-                silver_request(requests_of(spark, RequestLogs(str(logs))))
-                .write.mode("overwrite")
-                .parquet(out)
-            ),
+            "silver": lambda: written(spark, logs, out),
             "usage": lambda: _noop(
                 gold_usage_1s(requests_of(spark, RequestLogs(str(logs)), NEEDED))
             ),
@@ -78,7 +78,15 @@ def _slow_peers(files: list[Path], megabytes: float, cores: int) -> Iterator[Fig
 
 
 def _scan(spark: SparkSession, logs: Path) -> None:
-    spark.read.text(str(logs)).select(sql.sum(sql.octet_length("value"))).collect()
+    read = spark.read.option("recursiveFileLookup", value=True)
+    read.text(str(logs)).select(sql.sum(sql.octet_length("value"))).collect()
+
+
+def written(spark: SparkSession, logs: Path, out: Path) -> None:
+    """The table as the job writes it on a disk, anew each time."""
+    shutil.rmtree(out, ignore_errors=True)
+    parts = parts_of(log_files(str(logs), ALL_UTC, None), SPLIT_BYTES)
+    write_requests(spark, parts, out, Span())
 
 
 def _noop(frame: DataFrame) -> None:

@@ -16,10 +16,12 @@ from pyspark.sql import functions as sql
 
 from benchmarks.pipeline.figures import Figure
 from sidecar.pipeline.dim_topic import dim_topic
-from sidecar.pipeline.events import charges
+from sidecar.pipeline.events import CONTROLLER_MUTATION, charges, is_mutation_line
 from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
 from sidecar.pipeline.replay import replay
+from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.sweep import Scenario
+from sidecar.pipeline.tables import SILVER_REQUEST
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 
 _TURNS: Final = 3
@@ -39,34 +41,46 @@ def measure(spark: SparkSession, silver: Path) -> Iterator[Figure]:
         spark: of the cores that count.
         silver: a folder of SILVER_REQUEST.
     """
-    requests = spark.read.parquet(str(silver))
+    rows = spark.read.schema(SILVER_REQUEST.schema).parquet(str(silver))
+    found = rows.select(sql.to_date("quota_ts").alias("day")).distinct().collect()
+    days = frozenset(row["day"] for row in found)
+    requests = Requests(rows, tuple(silver.rglob("*.parquet")), days)
     snapshot = snapshot_rows(_QUOTAS)
-    config = silver_quota_config(requests, snapshot, datetime(2026, 1, 1, tzinfo=UTC))
-    topics = dim_topic(requests)
-    events = charges(requests, topics)
-    count = events.where("known").count()
-    one = _rates(events, config, [Scenario("x1", factor=1.0)], count)
+    config = silver_quota_config(rows, snapshot, datetime(2026, 1, 1, tzinfo=UTC))
+    topics = dim_topic(rows)
+    count = charges(rows, topics).where("known").count()
+    one = _rates(requests, topics, config, [Scenario("x1", factor=1.0)], count)
     many = [Scenario(f"x{number}", factor=number / 10) for number in range(1, _CANDIDATES + 1)]
-    swept = [rate * _CANDIDATES for rate in _rates(events, config, many, count)]
+    rates = _rates(requests, topics, config, many, count)
+    swept = [rate * _CANDIDATES for rate in rates]
     yield Figure("replay of one quota", median(one), "events/s", _ONE, f"{count:,} events")
     yield Figure(f"sweep of {_CANDIDATES} quotas", median(swept), "simulated events/s", _SWEEP)
     times = median(swept) / median(one)
     yield Figure("the sweep beside one", times, "times the events/s", 10.0)
-    busy = requests.withColumn(
-        "user", sql.when(sql.col("src_offset") % 2 == 0, "busy").otherwise(sql.col("user"))
-    )
-    skewed = _rates(charges(busy, topics), config, [Scenario("x1", factor=1.0)], count)
+    busy = sql.when(sql.col("src_offset") % 2 == 0, "busy").otherwise(sql.col("user"))
+    skewed_silver = silver.with_name("skewed")
+    rows.withColumn("user", busy).write.parquet(str(skewed_silver))
+    skewed_rows = spark.read.schema(SILVER_REQUEST.schema).parquet(str(skewed_silver))
+    skewed_requests = Requests(skewed_rows, tuple(skewed_silver.rglob("*.parquet")), days)
+    skewed = _rates(skewed_requests, topics, config, [Scenario("x1", factor=1.0)], count)
     cost = median(one) / median(skewed)
     yield Figure("half of the events in one entity", cost, "times the cost", _SKEW, most=True)
 
 
 def _rates(
-    events: DataFrame, config: DataFrame, scenarios: Sequence[Scenario], count: int
+    requests: Requests,
+    topics: DataFrame,
+    config: DataFrame,
+    scenarios: Sequence[Scenario],
+    count: int,
 ) -> list[float]:
     rates = []
+    changes = requests.frame.where(is_mutation_line())
+    mutations = charges(changes, topics, [CONTROLLER_MUTATION])
     for turn in range(_TURNS + 1):
         begin = time.perf_counter()
-        replay(events, config, scenarios).write.format("noop").mode("overwrite").save()
+        replayed = replay(mutations, config, scenarios, requests=requests)
+        replayed.write.format("noop").mode("overwrite").save()
         if turn:
             rates.append(count / (time.perf_counter() - begin))
     return rates

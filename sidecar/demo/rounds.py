@@ -1,6 +1,6 @@
 """The known tenants' traffic on a real cluster, and what their clients count of it.
 
-Example: after ``await send_round(bootstrap, 0)`` the ledger says that carol's "batch" sent 3
+Example: after ``await send_round(bootstrap, FULL, 0)`` the ledger says that carol's "batch" sent 3
 requests of 12,000,723 bytes together, and was told to wait for 3.334 s at most.
 """
 
@@ -18,14 +18,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.tenants import (
-    CREATED_EVERY_S,
     CREATED_PARTITIONS,
     CREATOR,
-    READ,
     READER,
-    ROUND_S,
-    SENDERS,
     USERS,
+    Plan,
     Send,
     Tenant,
 )
@@ -80,19 +77,20 @@ class Ledger:
     created: int = 0
 
 
-async def place(bootstrap: str) -> None:
+async def place(bootstrap: str, plan: Plan) -> None:
     """Creates the tenants' topics, each on its broker."""
     async with Admin(bootstrap) as admin:
-        for tenant in SENDERS:
+        for tenant in plan.senders:
             config = {"max.message.bytes": str(_MOST_BYTES * 2)}
             await admin.create_topic(tenant.topic, assignment=[[tenant.broker]], config=config)
 
 
-async def send_round(bootstrap: str, number: int) -> Ledger:
+async def send_round(bootstrap: str, plan: Plan, number: int) -> Ledger:
     """Sends everything once.
 
     Args:
         bootstrap: of the listener that wants the users' passwords.
+        plan: of what is sent.
         number: of the round; its topics are called by it.
 
     Raises:
@@ -100,15 +98,15 @@ async def send_round(bootstrap: str, number: int) -> Ledger:
     """
     ledger = Ledger()
     begin = time.monotonic() + 1.0
-    lines = [(tenant, sends) for tenant in SENDERS for sends in tenant.connections]
+    lines = [(tenant, sends) for tenant in plan.senders for sends in tenant.connections]
     with ThreadPoolExecutor(len(lines) + 2, "tenant") as pool:
         loop = asyncio.get_running_loop()
         producing = [
             loop.run_in_executor(pool, _produce, bootstrap, tenant, sends, begin)
             for tenant, sends in lines
         ]
-        fetching = loop.run_in_executor(pool, _fetch, bootstrap, _records(READ))
-        ledger.created = await _create(bootstrap, number, begin)
+        fetching = loop.run_in_executor(pool, _fetch, bootstrap, plan)
+        ledger.created = await _create(bootstrap, plan, number, begin)
         for (tenant, _), sent in zip(lines, await asyncio.gather(*producing), strict=True):
             who = (tenant.user, tenant.client_id)
             ledger.produced[who] = ledger.produced.get(who, Sent()) + sent
@@ -117,10 +115,6 @@ async def send_round(bootstrap: str, number: int) -> Ledger:
     if late > _LATEST_S:
         raise ClusterError(f"a tenant's request came {late:.1f} s late: the machine is too busy")
     return ledger
-
-
-def _records(tenant: Tenant) -> int:
-    return sum(map(len, tenant.connections))
 
 
 def _client(bootstrap: str, user: str, client_id: str, counted: "_Counted") -> dict[str, Any]:
@@ -180,23 +174,24 @@ def _produce(bootstrap: str, tenant: Tenant, sends: Iterable[Send], begin: float
     return counted.sent
 
 
-def _fetch(bootstrap: str, records: int) -> Sent:
+def _fetch(bootstrap: str, plan: Plan) -> Sent:
     """Reads from the topic's end as it is now, until all of the round's records were read."""
+    topic, records = plan.read.topic, sum(map(len, plan.read.connections))
     counted = _Counted("Fetch", "rxbytes")
     consumer = Consumer(
         _client(bootstrap, READER.user, READER.client_id, counted)
         | {"group.id": READER.client_id, "enable.auto.commit": False}
     )
     try:
-        _, end = consumer.get_watermark_offsets(TopicPartition(READ.topic, 0), timeout=_DEADLINE_S)
-        partition = TopicPartition(READ.topic, 0, end)
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_DEADLINE_S)
+        partition = TopicPartition(topic, 0, end)
         consumer.assign([partition])
         read = 0
-        deadline = time.monotonic() + ROUND_S + _DEADLINE_S
+        deadline = time.monotonic() + plan.round_s + _DEADLINE_S
         while read < records and time.monotonic() < deadline:
             read += sum(not message.error() for message in consumer.consume(100, 0.1))
         if read < records:
-            raise ClusterError(f"{READ.topic}: {records - read} records were not read")
+            raise ClusterError(f"{topic}: {records - read} records were not read")
         # What is asked now is answered within fetch.wait.max.ms: then nothing is on its way.
         consumer.pause([partition])
         time.sleep(1.0)
@@ -217,13 +212,13 @@ def _last_stats(counted: _Counted, poll: Callable[[float], object]) -> None:
                 raise ClusterError("librdkafka gave no statistics")
 
 
-async def _create(bootstrap: str, number: int, begin: float) -> int:
+async def _create(bootstrap: str, plan: Plan, number: int, begin: float) -> int:
     """Creates topics, each when it is due; the wait that is told is the connection's."""
     created = 0
     counted = _Counted("CreateTopics", "txbytes")
     with AdminClient(_client(bootstrap, CREATOR, "portal", counted)) as admin:
-        for index in range(int((ROUND_S - 1.0) / CREATED_EVERY_S)):
-            await asyncio.sleep(max(0.0, begin + 1.0 + index * CREATED_EVERY_S - time.monotonic()))
+        for index, at_s in enumerate(plan.created_at_s):
+            await asyncio.sleep(max(0.0, begin + at_s - time.monotonic()))
             name = f"made-{number}-{index}"
             futures = admin.create_topics([NewTopic(name, CREATED_PARTITIONS, 1)])
             await asyncio.to_thread(futures[name].result, _DEADLINE_S)

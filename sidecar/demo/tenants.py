@@ -2,7 +2,8 @@
 
 Every record is a request of its own, sent at a time that was fixed before. No wait that a broker
 tells is longer than the pause until the same connection's next request: so the same traffic comes
-again under other quotas, as if nobody had been told to wait.
+again under other quotas, as if nobody had been told to wait. That is 48 s of traffic, with bursts
+that meet what is left of those before; or, to be quick, 8 s of it with one burst of each.
 
 Example: alice's three connections send 3 MB each, 0.3 s apart, every 20 s. Under 350 kB/s the first
 waits 0 s, the second (600 - 350) / 350 x 10 s less the 0.3 s, the third 15.1 s; under 700 kB/s only
@@ -13,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-ROUND_S: Final = 48.0
-"""What one round of all traffic takes."""
+_READ: Final = "bob"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +52,72 @@ class Tenant:
         return f"{self.user}-{self.client_id}"
 
 
-def _every(period_s: float, size: int, first_s: float = 1.0) -> tuple[Send, ...]:
-    count = int((ROUND_S - first_s) / period_s)
-    return tuple(Send(first_s + number * period_s, size) for number in range(count))
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A round of traffic.
+
+    Attributes:
+        round_s: what it takes.
+        drain_s: from its end until every window is empty, and every bucket full under doubled
+            quotas.
+        senders: who sends, and what.
+        created_at_s: when ``CREATOR`` creates a topic, after the round's begin.
+    """
+
+    round_s: float
+    drain_s: float
+    senders: tuple[Tenant, ...]
+    created_at_s: tuple[float, ...]
+
+    @property
+    def read(self) -> Tenant:
+        """Whose records ``READER`` reads."""
+        return next(tenant for tenant in self.senders if tenant.user == _READ)
 
 
-SENDERS: Final = (
+def _steps(round_s: float, period_s: float) -> tuple[float, ...]:
+    """From 1 s on, as often as there is time for."""
+    return tuple(1.0 + number * period_s for number in range(int((round_s - 1.0) / period_s)))
+
+
+def _senders(round_s: float, alice_s: float, carol_s: float) -> tuple[Tenant, ...]:
+    """In bursts on three connections, steadily, and one user with two client-ids.
+
+    Args:
+        round_s: of the round.
+        alice_s: from burst to burst.
+        carol_s: from one large request of hers to the next.
+    """
     # One after the other, so that it is known whose wait is the longest.
-    Tenant("alice", "etl", 0, tuple(_every(20.0, 3_000_000, 1.0 + 0.3 * n) for n in range(3))),
-    Tenant("bob", "web", 1, (_every(0.1, 50_000),)),
-    Tenant("carol", "batch", 2, (_every(15.0, 4_000_000),)),
-    Tenant("carol", "app", 2, (_every(0.5, 20_000),)),
-)
-"""In bursts on three connections, steadily, and one user with two client-ids."""
+    bursts = tuple(
+        tuple(Send(at_s + 0.3 * number, 3_000_000) for at_s in _steps(round_s, alice_s))
+        for number in range(3)
+    )
+    return (
+        Tenant("alice", "etl", 0, bursts),
+        Tenant(_READ, "web", 1, (_sends(round_s, 0.1, 50_000),)),
+        Tenant("carol", "batch", 2, (_sends(round_s, carol_s, 4_000_000),)),
+        Tenant("carol", "app", 2, (_sends(round_s, 0.5, 20_000),)),
+    )
 
-READ: Final = SENDERS[1]
-"""Whose records are read."""
+
+def _sends(round_s: float, period_s: float, size: int) -> tuple[Send, ...]:
+    return tuple(Send(at_s, size) for at_s in _steps(round_s, period_s))
+
+
+FULL: Final = Plan(48.0, 25.0, _senders(48.0, 20.0, 15.0), _steps(48.0, 8.0))
+"""A window has 11 s; a bucket that was overdrawn by 21 fills up to 66 at 6 a second in 15 s."""
+
+QUICK: Final = Plan(8.0, 12.0, _senders(8.0, 7.0, 7.0), (1.0, 5.0))
+"""The same in an eighth of the time; a bucket overdrawn by 15 is full after 10 s at most."""
 
 READER: Final = Tenant("dave", "reports", 1, ())
-"""Reads them."""
+"""Reads what ``Plan.read`` tells."""
 
 CREATOR: Final = "erin"
-"""Creates topics of 30 partitions every 8 s."""
+"""Creates topics of ``CREATED_PARTITIONS``."""
 
 CREATED_PARTITIONS: Final = 30
-CREATED_EVERY_S: Final = 8.0
 
 QUOTAS: Final[Mapping[tuple[tuple[str, str], ...], Mapping[str, float]]] = {
     (("user", "alice"),): {"producer_byte_rate": 350_000.0},

@@ -15,8 +15,9 @@ def no_requests(days: Sequence[date]) -> str:
         days: that they have, in order.
     """
     if days:
+        which = f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}"
         return (
-            f"the tables have requests of {days[0]} to {days[-1]}, and none of the days that are"
+            f"the tables have requests of {which}, and none of the days that are"
             " asked for: look at --since and --until"
         )
     return (

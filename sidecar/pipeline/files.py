@@ -7,9 +7,10 @@ scheme is of Spark's default file system: this machine's disk where Spark is emb
 In object storage a move is a copy and a removal, of file after file; on a disk and in HDFS it is
 one step. A file that must not be there yet is made in one step everywhere: S3 refuses the second
 one (``If-None-Match``). A store that doesn't answer is given up after some two minutes, where
-Hadoop's own deadlines add up to an hour and more.
+Hadoop's own deadlines add up to an hour and more: 15 s for each answer, the least that S3A takes,
+twice, and all that three times.
 
-Source: org.apache.hadoop.fs.FileSystem, and hadoop-aws's performance.md for the deadlines.
+Source: org.apache.hadoop.fs.FileSystem; org.apache.hadoop.fs.s3a.Constants for the deadlines.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _UNLESS_SET: Final[Mapping[str, str]] = {
     "fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-    "fs.s3a.connection.establish.timeout": "5s",
+    "fs.s3a.connection.establish.timeout": "15s",
     "fs.s3a.connection.timeout": "15s",
     "fs.s3a.attempts.maximum": "1",
     "fs.s3a.retry.limit": "2",

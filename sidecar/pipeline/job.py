@@ -17,10 +17,11 @@ from operator import itemgetter
 
 from pyspark.sql import SparkSession
 
+from sidecar.errors import SidecarError
 from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.lock import locked
 from sidecar.pipeline.object_storage import told_in_a_line
-from sidecar.pipeline.publish import Output, recover
+from sidecar.pipeline.publish import Output, discard, recover
 from sidecar.pipeline.stages import STAGES, Inputs, Options, Run, Stage
 from sidecar.pipeline.store import Store
 from sidecar.pipeline.tables import GOLD_RECOMMENDATION, GOLD_REPLAY, SILVER_REQUEST
@@ -83,16 +84,27 @@ def run(
     with told_in_a_line(), locked(out, files, files.local(out), holder):
         refuse_batch(out, files.names(out))
         rolled_forward = recover(output)
-        store = Store(spark, output)
-        job = Run(spark, store, inputs, options)
-        for stage in stages:
-            tell(stage)
-            STAGES[stage](job)
-        rows = {table.name: store.rows_of(table) for table in store.written()}
-        days = store.written_days()
-        recommended = _recommended(store)
-        replayed = _replayed(store) if options.scenarios else frozenset()
-        store.publish(None if options.allow_fewer else SILVER_REQUEST)
+        job = Run(spark, Store(spark, output), inputs, options)
+        try:
+            return _outcome(job, stages, tell, rolled_forward=rolled_forward)
+        except SidecarError:
+            # What a kill leaves, the next run removes; this one may be the last.
+            discard(output)
+            raise
+
+
+def _outcome(
+    job: Run, stages: Iterable[Stage], tell: Callable[[Stage], None], *, rolled_forward: bool
+) -> Outcome:
+    store = job.store
+    for stage in stages:
+        tell(stage)
+        STAGES[stage](job)
+    rows = {table.name: store.rows_of(table) for table in store.written()}
+    days = store.written_days()
+    recommended = _recommended(store)
+    replayed = _replayed(store) if job.options.scenarios else frozenset()
+    store.publish(None if job.options.allow_fewer else SILVER_REQUEST)
     return Outcome(
         days=days,
         rows=rows,

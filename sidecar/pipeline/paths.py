@@ -135,7 +135,13 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
     address = address_of(path)
     found = sorted(_found(address))
     if not found:
-        raise RequestLogsError(f"{address}: there are no files; name a file, a folder or a glob")
+        raise RequestLogsError(
+            f"{address}: there are no files; name a file, a folder or a glob"
+            + (
+                " of a bucket that is there, and that these credentials may list"
+                * bool(address.store)
+            )
+        )
     return tuple(
         LogFile(where, broker, zones.name_of(broker), size, address.options)
         for where, size in found

@@ -76,11 +76,21 @@ def recover(output: Output) -> bool:
     Returns:
         Whether a journal was rolled forward.
     """
-    found = any(output.files.exists(output.place(name)) for name in (_RETIRING, _PLACING))
+    found = _is_journaled(output)
     if found:
         _roll_forward(output)
     _clear(output)
     return found
+
+
+def discard(output: Output) -> None:
+    """Removes what a run has written that is refused; not once it has begun to replace tables."""
+    if not _is_journaled(output):
+        _clear(output)
+
+
+def _is_journaled(output: Output) -> bool:
+    return any(output.files.exists(output.place(name)) for name in (_RETIRING, _PLACING))
 
 
 def publish(output: Output, written: Iterable[tuple[Table, Sequence[date]]]) -> None:

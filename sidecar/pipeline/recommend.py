@@ -2,10 +2,8 @@
 
 For each tenant and quota type: the decayed percentile of its rates with a margin, or the smallest
 candidate of the sweep whose replay keeps the share of throttled charges under the target, whichever
-is greater; not under a floor. A rate is taken over 10 s, as Kafka's first one is (producer ids,
-whose quota is per hour: over 10 h), on each broker, while there was any; the broker with the
-highest one counts, since a quota is one number for all of them. What is decayed is the weight of a
-rate: it halves with every half-life before the end.
+is greater; not under a floor. Rates are those of ``sidecar.pipeline.evidence``; the share is that
+of all brokers and days together.
 
 The replay has the last word on throttling: a percentile doesn't know of bursts within a window. The
 share that is told is that of the greatest candidate not above the quota, so at most that.
@@ -16,39 +14,32 @@ throttles 4 % of her requests, 1.4 MB/s 0.6 %; the target is 1 %: 1.4 MB/s.
 It is refused where the logs cover too little of the time, where no candidate was replayed or none
 is enough, and for the brokers' own principals. It is refused too where many charges are of unknown
 amounts: a throttled FETCH is answered empty, so nobody can tell from the log what a tenant asked
-for whose fetches are throttled; that is not to be taken for no demand. A broker's 10 minutes
-without any charged request count as not covered.
+for whose fetches are throttled; that is not to be taken for no demand.
+
+Confidence is low, whatever the evidence, where clients were told to wait for more than 5 % of the
+charges: they would have sent more, and the replay knows what they sent alone.
 
 Source: the decayed percentile with a margin is that of Kubernetes' vertical pod autoscaler.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from sidecar.pipeline.kernels.cover import COVER_S, COVERED, covered
-from sidecar.pipeline.kernels.decayed import RATES, Decayed
-from sidecar.pipeline.kernels.packed import EVER_S
+from sidecar.pipeline.evidence import TENANT, evidence
 from sidecar.pipeline.recommended import KEYS, Terms
 from sidecar.pipeline.tables import GOLD_RECOMMENDATION
-from sidecar.pipeline.used import UsageRows, in_shards, packed_by_name
+from sidecar.pipeline.used import UsageRows
 
-RATE_S: Final = 10
-"""What a rate is taken over, seconds: the least time that Kafka divides by."""
-_HOURS_OF_IDS: Final = 10
-"""Likewise of producer ids, with KIP-936's windows of an hour."""
-_DAY_S: Final = 86_400
-
-_TENANT: Final = ("quota_type", "entity")
 _HIGH: Final = (0.95, 168.0, 10_000)
 _MEDIUM: Final = (0.8, 24.0, 1_000)
 """Coverage, hours and charges that a confidence needs."""
 _MOST_UNKNOWN: Final = 0.05
 """Above this share of unknown charges it is refused: more was asked for than is seen."""
+_MOST_HELD: Final = 0.05
+"""Above this share of charges whose client was told to wait, its demand is not seen as it is."""
 _OF_BROKERS: Final = ("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "ALTER_PARTITION")
 
 
@@ -69,9 +60,8 @@ def gold_recommendation(
     Returns:
         Of GOLD_RECOMMENDATION: a row for each tenant and quota type.
     """
-    bounds = sf.broadcast(_bounds(usage))
-    rates = _percentiles(packed_by_name(usage, _names_of(replay)), bounds, terms)
-    found = rates.join(_candidates(replay, terms), list(_TENANT), how="left")
+    seen = evidence(usage, replay, terms)
+    found = seen.join(_candidates(replay, terms), list(TENANT), how="left")
     quota = _quota(terms)
     decided = found.withColumn("refused", _refused(terms)).withColumn(
         "quota", sf.when(sf.col("refused").isNull(), quota)
@@ -93,42 +83,6 @@ def cluster_users(silver: DataFrame) -> DataFrame:
     return asked.where(is_broker).select("user").distinct()
 
 
-@dataclass(frozen=True, slots=True)
-class _Tenants:
-    """Who shares a client's quota, as the replay has it; the user where it has nobody.
-
-    Of a client's three forms the strictest that the replay knows is the right one: the eight levels
-    resolve a client to one of them.
-
-    Attributes:
-        known: quota types and who shares one.
-    """
-
-    known: frozenset[tuple[str, str]]
-
-    def __call__(self, quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
-        by_user, by_client = f"user={user}", f"client-id={client_id}"
-        forms = (f"{by_user},{by_client}", by_user, by_client)
-        otherwise = by_user if user else by_client
-        name = next((form for form in forms if (quota_type, form) in self.known), otherwise)
-        return [(-EVER_S, name)]
-
-
-def _names_of(replay: DataFrame) -> _Tenants:
-    told = replay.select("quota_type", "shared_by").distinct().collect()
-    return _Tenants(frozenset((row["quota_type"], row["shared_by"]) for row in told))
-
-
-def _percentiles(used: DataFrame, bounds: DataFrame, terms: Terms) -> DataFrame:
-    """Of each tenant: the percentile, the peak, and how much it stands on."""
-    decayed = Decayed(RATE_S, _HOURS_OF_IDS, terms.percentile, _DAY_S * terms.half_life_days)
-
-    def of_shard(table: pa.Table) -> pa.Table:
-        return decayed.rows(table)
-
-    return in_shards(used.crossJoin(bounds)).applyInArrow(of_shard, RATES)
-
-
 def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
     """Of each tenant: what the replay says, all brokers and days together."""
     # The rate as first proposed is shown beside the bucket, but brokers have the bucket.
@@ -144,7 +98,7 @@ def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
     )
     in_force = sf.col("scenario") == "in force"
     absolute = sf.col("scenario").startswith("=") & sf.col("quota").isNotNull()
-    by_tenant = by_scenario.groupBy(*_TENANT).agg(
+    by_tenant = by_scenario.groupBy(*TENANT).agg(
         sf.array_sort(sf.collect_list(sf.when(absolute, sf.struct("quota", "share")))).alias(
             "candidates"
         ),
@@ -158,19 +112,6 @@ def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
     return by_tenant.withColumn("too_small", most).withColumn(
         "least", sf.array_min(enough["quota"])
     )
-
-
-def _bounds(usage: UsageRows) -> DataFrame:
-    """One row: the end, and the share of all brokers' 10 minutes in which anything was charged."""
-    since, until = usage.since, usage.until
-    told = usage.mapped(("broker", "window_start"), covered, COVERED)
-    slots = told.groupBy("broker", "slot").agg(sf.max("last").alias("last"))
-    first = sf.min("slot") if since is None else sf.lit(int(since.timestamp()) // COVER_S)
-    last = sf.max("slot") if until is None else sf.lit(int(until.timestamp() - 1) // COVER_S)
-    brokers = sf.size(sf.collect_set("broker"))
-    asked = brokers * sf.greatest(sf.lit(1), last - first + 1)
-    end = sf.max("last") if until is None else sf.lit(int(until.timestamp()))
-    return slots.agg((sf.count("*") / asked).alias("coverage"), end.alias("end"))
 
 
 def _quota(terms: Terms) -> Column:
@@ -191,7 +132,7 @@ def _refused(terms: Terms) -> Column:
         sf.lit(f" % of the time, less than {least * 100:.3g} %"),
     )
     unseen = sf.concat(
-        sf.round(_unknown() * 100),
+        sf.round(_unknown() * 100).cast("int"),
         sf.lit(
             " % of the charges have amounts that no line tells, as throttled fetches have: raise"
             " its quota for a while, and log again"
@@ -244,4 +185,6 @@ def _confidence() -> Column:
         enough = (sf.col("hours") >= hours) & (sf.col("events") >= events)
         return enough & (sf.col("coverage") >= coverage) & sf.col("refused").isNull()
 
-    return sf.when(stands(*_HIGH), "high").when(stands(*_MEDIUM), "medium").otherwise("low")
+    is_held = sf.col("held") > _MOST_HELD * sf.col("events")
+    sure = sf.when(stands(*_HIGH), "high").when(stands(*_MEDIUM), "medium").otherwise("low")
+    return sf.when(is_held, "low").otherwise(sure)

@@ -2,7 +2,7 @@
 
 They are read from their files where workers see them (``requests``). Each worker packs what it has
 read (``kernels.packed``); what is sent between workers is a row for a name and a broker. All rows
-of a name are in one shard, and its seconds, 24 bytes each, in the memory of one worker.
+of a name are in one shard, and its seconds, 32 bytes each, in the memory of one worker.
 
 Example: 2 million rows of usage of 40 tenants on 4 brokers, read in 4 parts, are some 1,000 rows.
 """
@@ -33,6 +33,7 @@ _TYPES: Final = {
     "window_start": pa.timestamp("us", "UTC"),
     "amount": pa.float64(),
     "events": pa.int64(),
+    "throttled": pa.int64(),
 }
 """Files are by several writers, whose times and nulls differ."""
 

@@ -29,4 +29,5 @@ def test_a_day_is_asked_for_wholly_or_in_part(
 def test_none_is_told_with_those_that_there_are() -> None:
     """And what to look at, or what to do when there are no requests at all."""
     assert "requests of 2026-11-19 to 2026-11-21, and none of" in no_requests(DAYS)
+    assert "requests of 2026-11-19, and none of" in no_requests(DAYS[:1])
     assert "pipeline silver --request-logs PATH" in no_requests(())

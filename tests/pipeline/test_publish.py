@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.pipeline.publish import Output, publish, recover
+from sidecar.pipeline.publish import Output, discard, publish, recover
 from sidecar.pipeline.tables import DIM_TOPIC, GOLD_USAGE_1S, SILVER_REQUEST, Table
 from tests.pipeline.local_files import LocalFiles
 
@@ -114,3 +114,17 @@ def test_the_days_of_a_table_are_its_folders(tmp_path: Path) -> None:
     assert DAYS == output.days(GOLD_USAGE_1S, staged=True)
     assert (date(2026, 11, 19), DAYS[0]) == output.days(SILVER_REQUEST, staged=False)
     assert () == Output(LocalFiles(), str(tmp_path / "none")).days(DIM_TOPIC, staged=False)
+
+
+def test_what_is_refused_is_removed(tmp_path: Path) -> None:
+    """Until tables are being replaced: then the next run goes on, and loses nothing."""
+    output = run(tmp_path / "refused", LocalFiles())
+    discard(output)
+    assert BEFORE == found(tmp_path / "refused")
+    files = LocalFiles()
+    output = run(tmp_path / "begun", files)
+    with files.killed_after(4):
+        publish(output, WRITTEN)
+    discard(output)
+    recover(output)
+    assert AFTER == found(tmp_path / "begun")

@@ -131,7 +131,7 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     refused = "every candidate throttles more than 1 %: sweep higher ones"
     assert (None, None, 1e5, None, refused) == _told(found["user=carol"])
     unseen = found["user=erin"].refused
-    assert unseen.startswith("40.0 % of the charges have amounts that no line tells")
+    assert unseen.startswith("40 % of the charges have amounts that no line tells")
     assert (
         "no candidate was replayed: `pipeline replay` with --candidates tries some"
         == found["user=dave"].refused
@@ -143,34 +143,48 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     assert pytest.approx((4e6 + 6.9e6 + 1e5 + 2e6) / 1.1e7) == alice.share_of_capacity
 
 
-def test_old_rates_count_less_and_gaps_refuse(spark: SparkSession) -> None:
-    """After seven half-lives a peak has no weight; logs of half the time are too little."""
-    usage = frame(
-        spark,
-        GOLD_USAGE_1S,
-        [
-            *(used(second - 7 * 86_400, 5e6) for second in range(0, 400, 10)),
-            *(used(second, 1e6) for second in range(0, HOUR_S, 10)),
-        ],
-    )
-    replay = frame(spark, GOLD_REPLAY, SWEEP)
-    until = START + timedelta(hours=1)
-    week, day = (
-        gold_recommendation(
-            UsageRows(usage, until=until),
-            replay,
-            Terms(percentile=0.97, half_life_days=days, least_coverage=0.0),
-            {},
-        ).collect()[0]
-        for days in (7.0, 1.0)
-    )
-    assert (5e5, 1e5) == (week.percentile_rate, day.percentile_rate)
-    assert day.share_of_capacity is None
-    since = START - timedelta(hours=1, minutes=10)
-    asked = UsageRows(usage, since=since, until=until)
-    [gap] = gold_recommendation(asked, replay, Terms(), {}).collect()
+def test_gaps_refuse(spark: SparkSession) -> None:
+    """Logs of less than half of the time are too little, and then there is no number."""
+    [gap] = gold_recommendation(
+        UsageRows(
+            frame(spark, GOLD_USAGE_1S, [used(second, 1e6) for second in range(0, HOUR_S, 10)]),
+            since=START - timedelta(hours=1, minutes=10),
+            until=START + timedelta(hours=1),
+        ),
+        frame(spark, GOLD_REPLAY, SWEEP),
+        Terms(),
+        {},
+    ).collect()
     assert "the logs cover 46 % of the time, less than 50 %" == gap.refused
-    assert (None, None) == (gap.quota, gap.throttled_share)
+    assert (None, None, None) == (gap.quota, gap.throttled_share, gap.share_of_capacity)
+
+
+def test_confidence_is_from_the_evidence(spark: SparkSession) -> None:
+    """A week is high, a day medium; a week in which a tenth was told to wait is low."""
+    week, day = range(0, 168 * HOUR_S, 600), range(144 * HOUR_S, 168 * HOUR_S, 600)
+    usage = [
+        *(used(second, 1e6) for second in week),
+        *(used(second, 1e6, user="bob") for second in day),
+        *(used(second, 1e6, user="carol", throttled=1) for second in week),
+    ]
+    replay = [replayed("=9000000", 9e6, 0, shared_by=f"user={who}") for who in _CONFIDENCE]
+    found = gold_recommendation(
+        UsageRows(frame(spark, GOLD_USAGE_1S, usage)),
+        frame(spark, GOLD_REPLAY, replay),
+        Terms(),
+        {},
+    )
+    assert _CONFIDENCE == {
+        row.entity.removeprefix("user="): (row.hours, row.events, row.confidence)
+        for row in found.collect()
+    }
+
+
+_CONFIDENCE = {
+    "alice": (168.0, 10_080, "high"),
+    "bob": (24.0, 1440, "medium"),
+    "carol": (168.0, 10_080, "low"),
+}
 
 
 def _by_entity(found: DataFrame) -> dict[str, Row]:

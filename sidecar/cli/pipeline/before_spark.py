@@ -8,6 +8,7 @@ Example: ``pipeline usage --out nowhere`` says in half a second that there are n
 
 import os
 import re
+import socket
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -30,6 +31,8 @@ from sidecar.pipeline.writers import refuse_batch, refuse_stream
 _MASTER: Final = re.compile(
     r"local|local\[(?:\*|[1-9]\d*)(?:,\s*[1-9]\d*)?\]|local-cluster\[.+\]|yarn|(?:spark|k8s)://\S+"
 )
+_STANDALONE: Final = "spark://"
+_ANSWER_S: Final = 5.0
 _OF_HADOOP: Final = ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """With one of these a path without a scheme may be of HDFS."""
 _DAY: Final = "dt="
@@ -41,15 +44,26 @@ class NotThereError(SidecarError):
 
 
 def check_master(master: str | None) -> None:
-    """Refuses what is no master of Spark's.
+    """Refuses what is no master of Spark's, and one that isn't up.
+
+    Args:
+        master: as it was given; None: Spark's own variable MASTER, if it is set.
 
     Raises:
         SettingsError: it isn't.
+        NotThereError: nothing listens there; Spark takes a minute to say so.
     """
-    if master is not None and not _MASTER.fullmatch(master):
+    master = (os.environ.get("MASTER") or None) if master is None else master
+    if master is None:
+        return
+    if not _MASTER.fullmatch(master):
         raise SettingsError(
             (f"--master {master}: name one as local[4], spark://host:7077, yarn or k8s://...",)
         )
+    if master.startswith(_STANDALONE):
+        several = master.removeprefix(_STANDALONE).split(",")
+        if not any(_listens(each) for each in several):
+            raise NotThereError(f"no Spark master answers at {master}: look whether it is up")
 
 
 def check_batch(out: str) -> None:
@@ -60,6 +74,7 @@ def check_batch(out: str) -> None:
     """
     folder = _here(out)
     if folder is not None:
+        _check_writable(out, folder)
         refuse_locked(out, folder)
         refuse_batch(out, _names(folder))
 
@@ -72,6 +87,7 @@ def check_stream(out: str) -> None:
     """
     folder = _here(out)
     if folder is not None:
+        _check_writable(out, folder)
         refuse_locked(out, folder)
         refuse_stream(out, _names(folder))
 
@@ -142,6 +158,25 @@ def _here(path: str) -> Path | None:
     if "://" in path or any(name in os.environ for name in _OF_HADOOP):
         return None
     return Path(path)
+
+
+def _check_writable(out: str, folder: Path) -> None:
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise SettingsError((f"--out {out}: {there} is a file; name a folder",))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise SettingsError((f"--out {out}: nothing can be written to {there}; name another",))
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        return False
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S):
+            return True
+    except OSError:
+        return False
 
 
 def _names(folder: Path) -> list[str]:

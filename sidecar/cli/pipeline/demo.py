@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 from sidecar.cli.pipeline.running import need_extra
+from sidecar.cli.pipeline.spark_log import spark_log
+from sidecar.demo.tenants import FULL, QUICK, Plan
 from sidecar.demo.versions import DEFAULT_VERSION
 from sidecar.errors import ClusterError
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   throttle-sidecar pipeline demo
+  throttle-sidecar pipeline demo --quick
   throttle-sidecar pipeline demo --kafka-version 3.9.1 --out trial
 """,
 )
@@ -44,11 +47,16 @@ Examples:
     show_default=True,
     help="A folder that is not there yet: for the logs, the tables and report.html.",
 )
-def command(kafka_version: str, out: Path) -> None:
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="8 s of traffic in each round instead of 48, with one burst of each tenant.",
+)
+def command(*, kafka_version: str, out: Path, quick: bool) -> None:
     """Check the pipeline against a real cluster: usage, throttle times, doubled quotas.
 
-    Two minutes of known traffic on three brokers with the request log on. Needs a JDK (17 or 21),
-    and Maven for the first download of Kafka's jars.
+    Two minutes of known traffic on three brokers with the request log on, and two for the rest.
+    Needs a JDK (17 or 21), and Maven for the first download of Kafka's jars.
     """
     need_extra()
     if find_spec("confluent_kafka") is None:
@@ -62,7 +70,7 @@ def command(kafka_version: str, out: Path) -> None:
     from rich.console import Console  # noqa: PLC0415 - slow to import
 
     console = Console()
-    rounds = asyncio.run(_record(kafka_version, out, console))
+    rounds = asyncio.run(_record(kafka_version, QUICK if quick else FULL, out, console))
     checks = _replayed(rounds, out, console)
     _print(checks, console)
     console.print(f"Report: {out / 'report.html'}")
@@ -70,7 +78,7 @@ def command(kafka_version: str, out: Path) -> None:
         raise SystemExit(1)
 
 
-async def _record(kafka_version: str, out: Path, console: "Console") -> "list[Round]":
+async def _record(kafka_version: str, plan: Plan, out: Path, console: "Console") -> "list[Round]":
     from sidecar.cli.pipeline.demo_cluster import cluster_of, record  # noqa: PLC0415 - as above
 
     def tell(what: str) -> None:
@@ -79,7 +87,7 @@ async def _record(kafka_version: str, out: Path, console: "Console") -> "list[Ro
     try:
         tell(f"Kafka {kafka_version}: three brokers start (the first time: downloaded)")
         async with cluster_of(os.environ, kafka_version) as cluster:
-            return await record(cluster, out, tell)
+            return await record(cluster, plan, out, tell)
     except ClusterError as error:
         raise click.ClickException(str(error)) from error
 
@@ -88,7 +96,8 @@ def _replayed(rounds: "list[Round]", out: Path, console: "Console") -> "list[Che
     from sidecar.cli.pipeline.demo_tables import compared  # noqa: PLC0415 - the extra, and slow
 
     console.print(f"{datetime.now(UTC):%H:%M:%S} the pipeline reads what the brokers logged")
-    return compared(rounds, out)
+    with spark_log() as log:
+        return compared(rounds, out, log)
 
 
 def _print(checks: "list[Check]", console: "Console") -> None:

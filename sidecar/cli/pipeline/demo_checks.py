@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from sidecar.cli.pipeline.summary import counted
+
 Client = tuple[str, str, str]
 """Quota type, user and client-id."""
 
@@ -143,7 +145,7 @@ def doubled_checks(replayed: Mapping[str, Waits], told: Mapping[str, Waits]) -> 
 
 
 def _amount(amount: Amount) -> str:
-    return f"{amount.requests:,} requests, {amount.bytes:,.0f} bytes"
+    return f"{counted(amount.requests, 'request')}, {amount.bytes:,.0f} bytes"
 
 
 def _seconds(ms: int) -> str:

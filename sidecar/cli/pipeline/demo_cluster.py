@@ -18,7 +18,7 @@ from sidecar.demo.cluster import Cluster
 from sidecar.demo.listeners import Listener
 from sidecar.demo.properties import CONTROLLER_ID
 from sidecar.demo.rounds import Ledger, place, send_round
-from sidecar.demo.tenants import QUOTAS, USERS
+from sidecar.demo.tenants import QUOTAS, USERS, Plan
 from sidecar.errors import ClusterError
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.broker_loggers import set_levels
@@ -32,8 +32,6 @@ LISTENER: Final = "TENANTS"
 
 _SETTLE_S: Final = 2.0
 """Until every node's quota managers have what was set, and every line is written."""
-_DRAIN_S: Final = 25.0
-"""A window has 11 s; a bucket that was overdrawn by 21 fills up to 66 at 6 a second in 15 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +60,36 @@ def cluster_of(environ: Mapping[str, str], version: str) -> Cluster:
     )
 
 
-async def record(cluster: Cluster, folder: Path, tell: Callable[[str], None]) -> list[Round]:
+async def record(
+    cluster: Cluster, plan: Plan, folder: Path, tell: Callable[[str], None]
+) -> list[Round]:
     """Sends both rounds and keeps what was logged.
 
     Args:
         cluster: started.
+        plan: of a round.
         folder: where ``first`` and ``second`` are made.
         tell: is told what begins.
 
     Raises:
         ClusterError: the cluster or a client did not do as it should.
     """
-    await place(cluster.bootstrap)
+    await place(cluster.bootstrap, plan)
     await _log_requests(cluster, "DEBUG")
     rounds = []
     for number, name in enumerate(("first", "second")):
         if number:
             tell("the windows empty and the buckets fill")
             await _set_quotas(cluster, factor=2.0)
-            await asyncio.sleep(_DRAIN_S)
+            await asyncio.sleep(plan.drain_s)
         else:
             await _set_quotas(cluster, factor=1.0)
             await asyncio.sleep(_SETTLE_S)
         marks = {file: file.stat().st_size for file in _logs(cluster).values()}
         began = datetime.now(UTC)
-        tell("the tenants' traffic, " + ("under doubled quotas" if number else "48 s of it"))
-        ledger = await send_round(cluster.bootstrap_of(LISTENER), number)
+        under = "under doubled quotas" if number else f"{plan.round_s:g} s of it"
+        tell(f"the tenants' traffic, {under}")
+        ledger = await send_round(cluster.bootstrap_of(LISTENER), plan, number)
         await asyncio.sleep(_SETTLE_S)
         rounds.append(Round(ledger, folder / name, began))
         await asyncio.to_thread(_keep, _logs(cluster), marks, folder / name)

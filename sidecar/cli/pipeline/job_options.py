@@ -30,6 +30,10 @@ _FLOORS: Final = ", ".join(f"{name}={least:g}" for name, least in FLOORS.items()
 class _Utc(click.DateTime):
     """A time, UTC: "2026-11-20" or "2026-11-20T10:30"."""
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002 - click's
+        """Rather than strptime's letters, three times."""
+        return "DATE[THH:MM[:SS]]"
+
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:

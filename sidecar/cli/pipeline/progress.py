@@ -1,10 +1,12 @@
 """What a person sees of the job while it runs: on standard error, so that results can be piped.
 
 Example: a terminal shows ``usage  31/64 tasks  0:04`` while that stage runs, and each stage that
-has ended with its time. Where standard error is no terminal, there is a line for each that ended.
+has ended with its time. Where standard error is no terminal, there is a line for each that ended,
+and for one that did not: ``usage not done, after 4.2 s``.
 """
 
 import threading
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -54,8 +56,15 @@ class Progress:
         self._ended.set()
         if self._watcher.is_alive():
             self._watcher.join()
-        self._finish()
-        self._bars.stop()
+        if kind is None:
+            self._finish()
+        elif self._current is not None:
+            task = self._bars.tasks[self._current]
+            self._bars.update(self._current, tasks="not done")
+            if not self._console.is_terminal:
+                self._console.print(f"{task.description} not done, after {task.elapsed or 0:.1f} s")
+        if self._console.is_terminal:
+            self._bars.stop()
 
     def step(self, name: str) -> None:
         """The step before has ended, and this one begins."""
@@ -78,6 +87,15 @@ class Progress:
         self._current = None
 
     def _watch(self) -> None:
+        from py4j.protocol import (  # type: ignore[import-untyped]  # noqa: PLC0415 - of the extra
+            Py4JError,
+        )
+
+        # Of a JVM that is gone the work itself tells, which asks it too.
+        with suppress(Py4JError, OSError):
+            self._follow()
+
+    def _follow(self) -> None:
         if self._spark is None:
             return
         tracker = self._spark.sparkContext.statusTracker()

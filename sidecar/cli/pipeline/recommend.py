@@ -14,7 +14,7 @@ from sidecar.cli.pipeline.running import run_job
     epilog="""\b
 Examples:
   throttle-sidecar pipeline recommend --out tables --capacity capacity.json --plan plan.json
-  throttle-sidecar quotas diff --plan plan.json
+  throttle-sidecar quotas diff --plan plan.json --bootstrap-server localhost:9092
 """,
 )
 @terms_options

@@ -35,7 +35,7 @@ def command(out: Path, html: Path | None) -> None:
 
     Needs no Spark, but the tables' files on this machine.
     """
-    from sidecar.cli.pipeline.running import need_extra  # noqa: PLC0415 - as its own imports
+    from sidecar.cli.pipeline.running import need_extra, write_file  # noqa: PLC0415 - as its own imports
 
     need_extra()
     from sidecar.pipeline.report import report  # noqa: PLC0415 - of the extra
@@ -43,5 +43,5 @@ def command(out: Path, html: Path | None) -> None:
 
     page = report(read_tables(str(out)), datetime.now(UTC))
     path = html or out / "report.html"
-    path.write_text(page, encoding="utf-8")
+    write_file(path, page)
     click.echo(f"{path}: {len(page.encode()) / 1e3:,.0f} kB")

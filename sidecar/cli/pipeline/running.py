@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from sidecar.pipeline.job import Outcome
     from sidecar.pipeline.stages import Inputs, Options
 
+_NO_QUOTAS: Final = (
+    "without --quotas, no quota is known but those that the logs tell of:"
+    " `throttle-sidecar quotas show --json` prints them"
+)
 _EXTRA: Final = ("pyspark", "pyarrow", "pandas", "numba", "google.protobuf")
 
 
@@ -88,6 +92,8 @@ def run_job(
     given, asked = inputs or InputOptions(), tried or ReplayOptions()
     plan = None if terms is None else terms.plan
     _check(job, stages, inputs, asked, plan)
+    if given.request_logs is not None and given.quotas is None:
+        click.echo(_NO_QUOTAS, err=True)
     from sidecar.pipeline.job import run  # noqa: PLC0415 - the extra, and slow to import
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stages import Stage  # noqa: PLC0415 - as above
@@ -173,8 +179,20 @@ def write_report(out: Path) -> Path:
     from sidecar.pipeline.report.reading import read_tables  # noqa: PLC0415 - as above
 
     page = out / "report.html"
-    page.write_text(report(read_tables(str(out)), datetime.now(UTC)), encoding="utf-8")
+    write_file(page, report(read_tables(str(out)), datetime.now(UTC)))
     return page
+
+
+def write_file(path: Path, text: str) -> None:
+    """Writes a file that a person asked for.
+
+    Raises:
+        SettingsError: it can't be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SettingsError((f"{path} can't be written: {error.strerror}",)) from error
 
 
 def _is_missing(name: str) -> bool:
@@ -260,5 +278,5 @@ def _write_plan(path: Path, outcome: "Outcome") -> int:
     from sidecar.pipeline.recommended import recommended_quotas  # noqa: PLC0415 - as above
 
     quotas = recommended_quotas(outcome.recommended)["quotas"]
-    path.write_text(json.dumps({"quotas": quotas}, indent=2) + "\n", encoding="utf-8")
+    write_file(path, json.dumps({"quotas": quotas}, indent=2) + "\n")
     return len(quotas)

@@ -5,11 +5,17 @@ over 2 h, a week of volume history, and the snapshots of quotas and capacity.
 """
 
 import re
-from datetime import UTC, datetime
+import shlex
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import click
+
+from sidecar.cli.pipeline.job_options import UTC_TIME
+from sidecar.cli.pipeline.running import need_extra
+from sidecar.cli.pipeline.summary import counted
+from sidecar.errors import SettingsError
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", re.IGNORECASE)
 _UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -40,14 +46,25 @@ Examples:
   throttle-sidecar pipeline sample --out sample --size 2.5GB --seed 7 --brokers 4 --hours 24
 """,
 )
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="A folder that is empty or not there yet.",
+)
 @click.option(
     "--size", type=_Size(), default="100MB", show_default=True, help="Of the request logs together."
 )
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="The same seed, the same bytes."
 )
-@click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True)
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    help="Whose logs are written.",
+)
 @click.option(
     "--hours",
     type=click.FloatRange(0, min_open=True),
@@ -64,7 +81,7 @@ Examples:
 )
 @click.option(
     "--start",
-    type=click.DateTime(["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"]),
+    type=UTC_TIME,
     default="2026-01-05T08:00",
     show_default=True,
     help="Of the request logs, UTC.",
@@ -84,13 +101,19 @@ def command(
     For trials and benchmarks. Tenants have days and bursts, some have quotas and are throttled by
     Kafka's own arithmetic.
     """
+    need_extra()
+    if out.is_dir() and any(out.iterdir()):
+        raise SettingsError(
+            (f"{out} has files in it, with which these would be mixed: name another",)
+        )
     from sidecar.pipeline.sample import Sample, write_sample  # noqa: PLC0415 - numpy is of the extra
 
-    sample = Sample(size, seed, brokers, hours, start.replace(tzinfo=UTC), history_days)
+    sample = Sample(size, seed, brokers, hours, start, history_days)
     written = write_sample(out, sample)
-    click.echo(f"{written.lines:,} lines, {written.bytes / 1e6:,.1f} MB of {brokers} brokers.")
     click.echo(
-        f"throttle-sidecar pipeline run --request-logs {written.request_logs}"
-        f" --volumes {written.volumes} --quotas {written.quotas} --capacity {written.capacity}"
-        " --out tables"
+        f"{written.lines:,} lines, {written.bytes / 1e6:,.1f} MB of {counted(brokers, 'broker')}."
     )
+    words = ["throttle-sidecar", "pipeline", "run"]
+    words += ["--request-logs", str(written.request_logs), "--volumes", str(written.volumes)]
+    words += ["--quotas", str(written.quotas), "--capacity", str(written.capacity)]
+    click.echo(shlex.join([*words, "--out", "tables"]))

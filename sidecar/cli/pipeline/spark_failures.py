@@ -82,6 +82,11 @@ _KNOWN: Final = (
 
 _ERROR: Final = re.compile(r"^(?:Caused by: |: )?((?:[\w$]+\.)*[\w$]*(?:Error|Exception)): (\S.*)")
 _OURS: Final = re.compile(r"^sidecar\.\S+Error: (\S.*)", re.MULTILINE)
+_WHO: Final = re.compile(
+    r"^(?:\d\d/\d\d/\d\d [\d:]{8} [A-Z]+ \S+: )?\W*(?:Caused by: )?"
+    r"(?:[\w.$]+(?:Error|Exception): )*"
+)
+"""Before what a line says: log4j's time, level and logger; classes."""
 _LONGEST: Final = 300
 
 
@@ -106,7 +111,7 @@ def trouble(trace: str, said: str = "") -> Trouble:
 
 def _bare(line: str) -> str:
     """What a line says, without the classes that said it."""
-    return re.sub(r"^\W*(?:Caused by: )?(?:[\w.$]+(?:Error|Exception): )*", "", line.strip())
+    return _WHO.sub("", line.strip())
 
 
 def _last(text: str) -> str:

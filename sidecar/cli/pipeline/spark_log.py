@@ -1,9 +1,9 @@
 """What Spark says while it runs: into a file, which is named only when it is needed.
 
 Its JVM greets on standard error, and tells each failure in hundreds of lines, some of them again
-and again; so do its client's loggers. All that goes to a temporary file. When Spark fails, a person
-is told the cause in a line, what to do in another, and the file, which has the whole trace then;
-when it does not, the file is removed.
+and again; so do its client's loggers. All that goes to a temporary file without a name, of which
+nothing is left however the process ends. When Spark fails, a person is told the cause in a line,
+what to do in another, and in a third a file that has all of it, with the whole trace.
 
 Example: a full disk ends in three lines, "Spark has failed: a disk is full (No space left on
 device)", "Free some of it: ...", "All that was said: /tmp/throttle-sidecar-h2x1.log".
@@ -11,6 +11,7 @@ device)", "Free some of it: ...", "All that was said: /tmp/throttle-sidecar-h2x1
 
 import logging
 import os
+import shutil
 import tempfile
 import traceback
 from collections.abc import Iterator
@@ -45,32 +46,22 @@ def spark_log() -> Iterator[Path]:
     from sidecar.pipeline.spark import NoSparkError  # noqa: PLC0415 - the extra
     from sidecar.pipeline.stream import StreamError  # noqa: PLC0415 - the extra
 
-    log = _file()
-    kept = False
-    try:
-        with _loggers_to(log):
-            yield log
-        kept = _tell_errors(log)
-    except NoSparkError as error:
-        kept = True
-        raise _failed(str(error), error, log) from error
-    except StreamError as error:
-        kept = True
-        raise _failed("The stream has ended by itself", error, log) from error
-    except Exception as error:
-        if not _is_sparks(error):
-            raise
-        kept = True
-        raise _failed("Spark has failed", error, log) from error
-    finally:
-        if not kept:
-            log.unlink(missing_ok=True)
-
-
-def _file() -> Path:
-    handle, name = tempfile.mkstemp(prefix="throttle-sidecar-", suffix=".log")
-    os.close(handle)
-    return Path(name)
+    with tempfile.TemporaryFile() as file:
+        log = Path(f"/proc/self/fd/{file.fileno()}")
+        try:
+            with _loggers_to(log):
+                yield log
+        except NoSparkError as error:
+            raise _failed(str(error), error.__cause__ or error, log) from error
+        except StreamError as error:
+            what = "The stream has ended by itself"
+            raise _failed(what, error.__cause__ or error, log) from error
+        except Exception as error:
+            if not _is_sparks(error):
+                raise
+            raise _failed("Spark has failed", error, log) from error
+        if _has_errors(log):
+            click.echo(f"Spark met errors and went on{_kept(log)}", err=True)
 
 
 @contextmanager
@@ -105,10 +96,24 @@ def _is_sparks(error: BaseException) -> bool:
 def _failed(what: str, error: BaseException, log: Path) -> SparkFailedError:
     trace = _trace(error)
     found = trouble(trace, _end(log))
-    with log.open("a", encoding="utf-8", errors="replace") as file:
-        file.write(f"\n{trace}")
     advice = f"\n{found.advice[0].upper()}{found.advice[1:]}." if found.advice else ""
-    return SparkFailedError(f"{what}: {found.cause}{advice}\nAll that was said: {log}")
+    return SparkFailedError(f"{what}: {found.cause}{advice}\nAll that was said{_kept(log, trace)}")
+
+
+def _kept(log: Path, trace: str = "") -> str:
+    """Where it is: in a file with a name."""
+    try:
+        with (
+            log.open("rb") as said,
+            tempfile.NamedTemporaryFile(
+                prefix="throttle-sidecar-", suffix=".log", delete=False
+            ) as file,
+        ):
+            shutil.copyfileobj(said, file)
+            file.write(f"\n{trace}".encode(errors="replace"))
+    except OSError as error:
+        return f" can't be kept: {error.strerror}"
+    return f": {file.name}"
 
 
 def _trace(error: BaseException) -> str:
@@ -128,9 +133,6 @@ def _end(log: Path) -> str:
         return file.read().decode(errors="replace")
 
 
-def _tell_errors(log: Path) -> bool:
+def _has_errors(log: Path) -> bool:
     with log.open("rb") as file:
-        found = any(_ERROR in line for line in file)
-    if found:
-        click.echo(f"Spark met errors and went on: {log}", err=True)
-    return found
+        return any(_ERROR in line for line in file)

@@ -22,7 +22,7 @@ from sidecar.pipeline.kernels.values import Doubles, Longs
 
 RATES: Final = (
     "quota_type string, entity string, percentile_rate double, peak_seen double, events bigint,"
-    " hours int, newest bigint, coverage double"
+    " held bigint, hours int, newest bigint, coverage double"
 )
 """The rows of ``Decayed``."""
 
@@ -37,6 +37,7 @@ _SCHEMA: Final = pa.schema(
         ("percentile_rate", pa.float64()),
         ("peak_seen", pa.float64()),
         ("events", pa.int64()),
+        ("held", pa.int64()),
         ("hours", pa.int32()),
         ("newest", pa.int64()),
         ("coverage", pa.float64()),
@@ -74,7 +75,7 @@ class Decayed:
         columns = [list(each) for each in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
         return pa.table(columns, schema=_SCHEMA)
 
-    def _row(self, brokers: list[Used], end: int) -> tuple[float, float, int, int, int]:
+    def _row(self, brokers: list[Used], end: int) -> tuple[float, float, int, int, int, int]:
         rates = [self._rates(each) for each in brokers]
         shares = (percentile(rate, self._weights(end - step), self.share) for step, rate in rates)
         hours = np.unique(np.concatenate([each.second // _HOUR_S for each in brokers]))
@@ -82,6 +83,7 @@ class Decayed:
             max(shares),
             max(float(rate.max()) for _, rate in rates),
             sum(int(each.events.sum()) for each in brokers),
+            sum(int(each.held.sum()) for each in brokers),
             hours.size,
             max(int(each.second[-1]) for each in brokers),
         )

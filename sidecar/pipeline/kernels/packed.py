@@ -18,10 +18,14 @@ import pyarrow.compute as pc
 
 from sidecar.pipeline.kernels.values import Doubles, Longs
 
-READ: Final = (*("quota_type", "user", "client_id", "broker", "window_start", "amount", "events"),)
+READ: Final = (
+    *("quota_type", "user", "client_id", "broker", "window_start"),
+    *("amount", "events", "throttled"),
+)
 """The columns that ``packed`` needs."""
 PACKED: Final = (
-    "quota_type string, name string, broker int, second binary, amount binary, events binary"
+    "quota_type string, name string, broker int, second binary, amount binary, events binary,"
+    " held binary"
 )
 """The rows of ``packed``; int64, float64 and int64 are in the arrays."""
 EVER_S: Final = 1 << 60
@@ -42,6 +46,7 @@ _SCHEMA: Final = pa.schema(
         ("second", pa.binary()),
         ("amount", pa.binary()),
         ("events", pa.binary()),
+        ("held", pa.binary()),
     ]
 )
 
@@ -57,6 +62,7 @@ class Used:
         second: since 1970, each once, ascending.
         amount: in each, in the quota's unit.
         events: charges in each.
+        held: those whose clients were told to wait.
     """
 
     quota_type: str
@@ -65,6 +71,7 @@ class Used:
     second: Longs
     amount: Doubles
     events: Longs
+    held: Longs
 
     def steps(self, step_s: int) -> tuple[Longs, Doubles]:
         """The first second of each step of so many, and its amount."""
@@ -95,12 +102,13 @@ def unpacked(table: pa.Table) -> Iterator[Used]:
     for row, key in enumerate(zip(*keys, strict=True)):
         found[key].append(row)
     for key, rows in sorted(found.items()):
-        second, amount, events = (
+        second, amount, events, held = (
             np.concatenate([np.frombuffer(column[row].as_buffer(), kind) for row in rows])
             for column, kind in (
                 (table.column("second"), np.int64),
                 (table.column("amount"), np.float64),
                 (table.column("events"), np.int64),
+                (table.column("held"), np.int64),
             )
         )
         order = np.argsort(second, kind="stable")
@@ -111,6 +119,7 @@ def unpacked(table: pa.Table) -> Iterator[Used]:
             second[at],
             _sums(amount[order], at, _WHOLE.get(key[0])),
             np.add.reduceat(events[order], at),
+            np.add.reduceat(held[order], at),
         )
 
 
@@ -141,6 +150,7 @@ def _packed(table: pa.Table, names_of: NamesOf) -> pa.Table:
         second[order],
         _array(table, "amount").astype(np.float64)[order],
         _array(table, "events").astype(np.int64)[order],
+        _array(table, "throttled").astype(np.int64)[order],
     )
     told = [names[each] for each in name[starts].tolist()]
     return pa.table(

@@ -1,5 +1,7 @@
 """What is refused before Spark starts."""
 
+import os
+import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from unittest.mock import Mock
@@ -22,7 +24,7 @@ from sidecar.pipeline.writers import MARK, OtherWriterError
 
 @pytest.fixture(autouse=True)
 def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+    for name in ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "MASTER"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -35,7 +37,6 @@ def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         "local[4]",
         "local[2, 3]",
         "yarn",
-        "spark://a:7077,b:7077",
         "k8s://x",
     ],
 )
@@ -49,6 +50,44 @@ def test_what_is_no_master_is_refused(master: str) -> None:
     """Spark takes ten seconds to say so."""
     with pytest.raises(SettingsError, match="name one as local"):
         check_master(master)
+
+
+def test_a_master_that_is_not_up_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of several is enough; by Spark's own variable too."""
+    with socket.create_server(("127.0.0.1", 0)) as up, socket.socket() as down:
+        down.bind(("127.0.0.1", 0))
+        here, nowhere = (f"127.0.0.1:{each.getsockname()[1]}" for each in (up, down))
+        check_master(f"spark://{nowhere},{here}")
+        monkeypatch.setenv("MASTER", f"spark://{nowhere}")
+        for master in (f"spark://{nowhere}", "spark://127.0.0.1", None):
+            with pytest.raises(NotThereError, match="no Spark master answers at spark://127"):
+                check_master(master)
+
+
+@pytest.mark.parametrize("folder", ["file", "file/tables"])
+def test_a_folder_that_cannot_be_is_refused(folder: str, tmp_path: Path) -> None:
+    """It or one above it is a file."""
+    (tmp_path / "file").touch()
+    for check in (check_batch, check_stream):
+        with pytest.raises(SettingsError, match="/file is a file; name a folder"):
+            check(str(tmp_path / folder))
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the system says of the nearest that is there: root may write nearly everywhere."""
+    asked: list[Path] = []
+
+    def refused(path: Path, _: int) -> bool:
+        asked.append(path)
+        return False
+
+    monkeypatch.setattr(os, "access", refused)
+    for check in (check_batch, check_stream):
+        with pytest.raises(SettingsError, match="nothing can be written to"):
+            check(str(tmp_path / "a" / "tables"))
+    assert [tmp_path] * 2 == asked
 
 
 def test_a_folder_that_another_run_writes_to_is_refused(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sidecar.cli.pipeline.job_options import (
     ReplayOptions,
     TermsOptions,
 )
-from sidecar.cli.pipeline.running import inputs_of, options_of
+from sidecar.cli.pipeline.running import inputs_of, options_of, write_file
 from sidecar.errors import SidecarError
 from sidecar.pipeline.recommended import FLOORS
 from sidecar.quotas.entities import Entity
@@ -55,14 +55,17 @@ def test_each_command_tells_its_options_without_spark(name: str) -> None:
     assert (0, True) == (result.exit_code, "Usage:" in result.output)
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["usage", "sample", "report"])
+def test_without_the_extra_it_says_what_to_install(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """In one line, and with exit code 2."""
     found = importlib.util.find_spec
     monkeypatch.setattr(
         "sidecar.cli.pipeline.running.find_spec",
         lambda name: None if name == "pyspark" else found(name),
     )
-    result = called("usage", "--out", "tables")
+    result = called(name, "--out", str(tmp_path))
     expected = "the pipeline needs pyspark: pip install 'throttle-sidecar[pipeline]'\n"
     assert (2, expected) == (result.exit_code, result.output)
 
@@ -119,6 +122,28 @@ def test_what_cannot_be_done_is_refused_before_spark_starts(
     result = called(*words, "--out", "tables")
     assert (2, True) == (result.exit_code, told in result.output)
     assert [] == list(tmp_path.iterdir())
+
+
+def test_logs_without_quotas_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was in force is not known then; nothing is said where no logs are read."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    out = str(tmp_path / "tables")
+    (quotas := tmp_path / "quotas.json").write_text('{"quotas": []}')
+    logs = ["--request-logs", str(request_log(tmp_path))]
+    volumes = ["--volumes", str(history(tmp_path))]
+    said = [
+        "without --quotas" in called("silver", *words, "--out", out).stderr
+        for words in (logs, [*logs, "--quotas", str(quotas)], volumes)
+    ]
+    assert [True, False, False] == said
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """A plan or a page, without a traceback."""
+    (tmp_path / "plan").mkdir()
+    with pytest.raises(SidecarError, match="plan can't be written: Is a directory"):
+        write_file(tmp_path / "plan", "")
 
 
 def test_ctrl_c_ends_a_run_without_a_traceback(

@@ -1,8 +1,10 @@
 """What Spark says is kept from a person, and named when it is needed."""
 
+import errno
 import logging
 import tempfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
@@ -37,7 +39,7 @@ def test_a_failure_is_told_in_three_lines(temporary: Path) -> None:
     what, advice, where = str(told.value).splitlines()
     assert "Spark has failed: a disk is full (No space left on device)" == what
     assert advice.startswith("Free some of it: ")
-    assert [log] == list(temporary.iterdir())
+    (log,) = temporary.iterdir()
     assert f"All that was said: {log}" == where
     said = log.read_text()
     assert said.startswith("WARNING: Using incubator")
@@ -60,6 +62,20 @@ def test_what_failed_is_told(error: Exception, what: str) -> None:
     assert str(told.value).startswith(what)
 
 
+def test_what_could_not_be_started_is_told_by_its_cause() -> None:
+    """Not by our own words for it, twice."""
+    error = NoSparkError("Spark can't be started on x")
+    error.__cause__ = Py4JNetworkError("Answer from Java side is empty")
+    said = "26/11/21 14:37:01 ERROR A: Reason: All masters are unresponsive! Giving up.\n"
+    with pytest.raises(SparkFailedError) as told, spark_log() as log:
+        fail(log, said, error)
+    expected = (
+        "Spark can't be started on x: no master answers there"
+        " (Reason: All masters are unresponsive! Giving up.)"
+    )
+    assert expected == str(told.value).splitlines()[0]
+
+
 def test_a_refusal_and_a_bug_are_left_as_they_are(temporary: Path) -> None:
     """One says what to do already, the other is ours; nothing is left behind."""
     for error in (SidecarError("name another"), ValueError("a bug"), KeyboardInterrupt()):
@@ -78,8 +94,10 @@ def test_errors_on_the_way_are_not_hidden(
     assert ("", []) == (capsys.readouterr().err, list(temporary.iterdir()))
     with spark_log() as log:
         log.write_text("26/11/21 13:31:21 ERROR Executor: Exception in task 1.0\n")
-    assert f"Spark met errors and went on: {log}\n" == capsys.readouterr().err
-    assert [log] == list(temporary.iterdir())
+        assert [] == list(temporary.iterdir())
+    (kept,) = temporary.iterdir()
+    assert f"Spark met errors and went on: {kept}\n" == capsys.readouterr().err
+    assert "Exception in task 1.0" in kept.read_text()
 
 
 def test_its_clients_loggers_speak_there_too(capfd: pytest.CaptureFixture[str]) -> None:
@@ -93,3 +111,14 @@ def test_its_clients_loggers_speak_there_too(capfd: pytest.CaptureFixture[str]) 
     assert "" == capfd.readouterr().err
     assert (True, True) == ("There was an exception" in said, "unresolved" in said)
     assert before == (logger.handlers, logger.propagate)
+
+
+def test_a_disk_that_is_full_does_not_hide_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of temporary files, where all that was said would be kept."""
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", Mock(side_effect=full))
+    with pytest.raises(SparkFailedError) as told, spark_log():
+        raise Py4JNetworkError("gone")
+    lines = str(told.value).splitlines()
+    assert "Spark has failed: its JVM has ended" == lines[0]
+    assert "All that was said can't be kept: No space left on device" == lines[-1]

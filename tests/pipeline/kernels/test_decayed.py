@@ -51,6 +51,7 @@ def packed(amounts: dict[int, float], broker: int, quota_type: str = "produce") 
         "second": np.array(seconds, np.int64).tobytes(),
         "amount": np.array([amounts[each] for each in seconds], np.float64).tobytes(),
         "events": np.ones(len(seconds), np.int64).tobytes(),
+        "held": np.full(len(seconds), broker, np.int64).tobytes(),
     }
     return pa.Table.from_pylist([row])
 
@@ -66,8 +67,8 @@ def test_the_broker_with_the_highest_rate_counts() -> None:
         ]
     )
     assert [
-        ("produce", "user=a", 6.0, 6.0, 5, 3, 7205, 0.75),
-        ("producer_ids", "user=a", 2.5, 2.5, 3, 3, 7200, 0.75),
+        ("produce", "user=a", 6.0, 6.0, 5, 7, 3, 7205, 0.75),
+        ("producer_ids", "user=a", 2.5, 2.5, 3, 3, 3, 7200, 0.75),
     ] == [tuple(row.values()) for row in decayed.rows(charged).to_pylist()]
 
 

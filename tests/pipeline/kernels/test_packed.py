@@ -25,6 +25,7 @@ def batches(usage: Usage, *, size: int = 2, coded: bool = False) -> list[pa.Reco
             "window_start": datetime.fromtimestamp(second, UTC),
             "amount": float(amount),
             "events": events,
+            "throttled": events - 1,
         }
         for client, broker, second, amount, events in usage
     ]
@@ -75,6 +76,7 @@ def test_a_row_has_all_seconds_of_a_name_on_a_broker(*, coded: bool) -> None:
     assert [10, 12] == np.frombuffer(row["second"], np.int64).tolist()
     assert [7.0, 5.0] == np.frombuffer(row["amount"], np.float64).tolist()
     assert [2, 1] == np.frombuffer(row["events"], np.int64).tolist()
+    assert [1, 0] == np.frombuffer(row["held"], np.int64).tolist()
     assert [] == list(packed([], by_client))
 
 
@@ -98,7 +100,7 @@ def test_steps_begin_where_those_of_the_clock_do() -> None:
     amounts = [0.0673495, 0.0104858, 0.0194937, 0.4]
     used = Used(
         *("request", "user=a", 1, np.array([10, 11, 19, 20], np.int64)),
-        *(np.array(amounts, np.float64), np.ones(4, np.int64)),
+        *(np.array(amounts, np.float64), np.ones(4, np.int64), np.zeros(4, np.int64)),
     )
     step, amount = used.steps(10)
     assert ([10, 20], [0.097329, 0.4]) == (step.tolist(), amount.tolist())

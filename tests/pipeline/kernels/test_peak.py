@@ -15,6 +15,7 @@ def used(amounts: dict[int, float], quota_type: str = "produce") -> Used:
         *(quota_type, "user=a", 1, np.array(seconds, np.int64)),
         np.array([amounts[each] for each in seconds], np.float64),
         np.ones(len(seconds), np.int64),
+        np.zeros(len(seconds), np.int64),
     )
 
 

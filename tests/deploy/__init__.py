@@ -1,0 +1,1 @@
+"""What is deployed beside the package."""

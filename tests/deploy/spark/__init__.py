@@ -1,0 +1,1 @@
+"""What a Spark cluster needs."""

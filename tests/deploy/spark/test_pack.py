@@ -1,0 +1,86 @@
+"""``deploy/spark/pack``, with a pip that installs nothing."""
+
+import os
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterable
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[3]
+PACK = ROOT / "deploy" / "spark" / "pack"
+PIP = """#!/bin/sh
+for word; do
+    case $before in
+        --target) mkdir -p "$word/bin" "$word/numba/__pycache__" && touch "$word/numba/nb.py" ;;
+        --requirement) cp "$word" "$ASKED" ;;
+    esac
+    before=$word
+done
+"""
+CLUSTERS = {"pyspark", "py4j"}
+"""What a Spark cluster has."""
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> tuple[Path, str]:
+    """An archive, and what pip was asked for."""
+    python, asked = tmp_path / "python", tmp_path / "asked"
+    python.write_text(PIP)
+    python.chmod(0o755)
+    file = tmp_path / "made" / "packages.tar"
+    environment = {**os.environ, "PYTHON": str(python), "ASKED": str(asked)}
+    subprocess.run([PACK, file], check=True, env=environment)
+    return file, asked.read_text()
+
+
+def needed(names: Iterable[str]) -> set[str]:
+    """What packages need, they themselves and what they need included, on this Python."""
+    found: set[str] = set()
+    due = list(names)
+    while due:
+        name = canonicalize_name(due.pop())
+        if name not in found:
+            found.add(name)
+            told = map(Requirement, distribution(name).requires or ())
+            due += [
+                each.name
+                for each in told
+                if each.marker is None or each.marker.evaluate({"extra": ""})
+            ]
+    return found
+
+
+def test_all_that_the_pipeline_needs_is_asked_for(packed: tuple[Path, str]) -> None:
+    """The extra's packages, and all that any of the packed ones needs; each with its hashes."""
+    asked = re.findall(r"^([a-z0-9-]+)==.*?(?=^[a-z]|\Z)", packed[1], re.MULTILINE | re.DOTALL)
+    told = map(Requirement, distribution("throttle-sidecar").requires or ())
+    extra = {
+        each.name for each in told if each.marker and 'extra == "pipeline"' in str(each.marker)
+    }
+    assert CLUSTERS & set(asked) == set()
+    assert needed({*asked, *(extra - CLUSTERS)}) == set(asked)
+    pins = re.split(r"^(?=[a-z])", packed[1], flags=re.MULTILINE)[1:]
+    assert [] == [pin for pin in pins if "--hash=sha256:" not in pin]
+
+
+def test_the_archive_has_packages_by_name(packed: tuple[Path, str]) -> None:
+    """This project's too; no "./", which Spark refuses, and no compiled code."""
+    with tarfile.open(packed[0]) as archive:
+        names = archive.getnames()
+    assert {"numba", "sidecar"} == {name.partition("/")[0] for name in names}
+    assert {"numba/nb.py", "sidecar/pipeline/job.py"} <= set(names)
+    assert [] == [name for name in names if "__pycache__" in name]
+
+
+def test_a_pip_that_fails_leaves_no_archive(tmp_path: Path) -> None:
+    """Nor a half of one."""
+    file = tmp_path / "packages.tar"
+    run = subprocess.run([PACK, file], check=False, env={**os.environ, "PYTHON": "false"})
+    assert run.returncode != 0
+    assert not file.exists()
