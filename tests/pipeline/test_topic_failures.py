@@ -37,7 +37,7 @@ def test_what_the_cluster_is_to_blame_for(said: str, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [StreamError("a disk is full"), SidecarError("SslAuthentication")]
+    "error", [StreamError("a disk is full"), SidecarError("SslAuthenticationException")]
 )
 def test_what_is_no_clusters_doing_is_as_it_was(error: SidecarError) -> None:
     """Other failures."""
