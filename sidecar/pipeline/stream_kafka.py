@@ -12,6 +12,10 @@ The connector shares a batch's messages among partitions by how many are waiting
 advance in step only as far as their rates are steady, and a stream that has days to catch up with
 needs a longer watermark than one of files, or as many messages a batch as there are in some
 minutes. What is late all the same is an error (``stream``).
+
+Passwords and keys are options of Spark's reader, since its tasks need them. ``REDACTED`` keeps them
+out of plans and of Spark's page; no checkpoint has them. A cluster that can't be reached or refuses
+ends the stream within about a minute and a half (``topic_failures``).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,7 +36,16 @@ from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
 from sidecar.requestlog.line import RejectedKind
 
 FORMAT: Final = "kafka"
+REDACTED: Final[Mapping[str, str]] = {
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key",
+}
+"""A setting of a session that reads topics: what is never told."""
 _BROKER: Final = r"(\d{1,9})$"
+_ANSWER_MS: Final = 20_000
+_TIMEOUTS: Final[Mapping[str, str]] = {
+    "request.timeout.ms": str(_ANSWER_MS),
+    "default.api.timeout.ms": str(_ANSWER_MS),
+}
 
 
 class ConnectorError(SidecarError):
@@ -50,7 +63,8 @@ class TopicOptions:
         zones: of the brokers' clocks.
         max_messages: of a batch, > 0.
         from_start: whether what is there at the first start is read; else only what comes.
-        client: other settings of the Kafka client, by Kafka's names.
+        client: other settings of the Kafka client, by Kafka's names; some are secrets, so they are
+            in no repr.
     """
 
     bootstrap_servers: str
@@ -59,11 +73,14 @@ class TopicOptions:
     zones: Zones = field(default_factory=Zones)
     max_messages: int = 1_000_000
     from_start: bool = True
-    client: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def told(self) -> dict[str, str]:
         """As options of Spark's reader."""
-        return {f"kafka.{name}": value for name, value in self.client.items()} | {
+        client = dict(self.client)
+        if not _TIMEOUTS.keys() & client.keys():
+            client |= _TIMEOUTS
+        return {f"kafka.{name}": value for name, value in client.items()} | {
             "kafka.bootstrap.servers": self.bootstrap_servers,
             "subscribe": self.topics,
             "includeHeaders": str(self.header is not None).lower(),

@@ -1,7 +1,6 @@
 """The pipeline's stream as a process: killed with SIGKILL and started again, nothing lost."""
 
 import asyncio
-import hashlib
 import os
 import signal
 import subprocess
@@ -16,8 +15,8 @@ import pytest
 from confluent_kafka import Producer
 
 from sidecar.demo.admin import Admin
-from sidecar.demo.cache import cache_folder, filling
 from sidecar.demo.cluster import Cluster
+from tests.integration.maven import jars_of
 from tests.integration.waiting import seen
 from tests.pipeline.growing_logs import GrowingLog, line, lines, pack
 
@@ -127,18 +126,7 @@ async def test_a_killed_stream_of_growing_logs_loses_and_doubles_nothing(tmp_pat
 @pytest.fixture(scope="module")
 def kafka_jars() -> Path:
     """The connector's, by Maven, once for each version of its pom."""
-    key = hashlib.sha256(_POM.read_bytes()).hexdigest()[:12]
-    target = cache_folder(os.environ) / f"kafka-connector-{key}"
-
-    async def fill() -> None:
-        async with filling(target) as folder:
-            if folder is not None:
-                maven = ["mvn", "--batch-mode", "--quiet", f"--file={_POM}", "package"]
-                done = [*maven, f"-Djars.dir={folder}"]
-                await asyncio.to_thread(subprocess.run, done, check=True)
-
-    asyncio.run(fill())
-    return target
+    return asyncio.run(jars_of(_POM))
 
 
 @pytest.mark.timeout(900)

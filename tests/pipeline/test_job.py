@@ -16,6 +16,7 @@ from sidecar.pipeline.publish import Output
 from sidecar.pipeline.silver_request import RequestLogs
 from sidecar.pipeline.stages import Inputs, InputsError, Options, Stage
 from sidecar.pipeline.store import FewerRowsError, Store
+from sidecar.pipeline.sweep import scenario
 from sidecar.pipeline.tables import (
     DIM_TOPIC,
     GOLD_USAGE_1S,
@@ -24,6 +25,7 @@ from sidecar.pipeline.tables import (
     SILVER_VOLUME,
     Table,
 )
+from sidecar.pipeline.writers import MARK, OtherWriterError
 
 # Whole runs of the job, several in a test: a minute on a machine that does other things too.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -120,16 +122,21 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
     files = HadoopFiles(spark)
     with locked(str(out), files, out, "process 1"), pytest.raises(LockedError, match="process 1"):
         made(spark, out, logs)
+    (out / MARK).touch()
+    with pytest.raises(OtherWriterError):
+        made(spark, out, logs)
+    (out / MARK).unlink()
     log(logs, 1, line("2026-11-20 10:00:00,100"))
     with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
         made(spark, out, logs)
+    assert not (out / "_staging").exists()
     assert before == {table: rows(spark, out, table) for table in TABLES}
     made(spark, out, logs, allow_fewer=True)
     assert 1 == len(rows(spark, out, SILVER_REQUEST))
 
 
 def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    """By time; the history of volumes is of its own days."""
+    """By time; the history of volumes is of its own days. Who was replayed is told."""
     logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
     log(logs, 1, *(line(f"2026-11-{day} 10:00:00,000") for day in (19, 20, 21)))
     volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
@@ -144,9 +151,12 @@ def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> 
             NOW,
             since=datetime(2026, 11, 20, tzinfo=UTC),
             until=datetime(2026, 11, 21, tzinfo=UTC),
+            candidates=0,
+            scenarios=(scenario("x2"),),
         ),
-        stages=STAGES,
+        stages=(*STAGES, Stage.REPLAY),
     )
+    assert ("request", "user=alice") in outcome.replayed
     assert [date(2026, 11, 18), date(2026, 11, 20)] == list(outcome.days)
     assert [20] == [each.dt.day for each in rows(spark, out, SILVER_REQUEST)]
     assert [4] == [each.available_bytes for each in rows(spark, out, SILVER_VOLUME)]

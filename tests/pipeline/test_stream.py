@@ -13,6 +13,7 @@ from sidecar.pipeline.stream_sink import BatchSink, OtherStreamError
 from sidecar.pipeline.stream_source import StreamOptions, file_rows
 from sidecar.pipeline.tables import GOLD_USAGE_1S, QUARANTINE, SILVER_REQUEST, Table
 from sidecar.pipeline.usage import gold_usage_1s
+from sidecar.pipeline.writers import MARK, OtherWriterError
 from tests.pipeline.growing_logs import GrowingLog, line, lines, pack
 
 
@@ -84,6 +85,10 @@ def test_a_stream_of_logs_that_rotate_equals_the_batch_of_them(
     anew = StreamSettings(str(out), f"{tmp_path}/other", until_read=True)
     with pytest.raises(OtherStreamError):
         streamed(spark, logs, anew, SILVER_REQUEST, max_bytes=60_000)
+    # Without its mark the folder is one of batch runs.
+    (out / MARK).unlink()
+    with pytest.raises(OtherWriterError):
+        streamed(spark, logs, settings, SILVER_REQUEST, max_bytes=60_000)
 
 
 @pytest.mark.spark

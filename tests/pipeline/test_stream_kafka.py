@@ -76,8 +76,22 @@ def test_what_the_connector_is_told() -> None:
     assert {
         "kafka.bootstrap.servers": "b1:9092",
         "kafka.security.protocol": "SSL",
+        "kafka.request.timeout.ms": "20000",
+        "kafka.default.api.timeout.ms": "20000",
         "subscribe": "a,b",
         "includeHeaders": "false",
         "maxOffsetsPerTrigger": "5",
         "startingOffsets": "latest",
     } == options.told()
+
+
+def test_what_the_client_is_told_of_waits_is_left_alone() -> None:
+    """One of the two timeouts could not go with ours."""
+    told = TopicOptions("b1:9092", "a", client={"request.timeout.ms": "60000"}).told()
+    assert "60000" == told["kafka.request.timeout.ms"]
+    assert "kafka.default.api.timeout.ms" not in told
+
+
+def test_settings_of_the_client_are_in_no_repr() -> None:
+    """They may be secrets."""
+    assert "hidden" not in repr(TopicOptions("b1:9092", "a", client={"x": "hidden"}))

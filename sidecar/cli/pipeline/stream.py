@@ -6,8 +6,8 @@ writes each second's usage once a minute has passed, until Ctrl-C; the next call
 
 import functools
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,9 @@ import click
 from sidecar.cli.pipeline.before_spark import check_master, check_stream
 from sidecar.cli.pipeline.running import need_extra
 from sidecar.cli.pipeline.spark_log import spark_log
+from sidecar.cli.pipeline.spark_options import CONF, JARS, spark_settings
 from sidecar.cli.pipeline.summary import counted
+from sidecar.cli.pipeline.topic_client import client_properties
 from sidecar.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -126,6 +128,8 @@ Examples:
     " kafka-3, or a folder 3.",
 )
 @click.option("--master", metavar="URL", help="Spark's; by default all cores of this machine.")
+@JARS
+@CONF
 def command(
     *,
     request_logs: str | None,
@@ -146,6 +150,8 @@ def command(
     zone: tuple[str, ...],
     broker_pattern: str | None,
     master: str | None,
+    jars: tuple[str, ...],
+    conf: tuple[tuple[str, str], ...],
 ) -> None:
     """Write usage and requests as they come, until Ctrl-C.
 
@@ -160,8 +166,9 @@ def command(
     need_extra()
     check_master(master)
     check_stream(out)
-    jars = "" if kafka_jars is None else _jars(kafka_jars)
+    kafka = [] if kafka_jars is None else _jars(kafka_jars)
     rows_of: Callable[[SparkSession], Source]
+    told: AbstractContextManager[None] = nullcontext()
     if request_logs is not None:
         rows_of = _files(
             path=request_logs,
@@ -171,14 +178,14 @@ def command(
             from_start=not from_now,
         )
     else:
-        rows_of = _topics(
+        rows_of, told = _topics(
             bootstrap_servers=bootstrap_server or "",
             topics=topic or "",
             header=broker_header,
             zone=zone,
             max_messages=max_messages,
             from_start=not from_now,
-            client={} if command_config is None else _properties(command_config),
+            client={} if command_config is None else client_properties(command_config),
         )
     from sidecar.pipeline.stream import StreamSettings  # noqa: PLC0415 - the extra, and slow
 
@@ -187,13 +194,14 @@ def command(
     )
     click.echo("Spark starts", err=True)
     with spark_log() as log:
-        spark = _session(master, jars, log)
+        spark = _session(master, spark_settings([*kafka, *jars], conf), log)
         end = "until all is read" if until_read else "until Ctrl-C"
         click.echo(f"{request_logs or topic} to {out}, {end}", err=True)
-        _run(spark, rows_of(spark), tables, settings)
+        with told:
+            _run(spark, rows_of(spark), tables, settings)
 
 
-def _jars(folder: Path) -> str:
+def _jars(folder: Path) -> list[str]:
     found = sorted(str(jar) for jar in folder.glob("*.jar"))
     if not found:
         raise SettingsError(
@@ -202,16 +210,14 @@ def _jars(folder: Path) -> str:
                 " puts them into target/jars beside that file",
             )
         )
-    return ",".join(found)
+    return found
 
 
-def _session(master: str | None, jars: str, log: Path) -> "SparkSession":
+def _session(master: str | None, told: Mapping[str, str], log: Path) -> "SparkSession":
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
+    from sidecar.pipeline.stream_kafka import REDACTED  # noqa: PLC0415 - as above
 
-    settings = {"spark.sql.shuffle.partitions": _PARTITIONS}
-    if jars:
-        settings["spark.jars"] = jars
-    return session(master, settings, log)
+    return session(master, {"spark.sql.shuffle.partitions": _PARTITIONS, **REDACTED, **told}, log)
 
 
 def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of StreamOptions
@@ -227,19 +233,18 @@ def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], S
     return lambda spark: functools.partial(file_rows, spark, options)
 
 
-def _topics(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of TopicOptions
+def _topics(
+    *,
+    zone: tuple[str, ...],
+    **told: Any,  # noqa: ANN401 - the fields of TopicOptions
+) -> "tuple[Callable[[SparkSession], Source], AbstractContextManager[None]]":
+    """The rows, and what tells why they have ended."""
     from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import TopicOptions, topic_rows  # noqa: PLC0415 - as above
+    from sidecar.pipeline.topic_failures import told_of_topics  # noqa: PLC0415 - as above
 
     options = TopicOptions(zones=Zones.of(zone), **told)
-    return lambda spark: functools.partial(topic_rows, spark, options)
-
-
-def _properties(path: Path) -> dict[str, str]:
-    import javaproperties  # noqa: PLC0415 - only with topics
-
-    with path.open(encoding="utf-8") as file:
-        return dict(javaproperties.load(file))
+    return lambda spark: functools.partial(topic_rows, spark, options), told_of_topics(options)
 
 
 def _run(

@@ -38,7 +38,11 @@ def disk_section(forecasts: Sequence[Row], volumes: Iterable[Row]) -> str:
         figure(f"Broker {text(row, 'broker')}, {text(row, 'log_dir')}", _plot(row, readings))
         for row in urgent[:_MOST_PLOTS]
     ]
-    return section("Disks", few(plots), _table(urgent))
+    intro = said(
+        "When the top of the saw-tooth reaches the limit. In the shaded range, from early to late,"
+        " are 80 % of what may come, as the history has been."
+    )
+    return section("Disks", intro, few(plots), _table(urgent))
 
 
 def _newest(rows: Iterable[Row]) -> list[Row]:

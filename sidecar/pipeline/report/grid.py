@@ -7,6 +7,9 @@ is sorted downwards.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Final
+
+_NUMBER: Final = ' class="n"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,9 @@ def table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[Cell]])
     if not rows:
         return f'<p class="none">{escape(caption)}: there are no rows.</p>'
     head = "".join(
-        f'<th scope="col"><button type="button">{escape(heading)}</button></th>'
-        for heading in headings
+        f'<th scope="col"{"" if isinstance(cell.value, str) else _NUMBER}>'
+        f'<button type="button">{escape(heading)}</button></th>'
+        for heading, cell in zip(headings, rows[0], strict=True)
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return (
@@ -47,4 +51,4 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell.value, str):
         return f'<td data-v="{escape(cell.value)}">{escape(cell.text)}</td>'
     value = "" if cell.value is None else f' data-n="{cell.value!r}"'
-    return f'<td class="n"{value}>{escape(cell.text)}</td>'
+    return f"<td{_NUMBER}{value}>{escape(cell.text)}</td>"

@@ -4,6 +4,7 @@ Its content policy lets it load nothing, so that a name from a log could not eit
 came through unescaped.
 """
 
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import Final
@@ -22,7 +23,10 @@ dd{margin:0;font-size:1.15rem}
 figure{margin:.75rem 0}.few{display:grid;grid-template-columns:repeat(auto-fill,minmax(440px,1fr));
 gap:0 1.5rem}@media(max-width:560px){.few{grid-template-columns:1fr}}
 svg{width:100%;height:auto;display:block;overflow:visible}
-svg text{font:11px system-ui,sans-serif;fill:var(--dim)}
+svg text{font:11px system-ui,sans-serif;fill:var(--dim);paint-order:stroke;stroke:var(--paper);
+stroke-width:3px;stroke-linejoin:round}
+.few svg text{font-size:14px}@media(max-width:560px){svg text,.few svg text{font-size:18px}}
+code{font:.9em ui-monospace,monospace;background:var(--soft);padding:.1em .3em;border-radius:3px}
 .grid{stroke:var(--line);fill:none}.mark{stroke:var(--dim);stroke-dasharray:4 3;fill:none}
 .line{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}
 .band{fill:#56b4e9;fill-opacity:.25}
@@ -36,7 +40,8 @@ font-size:.85rem}.legend svg{display:inline-block;width:28px;height:8px;margin-r
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;margin:.5rem 0;width:100%}
 caption{text-align:left;color:var(--dim);padding:.25rem 0}
 th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+td:last-child:not(.n):not(:empty){min-width:18rem}
 th{background:var(--soft)}th button{all:unset;cursor:pointer;font-weight:600}
 th button:focus-visible{outline:2px solid #0072b2}
 th[aria-sort=ascending] button::after{content:" \\25b2"}
@@ -62,6 +67,7 @@ document.querySelectorAll("th button").forEach(button => button.addEventListener
 }));
 """
 
+_TYPED: Final = re.compile("`([^`]*)`")
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
@@ -78,9 +84,9 @@ def page(title: str, made: str, sections: Sequence[str]) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body>"
-        f'<h1>{escape(title)}</h1><p class="dim">{escape(made)}</p>\n'
+        f'<main><h1>{escape(title)}</h1><p class="dim">{escape(made)}</p>\n'
         + "\n".join(sections)
-        + f"\n<script>{_SCRIPT}</script></body></html>\n"
+        + f"\n</main><script>{_SCRIPT}</script></body></html>\n"
     )
 
 
@@ -95,8 +101,9 @@ def section(heading: str, *parts: str) -> str:
 
 
 def said(text: str) -> str:
-    """A paragraph of text."""
-    return f"<p>{escape(text)}</p>"
+    """A paragraph of text; what is between backticks is to be typed."""
+    told = _TYPED.sub(r"<code>\1</code>", escape(text))
+    return f"<p>{told}</p>"
 
 
 def figure(caption: str, drawn: str) -> str:

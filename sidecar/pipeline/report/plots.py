@@ -157,7 +157,8 @@ def bars(title: str, rows: Sequence[tuple[str, float, str]], level: Mark | None 
     if level is not None:
         x = left + level.at * scale
         parts.append(f'<path class="mark" d="M{x:.1f} {top - 4}V{height - 2}"/>')
-        parts.append(_text(x, top - 7, level.name, "middle"))
+        # Its name is long: it goes to the side that has more room.
+        parts.append(_text(x, top - 7, level.name, "end" if x > _WIDTH / 2 else ""))
     return "".join([*parts, "</svg>"])
 
 

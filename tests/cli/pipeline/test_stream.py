@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from sidecar.cli import group
-from sidecar.cli.pipeline.stream import Told, _properties
+from sidecar.cli.pipeline.stream import Told
 from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.stream import Progress
 
@@ -35,13 +35,6 @@ def test_what_does_not_go_together_is_refused(words: list[str], said: str) -> No
     result = CliRunner().invoke(group, ["pipeline", "stream", "--out", "live", *words])
     assert 2 == result.exit_code
     assert said in result.output
-
-
-def test_the_clients_properties_are_kafkas(tmp_path: Path) -> None:
-    """The file that Kafka's own tools take."""
-    file = tmp_path / "client.properties"
-    file.write_text("# ours\nsecurity.protocol = SASL_SSL\nsasl.mechanism:PLAIN\n")
-    assert {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"} == _properties(file)
 
 
 def test_a_batch_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -163,6 +163,8 @@ def test_it_stands_alone() -> None:
     page = report(FULL, NOW)
     found = Page(page)
     assert [] == found.open
+    assert (1, 5) == (found.count("main"), page.count("<section>"))
+    assert "<code>throttle-sidecar quotas diff --plan plan.json</code>" in page
     assert {"script": 1, "style": 1} == {tag: found.count(tag) for tag in ("script", "style")}
     assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in found.elements}
     assert [] == [

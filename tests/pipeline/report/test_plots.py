@@ -46,5 +46,8 @@ def test_ticks_are_round(expected: tuple[float, ...], low: float, high: float) -
 def test_bars_are_to_scale_with_the_mark() -> None:
     """The longest, of a bar or of the mark, takes the width."""
     drawn = bars("t", [("one", 50.0, "50"), ("two", 0.0, "0")], Mark("all", 200.0))
+    # Its name ends where it is, since there is no room behind it; a mark at 0 begins there.
+    assert 'text-anchor="end">all<' in drawn
+    assert 'text-anchor="end">all<' not in bars("t", [("one", 50.0, "50")], Mark("all", 0.0))
     assert ["100.0", "0.5"] == re.findall(r'width="([\d.]+)"/>', drawn)
     assert ["570.0"] == re.findall(r'class="mark" d="M([\d.]+)', drawn)

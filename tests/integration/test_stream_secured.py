@@ -1,0 +1,195 @@
+"""The pipeline's stream from a topic of a secured cluster: TLS, SCRAM and an authorizer."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pytest
+import pytest_asyncio
+import trustme
+from confluent_kafka import Producer
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from sidecar.demo.admin import Admin
+from tests.integration.conftest import SecureKafka
+from tests.integration.daemon import Done, command
+from tests.integration.maven import jars_of
+from tests.pipeline.growing_logs import lines
+
+pytestmark = pytest.mark.timeout(900)
+
+TOPIC, UNSEEN = "secured-log", "unseen-log"
+POM = Path(__file__).parents[2] / "deploy/spark/kafka-connector/pom.xml"
+_RUN_S = 400.0
+"""A run of Spark's, on a machine that does other things too."""
+_DEADLINE_S = 240.0
+"""Of which Spark's start is the most there; what waits waits for 90 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """``pipeline stream`` of a secured topic.
+
+    Attributes:
+        secure: its cluster.
+        jars: the connector's.
+        folder: for what it writes.
+    """
+
+    secure: SecureKafka
+    jars: Path
+    folder: Path
+
+    def client(self, **more: str) -> Path:
+        """A properties file as this program's commands take it; "_" is a dot, "" leaves one out."""
+        password = self.folder / "password"
+        password.write_text(self.secure.password)
+        settings = {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": "alice",
+            "sasl.password.file": str(password),
+            "ssl.truststore.location": str(self.secure.ca_file),
+        } | {name.replace("_", "."): value for name, value in more.items()}
+        file = self.folder / "client.properties"
+        file.write_text("".join(f"{name}={text}\n" for name, text in settings.items() if text))
+        return file
+
+    async def run(self, client: Path, *words: str, topic: str = TOPIC) -> Done:
+        """Until all is read that is there."""
+        given = (
+            *("--topic", topic, "--kafka-jars", str(self.jars), "--table", "silver_request"),
+            *("--bootstrap-server", self.secure.cluster.bootstrap_of("SCRAM")),
+            *("--command-config", str(client), "--out", str(self.folder / "live"), "--until-read"),
+        )
+        temporary = self.folder / "tmp"
+        temporary.mkdir(exist_ok=True)
+        environ = {**os.environ, "TMPDIR": str(temporary)}
+        return await command(
+            *("pipeline", "stream", *given, "--master", "local[2]", *words),
+            environ=environ,
+            timeout_s=_RUN_S,
+        )
+
+    def told_anywhere(self, secret: bytes) -> list[Path]:
+        """The files that a stream has written, in which there is a secret."""
+        written = [self.folder / name for name in ("live", "tmp", "events")]
+        return [
+            file
+            for folder in written
+            for file in folder.rglob("*")
+            if file.is_file() and secret in file.read_bytes()
+        ]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def topics(secure_kafka: SecureKafka) -> None:
+    """One that alice may read, with 50 lines of broker 1; one that she may not."""
+    async with Admin(secure_kafka.cluster.bootstrap) as admin:
+        for topic in (TOPIC, UNSEEN):
+            await admin.create_topic(topic, partitions=1)
+        await admin.allow("alice", "READ", "TOPIC", TOPIC)
+    producer = Producer({"bootstrap.servers": secure_kafka.cluster.bootstrap})
+    for each in lines(50, user="u").splitlines():
+        producer.produce(TOPIC, each, "1")
+    assert 0 == await asyncio.to_thread(producer.flush, 20)
+
+
+@pytest.fixture
+def stream(secure_kafka: SecureKafka, topics: None, tmp_path: Path) -> Stream:
+    """As alice."""
+    return Stream(secure_kafka, asyncio.run(jars_of(POM)), tmp_path)
+
+
+def key_of(file: Path, folder: Path) -> Path:
+    """The same private key in the form that Java reads."""
+    key = load_pem_private_key(file.read_bytes(), password=None)
+    written = folder / "key.pem"
+    written.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return written
+
+
+async def test_a_secured_topic_is_read_and_no_secret_is_told(stream: Stream) -> None:
+    """By SCRAM over TLS with PEM; not in what is said, in a checkpoint or on Spark's page."""
+    key = key_of(stream.secure.client_key_file, stream.folder)
+    client = stream.client(
+        ssl_keystore_location=str(stream.secure.client_certificate_file),
+        ssl_keystore_key_location=str(key),
+    )
+    # What Spark's page is made of.
+    events = stream.folder / "events"
+    events.mkdir()
+    told = {"enabled": "true", "dir": events.as_uri(), "compress": "false"}
+    conf = [
+        word for name, text in told.items() for word in ("--conf", f"spark.eventLog.{name}={text}")
+    ]
+    done = await stream.run(client, *conf)
+    assert 0 == done.code, done.said
+    table = f"{stream.folder}/live/silver_request/**/*.parquet"
+    rows = duckdb.execute(f"SELECT broker, count(*) FROM '{table}' GROUP BY 1")
+    assert [(1, 50)] == rows.fetchall()
+    assert [] != stream.told_anywhere(b"(redacted)")
+    lines_of_key = key.read_bytes().splitlines()
+    for secret in (b"with a backslash", lines_of_key[1]):
+        assert [] == stream.told_anywhere(secret)
+        assert secret.decode() not in done.said
+
+
+def wrong_password(stream: Stream) -> tuple[Path, str, str]:
+    """Also written as Java has it."""
+    login = (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required"
+        ' username="alice" password="hidden, with a backslash";'
+    )
+    file = stream.client(sasl_username="", sasl_password_file="", sasl_jaas_config=login)
+    return file, TOPIC, "the login was refused: look at the user, the password"
+
+
+def wrong_certificates(stream: Stream) -> tuple[Path, str, str]:
+    """Of somebody who signed nothing here."""
+    other = stream.folder / "other-ca.pem"
+    trustme.CA().cert_pem.write_to_path(str(other))
+    said = "TLS failed: the broker's certificate is not trusted"
+    return stream.client(ssl_truststore_location=str(other)), TOPIC, said
+
+
+def no_tls(stream: Stream) -> tuple[Path, str, str]:
+    """To a listener that speaks nothing else."""
+    said = (
+        "no broker answers: look at --bootstrap-server, and whether its listener speaks PLAINTEXT"
+    )
+    return stream.client(security_protocol="PLAINTEXT"), TOPIC, said
+
+
+def no_acl(stream: Stream) -> tuple[Path, str, str]:
+    """For this topic."""
+    said = f"this user may not read {UNSEEN}: kafka-acls --bootstrap-server"
+    return stream.client(), UNSEEN, said
+
+
+@pytest.mark.parametrize("mistake", [wrong_password, wrong_certificates, no_tls, no_acl])
+async def test_what_is_wrong_is_said_in_a_line_and_in_time(
+    stream: Stream, mistake: Callable[[Stream], tuple[Path, str, str]]
+) -> None:
+    """With what to do, instead of waiting for ever; no secret, and nothing of Java's."""
+    client, topic, said = mistake(stream)
+    begun = time.monotonic()
+    done = await stream.run(client, topic=topic)
+    assert time.monotonic() - begun < _DEADLINE_S
+    assert 2 == done.code, done.said
+    bootstrap = stream.secure.cluster.bootstrap_of("SCRAM")
+    last = done.err.strip().splitlines()[-1]
+    assert last.startswith(f"{bootstrap}: {said}"), done.said
+    assert "Traceback" not in done.said
+    for secret in ("with a backslash", "hidden"):
+        assert secret not in done.said
+        assert [] == stream.told_anywhere(secret.encode())

@@ -1,0 +1,46 @@
+"""Why a stream of topics has ended; a real cluster's words are in the integration tests."""
+
+import pytest
+
+from sidecar.errors import SidecarError
+from sidecar.pipeline.stream import StreamError
+from sidecar.pipeline.stream_kafka import TopicOptions
+from sidecar.pipeline.topic_failures import TopicsError, told_of_topics
+
+ERRORS = "org.apache.kafka.common.errors."
+OPTIONS = TopicOptions("b1:9093", "logs", client={"security.protocol": "SASL_SSL"})
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (f"{ERRORS}SaslAuthenticationException: hidden", "b1:9093: the login was refused"),
+        (f"{ERRORS}TimeoutException: Timed out", "b1:9093: no broker answers: .* speaks SASL_SSL$"),
+        (
+            f"{ERRORS}TopicAuthorizationException: hidden",
+            "b1:9093: .* --operation Read --topic logs",
+        ),
+        (f"{ERRORS}UnknownTopicOrPartitionException: x", "b1:9093: there is no topic logs"),
+        (
+            "Failed to create new KafkaAdminClient\nCaused by: Failed to load SSL keystore /x of",
+            "a file of certificates can't be read",
+        ),
+        ("Failed to create new KafkaAdminClient\nCaused by: x", "like org.apache.kafka.common.s"),
+    ],
+)
+def test_what_the_cluster_is_to_blame_for(said: str, told: str) -> None:
+    """In a line that says what to do, and nothing that was said."""
+    with pytest.raises(TopicsError, match=told) as refused, told_of_topics(OPTIONS):
+        raise StreamError(said)
+    assert "hidden" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "error", [StreamError("a disk is full"), SidecarError("SslAuthenticationException")]
+)
+def test_what_is_no_clusters_doing_is_as_it_was(error: SidecarError) -> None:
+    """Other failures."""
+    with pytest.raises(SidecarError) as raised, told_of_topics(OPTIONS):
+        raise error
+    assert error is raised.value
