@@ -42,11 +42,11 @@ _CAUSES: Final = tuple(
         (
             r"S3AFileSystem not found",
             "Spark has no jars for it: `mvn -f deploy/spark/s3-connector/pom.xml package`, then"
-            " --conf 'spark.jars=deploy/spark/s3-connector/target/jars/*'",
+            " --jars deploy/spark/s3-connector/target/jars",
         ),
         (
             r"No FileSystem for scheme|\bClass \S+FileSystem not found",
-            "Spark has no file system of this kind: give its jars with --conf spark.jars=...",
+            "Spark has no file system of this kind: give its jars with --jars DIR",
         ),
         (
             r"NoSuchBucket|NO_SUCH_BUCKET|UnknownStoreException",

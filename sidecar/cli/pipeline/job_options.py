@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from sidecar.cli.pipeline.spark_options import CONF, JARS
+from sidecar.pipeline.addresses import address_of
 from sidecar.pipeline.recommended import FLOORS, TermsError, floor
 
 _R = TypeVar("_R")
@@ -59,6 +60,13 @@ class _NewFile(click.Path):
         if not path.parent.is_dir():
             self.fail(f"there is no folder {path.parent}; make it", param, ctx)
         return path
+
+
+def _place(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+    # Before Spark starts, whose messages would tell credentials in it.
+    if path is not None:
+        address_of(path)
+    return path
 
 
 def _candidates(_: click.Context, __: click.Parameter, count: int) -> int:
@@ -203,7 +211,13 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
         function,
         "job",
         JobOptions,
-        click.option("--out", required=True, metavar="DIR", help="The folder of the tables."),
+        click.option(
+            "--out",
+            required=True,
+            metavar="DIR",
+            callback=_place,
+            help="The folder of the tables; s3:// and hdfs:// too.",
+        ),
         click.option(
             "--master",
             metavar="URL",
@@ -232,12 +246,14 @@ def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
         click.option(
             "--request-logs",
             metavar="PATH",
+            callback=_place,
             help="Files of the brokers' request logs, plain or gzip: a file, a folder or a glob;"
             " s3://, gs:// and hdfs:// too.",
         ),
         click.option(
             "--volumes",
             metavar="PATH",
+            callback=_place,
             help="The volume history that sidecars keep: a file, a folder or a glob.",
         ),
         click.option(
