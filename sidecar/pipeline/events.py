@@ -70,6 +70,8 @@ EVENTS: Final = Table(
 _CREATE_TOPICS: Final = ("CREATE_TOPICS", "19")
 _DELETE_TOPICS: Final = ("DELETE_TOPICS", "20")
 _CREATE_PARTITIONS: Final = ("CREATE_PARTITIONS", "37")
+TOPIC_APIS: Final = (*_CREATE_TOPICS, *_DELETE_TOPICS, *_CREATE_PARTITIONS)
+"""Requests that change topics, by name and by number."""
 _STRICT_SINCE: Final = ((_CREATE_TOPICS, 6), (_DELETE_TOPICS, 5), (_CREATE_PARTITIONS, 3))
 _PERCENT_PER_NS: Final = 100.0 / 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
@@ -118,8 +120,7 @@ def charges(
 
 def is_mutation_line() -> Expression:
     """Whether a row of SILVER_REQUEST is a controller's line of a request about topics."""
-    about = (*_CREATE_TOPICS, *_DELETE_TOPICS, *_CREATE_PARTITIONS)
-    return sf.col("is_forwarded") & sf.col("api").isin(*about)
+    return sf.col("is_forwarded") & sf.col("api").isin(*TOPIC_APIS)
 
 
 def _charged(silver: DataFrame, quota_types: Collection[str]) -> DataFrame:

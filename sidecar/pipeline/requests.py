@@ -18,7 +18,10 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import DataFrame
 
-from sidecar.pipeline.kernels.charging import micros
+from sidecar.pipeline.events import TOPIC_APIS, is_mutation_line
+from sidecar.pipeline.kernels.charging import flags, micros
+from sidecar.pipeline.kernels.numbered import coded
+from sidecar.pipeline.tables import SILVER_REQUEST
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -27,6 +30,12 @@ _ROWS: Final = 1 << 17
 _TASKS_PER_CORE: Final = 4
 _NAMES: Final = ("user", "client_id", "api", "src_file")
 """Columns of few values, that are read as numbers of them."""
+_PLAIN: Final = dict.fromkeys(_NAMES, pa.string())
+_COLUMNS: Final = [
+    column for column in SILVER_REQUEST.columns if column.name not in SILVER_REQUEST.partitions
+]
+_WHOLE: Final = tuple(column.name for column in _COLUMNS)
+_SCHEMA: Final = ", ".join(f"`{column.name}` {column.type}" for column in _COLUMNS)
 _US_PER_DAY: Final = 86_400_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
 
@@ -67,6 +76,27 @@ class Requests:
                     yield from function(_read(tasks[task], columns, days))
 
         return spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(made, schema)
+
+    def changes(self) -> DataFrame:
+        """The controllers' lines of requests about topics, whole; they are few.
+
+        Returns:
+            Of SILVER_REQUEST's columns but dt and hour.
+        """
+        if self.files is None:
+            return self.frame.where(is_mutation_line()).select(*_WHOLE)
+        return self.mapped(_WHOLE, _changes, _SCHEMA)
+
+
+def _changes(batches: Batches) -> Batches:
+    for batch in batches:
+        names, api = coded(batch["api"])
+        asked = np.array([name in TOPIC_APIS for name in names], np.bool_)[api]
+        asked &= flags(batch, "is_forwarded", missing=False)
+        if asked.any():
+            found = batch.filter(pa.array(asked))
+            columns = [found[name].cast(_PLAIN.get(name, found[name].type)) for name in _WHOLE]
+            yield pa.RecordBatch.from_arrays(columns, list(_WHOLE))
 
 
 def _read(files: Iterable[Path], columns: Sequence[str], days: np.ndarray) -> Batches:

@@ -307,8 +307,7 @@ def _replay(run: Run) -> None:
         rows = sorted((row["quota_type"], row["shared_by"], row["peak"]) for row in found)
         scenarios += sweep(rows, run.options.candidates)
     requests = _charged(run, days)
-    changes = requests.frame.where(is_mutation_line())
-    mutations = charges(changes, run.store.read(DIM_TOPIC), [CONTROLLER_MUTATION])
+    mutations = charges(requests.changes(), run.store.read(DIM_TOPIC), [CONTROLLER_MUTATION])
     run.store.write(GOLD_REPLAY, replay(mutations, config, scenarios, requests=requests), days)
 
 

@@ -140,8 +140,7 @@ def usage_of_days(requests: Requests, dim_topic: DataFrame) -> DataFrame:
 
 def mutations_of_days(requests: Requests, dim_topic: DataFrame) -> DataFrame:
     """The part of ``usage_of_days`` that workers don't sum, since it needs the sizes of topics."""
-    changes = requests.frame.where(is_mutation_line())
-    return gold_usage_1s(changes, dim_topic, [CONTROLLER_MUTATION])
+    return gold_usage_1s(requests.changes(), dim_topic, [CONTROLLER_MUTATION])
 
 
 def summed(
