@@ -6,6 +6,11 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# On a busy machine drawing and running are slow, whatever is drawn; each test has its own timeout.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # looptime asks for the current event loop before each test, and for a sync test that comes first
 # asyncio would make one that nobody closes. Once one was set, even to None, it makes none.

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -193,3 +195,33 @@ async def test_what_is_wrong_is_said_in_a_line_and_in_time(
     for secret in ("with a backslash", "hidden"):
         assert secret not in done.said
         assert [] == stream.told_anywhere(secret.encode())
+
+
+PLAN = """
+import sys
+from sidecar.pipeline.spark import session
+from sidecar.pipeline.stream_kafka import REDACTED, TopicOptions, topic_rows
+from sidecar.pipeline.tables import QUARANTINE
+
+spark = session("local[1]", {"spark.jars": sys.argv[1], **REDACTED})
+login = 'x.ScramLoginModule required username="a" credential="hidden";'
+client = {"ssl.keystore.key": "hidden", "ssl.key.password": "hidden", "sasl.jaas.config": login}
+topic_rows(spark, TopicOptions("b1:9093", "t", client=client), QUARANTINE).explain(True)
+"""
+"""What Spark's page and its logs tell of a query, where they tell it."""
+
+
+def test_a_plan_tells_no_secret() -> None:
+    """It has the reader's options: how the broker is reached, but no key and no login."""
+    jars = ",".join(str(jar) for jar in asyncio.run(jars_of(POM)).glob("*.jar"))
+    done = subprocess.run(
+        [sys.executable, "-c", PLAN, jars],
+        capture_output=True,
+        text=True,
+        timeout=_RUN_S,
+        check=False,
+    )
+    assert "b1:9093" in done.stdout, done.stderr
+    for name in ("ssl.keystore.key", "ssl.key.password", "sasl.jaas.config"):
+        assert f"kafka.{name}=*********(redacted)" in done.stdout
+    assert "hidden" not in done.stdout

@@ -1,0 +1,366 @@
+"""The pipeline on a real S3 server: logs and history from a bucket, tables in a bucket.
+
+The server is s3proxy over a folder (s3proxy/pom.xml): S3's protocol with signed requests, by two
+clients that have nothing in common, Arrow's and Hadoop's. What it can't show is Amazon's own:
+roles, regions, and throttling by the store.
+"""
+
+import asyncio
+import gzip
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+from pyarrow import fs
+
+from sidecar.demo.ports import Ports
+from sidecar.pipeline.sample import Sample, write_sample
+from sidecar.pipeline.tables import TABLES, Table
+from tests.integration.daemon import Done, command
+from tests.integration.maven import jars_of
+from tests.integration.waiting import LOOK_S, seen
+from tests.pipeline.growing_logs import lines
+
+pytestmark = pytest.mark.timeout(900)
+
+HERE = Path(__file__).parent
+POM = HERE.parents[1] / "deploy/spark/s3-connector/pom.xml"
+KEY, SECRET = "the-key", "hidden-from-all"
+_RUN_S = 400.0
+"""A run of Spark's, on a machine that does other things too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running S3 server.
+
+    Attributes:
+        environ: with which a client finds it and may do all.
+        folder: where it keeps its buckets, each file under its own name.
+        jars: the folder of Spark's.
+    """
+
+    environ: Mapping[str, str]
+    folder: Path
+    jars: Path
+
+    def system(self) -> fs.S3FileSystem:
+        """For the test's own looks."""
+        return fs.S3FileSystem(
+            access_key=KEY,
+            secret_key=SECRET,
+            region="us-east-1",
+            endpoint_override=self.environ["AWS_ENDPOINT_URL"],
+        )
+
+    def put(self, bucket: str, name: str, content: bytes) -> None:
+        """Writes a file."""
+        with self.system().open_output_stream(f"{bucket}/{name}", compression=None) as file:
+            file.write(content)
+
+    def names(self, place: str) -> list[str]:
+        """Of the files below a place."""
+        found = self.system().get_file_info(fs.FileSelector(place, recursive=True))
+        return [each.path for each in found if each.type == fs.FileType.File]
+
+    async def run(self, *words: str, **environ: str) -> Done:
+        """A command of the pipeline's, with two cores; an empty variable is none."""
+        told = ("pipeline", *words, "--master", "local[2]", "--jars", str(self.jars))
+        given = {name: text for name, text in {**self.environ, **environ}.items() if text}
+        return await command(*told, environ=given, timeout_s=_RUN_S)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One with the buckets "logs" and "tables"."""
+    own, jars = (asyncio.run(jars_of(pom)) for pom in (HERE / "s3proxy/pom.xml", POM))
+    folder = tmp_path_factory.mktemp("buckets")
+    for bucket in ("logs", "tables"):
+        # Or strangers may read it.
+        (folder / bucket).mkdir(0o700)
+    with Ports() as ports:
+        port = ports.reserve()
+        settings = folder.with_suffix(".properties")
+        settings.write_text(
+            f"s3proxy.endpoint=http://127.0.0.1:{port}\n"
+            f"s3proxy.authorization=aws-v4\ns3proxy.identity={KEY}\ns3proxy.credential={SECRET}\n"
+            "jclouds.provider=filesystem-nio2\njclouds.identity=x\njclouds.credential=x\n"
+            f"jclouds.filesystem.basedir={folder}\n"
+        )
+        java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{own}/*", "org.gaul.s3proxy.Main"]
+        with (
+            folder.with_suffix(".log").open("wb") as log,
+            subprocess.Popen(
+                [*java, "--properties", str(settings)], stdout=log, stderr=log
+            ) as process,
+        ):
+            try:
+                _wait_for(port)
+                yield Server(_environ(port, folder), folder, jars)
+            finally:
+                process.kill()
+
+
+def _wait_for(port: int) -> None:
+    until = time.monotonic() + 60.0
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            assert time.monotonic() < until, "no S3 server"
+            time.sleep(LOOK_S)
+        else:
+            return
+
+
+def _environ(port: int, folder: Path) -> dict[str, str]:
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
+    return kept | {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": "us-east-1",
+        # Or whoever has no key waits for a machine that would give one.
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "TMPDIR": str(folder.parent),
+    }
+
+
+def rows(place: str, system: fs.FileSystem, table: Table) -> Counter[tuple[str, ...]]:
+    """Of a table, without where their lines were read."""
+    names = [name for name in table.names if not name.startswith("src_")]
+    found = ds.dataset(f"{place}/{table.name}", filesystem=system, partitioning="hive")
+    return Counter(
+        tuple(f"{value:.9g}" if isinstance(value, float) else str(value) for value in row.values())
+        for row in found.to_table(names).to_pylist()
+    )
+
+
+def users(place: str, system: fs.FileSystem) -> Counter[str]:
+    """Of the requests in the tables."""
+    found = ds.dataset(f"{place}/silver_request", filesystem=system, format="parquet")
+    return Counter(found.to_table(["user"])["user"].to_pylist())
+
+
+def ok(done: Done) -> str:
+    """What a command that did all has said."""
+    assert 0 == done.code, done.said
+    assert SECRET not in done.said
+    return done.said
+
+
+def refusal(done: Done) -> str:
+    """The line that a command has ended with; nothing that it said has a traceback or a secret."""
+    assert 2 == done.code, done.said
+    for part in (SECRET, "Traceback", "\tat "):
+        assert part not in done.said
+    return done.err.strip().splitlines()[-1]
+
+
+async def test_a_bucket_holds_what_a_disk_does(server: Server, tmp_path: Path) -> None:
+    """Plain and packed logs, whatever their names, with options; history; every table."""
+    sample = write_sample(tmp_path / "sample", Sample(150_000, brokers=2))
+    for number, file in enumerate(sorted(sample.volumes.iterdir())):
+        if number < 3:
+            server.put("logs", f"volumes/{file.name}", file.read_bytes())
+        else:
+            file.unlink()
+    for number, log in enumerate(sorted(each for each in sample.request_logs.rglob("*.log*"))):
+        name = f"my logs/{log.relative_to(sample.request_logs)}"
+        content = log.read_bytes()
+        packed = log.suffix == ".gz"
+        if number % 2 == 0 and not packed:
+            name, content = f"{name}.gz", gzip.compress(content)
+        server.put("logs", name, content)
+    assert {True, False} == {name.endswith(".gz") for name in server.names("logs/my logs")}
+    rest = ("--quotas", str(sample.quotas), "--candidates", "2", "--quotas-at", "2026-01-01")
+    # An option that could be taken for a broker's id.
+    logs = f"s3://logs/my logs/?endpoint_override={server.environ['AWS_ENDPOINT_URL']}"
+    there = ("--request-logs", logs, "--volumes", "s3a://logs/volumes", "--out", "s3://tables/all")
+    ok(await server.run("run", *there, *rest))
+    out = tmp_path / "tables"
+    here = ("--request-logs", str(sample.request_logs), "--volumes", str(sample.volumes))
+    ok(await server.run("run", *here, "--out", str(out), *rest))
+    for table in TABLES:
+        expected = rows(str(out), fs.LocalFileSystem(), table)
+        assert expected or table.name == "quarantine", table.name
+        assert expected == rows("tables/all", server.system(), table), table.name
+    files = ds.dataset("tables/all/silver_request", filesystem=server.system(), format="parquet")
+    read = {*files.to_table(["src_file"])["src_file"].to_pylist()}
+    assert {f"s3://{name}" for name in server.names("logs/my logs")} == read
+
+
+@contextmanager
+def running(server: Server, *words: str) -> Iterator[None]:
+    """A command that is killed at the end, Spark's JVM with it."""
+    told = ("pipeline", *words, "--master", "local[2]", "--jars", str(server.jars))
+    with subprocess.Popen(
+        [sys.executable, "-m", "sidecar", *told],
+        env=dict(server.environ),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield
+            assert process.poll() is None, "it ended before it was killed"
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+async def there_is(folder: Path, glob: str) -> None:
+    """Waits until the server has such a file."""
+
+    async def found() -> bool:
+        return await asyncio.to_thread(lambda: any(folder.glob(glob)))
+
+    await seen(glob, found, bool, _RUN_S)
+
+
+async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server) -> None:
+    """Killed while it writes: as it was. Killed while it replaces: the next command finishes it."""
+    place, folder = "tables/killed", server.folder / "tables/killed"
+    for name, user, count in (("old", "old", 50), ("new", "new", 60)):
+        for broker in (1, 2):
+            server.put("logs", f"{name}/broker-{broker}/a.log", lines(count, user=user))
+    silver = ("silver", "--out", f"s3a://{place}", "--request-logs")
+    ok(await server.run(*silver, "s3://logs/old"))
+    with running(server, *silver, "s3://logs/new"):
+        await there_is(folder, "_staging/silver_request/**/*.parquet")
+    assert {"old": 100} == users(place, server.system())
+    refused = refusal(await server.run(*silver, "s3://logs/new"))
+    assert f"remove s3a://{place}/_lock if it was killed" in refused
+    server.system().delete_file(f"{place}/_lock")
+    with running(server, *silver, "s3://logs/new"):
+        await there_is(folder, "_journal.*ing")
+    assert any("_journal" in name for name in server.names(place))
+    server.system().delete_file(f"{place}/_lock")
+    ok(await server.run("usage", "--out", f"s3a://{place}"))
+    assert {"new": 120} == users(place, server.system())
+    refused = refusal(await server.run(*silver, "s3a://logs/old/broker-1"))
+    assert "2026-11-20 has 120 rows and would have 50" in refused
+    assert {"new": 120} == users(place, server.system())
+    ok(await server.run(*silver, "s3://logs/old/*/a.log", "--allow-fewer"))
+    assert {"old": 100} == users(place, server.system())
+    assert [] == [name for name in server.names(place) if "/_" in name.replace("/_SUCCESS", "")]
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The URL of a server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1000) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+LOGS_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
+    "no bucket": (
+        "s3://nowhere/x",
+        {},
+        "s3://nowhere/x: there are no files; name a file, a folder or a glob of a bucket that is",
+    ),
+    "wrong secret": (
+        "s3://logs",
+        {"AWS_SECRET_ACCESS_KEY": f"{SECRET}-not"},
+        "s3://logs: access was refused: look at AWS_ACCESS_KEY_ID",
+    ),
+    "no credentials": (
+        "s3://logs",
+        {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""},
+        "s3://logs: access was refused: look at AWS_ACCESS_KEY_ID",
+    ),
+    "nobody there": (
+        "s3://logs",
+        {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
+        "s3://logs: the store doesn't answer: look at AWS_ENDPOINT_URL",
+    ),
+    "a secret in the path": (
+        f"s3://{KEY}:{SECRET}@logs/x",
+        {},
+        "s3://logs/x: a path must not hold credentials",
+    ),
+    "an option that is none": (
+        "s3://logs?regoin=a",
+        {},
+        "s3://logs: Unexpected query parameter in S3 URI: 'regoin'",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LOGS_MISTAKES)
+async def test_logs_that_cant_be_had_are_told_in_a_line(server: Server, what: str) -> None:
+    """Before Spark starts, with what to do; never a secret."""
+    path, environ, told = LOGS_MISTAKES[what]
+    begun = time.monotonic()
+    done = await server.run("silver", "--out", "s3://tables/x", "--request-logs", path, **environ)
+    assert told == refusal(done)[: len(told)]
+    assert time.monotonic() - begun < 60
+
+
+async def test_a_silent_store_is_given_up(server: Server, silent: str) -> None:
+    """After half a minute, where its client would wait for 99 s."""
+    begun = time.monotonic()
+    told = ("silver", "--out", "s3://tables/x", "--request-logs", "s3://logs")
+    done = await server.run(*told, AWS_ENDPOINT_URL=silent)
+    assert "s3://logs: the store doesn't answer" in refusal(done)
+    assert 20 < time.monotonic() - begun < 60
+
+
+TABLES_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
+    "no bucket": ("s3a://nowhere/x", {}, ": there is no such bucket: make it"),
+    "nobody there": (
+        "s3a://tables/x",
+        {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
+        ": the store doesn't answer: look at AWS_ENDPOINT_URL",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TABLES_MISTAKES)
+async def test_tables_that_cant_be_had_are_told_in_a_line(server: Server, what: str) -> None:
+    """By Hadoop's client too, which would try for an hour; nothing is left behind."""
+    out, environ, told = TABLES_MISTAKES[what]
+    done = await server.run("forecast", "--out", out, **environ)
+    line = refusal(done)
+    assert line.startswith(out)
+    assert told in line
+    assert [] == [name for name in server.names("tables") if name.startswith("tables/x")]
+
+
+RACE = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from sidecar.pipeline.files import HadoopFiles
+from sidecar.pipeline.spark import session
+
+files = HadoopFiles(session("local[2]", {"spark.jars": sys.argv[1]}))
+with ThreadPoolExecutor(8) as threads:
+    for number in range(5):
+        place = f"s3://tables/race/{number}"
+        told = list(threads.map(lambda each: files.create(place, str(each)), range(8)))
+        print(told.count(True), files.read(place) == str(told.index(True)))
+"""
+"""Eight at once want a file to be theirs; the first who did is in it."""
+
+
+def test_of_those_who_want_a_lock_at_once_one_gets_it(server: Server) -> None:
+    """The store decides, not a look before."""
+    jars = ",".join(str(jar) for jar in server.jars.glob("*.jar"))
+    done = subprocess.run(
+        [sys.executable, "-c", RACE, jars],
+        env=dict(server.environ),
+        capture_output=True,
+        text=True,
+        timeout=_RUN_S,
+        check=False,
+    )
+    assert ["1 True"] * 5 == done.stdout.splitlines(), done.stderr
