@@ -16,7 +16,7 @@ Source: Kafka's ClientQuotaManager, DefaultQuotaCallback; KIP-936 for producer i
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -25,27 +25,9 @@ from pyspark.sql import functions as sf
 
 from sidecar.pipeline.events import KEYS, PRODUCER_IDS
 from sidecar.pipeline.quota_config import DEFAULT
-from sidecar.pipeline.tables import Column, Table
 
 EVER: Final = 1 << 62
 """Milliseconds since 1970 that no log reaches."""
-
-CLIENT_QUOTAS: Final = Table(
-    "client_quotas",
-    (
-        Column("quota_type", "string", "the kind of quota"),
-        Column("user", "string", "of a client"),
-        Column("client_id", "string", "of a client"),
-        Column("from_ms", "bigint", "from when on, milliseconds since 1970"),
-        Column("to_ms", "bigint", "until when, not included"),
-        Column("counts", "boolean", "whether anybody has a quota of this kind then"),
-        Column("entity", "string", "whose quota it is; without one, as shared_by"),
-        Column("shared_by", "string", "who uses it up together"),
-        Column("limit", "double", "null: none, or one that holds nobody"),
-    ),
-    (),
-    "the quota that a client is under for a while; all times are covered",
-)
 
 _BY_USER: Final = frozenset({1, 2, 3, 4, 5, 6})
 _BY_CLIENT: Final = frozenset({1, 2, 4, 5, 7, 8})
@@ -76,7 +58,19 @@ class Quota(NamedTuple):
 
 
 class ClientQuota(NamedTuple):
-    """A row of CLIENT_QUOTAS."""
+    """The quota that a client is under for a while.
+
+    Attributes:
+        quota_type: the kind of quota.
+        user: of the client.
+        client_id: of the client.
+        from_ms: from when on, milliseconds since 1970.
+        to_ms: until when, not included.
+        counts: whether anybody has a quota of this kind then.
+        entity: whose quota it is; without one, as ``shared_by``.
+        shared_by: who uses it up together.
+        limit: None: none, or one that holds nobody.
+    """
 
     quota_type: str
     user: str
@@ -226,29 +220,3 @@ def quotas_of(config: DataFrame) -> dict[str, Quotas]:
         quota = Quota(row.entity, row.value, row.from_ms, row.to_ms)
         found[_TYPES[row.key]].add(row.user, row.client_id, quota)
     return found
-
-
-def resolved(clients: Iterable[Sequence[str]], quotas: dict[str, Quotas]) -> Iterator[ClientQuota]:
-    """The quotas of clients.
-
-    Args:
-        clients: quota type, user and client-id of each.
-        quotas: as ``quotas_of`` gives them.
-    """
-    for quota_type, user, client_id in clients:
-        yield from quotas[quota_type].of(user, client_id)
-
-
-def client_quotas(clients: DataFrame, config: DataFrame) -> DataFrame:
-    """The quotas of clients over time; asks Spark for both at once, which are few.
-
-    Args:
-        clients: with ``quota_type``, ``user`` and ``client_id``, each once.
-        config: of SILVER_QUOTA_CONFIG.
-
-    Returns:
-        Of CLIENT_QUOTAS.
-    """
-    rows = clients.select("quota_type", "user", "client_id").collect()
-    found = list(resolved(rows, quotas_of(config)))
-    return clients.sparkSession.createDataFrame(found, CLIENT_QUOTAS.schema)

@@ -22,7 +22,8 @@ from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.lock import locked
 from sidecar.pipeline.object_storage import told_in_a_line
 from sidecar.pipeline.publish import Output, discard, recover
-from sidecar.pipeline.stages import STAGES, Inputs, Options, Run, Stage
+from sidecar.pipeline.run import Inputs, Options, Run
+from sidecar.pipeline.stages import STAGES, Stage
 from sidecar.pipeline.store import Store
 from sidecar.pipeline.tables import GOLD_RECOMMENDATION, GOLD_REPLAY, SILVER_REQUEST
 from sidecar.pipeline.writers import refuse_batch
@@ -91,6 +92,8 @@ def run(
             # What a kill leaves, the next run removes; this one may be the last.
             discard(output)
             raise
+        finally:
+            job.release()
 
 
 def _outcome(

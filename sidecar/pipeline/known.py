@@ -3,7 +3,7 @@
 Example: the two million requests of a day are of some hundred clients, from 96 files.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,13 +11,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from sidecar.pipeline.by_workers import Batches
 from sidecar.pipeline.kernels.numbered import Numbers
-from sidecar.pipeline.requests import Batches, Requests
 
 _SHARDS: Final = 64
 """Groups of groups: enough to spread, few enough that each is worth a call."""
 _IN_SHARD: Final = 2_000_000
 """Requests, so that what a worker holds stays bounded while tenants are many."""
+KEYS: Final = ("user", "client_id", "src_file")
+"""The columns that they are known by."""
+COUNTED: Final = "user string, client_id string, src_file string, rows bigint"
+"""How many rows have the same."""
+_ROWS: Final = pa.schema([*((name, pa.string()) for name in KEYS), ("rows", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,21 @@ class Known:
     files: Sequence[str]
     rows: int
 
+    @classmethod
+    def of(cls, counted: DataFrame) -> "Known":
+        """Of COUNTED; asks Spark for it."""
+        rows = counted.collect()
+        return cls(
+            sorted({(row["user"], row["client_id"]) for row in rows}),
+            sorted({row["src_file"] for row in rows}),
+            sum(row["rows"] for row in rows),
+        )
+
+    @classmethod
+    def of_events(cls, events: DataFrame) -> "Known":
+        """Of EVENTS; reads them once."""
+        return cls.of(events.groupBy(*KEYS).agg(sf.count(sf.lit(1)).alias("rows")))
+
     @property
     def numbers(self) -> Numbers:
         """Of both."""
@@ -48,33 +68,10 @@ class Known:
         return max(_SHARDS, self.rows // _IN_SHARD)
 
 
-_KEYS: Final = ("user", "client_id", "src_file")
-_COUNTED: Final = "user string, client_id string, src_file string, rows bigint"
-
-
-def asked(rows: Requests | DataFrame) -> Known:
-    """What is in these rows; reads them once.
-
-    Args:
-        rows: requests, or a frame of EVENTS.
-    """
-    if isinstance(rows, Requests):
-        counted = rows.mapped((*_KEYS, "quota_ts"), _counted, _COUNTED).collect()
-    else:
-        counted = rows.groupBy(*_KEYS).agg(sf.count(sf.lit(1)).alias("rows")).collect()
-    return Known(
-        sorted({(row["user"], row["client_id"]) for row in counted}),
-        sorted({row["src_file"] for row in counted}),
-        sum(row["rows"] for row in counted),
-    )
-
-
-def _counted(batches: Batches) -> Batches:
+def counted(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Rows with KEYS, as COUNTED."""
     for batch in batches:
-        found = pa.Table.from_batches([batch.select(_KEYS)])
-        counted = found.group_by(list(_KEYS), use_threads=False).aggregate([([], "count_all")])
-        named = counted.rename_columns([*_KEYS, "rows"]).combine_chunks()
+        found = pa.Table.from_batches([batch.select(KEYS)])
+        summed = found.group_by(list(KEYS), use_threads=False).aggregate([([], "count_all")])
+        named = summed.rename_columns([*KEYS, "rows"]).combine_chunks()
         yield from named.cast(_ROWS).to_batches()
-
-
-_ROWS: Final = pa.schema([*((name, pa.string()) for name in _KEYS), ("rows", pa.int64())])

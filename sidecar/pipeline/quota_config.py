@@ -26,11 +26,8 @@ from sidecar.quotas.entities import ClientQuotas, Default, Name
 DEFAULT: Final = "<default>"
 """Whoever has no quota of their own."""
 
-CHANGES: Final = (
-    *("is_forwarded", "api", "validate_only", "topic_changes", "quota_changes"),
-    *("log_ts", "src_file", "src_offset"),
-)
-"""The columns of SILVER_REQUEST that topics and quotas are told by."""
+QUOTA_APIS: Final = ("ALTER_CLIENT_QUOTAS", "49")
+"""Requests that change quotas, by name and by number."""
 _SNAPSHOT: Final = pa.schema(
     [
         ("user", pa.string()),
@@ -39,7 +36,6 @@ _SNAPSHOT: Final = pa.schema(
         ("value", pa.float64()),
     ]
 )
-_ALTER_CLIENT_QUOTAS: Final = ("ALTER_CLIENT_QUOTAS", "49")
 _BY_ENTITY: Final = ("user", "client_id", "key")
 
 
@@ -71,7 +67,7 @@ def snapshot_rows(quotas: ClientQuotas) -> list[SnapshotRow]:
 
 def is_quota_line() -> Column:
     """Whether a row of SILVER_REQUEST is a controller's line of a change of quotas."""
-    return sf.col("is_forwarded") & sf.col("api").isin(*_ALTER_CLIENT_QUOTAS)
+    return sf.col("is_forwarded") & sf.col("api").isin(*QUOTA_APIS)
 
 
 def entity_of(user: Column, client_id: Column) -> Column:

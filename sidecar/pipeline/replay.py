@@ -36,7 +36,7 @@ from sidecar.pipeline.kernels.columns import Slots
 from sidecar.pipeline.kernels.group import Windows
 from sidecar.pipeline.kernels.laid_out import OF_EVENTS, OF_REQUESTS, Layout
 from sidecar.pipeline.kernels.shard import SUMMED, TOLD, Retold, Sweep
-from sidecar.pipeline.known import Known, asked
+from sidecar.pipeline.known import Known
 from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.sweep import IN_FORCE, QUOTA_TYPES, Scenario
 from sidecar.pipeline.tables import GOLD_REPLAY, Column, Table
@@ -88,7 +88,7 @@ def replay(
     Returns:
         Of GOLD_REPLAY.
     """
-    known = asked(events if requests is None else requests)
+    known = Known.of_events(events) if requests is None else requests.known
     held = _Held.of(known, config)
     special: dict[int, tuple[Scenario, ...]] = {}
     for each in scenarios:
@@ -114,7 +114,7 @@ def replay_events(events: DataFrame, config: DataFrame, windows: Windows = WINDO
     Returns:
         Of REPLAY_EVENTS, in no order.
     """
-    known = asked(events)
+    known = Known.of_events(events)
     slots = _Held.of(known, config).slots
     retold = Retold(windows, slots, known.files)
     told = _sharded(Layout(known.numbers, slots, known.shards), events, None)

@@ -1,15 +1,12 @@
-"""Requests as workers read them: from their files, where those lie on a disk that workers see.
+"""Requests as workers read them, and what is looked for in them once for several stages.
 
-Spark's own scan hands rows to Python at some 5 us each, most of what a replay would cost; a worker
-that reads the columns it wants from Parquet itself needs a tenth of it. Where files are in object
-storage or HDFS, Spark's scan is what there is.
-
-Example: of 96 files on two cores, eight tasks read twelve each.
+Example: who the clients are is asked by usage and by the replay, of the same two million requests.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -17,13 +14,15 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
 
-from sidecar.pipeline.events import TOPIC_APIS, is_mutation_line
+from sidecar.pipeline.by_workers import Batches, read_by_workers
+from sidecar.pipeline.events import TOPIC_APIS
 from sidecar.pipeline.kernels.charging import flags, micros
 from sidecar.pipeline.kernels.numbered import coded
+from sidecar.pipeline.known import COUNTED, KEYS, Known, counted
+from sidecar.pipeline.quota_config import QUOTA_APIS
 from sidecar.pipeline.tables import SILVER_REQUEST
-
-Batches = Iterator[pa.RecordBatch]
 
 _ROWS: Final = 1 << 17
 """Of a batch: some 15 MB."""
@@ -36,23 +35,24 @@ _COLUMNS: Final = [
 ]
 _WHOLE: Final = tuple(column.name for column in _COLUMNS)
 _SCHEMA: Final = ", ".join(f"`{column.name}` {column.type}" for column in _COLUMNS)
+_ADMINS_APIS: Final = frozenset({*TOPIC_APIS, *QUOTA_APIS})
 _US_PER_DAY: Final = 86_400_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Requests:
     """Rows of SILVER_REQUEST that were charged on some days.
 
     Attributes:
         frame: of them.
         files: Parquet files that have them, and others too; None: workers can't read them.
-        days: when they were charged.
+        days: when they were charged; None: at any time.
     """
 
     frame: DataFrame
     files: tuple[Path, ...] | None = None
-    days: frozenset[date] = frozenset()
+    days: frozenset[date] | None = None
 
     def mapped(
         self, columns: Sequence[str], function: Callable[[Batches], Batches], schema: str
@@ -64,55 +64,95 @@ class Requests:
             function: from batches to batches.
             schema: of what it gives.
         """
+        days = self._numbers
+
+        def made(files: Iterable[Path]) -> Batches:
+            groups = _groups(files)
+            return function(batch for group in groups for batch in group.read(columns, days))
+
         if self.files is None:
             return self.frame.select(*columns).mapInArrow(function, schema)
-        spark = self.frame.sparkSession
-        tasks = shared_out(self.files, _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-        days = np.array([(day - _EPOCH) // timedelta(days=1) for day in self.days], np.int64)
+        return read_by_workers(self.frame.sparkSession, self.files, made, schema, _TASKS_PER_CORE)
 
-        def made(batches: Batches) -> Batches:
-            for batch in batches:
-                for task in batch["id"].to_pylist():
-                    yield from function(_read(tasks[task], columns, days))
+    @cached_property
+    def known(self) -> Known:
+        """Who the clients are, and which files there are."""
+        return Known.of(self.mapped((*KEYS, "quota_ts"), counted, COUNTED))
 
-        return spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(made, schema)
-
-    def changes(self) -> DataFrame:
-        """The controllers' lines of requests about topics, whole; they are few.
+    def of_admins(self) -> DataFrame:
+        """The controllers' lines about topics and quotas, whole; they are few.
 
         Returns:
             Of SILVER_REQUEST's columns but dt and hour.
         """
+        days = self._numbers
+
+        def made(files: Iterable[Path]) -> Batches:
+            for group in _groups(files):
+                yield from group.of_admins(days)
+
         if self.files is None:
-            return self.frame.where(is_mutation_line()).select(*_WHOLE)
-        return self.mapped(_WHOLE, _changes, _SCHEMA)
+            is_asked = sf.col("is_forwarded") & sf.col("api").isin(*_ADMINS_APIS)
+            return self.frame.where(is_asked).select(*_WHOLE)
+        return read_by_workers(self.frame.sparkSession, self.files, made, _SCHEMA, _TASKS_PER_CORE)
+
+    @property
+    def _numbers(self) -> np.ndarray | None:
+        """The days, since 1970."""
+        if self.days is None:
+            return None
+        return np.array([(day - _EPOCH) // timedelta(days=1) for day in self.days], np.int64)
 
 
-def _changes(batches: Batches) -> Batches:
-    for batch in batches:
-        names, api = coded(batch["api"])
-        asked = np.array([name in TOPIC_APIS for name in names], np.bool_)[api]
-        asked &= flags(batch, "is_forwarded", missing=False)
-        if asked.any():
-            found = batch.filter(pa.array(asked))
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A row group of a file."""
+
+    file: parquet.ParquetFile
+    number: int
+
+    def read(self, columns: Sequence[str], days: np.ndarray | None) -> Batches:
+        for batch in self._batches(columns):
+            if days is None:
+                yield batch
+                continue
+            asked = _charged_on(batch, days)
+            yield batch if asked.all() else batch.filter(pa.array(asked))
+
+    def of_admins(self, days: np.ndarray | None) -> Batches:
+        # Most groups have none, which two columns tell; a line has thirty.
+        told_by = ("api", "is_forwarded", "quota_ts")
+        of_batches = [_is_of_admins(batch, days) for batch in self._batches(told_by)]
+        asked = np.concatenate([np.zeros(0, np.bool_), *of_batches])
+        if not asked.any():
+            return
+        begin = 0
+        for batch in self._batches(_WHOLE):
+            end = begin + batch.num_rows
+            found = batch.filter(pa.array(asked[begin:end]))
             columns = [found[name].cast(_PLAIN.get(name, found[name].type)) for name in _WHOLE]
             yield pa.RecordBatch.from_arrays(columns, list(_WHOLE))
+            begin = end
+
+    def _batches(self, columns: Sequence[str]) -> Batches:
+        yield from self.file.iter_batches(
+            _ROWS, row_groups=[self.number], columns=list(columns), use_threads=False
+        )
 
 
-def _read(files: Iterable[Path], columns: Sequence[str], days: np.ndarray) -> Batches:
+def _groups(files: Iterable[Path]) -> Iterator[_Group]:
     for file in files:
         with parquet.ParquetFile(file, read_dictionary=list(_NAMES)) as opened:
-            for batch in opened.iter_batches(_ROWS, columns=list(columns), use_threads=False):
-                asked = np.isin(micros(batch, "quota_ts") // _US_PER_DAY, days)
-                yield batch if asked.all() else batch.filter(pa.array(asked))
+            for number in range(opened.num_row_groups):
+                yield _Group(opened, number)
 
 
-def shared_out(files: Iterable[Path], tasks: int) -> list[list[Path]]:
-    """Files of each task, of about the same size together."""
-    shared: list[list[Path]] = [[] for _ in range(tasks)]
-    sizes = [0] * tasks
-    for size, file in sorted(((file.stat().st_size, file) for file in files), reverse=True):
-        least = sizes.index(min(sizes))
-        shared[least].append(file)
-        sizes[least] += size
-    return [files for files in shared if files]
+def _is_of_admins(batch: pa.RecordBatch, days: np.ndarray | None) -> np.ndarray:
+    names, api = coded(batch["api"])
+    asked = np.array([name in _ADMINS_APIS for name in names], np.bool_)[api]
+    asked &= flags(batch, "is_forwarded", missing=False)
+    return asked if days is None else asked & _charged_on(batch, days)
+
+
+def _charged_on(batch: pa.RecordBatch, days: np.ndarray) -> np.ndarray:
+    return np.isin(micros(batch, "quota_ts") // _US_PER_DAY, days)

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sidecar.pipeline.by_workers import by_workers
 from sidecar.pipeline.records import ROWS
 from sidecar.pipeline.source import Part, parse_part
 from sidecar.pipeline.task_files import (
@@ -81,14 +82,11 @@ def write_requests(
     """
     attempts = attempts_of(target)
 
-    def told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                yield as_batch(write_parts(tasks[number], attempts, attempt(number), span))
+    def told(number: int, some: Sequence[Part]) -> Iterator[pa.RecordBatch]:
+        yield as_batch(write_parts(some, attempts, attempt(number), span))
 
     tasks = in_tasks(parts, spark.sparkContext.defaultParallelism)
-    numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
-    return committed(numbers.mapInArrow(told, WRITTEN), target)
+    return committed(by_workers(spark, tasks, told, WRITTEN), target)
 
 
 def in_tasks(parts: Sequence[Part], cores: int) -> list[list[Part]]:

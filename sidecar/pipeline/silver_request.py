@@ -81,23 +81,9 @@ def both_of(spark: SparkSession, logs: RequestLogs) -> DataFrame:
 
     Returns:
         Of ``source.ROW_COLUMNS`` and ``rejected_kind``, ``rejected_reason``, ``rejected_bytes``,
-        which are null for rows: ``read`` and ``unread`` tell them apart.
+        which are null for rows.
     """
     return _read(spark, logs, {"table": "both"})
-
-
-def read(both: DataFrame) -> DataFrame:
-    """The rows of ``both_of``, for ``silver_request``."""
-    return both.where(sql.col("rejected_kind").isNull())
-
-
-def unread(both: DataFrame) -> DataFrame:
-    """The lines of ``both_of`` that can't be read, of QUARANTINE."""
-    return QUARANTINE.select(
-        both.where(sql.col("rejected_kind").isNotNull()).withColumnsRenamed(
-            {"rejected_kind": "kind", "rejected_reason": "reason", "rejected_bytes": "bytes"}
-        )
-    )
 
 
 def _read(spark: SparkSession, logs: RequestLogs, options: Mapping[str, str]) -> DataFrame:

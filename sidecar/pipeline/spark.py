@@ -7,13 +7,14 @@ Example: ``session("local[2]")`` has two worker threads and 2 partitions after a
 """
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.errors import SidecarError
+from sidecar.pipeline.class_archive import ClassArchive, java_binary
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -47,19 +48,24 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG4J: Final = Path(__file__).parent / "log4j2.properties"
 _EMBEDDED: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J}",
 }
+_BRIEF_OPTIONS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
+"""Half of a minute's CPU time went into compiling what was then hardly called."""
 
 
 def session(
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
+    *,
+    brief: bool = False,
+    classes: ClassArchive | None = None,
 ) -> "SparkSession":
     """The session, made or already there.
 
@@ -69,12 +75,15 @@ def session(
         settings: of Spark, beside those that the pipeline needs.
         log: the file that the standard error of a JVM that is started here is appended to; None:
             this process's own standard error.
+        brief: whether the work is done in Python and soon over, so that a JVM that is embedded here
+            had better not get ready for a long run. Settings that are told win.
+        classes: for a JVM that is embedded here.
 
     Raises:
         NoJavaError: there is no Java.
         NoSparkError: it can't be started.
     """
-    if not _java():
+    if java_binary() is None:
         raise NoJavaError(NO_JAVA)
     from py4j.protocol import (  # type: ignore[import-untyped]  # noqa: PLC0415  of the extra
         Py4JError,
@@ -91,7 +100,11 @@ def session(
     conf = SparkConf().setAppName("throttle-sidecar")
     if master is not None:
         conf.setMaster(master)
-    for name, value in {**_SETTINGS, **_embedded(master), **(settings or {})}.items():
+    for name, value in {
+        **_SETTINGS,
+        **_embedded(master, brief=brief, classes=classes),
+        **(settings or {}),
+    }.items():
         conf.set(name, value)
     try:
         if log is not None:
@@ -107,13 +120,56 @@ def session(
     return made
 
 
-def _embedded(master: str | None) -> Mapping[str, str]:
+def _embedded(
+    master: str | None, *, brief: bool, classes: ClassArchive | None
+) -> Mapping[str, str]:
     """What Spark needs besides where it is a part of this process's."""
     if master is None or not master.startswith("local"):
         return {}
     # Else Spark warns of a host name that is of the loopback.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return _EMBEDDED
+    options = (
+        f"-Dlog4j2.configurationFile={_LOG4J}",
+        *(_BRIEF_OPTIONS if brief else ()),
+        *(() if classes is None else classes.options),
+    )
+    of_brief = {"spark.sql.codegen.wholeStage": "false"} if brief else {}
+    return {**_EMBEDDED, _JAVA_OPTIONS: " ".join(options), **of_brief}
+
+
+def class_archive(folder: Path, *, whole: bool) -> ClassArchive | None:
+    """The one of this machine's Java and this Spark; None where it can't be told.
+
+    Args:
+        folder: where it is kept.
+        whole: whether this run loads all that others do, and so may write it.
+    """
+    java = java_binary()
+    home = Path(os.environ.get("SPARK_HOME") or str(files("pyspark")))
+    if java is None or not (home / "jars").is_dir():
+        return None
+    return ClassArchive.of(folder, java, home / "jars", whole=whole)
+
+
+def keep_classes(classes: ClassArchive) -> None:
+    """Ends Spark and its JVM, which was started to write its classes, and keeps them.
+
+    Raises:
+        NotKeptError: they weren't written.
+    """
+    from pyspark import SparkContext  # noqa: PLC0415  takes a second
+
+    # There is no public way to ask for these, nor to end the JVM before this process does.
+    context: Any = SparkContext._active_spark_context  # noqa: SLF001  see above
+    gateway: Any = SparkContext._gateway  # noqa: SLF001  see above
+    told = "" if context is None else context.getConf().get(_JAVA_OPTIONS) or ""
+    if classes.partial is None or str(classes.partial) not in told:
+        return
+    context.stop()
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  as above
+    gateway.proc.stdin.close()
+    classes.keep(gateway.proc)
 
 
 def _start(conf: "SparkConf", log: Path) -> None:
@@ -126,10 +182,3 @@ def _start(conf: "SparkConf", log: Path) -> None:
     with log.open("ab") as said:
         gateway = launch_gateway(conf, {"stderr": said})  # type: ignore[no-untyped-call]  # Spark's
     SparkContext(conf=conf, gateway=gateway)
-
-
-def _java() -> bool:
-    home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "java").exists():
-        return True
-    return shutil.which("java") is not None

@@ -38,7 +38,6 @@ from sidecar.pipeline.events import (
 from sidecar.pipeline.kernels.charge import PACKED, unpacked
 from sidecar.pipeline.kernels.seconds import NEEDED as SUMMED_OF
 from sidecar.pipeline.kernels.seconds import SECOND, USED, Seconds
-from sidecar.pipeline.known import asked
 from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.sweep import QUOTA_TYPES
 from sidecar.pipeline.tables import GOLD_USAGE_1S
@@ -135,12 +134,21 @@ def usage_of_days(requests: Requests, dim_topic: DataFrame) -> DataFrame:
         Of GOLD_USAGE_1S.
     """
     most = summed(requests, lambda _, used: used, USED)
-    return GOLD_USAGE_1S.select(most).unionByName(mutations_of_days(requests, dim_topic))
+    mutations = mutations_of_days(requests.of_admins(), dim_topic)
+    return GOLD_USAGE_1S.select(most).unionByName(mutations)
 
 
-def mutations_of_days(requests: Requests, dim_topic: DataFrame) -> DataFrame:
-    """The part of ``usage_of_days`` that workers don't sum, since it needs the sizes of topics."""
-    return gold_usage_1s(requests.changes(), dim_topic, [CONTROLLER_MUTATION])
+def mutations_of_days(of_admins: DataFrame, dim_topic: DataFrame) -> DataFrame:
+    """The part of ``usage_of_days`` that workers don't sum, since it needs the sizes of topics.
+
+    Args:
+        of_admins: the requests that ``Requests.of_admins`` finds.
+        dim_topic: of DIM_TOPIC.
+
+    Returns:
+        Of GOLD_USAGE_1S.
+    """
+    return gold_usage_1s(of_admins, dim_topic, [CONTROLLER_MUTATION])
 
 
 def summed(
@@ -153,7 +161,7 @@ def summed(
         function: of a shard's number, and its rows as USED has them.
         schema: of what it gives.
     """
-    known = asked(requests)
+    known = requests.known
     seconds = Seconds(tuple(known.clients), known.numbers, known.shards)
 
     def of_shard(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:

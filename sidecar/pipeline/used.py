@@ -1,8 +1,8 @@
 """Rows of gold_usage_1s as workers read them, and brought together by who shares a quota.
 
-They are read from their files where workers see them (``requests``). Each worker packs what it has
-read (``kernels.packed``); what is sent between workers is a row for a name and a broker. All rows
-of a name are in one shard, and its seconds, 32 bytes each, in the memory of one worker.
+They are read from their files where workers see them (``by_workers``). Each worker packs what it
+has read (``kernels.packed``); what is sent between workers is a row for a name and a broker. All
+rows of a name are in one shard, and its seconds, 32 bytes each, in the memory of one worker.
 
 Example: 2 million rows of usage of 40 tenants on 4 brokers, read in 4 parts, are some 1,000 rows.
 """
@@ -19,12 +19,14 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as sf
 
+from sidecar.pipeline.by_workers import Batches, read_by_workers
 from sidecar.pipeline.kernels.packed import PACKED, READ, NamesOf, packed
-from sidecar.pipeline.requests import Batches, shared_out
 
 _SHARDS: Final = 64
 """Groups of groups: enough to spread, few enough that each is worth a call."""
 _ROWS: Final = 1 << 17
+_TASKS_PER_CORE: Final = 1
+"""What a worker packs of one name is in few rows then."""
 _NAMES: Final = ("quota_type", "user", "client_id")
 """Columns of few values, that are read as numbers of them."""
 _TYPES: Final = {
@@ -66,16 +68,12 @@ class UsageRows:
         """
         if self.files is None:
             return self._asked().select(*columns).mapInArrow(function, schema)
-        spark = self.frame.sparkSession
-        tasks = shared_out(self.files, spark.sparkContext.defaultParallelism)
         since, until = self.since, self.until
 
-        def made(batches: Batches) -> Batches:
-            for batch in batches:
-                for task in batch["id"].to_pylist():
-                    yield from function(_read(tasks[task], columns, since, until))
+        def made(files: Iterable[Path]) -> Batches:
+            return function(_read(files, columns, since, until))
 
-        return spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(made, schema)
+        return read_by_workers(self.frame.sparkSession, self.files, made, schema, _TASKS_PER_CORE)
 
     def _asked(self) -> DataFrame:
         kept = self.frame

@@ -1,6 +1,6 @@
 """The pipeline on a real S3 server: logs and history from a bucket, tables in a bucket.
 
-The server is s3proxy over a folder (s3proxy/pom.xml): S3's protocol with signed requests, by two
+The server is s3proxy over its memory (s3proxy/pom.xml): S3's protocol with signed requests, by two
 clients that have nothing in common, Arrow's and Hadoop's. What it can't show is Amazon's own:
 roles, regions, and throttling by the store.
 """
@@ -15,7 +15,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +26,9 @@ from sidecar.demo.ports import Ports
 from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.pipeline.tables import TABLES, Table
 from tests.integration.daemon import Done, command
+from tests.integration.gate import Gate
 from tests.integration.maven import jars_of
-from tests.integration.waiting import LOOK_S, seen
+from tests.integration.waiting import LOOK_S
 from tests.pipeline.growing_logs import lines
 
 pytestmark = pytest.mark.timeout(900)
@@ -46,12 +46,12 @@ class Server:
 
     Attributes:
         environ: with which a client finds it and may do all.
-        folder: where it keeps its buckets, each file under its own name.
+        port: on loopback.
         jars: the folder of Spark's.
     """
 
     environ: Mapping[str, str]
-    folder: Path
+    port: int
     jars: Path
 
     def system(self) -> fs.S3FileSystem:
@@ -61,6 +61,7 @@ class Server:
             secret_key=SECRET,
             region="us-east-1",
             endpoint_override=self.environ["AWS_ENDPOINT_URL"],
+            allow_bucket_creation=True,
         )
 
     def put(self, bucket: str, name: str, content: bytes) -> None:
@@ -85,17 +86,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One with the buckets "logs" and "tables"."""
     own, jars = (asyncio.run(jars_of(pom)) for pom in (HERE / "s3proxy/pom.xml", POM))
     folder = tmp_path_factory.mktemp("buckets")
-    for bucket in ("logs", "tables"):
-        # Or strangers may read it.
-        (folder / bucket).mkdir(0o700)
     with Ports() as ports:
         port = ports.reserve()
         settings = folder.with_suffix(".properties")
         settings.write_text(
             f"s3proxy.endpoint=http://127.0.0.1:{port}\n"
             f"s3proxy.authorization=aws-v4\ns3proxy.identity={KEY}\ns3proxy.credential={SECRET}\n"
-            "jclouds.provider=filesystem-nio2\njclouds.identity=x\njclouds.credential=x\n"
-            f"jclouds.filesystem.basedir={folder}\n"
+            "jclouds.provider=transient\njclouds.identity=x\njclouds.credential=x\n"
         )
         java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{own}/*", "org.gaul.s3proxy.Main"]
         with (
@@ -106,7 +103,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ):
             try:
                 _wait_for(port)
-                yield Server(_environ(port, folder), folder, jars)
+                made = Server(_environ(port, folder), port, jars)
+                for bucket in ("logs", "tables"):
+                    made.system().create_dir(bucket)
+                yield made
             finally:
                 process.kill()
 
@@ -200,50 +200,51 @@ async def test_a_bucket_holds_what_a_disk_does(server: Server, tmp_path: Path) -
     assert {f"s3://{name}" for name in server.names("logs/my logs")} == read
 
 
-@contextmanager
-def running(server: Server, *words: str) -> Iterator[None]:
-    """A command that is killed at the end, Spark's JVM with it."""
+def kill_after(server: Server, last: str, *words: str) -> None:
+    """Runs a command, and kills it between a request to the server and the next.
+
+    Args:
+        server: that it reads and writes.
+        last: how the first line of the last request begins that is answered.
+        words: the command.
+    """
     told = ("pipeline", *words, "--master", "local[2]", "--jars", str(server.jars))
-    with subprocess.Popen(
-        [sys.executable, "-m", "sidecar", *told],
-        env=dict(server.environ),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
+    with (
+        Gate(server.port, last.encode()) as gate,
+        subprocess.Popen(
+            [sys.executable, "-m", "sidecar", *told],
+            env={**server.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
-            yield
-            assert process.poll() is None, "it ended before it was killed"
+            assert gate.holds.wait(_RUN_S), f"{last} was not asked for, or nothing after it"
         finally:
+            # Spark's JVM with it.
             os.killpg(process.pid, signal.SIGKILL)
-
-
-async def there_is(folder: Path, glob: str) -> None:
-    """Waits until the server has such a file."""
-
-    async def found() -> bool:
-        return await asyncio.to_thread(lambda: any(folder.glob(glob)))
-
-    await seen(glob, found, bool, _RUN_S)
 
 
 async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server) -> None:
     """Killed while it writes: as it was. Killed while it replaces: the next command finishes it."""
-    place, folder = "tables/killed", server.folder / "tables/killed"
+    place = "tables/killed"
     for name, user, count in (("old", "old", 50), ("new", "new", 60)):
         for broker in (1, 2):
             server.put("logs", f"{name}/broker-{broker}/a.log", lines(count, user=user))
     silver = ("silver", "--out", f"s3a://{place}", "--request-logs")
     ok(await server.run(*silver, "s3://logs/old"))
-    with running(server, *silver, "s3://logs/new"):
-        await there_is(folder, "_staging/silver_request/**/*.parquet")
+    await asyncio.to_thread(kill_after, server, f"PUT /{place}/_staging/", *silver, "s3://logs/new")
     assert {"old": 100} == users(place, server.system())
     refused = refusal(await server.run(*silver, "s3://logs/new"))
     assert f"remove s3a://{place}/_lock if it was killed" in refused
     server.system().delete_file(f"{place}/_lock")
-    with running(server, *silver, "s3://logs/new"):
-        await there_is(folder, "_journal.*ing")
-    assert any("_journal" in name for name in server.names(place))
+    placing = f"PUT /{place}/_journal.placing "
+    await asyncio.to_thread(kill_after, server, placing, *silver, "s3://logs/new")
+    assert f"{place}/_journal.placing" in server.names(place)
+    assert not any(
+        "/silver_request/dt=" in name for name in server.names(f"{place}/silver_request")
+    )
     server.system().delete_file(f"{place}/_lock")
     ok(await server.run("usage", "--out", f"s3a://{place}"))
     assert {"new": 120} == users(place, server.system())

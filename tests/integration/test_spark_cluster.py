@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pyarrow.dataset as ds
 import pyspark
@@ -97,10 +98,12 @@ class Made:
     Attributes:
         arguments: of ``pipeline``, without --out: what they were made of.
         out: their folder.
+        classes: the folder in which Java's were kept.
     """
 
     arguments: tuple[str, ...]
     out: Path
+    classes: Path
 
     def again(self, out: Path) -> None:
         """Holds another folder to them: the same rows in each table."""
@@ -120,10 +123,36 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Made:
         *("--request-logs", str(sample.request_logs), "--volumes", str(sample.volumes)),
         *("--quotas", str(sample.quotas), "--capacity", str(sample.capacity)),
     )
-    made = Made(arguments, folder / "tables")
+    made = Made(arguments, folder / "tables", folder / "cache/throttle-sidecar")
     command = [sys.executable, "-m", "sidecar", "pipeline", *arguments, "--master", "local[2]"]
-    subprocess.run([*command, "--out", str(made.out)], check=True, env=ENVIRONMENT)
+    run = {**ENVIRONMENT, "XDG_CACHE_HOME": str(made.classes.parent)}
+    done = subprocess.run(
+        [*command, "--out", str(made.out)], check=True, env=run, capture_output=True, text=True
+    )
+    (classes,) = made.classes.iterdir()
+    assert f"Java's classes are kept in {classes}" in done.stderr
+    assert "[cds" not in done.stdout + done.stderr
     return made
+
+
+_MAPS: Final = """
+import sys
+from pathlib import Path
+from typing import Final
+from pyspark import SparkContext
+from sidecar.pipeline.spark import class_archive, session
+
+session("local[1]", classes=class_archive(Path(sys.argv[1]), whole=True), log=Path("/dev/null"))
+print(Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text())
+"""
+
+
+def test_a_later_run_takes_the_classes_that_were_kept(local: Made) -> None:
+    """Its JVM has mapped the file, which is one that it can use."""
+    (classes,) = local.classes.iterdir()
+    command = [sys.executable, "-c", _MAPS, str(local.classes)]
+    done = subprocess.run(command, check=True, env=ENVIRONMENT, capture_output=True, text=True)
+    assert str(classes) in done.stdout
 
 
 def rows(out: Path, table: Table) -> list[dict[str, object]]:

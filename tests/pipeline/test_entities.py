@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from sidecar.pipeline.entities import EVER, client_quotas
+from sidecar.pipeline.entities import EVER, quotas_of
 from sidecar.pipeline.events import KEYS
 from sidecar.pipeline.quota_config import snapshot_rows
 from sidecar.pipeline.tables import SILVER_QUOTA_CONFIG
@@ -76,9 +76,8 @@ def test_quotas_are_those_that_the_daemon_resolves(spark: SparkSession) -> None:
         SILVER_QUOTA_CONFIG.schema,
     )
     clients = list(itertools.product(quota_types, USERS, CLIENTS))
-    found = client_quotas(
-        spark.createDataFrame(clients, "quota_type string, user string, client_id string"), config
-    ).collect()
+    held_by = quotas_of(config)
+    found = [each for kind, *client in clients for each in held_by[kind].of(*client)]
     start_ms = int(START.timestamp()) * 1000
     for quota_type, user, client in clients:
         for second, quotas in enumerate(states[quota_type]):
@@ -119,11 +118,8 @@ def test_producer_ids_are_by_user(spark: SparkSession) -> None:
         ],
         SILVER_QUOTA_CONFIG.schema,
     )
-    clients = spark.createDataFrame(
-        [("producer_ids", "alice", "etl")], "quota_type string, user string, client_id string"
-    )
     start_ms = int(START.timestamp()) * 1000
-    found = client_quotas(clients, config).orderBy("from_ms").collect()
+    found = quotas_of(config)["producer_ids"].of("alice", "etl")
     assert [
         (-EVER, start_ms, True, "user=alice", "user=alice", None),
         (start_ms, EVER, True, "<default>", "user=alice", 50.0),

@@ -13,8 +13,9 @@ from sidecar.pipeline.job import Outcome, run
 from sidecar.pipeline.lock import LockedError, locked
 from sidecar.pipeline.paths import RequestLogsError
 from sidecar.pipeline.publish import Output
+from sidecar.pipeline.run import Inputs, InputsError, Options
 from sidecar.pipeline.silver_request import RequestLogs
-from sidecar.pipeline.stages import Inputs, InputsError, Options, Stage
+from sidecar.pipeline.stages import Stage
 from sidecar.pipeline.store import FewerRowsError, Store
 from sidecar.pipeline.sweep import scenario
 from sidecar.pipeline.tables import (

@@ -17,10 +17,11 @@ from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.paths import ALL_UTC, Zones, log_files
 from sidecar.pipeline.publish import Output
 from sidecar.pipeline.records import ROWS
+from sidecar.pipeline.run import Inputs, Options, Run
 from sidecar.pipeline.silver_files import Span, in_tasks, write_parts
 from sidecar.pipeline.silver_request import RequestLogs
 from sidecar.pipeline.source import Part, parse_part, parts_of
-from sidecar.pipeline.stages import STAGES, Inputs, Options, Run, Stage
+from sidecar.pipeline.stages import STAGES, Stage
 from sidecar.pipeline.store import Store
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
 from sidecar.pipeline.task_files import NotWrittenError, Written, attempts_of, place

@@ -19,12 +19,11 @@ from sidecar.pipeline.silver_request import (
     RequestLogs,
     both_of,
     quarantine_of,
-    read,
     requests_of,
     silver_request,
-    unread,
 )
 from sidecar.pipeline.source import Options
+from sidecar.pipeline.tables import QUARANTINE
 from tests.requestlog.lines import BY_HAND, REAL
 
 TEXT = b"\n".join((*REAL, *BY_HAND, b"torn", *BY_HAND)) + b"\n"
@@ -62,9 +61,13 @@ def test_the_source_gives_what_the_parser_gives(spark: SparkSession, logs: Reque
     assert expected == found(requests_of(spark, logs))
     rejected = pa.Table.from_batches([block.rejected for block in blocks])
     assert rejected.to_pylist() == [row.asDict() for row in found(quarantine_of(spark, logs))]
-    both = both_of(spark, logs)
-    assert found(silver_request(requests_of(spark, logs))) == found(silver_request(read(both)))
-    assert found(quarantine_of(spark, logs)) == found(unread(both))
+    both = both_of(spark, logs).withColumnsRenamed(
+        {f"rejected_{name}": name for name in ("kind", "reason", "bytes")}
+    )
+    read = silver_request(both.where("kind is null"))
+    assert found(silver_request(requests_of(spark, logs))) == found(read)
+    unread = QUARANTINE.select(both.where("kind is not null"))
+    assert found(quarantine_of(spark, logs)) == found(unread)
 
 
 @pytest.mark.spark

@@ -1,5 +1,7 @@
 """The Spark session."""
 
+from pathlib import Path
+
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkRuntimeError
@@ -26,7 +28,7 @@ def test_a_master_that_is_not_there_is_told(
     def refused(_: object) -> None:
         raise error
 
-    monkeypatch.setattr("sidecar.pipeline.spark._java", lambda: True)
+    monkeypatch.setattr("sidecar.pipeline.spark.java_binary", lambda: Path("java"))
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", refused)
     with pytest.raises(NoSparkError, match=r"can't be started on spark://nowhere:1: .*--master"):
         session("spark://nowhere:1")

@@ -72,7 +72,7 @@ def check_batch(out: str) -> None:
     Raises:
         SidecarError: it does.
     """
-    folder = _here(out)
+    folder = tables_here(out)
     if folder is not None:
         _check_writable(out, folder)
         refuse_locked(out, folder)
@@ -85,7 +85,7 @@ def check_stream(out: str) -> None:
     Raises:
         SidecarError: they do.
     """
-    folder = _here(out)
+    folder = tables_here(out)
     if folder is not None:
         _check_writable(out, folder)
         refuse_locked(out, folder)
@@ -112,7 +112,7 @@ def check_tables(
     Raises:
         NotThereError: a table is missing, or has nothing of the time that is asked for.
     """
-    folder = _here(out)
+    folder = tables_here(out)
     if folder is None or "silver" in stages:
         return
     if {"usage", "replay"} & set(stages):
@@ -143,7 +143,7 @@ def check_volumes(path: str) -> None:
     Raises:
         NotThereError: it isn't.
     """
-    here = _here(path)
+    here = tables_here(path)
     if here is None or _WILDCARDS.search(str(here.parent)) or "{" in path:
         return
     found = here.parent.glob(here.name) if _WILDCARDS.search(here.name) else (here,)
@@ -151,7 +151,7 @@ def check_volumes(path: str) -> None:
         raise NotThereError(f"{path}: there is no volume history; name its folder")
 
 
-def _here(path: str) -> Path | None:
+def tables_here(path: str) -> Path | None:
     """Where it is on this machine's disk; None when only Spark can tell."""
     if path.startswith("file:"):
         return Path(urlsplit(path).path)

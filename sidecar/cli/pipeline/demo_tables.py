@@ -23,9 +23,10 @@ from sidecar.pipeline.job import run
 from sidecar.pipeline.replay import replay_events
 from sidecar.pipeline.report.document import report
 from sidecar.pipeline.report.reading import read_tables
+from sidecar.pipeline.run import Inputs, Options, Snapshot
 from sidecar.pipeline.silver_request import RequestLogs
 from sidecar.pipeline.spark import session
-from sidecar.pipeline.stages import Inputs, Options, Snapshot, Stage
+from sidecar.pipeline.stages import Stage
 from sidecar.pipeline.sweep import scenario
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
     """
     once, doubled = rounds
     # Little is to be done: more tasks take longer to start than to do it.
-    spark = session(settings={"spark.sql.shuffle.partitions": "2"}, log=log)
+    spark = session(settings={"spark.sql.shuffle.partitions": "2"}, log=log, brief=True)
     try:
         first = _run(spark, once, (Stage.SILVER, Stage.USAGE, Stage.REPLAY, Stage.RECOMMEND))
         second = _run(spark, doubled, (Stage.SILVER,))

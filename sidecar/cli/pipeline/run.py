@@ -19,7 +19,7 @@ from sidecar.cli.pipeline.job_options import (
     replay_options,
     terms_options,
 )
-from sidecar.cli.pipeline.running import run_job, write_report
+from sidecar.cli.pipeline.running import keep_java_classes, run_job, write_report
 
 
 @click.command(
@@ -51,7 +51,8 @@ def command(
     of_requests = ["usage", "replay", "recommend"] if inputs.request_logs is not None else []
     of_volumes = ["forecast"] if inputs.volumes is not None else []
     stages = ["silver", *of_requests, *of_volumes]
-    run_job(job, stages, inputs=inputs, tried=tried, terms=terms, disks=disks)
+    classes = run_job(job, stages, inputs=inputs, tried=tried, terms=terms, disks=disks)
     if "://" not in job.out:
         page = write_report(Path(job.out))
         click.echo(f"report: {page}", err=job.as_json)
+    keep_java_classes(classes)

@@ -6,6 +6,7 @@ folder ``tables``.
 
 import json
 import logging
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from sidecar.cli.pipeline.before_spark import (
     check_master,
     check_tables,
     check_volumes,
+    tables_here,
 )
 from sidecar.cli.pipeline.job_options import (
     DiskOptions,
@@ -35,12 +37,14 @@ from sidecar.cli.pipeline.spark_log import spark_log
 from sidecar.cli.pipeline.spark_options import spark_settings
 from sidecar.cli.pipeline.summary import document, plan_line, scenarios_of_nobody, text
 from sidecar.cli.quotas.documents import read_quota_file
+from sidecar.demo.cache import cache_folder
 from sidecar.errors import SettingsError, SidecarError
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no Spark.
+    from sidecar.pipeline.class_archive import ClassArchive
     from sidecar.pipeline.job import Outcome
-    from sidecar.pipeline.stages import Inputs, Options
+    from sidecar.pipeline.run import Inputs, Options
 
 _NO_QUOTAS: Final = (
     "without --quotas, no quota is known but those that the logs tell of:"
@@ -74,7 +78,7 @@ def run_job(
     tried: ReplayOptions | None = None,
     terms: TermsOptions | None = None,
     disks: DiskOptions | None = None,
-) -> None:
+) -> "ClassArchive | None":
     """Runs stages and prints what they did.
 
     Args:
@@ -84,6 +88,9 @@ def run_job(
         tried: what is replayed.
         terms: on which quotas are recommended.
         disks: how they are forecast.
+
+    Returns:
+        The classes that Java may write (``keep_java_classes``) when all is done.
 
     Raises:
         SidecarError: it can't be done.
@@ -95,15 +102,17 @@ def run_job(
     if given.request_logs is not None and given.quotas is None:
         click.echo(_NO_QUOTAS, err=True)
     from sidecar.pipeline.job import run  # noqa: PLC0415 - the extra, and slow to import
-    from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
+    from sidecar.pipeline.spark import class_archive, session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stages import Stage  # noqa: PLC0415 - as above
 
     told = inputs_of(given)
     options = options_of(job, asked, terms or TermsOptions(), disks or DiskOptions())
     settings = spark_settings(job.jars, job.conf)
+    classes = class_archive(cache_folder(os.environ), whole=set(stages) == set(Stage))
     with _interruptible(), spark_log() as log, Progress() as progress:
         progress.step("Spark")
-        spark = session(job.master, settings, log=log)
+        brief = tables_here(job.out) is not None
+        spark = session(job.master, settings, log=log, brief=brief, classes=classes)
         signal.signal(signal.SIGINT, _interrupt)  # Spark has put its own in place of it
         progress.watch(spark)
         outcome = run(
@@ -119,6 +128,29 @@ def run_job(
         click.echo(line, err=True)
     if plan is not None:
         click.echo(plan_line(plan, _write_plan(plan, outcome)), err=job.as_json)
+    return classes
+
+
+def keep_java_classes(classes: "ClassArchive | None") -> None:
+    """Has Java write the classes that it has loaded, for later runs, unless they are there.
+
+    What goes wrong is told and no error: the run is done.
+    """
+    from sidecar.pipeline.class_archive import NotKeptError  # noqa: PLC0415 - the extra
+    from sidecar.pipeline.spark import keep_classes  # noqa: PLC0415 - the extra
+
+    if classes is None or classes.partial is None:
+        return
+    click.echo(
+        f"Once, for later runs to start sooner, Java's classes are kept in {classes.file} ...",
+        err=True,
+    )
+    try:
+        keep_classes(classes)
+    except NotKeptError as error:
+        click.echo(f"they can't be kept, and the next run tries again: {error}", err=True)
+    except KeyboardInterrupt:
+        click.echo("not kept; the run is done.", err=True)
 
 
 def _check(
@@ -209,8 +241,8 @@ def inputs_of(given: InputOptions) -> "Inputs":
         SidecarError: a file or a time zone can't be used.
     """
     from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
+    from sidecar.pipeline.run import Inputs, Snapshot  # noqa: PLC0415 - as above
     from sidecar.pipeline.silver_request import RequestLogs  # noqa: PLC0415 - as above
-    from sidecar.pipeline.stages import Inputs, Snapshot  # noqa: PLC0415 - as above
 
     logs = None
     if given.request_logs is not None:
@@ -231,7 +263,7 @@ def options_of(
         SidecarError: a scenario or a file can't be used.
     """
     from sidecar.pipeline.recommended import FLOORS, Terms, capacity_of  # noqa: PLC0415 - as above
-    from sidecar.pipeline.stages import Options  # noqa: PLC0415 - as above
+    from sidecar.pipeline.run import Options  # noqa: PLC0415 - as above
     from sidecar.pipeline.sweep import scenario  # noqa: PLC0415 - as above
     from sidecar.pipeline.volume_forecast import Forecasting  # noqa: PLC0415 - as above
 

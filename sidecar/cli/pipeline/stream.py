@@ -20,6 +20,7 @@ from sidecar.cli.pipeline.spark_log import spark_log
 from sidecar.cli.pipeline.spark_options import CONF, JARS, spark_settings
 from sidecar.cli.pipeline.summary import counted
 from sidecar.cli.pipeline.topic_client import client_properties
+from sidecar.demo.cache import cache_folder
 from sidecar.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -214,10 +215,12 @@ def _jars(folder: Path) -> list[str]:
 
 
 def _session(master: str | None, told: Mapping[str, str], log: Path) -> "SparkSession":
-    from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
+    from sidecar.pipeline.spark import class_archive, session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import REDACTED  # noqa: PLC0415 - as above
 
-    return session(master, {"spark.sql.shuffle.partitions": _PARTITIONS, **REDACTED, **told}, log)
+    settings = {"spark.sql.shuffle.partitions": _PARTITIONS, **REDACTED, **told}
+    classes = class_archive(cache_folder(os.environ), whole=False)
+    return session(master, settings, log, classes=classes)
 
 
 def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of StreamOptions

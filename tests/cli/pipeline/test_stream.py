@@ -92,7 +92,7 @@ def test_nothing_new_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         while batches:
             given[-1](batches.pop())
 
-    monkeypatch.setattr("sidecar.pipeline.spark.session", lambda *_: Mock())
+    monkeypatch.setattr("sidecar.pipeline.spark.session", lambda *_, **__: Mock())
     monkeypatch.setattr("sidecar.pipeline.stream.stream", streamed)
     elsewhere = Mock(spec=HadoopFiles)
     elsewhere.local.return_value = None

@@ -1,0 +1,127 @@
+"""What a run of the batch job is given, and what its stages tell each other.
+
+Example: ``Run(spark, store, Inputs(volumes="history"), Options(now))`` makes the disks' tables.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sidecar.errors import SidecarError
+from sidecar.pipeline.recommended import Terms
+from sidecar.pipeline.requests import Requests
+from sidecar.pipeline.silver_request import RequestLogs
+from sidecar.pipeline.store import Store
+from sidecar.pipeline.sweep import Scenario
+from sidecar.pipeline.volume_forecast import Forecasting
+from sidecar.quotas.entities import ClientQuotas
+
+
+class InputsError(SidecarError):
+    """A stage lacks what it reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The quotas that were set.
+
+    Attributes:
+        quotas: of all entities.
+        as_of: when, UTC.
+    """
+
+    quotas: ClientQuotas
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the job reads besides its own tables.
+
+    Attributes:
+        request_logs: None for none.
+        volumes: the folder, file or glob of the volume history; None for none.
+        quotas: None for none: only what the logs tell is known then.
+    """
+
+    request_logs: RequestLogs | None = None
+    volumes: str | None = None
+    quotas: Snapshot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How it is run.
+
+    Attributes:
+        now: when the run began, UTC.
+        as_of: when forecasts begin, UTC; None: with the newest reading of a volume.
+        since: requests that were answered before are not read; None: from the first.
+        until: requests that were answered then or later are not read; None: to the last.
+        allow_fewer: whether a day may be replaced by fewer requests than it has.
+        candidates: how many quotas are tried for each who share one; 0 for none.
+        scenarios: to be replayed besides those and the quotas in force.
+        terms: on which quotas are recommended.
+        capacity: of the smallest broker, by quota type.
+        forecasting: how disks are forecast.
+    """
+
+    now: datetime
+    as_of: datetime | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    allow_fewer: bool = False
+    candidates: int = 20
+    scenarios: tuple[Scenario, ...] = ()
+    terms: Terms = field(default_factory=Terms)
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    forecasting: Forecasting = field(default_factory=Forecasting)
+
+
+@dataclass(slots=True)
+class Run:
+    """A run of stages.
+
+    Attributes:
+        spark: its time zone is UTC.
+        store: of the tables.
+        inputs: what is read.
+        options: how.
+        files: of request logs, that were read.
+        bytes: of them, as they are stored.
+        quarantined: lines that can't be read.
+        unknown: requests whose bytes or partitions no line tells.
+        of_admins: their lines (``Requests.of_admins``), of these days at least; None: not yet
+            looked for.
+        requests: that the gold tables are made of; None: not yet asked for.
+    """
+
+    spark: SparkSession
+    store: Store
+    inputs: Inputs
+    options: Options
+    files: int = field(default=0, init=False)
+    bytes: int = field(default=0, init=False)
+    quarantined: int = field(default=0, init=False)
+    unknown: int = field(default=0, init=False)
+    of_admins: DataFrame | None = field(default=None, init=False)
+    requests: Requests | None = field(default=None, init=False)
+
+    def keep_of_admins(self, requests: Requests) -> DataFrame:
+        """Looks for admins' lines once, and keeps them until the run ends."""
+        self.release()
+        self.of_admins = requests.of_admins().persist()
+        return self.of_admins
+
+    def release(self) -> None:
+        """Gives back what Spark keeps for the run."""
+        if self.of_admins is not None:
+            self.of_admins.unpersist()
+
+
+def time_of(us: int | None) -> datetime | None:
+    """A time of Spark's, from microseconds since 1970."""
+    # From a number: a time that Spark gives back is of this process's zone, and does not say so.
+    return None if us is None else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=us)

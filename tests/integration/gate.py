@@ -1,0 +1,83 @@
+"""A way to a server that a test can close after a request of its choice.
+
+A client that is to be killed between two of its requests is killed there for certain: the first is
+answered, the next one never reaches the server.
+
+Example: ``Gate(port, b"PUT /bucket/journal")`` lets all through up to that, and holds what follows.
+"""
+
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Self
+
+_METHODS: Final = (b"GET /", b"HEAD /", b"PUT /", b"POST /", b"DELETE /")
+_CHUNK: Final = 1 << 16
+
+
+class Gate:
+    """Listens on loopback, and connects each client to the server.
+
+    Attributes:
+        port: where it listens.
+        holds: set once a request is held.
+    """
+
+    def __init__(self, server_port: int, last: bytes) -> None:
+        """Begins to listen.
+
+        Args:
+            server_port: on loopback.
+            last: how the first line of the last request begins that goes through.
+        """
+        self.holds = threading.Event()
+        self._closed = threading.Event()
+        self._server_port = server_port
+        self._last = last
+        self._listening = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self._ends: list[socket.socket] = [self._listening]
+        self.port: int = self._listening.getsockname()[1]
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for end in self._ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def _listen(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.create_connection(("127.0.0.1", self._server_port))
+                self._ends += [client, server]
+                for pump in (self._ask, self._answer):
+                    threading.Thread(target=pump, args=(client, server), daemon=True).start()
+
+    def _ask(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            # Clients wait for an answer before they ask again, so a request begins a chunk.
+            while chunk := client.recv(_CHUNK):
+                if chunk.startswith(_METHODS):
+                    if self._closed.is_set():
+                        self.holds.set()
+                        return
+                    if chunk.startswith(self._last):
+                        self._closed.set()
+                server.sendall(chunk)
+            server.shutdown(socket.SHUT_WR)
+
+    def _answer(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while chunk := server.recv(_CHUNK):
+                client.sendall(chunk)
+            client.shutdown(socket.SHUT_WR)
