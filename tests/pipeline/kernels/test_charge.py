@@ -22,6 +22,14 @@ def test_records_of_a_shard_come_together_whole() -> None:
     assert [] == unpacked(rows.slice(0, 0), CHARGE).tolist()
 
 
+def test_many_records_of_a_shard_keep_their_order() -> None:
+    """More than a sort would leave as they are by chance."""
+    order = np.random.default_rng(6).permutation(10_000)
+    (row,) = packed([(records(*order), np.arange(10_000) % 2)], 2)
+    found = [unpacked(pa.Table.from_batches([row.slice(at, 1)]), CHARGE)["place"] for at in (0, 1)]
+    assert [order[0::2].tolist(), order[1::2].tolist()] == [each.tolist() for each in found]
+
+
 def test_what_is_gathered_is_bounded() -> None:
     """A worker packs what it has before it has all."""
     pieces = ((records(1, 2), np.array([0, 0])) for _ in range(3))

@@ -79,6 +79,19 @@ def test_a_request_is_charged_with_its_bytes_and_its_time() -> None:
     )
 
 
+def test_what_no_line_tells_has_no_amount_and_waits_are_told() -> None:
+    """So that a replay leaves it out, and can be compared with what brokers did."""
+    batch = requests(
+        {"api": "FETCH", "bytes_known": False, "quota_bytes": None, "throttle_ms": 70},
+        {"src_offset": 600, "throttle_ms": 5},
+    )
+    records = unpacked(pa.Table.from_batches(list(LAYOUT.of_requests([batch]))), CHARGE)
+    by_line = sorted((r["line"], r["amount"], r["told_ms"]) for r in records)
+    assert [(500, 70), (600, 5)] == [(line, told_ms) for line, _, told_ms in by_line]
+    assert np.isnan(by_line[0][1])
+    assert 100.0 == by_line[1][1]
+
+
 def test_a_client_that_nobody_told_of_is_an_error() -> None:
     """Its charges would be another's."""
     with pytest.raises(KeyError, match="carol"):
