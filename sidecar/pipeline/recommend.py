@@ -40,7 +40,6 @@ _MOST_UNKNOWN: Final = 0.05
 """Above this share of unknown charges it is refused: more was asked for than is seen."""
 _MOST_HELD: Final = 0.05
 """Above this share of charges whose client was told to wait, its demand is not seen as it is."""
-_OF_BROKERS: Final = ("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "ALTER_PARTITION")
 
 
 def gold_recommendation(
@@ -67,20 +66,6 @@ def gold_recommendation(
         "quota", sf.when(sf.col("refused").isNull(), quota)
     )
     return GOLD_RECOMMENDATION.select(_told(decided, capacity))
-
-
-def cluster_users(silver: DataFrame) -> DataFrame:
-    """Brokers' own principals, as far as requests tell them: of followers, heartbeats and so on.
-
-    Args:
-        silver: of SILVER_REQUEST.
-
-    Returns:
-        ``user``, each once.
-    """
-    asked = silver.select("user", "is_follower", "api")
-    is_broker = sf.col("is_follower") | sf.col("api").isin(*_OF_BROKERS)
-    return asked.where(is_broker).select("user").distinct()
 
 
 def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:

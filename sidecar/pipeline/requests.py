@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from sidecar.pipeline.by_workers import Batches, read_by_workers
-from sidecar.pipeline.known import COUNTED, KEYS, Known, counted
+from sidecar.pipeline.known import COUNTED, NEEDED, Known, counted
 from sidecar.pipeline.request_files import ADMINS_APIS, COLUMNS, admins_rows, rows
 
 _TASKS_PER_CORE: Final = 4
@@ -56,8 +56,8 @@ class Requests:
 
     @cached_property
     def known(self) -> Known:
-        """Who the clients are, and which files there are."""
-        return Known.of(self.mapped((*KEYS, "quota_ts"), counted, COUNTED))
+        """Who the clients are, who of them are brokers, and which files there are."""
+        return Known.of(self.mapped(NEEDED, counted, COUNTED))
 
     def of_admins(self) -> DataFrame:
         """The controllers' lines about topics and quotas, whole; they are few.

@@ -22,7 +22,7 @@ from sidecar.pipeline.days import asked_days, no_requests
 from sidecar.pipeline.events import CONTROLLER_MUTATION, charges
 from sidecar.pipeline.forecast import disk_forecast
 from sidecar.pipeline.peaks import peaks
-from sidecar.pipeline.recommend import cluster_users, gold_recommendation
+from sidecar.pipeline.recommend import gold_recommendation
 from sidecar.pipeline.replay import replay
 from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.run import InputsError, Run, time_of
@@ -94,7 +94,7 @@ def _recommend(run: Run) -> None:
         options.since,
         options.until,
     )
-    brokers = {row["user"] for row in cluster_users(run.store.read(SILVER_REQUEST)).collect()}
+    brokers = _any_requests(run).known.cluster_users
     found = gold_recommendation(
         usage,
         store.read(GOLD_REPLAY),
@@ -158,6 +158,14 @@ def _charged(run: Run, days: Iterable[date]) -> Requests:
     in_time = sql.col("dt").isin(*days) | (sql.col("hour") == 0)
     charged = silver.where(in_time & sql.to_date("quota_ts").isin(*days))
     run.requests = Requests(charged, run.store.files(SILVER_REQUEST, answered), days)
+    return run.requests
+
+
+def _any_requests(run: Run) -> Requests:
+    """Those that gold tables are made of in this run; else all that there are."""
+    if run.requests is None:
+        files = run.store.files(SILVER_REQUEST, run.store.days_of(SILVER_REQUEST))
+        run.requests = Requests(run.store.read(SILVER_REQUEST), files)
     return run.requests
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from sidecar.pipeline.recommend import cluster_users, gold_recommendation
+from sidecar.pipeline.recommend import gold_recommendation
 from sidecar.pipeline.recommended import Terms
 from sidecar.pipeline.tables import GOLD_REPLAY, GOLD_USAGE_1S, Table
 from sidecar.pipeline.used import UsageRows
@@ -193,18 +193,3 @@ def _by_entity(found: DataFrame) -> dict[str, Row]:
 
 def _told(row: Row) -> tuple[object, ...]:
     return (row.quota, row.throttled_share, row.percentile_rate, row.in_force, row.refused)
-
-
-def test_brokers_are_known_by_what_they_ask(spark: SparkSession) -> None:
-    """Followers' fetches and heartbeats are theirs; a tenant's are not."""
-    silver = spark.createDataFrame(
-        [
-            ("alice", False, "PRODUCE"),
-            ("kafka", True, "FETCH"),
-            ("alice", False, "FETCH"),
-            ("kafka", True, "FETCH"),
-            ("controller", False, "BROKER_HEARTBEAT"),
-        ],
-        "user string, is_follower boolean, api string",
-    )
-    assert ["controller", "kafka"] == sorted(row.user for row in cluster_users(silver).collect())
