@@ -48,9 +48,7 @@ def _measure(folder: Path, size: float) -> Iterator[Figure]:
     spark = session(f"local[{_CORES}]", {"spark.sql.shuffle.partitions": str(2 * _CORES)})
     try:
         yield from reading.measure(spark, part / "request-logs", _CORES)
-        silver = folder / "silver"
-        reading.written(spark, part / "request-logs", silver)
-        yield from replaying.measure(spark, silver)
+        yield from replaying.measure(spark, folder / "tables" / "silver_request", folder)
     finally:
         spark.stop()
     days = []

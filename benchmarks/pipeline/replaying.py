@@ -35,12 +35,13 @@ _QUOTAS: Final[ClientQuotas] = {
 }
 
 
-def measure(spark: SparkSession, silver: Path) -> Iterator[Figure]:
+def measure(spark: SparkSession, silver: Path, work: Path) -> Iterator[Figure]:
     """One quota, a sweep, and half of the events in one entity.
 
     Args:
         spark: of the cores that count.
         silver: a folder of SILVER_REQUEST.
+        work: a folder for what is made.
     """
     rows = spark.read.schema(SILVER_REQUEST.schema).parquet(str(silver))
     found = rows.select(sql.to_date("quota_ts").alias("day")).distinct().collect()
@@ -59,7 +60,7 @@ def measure(spark: SparkSession, silver: Path) -> Iterator[Figure]:
     times = median(swept) / median(one)
     yield Figure("the sweep beside one", times, "times the events/s", 10.0)
     busy = sql.when(sql.col("src_offset") % 2 == 0, "busy").otherwise(sql.col("user"))
-    skewed_silver = silver.with_name("skewed")
+    skewed_silver = work / "skewed"
     rows.withColumn("user", busy).write.parquet(str(skewed_silver))
     skewed_rows = spark.read.schema(SILVER_REQUEST.schema).parquet(str(skewed_silver))
     skewed_requests = Requests(skewed_rows, tuple(skewed_silver.rglob("*.parquet")), days)

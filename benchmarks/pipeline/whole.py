@@ -4,13 +4,14 @@ The command is run as a process of its own; its memory is that of the JVM and of
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from benchmarks.pipeline.figures import Figure
 from benchmarks.pipeline.resident import Resident
@@ -20,6 +21,7 @@ _COLD_S: Final = 60.0
 _COLD_BYTES: Final = 2.5e9
 _MEMORY_BYTES: Final = 2e9
 _STREAM: Final = 60.0
+_BATCH: Final = re.compile(r"batch \d+, ([\d,]+) lines, ([\d,]+) a second")
 
 
 def measure(sample: Path, work: Path, cores: int) -> Iterator[Figure]:
@@ -47,12 +49,20 @@ def measure(sample: Path, work: Path, cores: int) -> Iterator[Figure]:
     yield Figure(
         "memory of that, JVM and workers", peak / 1e9, "GB", _MEMORY_BYTES / 1e9, most=True
     )
-    seconds, _ = _timed(
-        *("stream", "--request-logs", str(logs), "--out", str(work / "live")),
-        *("--table", "gold_usage_1s", "--until-read"),
+    words = ("stream", "--request-logs", str(logs), "--out", str(work / "live"))
+    log = work / "stream.log"
+    with log.open("wb") as said:
+        seconds, _ = _timed(*words, "--table", "gold_usage_1s", "--until-read", said=said)
+    yield Figure(
+        "stream, 1-s usage, cold", size / 1e6 / seconds, "MB/s", None, "Spark's start in it"
     )
-    speed = size / 1e6 / seconds
-    yield Figure("stream, 1-s usage, cold", speed, "MB/s", _STREAM, "Spark's start in it")
+    batches = [
+        (int(lines.replace(",", "")), int(speed.replace(",", "")))
+        for lines, speed in _BATCH.findall(log.read_text())
+    ]
+    per_line = size / 1e6 / sum(lines for lines, _ in batches)
+    remark = f"the last of {len(batches)} batches"
+    yield Figure("stream, 1-s usage, warm", batches[-1][1] * per_line, "MB/s", _STREAM, remark)
 
 
 def linear(work: Path, parts: list[tuple[int, Path]]) -> Iterator[Figure]:
@@ -73,12 +83,14 @@ def linear(work: Path, parts: list[tuple[int, Path]]) -> Iterator[Figure]:
         yield Figure(f"the same day {times}x", seconds, "s", None, f"{seconds / base:.1f} times 1x")
 
 
-def _timed(*arguments: str) -> tuple[float, int]:
+def _timed(*arguments: str, said: BinaryIO | None = None) -> tuple[float, int]:
     """Seconds and the most memory of ``throttle-sidecar pipeline`` with these arguments."""
     begin = time.perf_counter()
     command = [sys.executable, "-m", "sidecar", "pipeline", *arguments]
     with (
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ) as process,
+        subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=said, env=os.environ
+        ) as process,
         Resident(process.pid) as resident,
     ):
         code = process.wait(_DEADLINE_S)

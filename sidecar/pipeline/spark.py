@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.errors import SidecarError
+from sidecar.pipeline import embedded
 from sidecar.pipeline.class_archive import ClassArchive, java_binary
 
 if TYPE_CHECKING:
@@ -48,15 +49,6 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
-_LOG4J: Final = Path(__file__).parent / "log4j2.properties"
-_EMBEDDED: Final[Mapping[str, str]] = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "1g",
-}
-_BRIEF_OPTIONS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
-"""Half of a minute's CPU time went into compiling what was then hardly called."""
 
 
 def session(
@@ -100,11 +92,11 @@ def session(
     conf = SparkConf().setAppName("throttle-sidecar")
     if master is not None:
         conf.setMaster(master)
-    for name, value in {
-        **_SETTINGS,
-        **_embedded(master, brief=brief, classes=classes),
-        **(settings or {}),
-    }.items():
+    own: Mapping[str, str] = {}
+    if master is not None and embedded.is_embedded(master):
+        embedded.prepare(os.environ)
+        own = embedded.settings(master, classes, brief=brief)
+    for name, value in {**_SETTINGS, **own, **(settings or {})}.items():
         conf.set(name, value)
     try:
         if log is not None:
@@ -118,23 +110,6 @@ def session(
         raise NoSparkError(f"Spark can't be started on {where}{words}") from error
     made.sparkContext.setLogLevel("ERROR")
     return made
-
-
-def _embedded(
-    master: str | None, *, brief: bool, classes: ClassArchive | None
-) -> Mapping[str, str]:
-    """What Spark needs besides where it is a part of this process's."""
-    if master is None or not master.startswith("local"):
-        return {}
-    # Else Spark warns of a host name that is of the loopback.
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    options = (
-        f"-Dlog4j2.configurationFile={_LOG4J}",
-        *(_BRIEF_OPTIONS if brief else ()),
-        *(() if classes is None else classes.options),
-    )
-    of_brief = {"spark.sql.codegen.wholeStage": "false"} if brief else {}
-    return {**_EMBEDDED, _JAVA_OPTIONS: " ".join(options), **of_brief}
 
 
 def class_archive(folder: Path, *, whole: bool) -> ClassArchive | None:
@@ -162,7 +137,7 @@ def keep_classes(classes: ClassArchive) -> None:
     # There is no public way to ask for these, nor to end the JVM before this process does.
     context: Any = SparkContext._active_spark_context  # noqa: SLF001  see above
     gateway: Any = SparkContext._gateway  # noqa: SLF001  see above
-    told = "" if context is None else context.getConf().get(_JAVA_OPTIONS) or ""
+    told = "" if context is None else context.getConf().get(embedded.JAVA_OPTIONS) or ""
     if classes.partial is None or str(classes.partial) not in told:
         return
     context.stop()

@@ -35,7 +35,7 @@ from sidecar.pipeline.in_step import Unread as UnreadLog
 from sidecar.pipeline.in_step import ends_in_step
 from sidecar.pipeline.lines import Block, Unread, blocks
 from sidecar.pipeline.paths import RequestLogsError, Zones, log_files
-from sidecar.pipeline.records import REJECTED, parse_block
+from sidecar.pipeline.records import REJECTED, ROWS, parse_block
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
 
 FORMAT: Final = "requestlog-stream"
@@ -243,6 +243,8 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         names = [name for name, _ in self._options.selected]
         zone = ZoneInfo(partition.zone)
         is_rows = self._options.table == SILVER_REQUEST.name
+        # What is not asked for isn't made.
+        schema = pa.schema([field for field in ROWS if not is_rows or field.name in names])
         for one in lines_of_piece(partition):
             if isinstance(one, Block):
                 parsed = parse_block(
@@ -251,6 +253,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     zone=zone,
                     src_file=partition.name,
                     offset=one.offset,
+                    schema=schema,
                 )
                 yield (parsed.rows if is_rows else parsed.rejected).select(names)
             elif not is_rows:

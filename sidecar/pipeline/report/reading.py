@@ -32,6 +32,8 @@ _WHOLE: Final = (SILVER_VOLUME, GOLD_REPLAY, GOLD_RECOMMENDATION, GOLD_DISK_FORE
 _KEYS: Final = ["broker", "user", "client_id", "quota_type", "window_start"]
 _SUMS: Final = ("amount", "events", "throttled", "throttle_ms")
 _BATCH: Final = 1 << 20
+_AHEAD: Final = {"batch_readahead": 1, "fragment_readahead": 1}
+"""Files are small, and all that Arrow reads ahead is held."""
 
 
 def read_tables(out: str) -> dict[str, list[Row]]:
@@ -80,7 +82,7 @@ def _usage(dataset: ds.Dataset) -> list[Row]:
         return []
     bounds = [
         pc.min_max(batch["window_start"]).as_py()
-        for batch in dataset.to_batches(columns=["window_start"])
+        for batch in dataset.to_batches(columns=["window_start"], **_AHEAD)
         if batch.num_rows
     ]
     if not bounds:
@@ -90,7 +92,7 @@ def _usage(dataset: ds.Dataset) -> list[Row]:
     columns = [*_KEYS, *_SUMS, "lower_bound"]
     summed = [
         _summed(pa.Table.from_batches([batch]), step)
-        for batch in dataset.to_batches(columns=columns, batch_size=_BATCH)
+        for batch in dataset.to_batches(columns=columns, batch_size=_BATCH, **_AHEAD)
     ]
     found: list[Row] = _summed(pa.concat_tables(summed), step).to_pylist()
     return found
