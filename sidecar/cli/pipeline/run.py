@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sidecar.cli.pipeline.java_classes import keep_java_classes
 from sidecar.cli.pipeline.job_options import (
     DiskOptions,
     InputOptions,
@@ -19,7 +20,7 @@ from sidecar.cli.pipeline.job_options import (
     replay_options,
     terms_options,
 )
-from sidecar.cli.pipeline.running import keep_java_classes, run_job, write_report
+from sidecar.cli.pipeline.running import run_job, write_report
 
 
 @click.command(

@@ -6,7 +6,6 @@ folder ``tables``.
 
 import json
 import logging
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from sidecar.cli.pipeline.before_spark import (
     check_volumes,
     tables_here,
 )
+from sidecar.cli.pipeline.java_classes import java_classes
 from sidecar.cli.pipeline.job_options import (
     DiskOptions,
     InputOptions,
@@ -37,7 +37,6 @@ from sidecar.cli.pipeline.spark_log import spark_log
 from sidecar.cli.pipeline.spark_options import spark_settings
 from sidecar.cli.pipeline.summary import document, plan_line, scenarios_of_nobody, text
 from sidecar.cli.quotas.documents import read_quota_file
-from sidecar.demo.cache import cache_folder
 from sidecar.errors import SettingsError, SidecarError
 
 if TYPE_CHECKING:
@@ -102,13 +101,13 @@ def run_job(
     if given.request_logs is not None and given.quotas is None:
         click.echo(_NO_QUOTAS, err=True)
     from sidecar.pipeline.job import run  # noqa: PLC0415 - the extra, and slow to import
-    from sidecar.pipeline.spark import class_archive, session  # noqa: PLC0415 - as above
+    from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stages import Stage  # noqa: PLC0415 - as above
 
     told = inputs_of(given)
     options = options_of(job, asked, terms or TermsOptions(), disks or DiskOptions())
     settings = spark_settings(job.jars, job.conf)
-    classes = class_archive(cache_folder(os.environ), whole=set(stages) == set(Stage))
+    classes = java_classes(whole=set(stages) == set(Stage))
     with _interruptible(), spark_log() as log, Progress() as progress:
         progress.step("Spark")
         brief = tables_here(job.out) is not None
@@ -129,28 +128,6 @@ def run_job(
     if plan is not None:
         click.echo(plan_line(plan, _write_plan(plan, outcome)), err=job.as_json)
     return classes
-
-
-def keep_java_classes(classes: "ClassArchive | None") -> None:
-    """Has Java write the classes that it has loaded, for later runs, unless they are there.
-
-    What goes wrong is told and no error: the run is done.
-    """
-    from sidecar.pipeline.class_archive import NotKeptError  # noqa: PLC0415 - the extra
-    from sidecar.pipeline.spark import keep_classes  # noqa: PLC0415 - the extra
-
-    if classes is None or classes.partial is None:
-        return
-    click.echo(
-        f"Once, for later runs to start sooner, Java's classes are kept in {classes.file} ...",
-        err=True,
-    )
-    try:
-        keep_classes(classes)
-    except NotKeptError as error:
-        click.echo(f"they can't be kept, and the next run tries again: {error}", err=True)
-    except KeyboardInterrupt:
-        click.echo("not kept; the run is done.", err=True)
 
 
 def _check(

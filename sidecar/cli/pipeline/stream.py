@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from sidecar.cli.pipeline.before_spark import check_master, check_stream
+from sidecar.cli.pipeline.java_classes import java_classes
 from sidecar.cli.pipeline.running import need_extra
 from sidecar.cli.pipeline.spark_log import spark_log
 from sidecar.cli.pipeline.spark_options import CONF, JARS, spark_settings
 from sidecar.cli.pipeline.summary import counted
 from sidecar.cli.pipeline.topic_client import client_properties
-from sidecar.demo.cache import cache_folder
 from sidecar.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -215,12 +215,11 @@ def _jars(folder: Path) -> list[str]:
 
 
 def _session(master: str | None, told: Mapping[str, str], log: Path) -> "SparkSession":
-    from sidecar.pipeline.spark import class_archive, session  # noqa: PLC0415 - as above
+    from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import REDACTED  # noqa: PLC0415 - as above
 
     settings = {"spark.sql.shuffle.partitions": _PARTITIONS, **REDACTED, **told}
-    classes = class_archive(cache_folder(os.environ), whole=False)
-    return session(master, settings, log, classes=classes)
+    return session(master, settings, log, classes=java_classes(whole=False))
 
 
 def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of StreamOptions

@@ -1,0 +1,57 @@
+"""Java's classes, kept by the first whole run for all later commands (``class_archive``).
+
+Example: ``pipeline run`` ends with "Once, for later runs to start sooner, Java's classes are kept
+in /root/.cache/throttle-sidecar/classes-9522ec2fef2a.jsa ...", and never again.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from sidecar.demo.cache import cache_folder
+
+if TYPE_CHECKING:
+    from sidecar.pipeline.class_archive import ClassArchive
+
+
+def java_classes(*, whole: bool) -> "ClassArchive | None":
+    """What a JVM that this command starts may read or write.
+
+    Args:
+        whole: whether the command loads all that others do, and so may write it.
+
+    Returns:
+        None where the JVM is another's, or there is no place to keep anything.
+    """
+    from sidecar.pipeline.spark import class_archive  # noqa: PLC0415 - the extra
+
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return None
+    try:
+        folder = cache_folder(os.environ)
+    except RuntimeError:  # a user without a home folder, as in containers
+        return None
+    return class_archive(folder, whole=whole)
+
+
+def keep_java_classes(classes: "ClassArchive | None") -> None:
+    """Has Java write the classes that it has loaded, unless they are there; ends Spark for it.
+
+    What goes wrong is told and no error: the run is done.
+    """
+    from sidecar.pipeline.class_archive import NotKeptError  # noqa: PLC0415 - the extra
+    from sidecar.pipeline.spark import keep_classes  # noqa: PLC0415 - the extra
+
+    if classes is None or classes.partial is None:
+        return
+    click.echo(
+        f"Once, for later runs to start sooner, Java's classes are kept in {classes.file} ...",
+        err=True,
+    )
+    try:
+        keep_classes(classes)
+    except NotKeptError as error:
+        click.echo(f"they can't be kept, and the next run tries again: {error}", err=True)
+    except KeyboardInterrupt:
+        click.echo("not kept; the run is done.", err=True)

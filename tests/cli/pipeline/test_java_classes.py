@@ -1,0 +1,55 @@
+"""Java's classes, as commands keep them."""
+
+from pathlib import Path
+
+import pytest
+
+from sidecar.cli.pipeline import java_classes as module
+from sidecar.cli.pipeline.java_classes import java_classes, keep_java_classes
+from sidecar.pipeline.class_archive import ClassArchive, NotKeptError
+
+
+def test_they_are_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the user; another's JVM has none of them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = java_classes(whole=True)
+    assert found is not None
+    assert tmp_path / "throttle-sidecar" == found.file.parent
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert java_classes(whole=True) is None
+
+
+def test_a_user_without_a_home_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container: the run goes on without."""
+
+    def nowhere(_: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(module, "cache_folder", nowhere)
+    assert java_classes(whole=True) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (NotKeptError("Java ended with 1"), "the next run tries again: Java ended with 1"),
+        (KeyboardInterrupt(), "not kept; the run is done."),
+    ],
+)
+def test_what_goes_wrong_is_told_and_no_error(
+    error: BaseException,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The tables are there by then."""
+
+    def fails(_: ClassArchive) -> None:
+        raise error
+
+    monkeypatch.setattr("sidecar.pipeline.spark.keep_classes", fails)
+    keep_java_classes(ClassArchive(Path("classes.jsa"), None))
+    keep_java_classes(None)
+    assert not capsys.readouterr().err
+    keep_java_classes(ClassArchive(Path("classes.jsa"), Path("partial")))
+    assert words in capsys.readouterr().err
