@@ -1,10 +1,12 @@
 """What there is little of in many requests."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from sidecar.pipeline.known import counted
+from sidecar.pipeline.known import Known, counted
 from sidecar.pipeline.records import ROWS
 
 
@@ -31,3 +33,16 @@ def test_brokers_are_known_by_what_they_ask() -> None:
     assert {"alice": (2, 0), "kafka": (3, 2), "controller": (1, 1)} == {
         row["user"]: (row["rows"], row["brokers"]) for row in found.to_pylist()
     }
+
+
+def test_what_is_known_of_all() -> None:
+    """Clients and files in the order of their names; brokers' principals apart from tenants'."""
+    rows = [
+        {"user": "kafka", "client_id": "", "src_file": "b.log", "rows": 5, "brokers": 1},
+        {"user": "alice", "client_id": "etl", "src_file": "a.log", "rows": 2, "brokers": 0},
+        {"user": "alice", "client_id": "etl", "src_file": "b.log", "rows": 3, "brokers": 0},
+    ]
+    known = Known.of(Mock(spec=DataFrame, collect=lambda: rows))
+    assert [("alice", "etl"), ("kafka", "")] == known.clients
+    assert ["a.log", "b.log"] == known.files
+    assert (10, frozenset({"kafka"})) == (known.rows, known.cluster_users)
