@@ -1,7 +1,7 @@
 """Java's classes, kept by the first whole run for all later commands (``class_archive``).
 
 Example: ``pipeline run`` ends with "Once, for later runs to start sooner, Java's classes are kept
-in /root/.cache/throttle-sidecar/classes-9522ec2fef2a.jsa ...", and never again.
+in /home/ops/.cache/throttle-sidecar/classes-9522ec2fef2a.jsa ...", and never again.
 """
 
 import os
