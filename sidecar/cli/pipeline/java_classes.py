@@ -15,18 +15,21 @@ if TYPE_CHECKING:
     from sidecar.pipeline.class_archive import ClassArchive
 
 
-def java_classes(*, whole: bool) -> "ClassArchive | None":
+def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
     """What a JVM that this command starts may read or write.
 
     Args:
+        master: as it was told; None: Spark's own variable MASTER, else this machine.
         whole: whether the command loads all that others do, and so may write it.
 
     Returns:
         None where the JVM is another's, or there is no place to keep anything.
     """
+    from sidecar.pipeline.embedded import is_embedded  # noqa: PLC0415 - the extra
     from sidecar.pipeline.spark import class_archive  # noqa: PLC0415 - the extra
 
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
+    told = master or os.environ.get("MASTER") or "local[*]"
+    if "PYSPARK_GATEWAY_PORT" in os.environ or not is_embedded(told):
         return None
     try:
         folder = cache_folder(os.environ)

@@ -107,7 +107,7 @@ def run_job(
     told = inputs_of(given)
     options = options_of(job, asked, terms or TermsOptions(), disks or DiskOptions())
     settings = spark_settings(job.jars, job.conf)
-    classes = java_classes(whole=set(stages) == set(Stage))
+    classes = java_classes(job.master, whole=set(stages) == set(Stage))
     with _interruptible(), spark_log() as log, Progress() as progress:
         progress.step("Spark")
         brief = tables_here(job.out) is not None

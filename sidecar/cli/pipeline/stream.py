@@ -219,7 +219,7 @@ def _session(master: str | None, told: Mapping[str, str], log: Path) -> "SparkSe
     from sidecar.pipeline.stream_kafka import REDACTED  # noqa: PLC0415 - as above
 
     settings = {"spark.sql.shuffle.partitions": _PARTITIONS, **REDACTED, **told}
-    return session(master, settings, log, classes=java_classes(whole=False))
+    return session(master, settings, log, classes=java_classes(master, whole=False))
 
 
 def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of StreamOptions

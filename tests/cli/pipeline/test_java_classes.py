@@ -12,11 +12,16 @@ from sidecar.pipeline.class_archive import ClassArchive, NotKeptError
 def test_they_are_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the user; another's JVM has none of them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    found = java_classes(whole=True)
+    found = java_classes(None, whole=True)
     assert found is not None
     assert tmp_path / "throttle-sidecar" == found.file.parent
+    assert found == java_classes("local[2]", whole=True)
+    assert java_classes("spark://there:7077", whole=True) is None
+    monkeypatch.setenv("MASTER", "yarn")
+    assert java_classes(None, whole=True) is None
+    monkeypatch.delenv("MASTER")
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    assert java_classes(whole=True) is None
+    assert java_classes(None, whole=True) is None
 
 
 def test_a_user_without_a_home_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,7 +31,7 @@ def test_a_user_without_a_home_has_none(monkeypatch: pytest.MonkeyPatch) -> None
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(module, "cache_folder", nowhere)
-    assert java_classes(whole=True) is None
+    assert java_classes(None, whole=True) is None
 
 
 @pytest.mark.parametrize(
