@@ -19,16 +19,12 @@ from sidecar.pipeline.events import TOPIC_APIS
 from sidecar.pipeline.kernels.charging import flags, micros
 from sidecar.pipeline.kernels.numbered import coded
 from sidecar.pipeline.quota_config import QUOTA_APIS
-from sidecar.pipeline.tables import SILVER_REQUEST
+from sidecar.pipeline.source import ROW_COLUMNS
 
-COLUMNS: Final = tuple(
-    column for column in SILVER_REQUEST.columns if column.name not in SILVER_REQUEST.partitions
-)
-"""Those that are in the files."""
 ADMINS_APIS: Final = frozenset({*TOPIC_APIS, *QUOTA_APIS})
 _ROWS: Final = 1 << 17
 """Of a batch: some 15 MB."""
-_WHOLE: Final = tuple(column.name for column in COLUMNS)
+_WHOLE: Final = tuple(column.name for column in ROW_COLUMNS)
 _NAMES: Final = ("user", "client_id", "api", "src_file")
 """Columns of few values, that are read as numbers of them."""
 _PLAIN: Final = dict.fromkeys(_NAMES, pa.string())

@@ -15,10 +15,11 @@ from pyspark.sql import functions as sf
 
 from sidecar.pipeline.by_workers import Batches, read_by_workers
 from sidecar.pipeline.known import COUNTED, NEEDED, Known, counted
-from sidecar.pipeline.request_files import ADMINS_APIS, COLUMNS, admins_rows, rows
+from sidecar.pipeline.request_files import ADMINS_APIS, admins_rows, rows
+from sidecar.pipeline.source import ROW_COLUMNS
 
 _TASKS_PER_CORE: Final = 4
-_SCHEMA: Final = ", ".join(f"`{column.name}` {column.type}" for column in COLUMNS)
+_SCHEMA: Final = ", ".join(f"`{column.name}` {column.type}" for column in ROW_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -72,5 +73,5 @@ class Requests:
 
         if self.files is None:
             is_asked = sf.col("is_forwarded") & sf.col("api").isin(*ADMINS_APIS)
-            return self.frame.where(is_asked).select(*(column.name for column in COLUMNS))
+            return self.frame.where(is_asked).select(*(column.name for column in ROW_COLUMNS))
         return read_by_workers(self.frame.sparkSession, self.files, made, _SCHEMA, _TASKS_PER_CORE)

@@ -15,6 +15,7 @@ from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.silver_request import RequestLogs
 from sidecar.pipeline.store import Store
 from sidecar.pipeline.sweep import Scenario
+from sidecar.pipeline.tables import SILVER_REQUEST
 from sidecar.pipeline.volume_forecast import Forecasting
 from sidecar.quotas.entities import ClientQuotas
 
@@ -108,6 +109,11 @@ class Run:
     unknown: int = field(default=0, init=False)
     of_admins: DataFrame | None = field(default=None, init=False)
     requests: Requests | None = field(default=None, init=False)
+
+    def all_requests(self) -> Requests:
+        """Of all days that the table will have."""
+        files = self.store.files(SILVER_REQUEST, self.store.days_of(SILVER_REQUEST))
+        return Requests(self.store.read(SILVER_REQUEST), files)
 
     def keep_of_admins(self, requests: Requests) -> DataFrame:
         """Looks for admins' lines once, and keeps them until the run ends."""

@@ -16,7 +16,6 @@ from pyspark.sql import functions as sql
 from sidecar.pipeline.dim_topic import dim_topic
 from sidecar.pipeline.paths import log_files
 from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
-from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.run import InputsError, Options, Run, time_of
 from sidecar.pipeline.silver_files import OUTCOME, Span, write_requests
 from sidecar.pipeline.silver_request import (
@@ -57,8 +56,7 @@ def silver(run: Run) -> None:
 def _told_by_admins(run: Run) -> None:
     """Topics and quotas: of few lines, that are looked for once for both."""
     given, store = run.inputs, run.store
-    files = store.files(SILVER_REQUEST, store.days_of(SILVER_REQUEST))
-    of_admins = run.keep_of_admins(Requests(store.read(SILVER_REQUEST), files))
+    of_admins = run.keep_of_admins(run.all_requests())
     if given.request_logs is not None:
         store.write(DIM_TOPIC, dim_topic(of_admins))
     rows = () if given.quotas is None else snapshot_rows(given.quotas.quotas)

@@ -164,8 +164,7 @@ def _charged(run: Run, days: Iterable[date]) -> Requests:
 def _any_requests(run: Run) -> Requests:
     """Those that gold tables are made of in this run; else all that there are."""
     if run.requests is None:
-        files = run.store.files(SILVER_REQUEST, run.store.days_of(SILVER_REQUEST))
-        run.requests = Requests(run.store.read(SILVER_REQUEST), files)
+        run.requests = run.all_requests()
     return run.requests
 
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from sidecar.pipeline.records import ROWS
-from sidecar.pipeline.request_files import COLUMNS, admins_rows, rows
+from sidecar.pipeline.request_files import admins_rows, rows
+from sidecar.pipeline.source import ROW_COLUMNS
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = frozenset({NOON.date()})
@@ -21,7 +22,7 @@ def written(folder: Path, *told: dict[str, Any]) -> list[Path]:
     given = [
         {**usual, "quota_ts": NOON, "src_offset": place, **row} for place, row in enumerate(told)
     ]
-    table = pa.Table.from_pylist(given, ROWS).select([column.name for column in COLUMNS])
+    table = pa.Table.from_pylist(given, ROWS).select([column.name for column in ROW_COLUMNS])
     files = [folder / "a.parquet", folder / "b.parquet"]
     for file in files:
         parquet.write_table(table, file, row_group_size=3)
@@ -54,7 +55,7 @@ def test_admins_lines_are_whole(tmp_path: Path) -> None:
         names = [name for batch in found for name in batch["api"].to_pylist()]
         assert ["CREATE_TOPICS", "49", "20"] * 2 == names
         assert {pa.string()} == {batch.schema.field("api").type for batch in found}
-        assert [column.name for column in COLUMNS] == found[0].schema.names
+        assert [column.name for column in ROW_COLUMNS] == found[0].schema.names
 
 
 def test_admins_lines_of_some_days(tmp_path: Path) -> None:
