@@ -18,7 +18,7 @@ not aligned to the clock's seconds.
 Source: KIP-124, KIP-219, KIP-599, KIP-936; KafkaApis, ControllerApis.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,9 +35,8 @@ from sidecar.pipeline.events import (
     charges,
     is_mutation_line,
 )
-from sidecar.pipeline.kernels.charge import PACKED, unpacked
 from sidecar.pipeline.kernels.seconds import NEEDED as SUMMED_OF
-from sidecar.pipeline.kernels.seconds import SECOND, USED, Seconds
+from sidecar.pipeline.kernels.seconds import PACKED, USED, packed, used
 from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.sweep import QUOTA_TYPES
 from sidecar.pipeline.tables import GOLD_USAGE_1S
@@ -61,6 +60,7 @@ NEEDED: Final = (
     "topic_changes",
 )
 """The columns of SILVER_REQUEST that usage is made of."""
+OfShard = Callable[[int, pa.Table], pa.Table]
 _NS_PER_MS: Final = 1_000_000
 _NS_PER_PERCENT: Final = 10_000_000.0
 """Of a thread's second."""
@@ -133,7 +133,7 @@ def usage_of_days(requests: Requests, dim_topic: DataFrame) -> DataFrame:
     Returns:
         Of GOLD_USAGE_1S.
     """
-    most = summed(requests, lambda _, used: used, USED)
+    most = summed(requests, lambda _, rows: rows, USED)
     mutations = mutations_of_days(requests.of_admins(), dim_topic)
     return GOLD_USAGE_1S.select(most).unionByName(mutations)
 
@@ -151,9 +151,7 @@ def mutations_of_days(of_admins: DataFrame, dim_topic: DataFrame) -> DataFrame:
     return gold_usage_1s(of_admins, dim_topic, [CONTROLLER_MUTATION])
 
 
-def summed(
-    requests: Requests, function: Callable[[int, pa.Table], pa.Table], schema: str
-) -> DataFrame:
+def summed(requests: Requests, function: OfShard, schema: str) -> DataFrame:
     """What becomes of usage, but mutations, that workers sum.
 
     Args:
@@ -161,14 +159,27 @@ def summed(
         function: of a shard's number, and its rows as USED has them.
         schema: of what it gives.
     """
-    known = requests.known
-    seconds = Seconds(tuple(known.clients), known.numbers, known.shards)
+    shards = requests.known.shards
+
+    def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return packed(batches, shards)
+
+    return by_shard(requests.mapped(SUMMED_OF, of_batches, PACKED), function, schema)
+
+
+def by_shard(told: DataFrame, function: OfShard, schema: str) -> DataFrame:
+    """What becomes of sums that workers have packed.
+
+    Args:
+        told: of ``seconds.PACKED``.
+        function: as in ``summed``.
+        schema: of what it gives.
+    """
 
     def of_shard(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
-        return function(key[0].as_py(), seconds.rows(unpacked(table, SECOND)))
+        return function(key[0].as_py(), used(table))
 
-    packed = requests.mapped(SUMMED_OF, seconds.of_requests, PACKED)
-    return packed.groupBy("shard").applyInArrow(of_shard, schema)
+    return told.groupBy("shard").applyInArrow(of_shard, schema)
 
 
 def with_sizes(silver: DataFrame, dim_topic: DataFrame) -> DataFrame:

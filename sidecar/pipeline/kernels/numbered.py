@@ -31,12 +31,8 @@ class Numbers:
         Raises:
             KeyError: a client that was not told of.
         """
-        users, user = coded(batch["user"])
-        ids, client_id = coded(batch["client_id"])
-        pairs, at = np.unique(user * max(1, len(ids)) + client_id, return_inverse=True)
-        named = (divmod(pair, max(1, len(ids))) for pair in pairs.tolist())
-        found = [self.clients[users[one], ids[other]] for one, other in named]
-        return np.array(found, np.int64)[at]
+        clients, at = clients_of(batch)
+        return np.array([self.clients[each] for each in clients], np.int64)[at]
 
     def files_of(self, batch: pa.RecordBatch) -> Longs:
         """Of each row's ``src_file``.
@@ -50,6 +46,15 @@ class Numbers:
         numbers = np.zeros(len(names), np.int64)
         numbers[used] = [self.files[names[each]] for each in used.tolist()]
         return numbers[at]
+
+
+def clients_of(batch: pa.RecordBatch) -> tuple[list[tuple[str, str]], Longs]:
+    """The different (user, client-id) of a batch, and the place of each row's among them."""
+    users, user = coded(batch["user"])
+    ids, client_id = coded(batch["client_id"])
+    pairs, at = np.unique(user * max(1, len(ids)) + client_id, return_inverse=True)
+    named = (divmod(pair, max(1, len(ids))) for pair in pairs.tolist())
+    return [(users[one], ids[other]) for one, other in named], at
 
 
 def coded(column: pa.Array) -> tuple[list[str], Longs]:

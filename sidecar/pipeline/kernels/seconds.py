@@ -1,23 +1,25 @@
 """What clients used in each second, summed by workers.
 
-Sums are of whole numbers, so that their order does not matter.
+Sums are of whole numbers, so that their order does not matter. A worker numbers the clients that it
+meets for itself, and packs their names beside their records: nobody has to know them beforehand.
 
 Example: three PRODUCEs of alice's in one second are two records: of bytes and of handlers' time,
 with ``events`` 3 each.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
+from zlib import crc32
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from sidecar.pipeline.kernels import charging
-from sidecar.pipeline.kernels.charge import Records, packed, shard_of
+from sidecar.pipeline.kernels.charge import GATHERED, Records, shard_of
 from sidecar.pipeline.kernels.charging import charged, longs, micros
 from sidecar.pipeline.kernels.columns import BROKER_BITS, broker_of, day_of
-from sidecar.pipeline.kernels.numbered import Numbers
+from sidecar.pipeline.kernels.numbered import clients_of
 from sidecar.pipeline.kernels.values import Longs
 from sidecar.pipeline.sweep import QUOTA_TYPES
 
@@ -43,77 +45,55 @@ USED: Final = (
     " amount double, events bigint, throttled bigint, throttle_ms bigint, lower_bound boolean"
 )
 """Of GOLD_USAGE_1S."""
+PACKED: Final = "shard int, clients binary, records binary"
+"""Of Spark's rows: the clients' names as JSON, and records of SECOND that have their places."""
+Client = tuple[str, str]
+"""User and client-id."""
 _SUMS: Final = ("amount", "events", "throttled", "throttle_ms", "short")
 _REQUEST: Final = QUOTA_TYPES.index("request")
 _NS_PER_PERCENT: Final = 10_000_000.0
 _US: Final = 1_000_000
 _S_PER_DAY: Final = 86_400
 _SECOND_BITS: Final = 36
+_CLIENTS: Final = msgspec.json.Decoder(list[Client])
 
 
-@dataclass(frozen=True, slots=True)
-class Seconds:
-    """What a worker is told.
+def packed(
+    batches: Iterable[pa.RecordBatch], shards: int, gathered: int = GATHERED
+) -> Iterator[pa.RecordBatch]:
+    """Rows of PACKED: what was used of a broker on a day by a client is in one shard.
 
-    Attributes:
-        clients: user and client-id of each number.
-        numbers: of clients.
+    Args:
+        batches: of NEEDED.
         shards: how many there are.
+        gathered: records of a worker at which they are packed.
     """
+    numbers: dict[Client, int] = {}
+    held: list[Records] = []
+    for batch in batches:
+        held.append(summed(_records(batch, numbers)))
+        if sum(records.size for records in held) >= gathered:
+            yield _rows(np.concatenate(held), list(numbers), shards)
+            held, numbers = [], {}
+    if held:
+        yield _rows(np.concatenate(held), list(numbers), shards)
 
-    clients: tuple[tuple[str, str], ...]
-    numbers: Numbers
-    shards: int
 
-    def of_requests(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Rows of PACKED, from batches of NEEDED."""
-        return packed(self._sharded(batches), self.shards)
+def used(table: pa.Table) -> pa.Table:
+    """Rows of USED.
 
-    def rows(self, records: Records) -> pa.Table:
-        """Rows of USED; all records of a client and place have to be there."""
-        used = summed(records)
-        kind, client = used["kind"].astype(np.int64), used["client"]
-        per_unit = np.where(kind == _REQUEST, _NS_PER_PERCENT, 1.0)
-        users, ids = (pa.array(names, pa.string()) for names in zip(*self.clients, strict=True))
-        places, at = np.unique(used["place"], return_inverse=True)
-        days = pa.array([day_of(place) for place in places.tolist()], pa.date32())
-        brokers = pa.array([broker_of(place) for place in places.tolist()], pa.int32())
-        columns = {
-            "dt": days.take(pa.array(at)),
-            "broker": brokers.take(pa.array(at)),
-            "user": users.take(pa.array(client)),
-            "client_id": ids.take(pa.array(client)),
-            "quota_type": pa.array(QUOTA_TYPES).take(pa.array(kind)),
-            "window_start": pa.array(used["second"] * _US, pa.timestamp("us", "UTC")),
-            "amount": pa.array(used["amount"] / per_unit),
-            **{name: pa.array(used[name].copy()) for name in _SUMS[1:-1]},
-            "lower_bound": pa.array(used["short"] > 0),
-        }
-        return pa.table(columns)
-
-    def _sharded(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Records, Longs]]:
-        for batch in batches:
-            records = summed(self._records(batch))
-            place, client = records["place"], records["client"].astype(np.int64)
-            yield records, shard_of((place, client), self.shards)
-
-    def _records(self, batch: pa.RecordBatch) -> Records:
-        told = charged(batch)
-        row = told.row
-        second = micros(batch, "quota_ts") // _US
-        throttle_ms = longs(batch, "throttle_ms")[row]
-        records = np.zeros(row.size, SECOND)
-        records["place"] = ((second // _S_PER_DAY << BROKER_BITS) | longs(batch, "broker"))[row]
-        records["client"] = self.numbers.clients_of(batch)[row]
-        records["kind"] = told.kind
-        records["second"] = second[row]
-        records["amount"] = told.amount
-        records["events"] = 1
-        records["throttled"] = throttle_ms > 0
-        records["throttle_ms"] = throttle_ms
-        # The network threads' time is charged too and is in no line.
-        records["short"] = ~told.known | (told.kind == _REQUEST)
-        return records
+    Args:
+        table: of PACKED, all rows of a shard.
+    """
+    told = [
+        (_CLIENTS.decode(clients), np.frombuffer(records, SECOND))
+        for clients, records in zip(
+            table.column("clients").to_pylist(), table.column("records").to_pylist(), strict=True
+        )
+    ]
+    names = sorted({client for clients, _ in told for client in clients})
+    numbers = {client: number for number, client in enumerate(names)}
+    return _used(np.concatenate([_numbered(*each, numbers) for each in told]), names)
 
 
 def summed(records: Records) -> Records:
@@ -130,3 +110,78 @@ def summed(records: Records) -> Records:
     for name in _SUMS:
         found[name] = np.add.reduceat(records[name][order], starts)
     return found
+
+
+def _records(batch: pa.RecordBatch, numbers: dict[Client, int]) -> Records:
+    """A record for each charge; clients that have no number yet are given one."""
+    told = charged(batch)
+    row = told.row
+    second = micros(batch, "quota_ts") // _US
+    throttle_ms = longs(batch, "throttle_ms")[row]
+    clients, client = clients_of(batch)
+    own = np.array([numbers.setdefault(each, len(numbers)) for each in clients], np.int32)
+    records = np.zeros(row.size, SECOND)
+    records["place"] = ((second // _S_PER_DAY << BROKER_BITS) | longs(batch, "broker"))[row]
+    records["client"] = own[client][row]
+    records["kind"] = told.kind
+    records["second"] = second[row]
+    records["amount"] = told.amount
+    records["events"] = 1
+    records["throttled"] = throttle_ms > 0
+    records["throttle_ms"] = throttle_ms
+    # The network threads' time is charged too and is in no line.
+    records["short"] = ~told.known | (told.kind == _REQUEST)
+    return records
+
+
+def _rows(records: Records, clients: Sequence[Client], shards: int) -> pa.RecordBatch:
+    """Rows of PACKED, each with the names that it needs."""
+    # The same on every machine, other than hash().
+    told = np.array([crc32("\0".join(client).encode()) for client in clients], np.int64)
+    shard = shard_of((records["place"], told[records["client"]]), shards)
+    ordered = records[np.argsort(shard, kind="stable")]
+    ends = np.cumsum(np.bincount(shard, minlength=shards))
+    filled = np.flatnonzero(np.diff(ends, prepend=0)).tolist()
+    names, values = [], []
+    for at in filled:
+        own = ordered[ends[at - 1] if at else 0 : ends[at]]
+        needed, own["client"] = np.unique(own["client"], return_inverse=True)
+        names.append(msgspec.json.encode([clients[number] for number in needed.tolist()]))
+        values.append(own.tobytes())
+    return pa.RecordBatch.from_arrays(
+        [pa.array(filled, pa.int32()), pa.array(names, pa.binary()), pa.array(values, pa.binary())],
+        ["shard", "clients", "records"],
+    )
+
+
+def _numbered(
+    clients: Sequence[Client], records: Records, numbers: Mapping[Client, int]
+) -> Records:
+    """The records with other numbers of their clients."""
+    own = np.array([numbers[client] for client in clients], np.int32)
+    found = records.copy()
+    found["client"] = own[records["client"]]
+    return found
+
+
+def _used(records: Records, clients: Sequence[Client]) -> pa.Table:
+    """Rows of USED; all records of a client and place are there."""
+    found = summed(records)
+    kind, client = found["kind"].astype(np.int64), found["client"]
+    per_unit = np.where(kind == _REQUEST, _NS_PER_PERCENT, 1.0)
+    users, ids = (pa.array(names, pa.string()) for names in zip(*clients, strict=True))
+    places, at = np.unique(found["place"], return_inverse=True)
+    days = pa.array([day_of(place) for place in places.tolist()], pa.date32())
+    brokers = pa.array([broker_of(place) for place in places.tolist()], pa.int32())
+    columns = {
+        "dt": days.take(pa.array(at)),
+        "broker": brokers.take(pa.array(at)),
+        "user": users.take(pa.array(client)),
+        "client_id": ids.take(pa.array(client)),
+        "quota_type": pa.array(QUOTA_TYPES).take(pa.array(kind)),
+        "window_start": pa.array(found["second"] * _US, pa.timestamp("us", "UTC")),
+        "amount": pa.array(found["amount"] / per_unit),
+        **{name: pa.array(found[name].copy()) for name in _SUMS[1:-1]},
+        "lower_bound": pa.array(found["short"] > 0),
+    }
+    return pa.table(columns)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from sidecar.pipeline.kernels.charge import CHARGE, unpacked
@@ -12,7 +13,7 @@ from sidecar.pipeline.kernels.charging import charged
 from sidecar.pipeline.kernels.columns import BROKER_BITS, LINE_BITS, Slots
 from sidecar.pipeline.kernels.laid_out import Layout
 from sidecar.pipeline.kernels.numbered import Numbers
-from sidecar.pipeline.kernels.seconds import SECOND, Seconds
+from sidecar.pipeline.kernels.seconds import packed, used
 from sidecar.pipeline.records import ROWS
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -121,9 +122,9 @@ def test_what_a_request_is_charged_with(
     )
 
 
-def test_seconds_are_summed_over_batches() -> None:
+@pytest.mark.parametrize("workers", [[[0, 1]], [[1], [0]]], ids=["one", "two"])
+def test_seconds_are_summed_over_batches(workers: list[list[int]]) -> None:
     """By place, client and kind; what a line doesn't tell makes a sum a lower bound."""
-    seconds = Seconds((("alice", "etl"), ("bob", "")), NUMBERS, 1)
     half = TEN + timedelta(milliseconds=999)
     batches = [
         requests({"exempt": False}, {"quota_ts": half, "throttle_ms": 70}),
@@ -133,8 +134,9 @@ def test_seconds_are_summed_over_batches() -> None:
             {"user": "bob", "client_id": "", "broker": 8},
         ),
     ]
-    packed = pa.Table.from_batches(list(seconds.of_requests(batches)))
-    rows = seconds.rows(unpacked(packed, SECOND)).to_pylist()
+    # Two workers meet the clients in another order.
+    told = [row for own in workers for row in packed([batches[at] for at in own], 1)]
+    rows = used(pa.Table.from_batches(told)).to_pylist()
     later = TEN + timedelta(seconds=1)
     assert [
         (TEN.date(), 7, "alice", "etl", "produce", TEN, 300.0, 3, 1, 70, False),
@@ -142,3 +144,20 @@ def test_seconds_are_summed_over_batches() -> None:
         (TEN.date(), 7, "alice", "etl", "request", TEN, pytest.approx(0.0258), 1, 0, 0, True),
         (TEN.date(), 8, "bob", "", "produce", TEN, 100.0, 1, 0, 0, False),
     ] == [tuple(each.values()) for each in rows]
+
+
+def test_what_a_client_used_of_a_broker_is_in_one_shard() -> None:
+    """Whichever worker has read it, and however often that one packs what it has."""
+    clients = [{"user": f"user{at}", "broker": at % 3} for at in range(40)]
+    workers = [clients, clients[::-1], clients[5:9]]
+    told = [row for own in workers for row in packed([requests(*own)] * 2, 8, gathered=1)]
+    shards = pa.Table.from_batches(told)
+    found: dict[tuple[int, str], set[int]] = {}
+    for shard in sorted(set(shards.column("shard").to_pylist())):
+        of_shard = used(shards.filter(pc.equal(shards.column("shard"), shard))).to_pylist()
+        for row in of_shard:
+            found.setdefault((row["broker"], row["user"]), set()).add(shard)
+        assert {2 * 3, 2 * 2} >= {row["events"] for row in of_shard}
+    assert 40 == len(found)
+    assert {1} == set(map(len, found.values()))
+    assert 8 == len(set.union(*found.values()))
