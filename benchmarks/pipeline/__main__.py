@@ -47,7 +47,7 @@ def _measure(folder: Path, size: float) -> Iterator[Figure]:
     write_sample(part, Sample(size_bytes=round(size / 5), brokers=4, hours=2))
     spark = session(f"local[{_CORES}]", {"spark.sql.shuffle.partitions": str(2 * _CORES)})
     try:
-        yield from reading.measure(spark, part / "request-logs", _CORES)
+        yield from reading.measure(spark, sample / "request-logs", part / "request-logs", _CORES)
         yield from replaying.measure(spark, folder / "tables" / "silver_request", folder)
     finally:
         spark.stop()

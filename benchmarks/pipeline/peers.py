@@ -50,10 +50,12 @@ GROUP BY ALL
 """
 
 
-def by_duckdb(files: list[Path], cores: int) -> int:
-    """How many rows DuckDB makes."""
+def by_duckdb(files: list[Path], cores: int, out: Path) -> int:
+    """How many rows DuckDB makes, and writes as Parquet, which is quicker than to fetch them."""
+    copied = f"COPY ({_DUCKDB}) TO '{out}' (FORMAT parquet, COMPRESSION zstd)"
     with duckdb.connect(config={"threads": cores}) as connection:
-        return len(connection.execute(_DUCKDB, [list(map(str, files))]).fetchall())
+        ((rows,),) = connection.execute(copied, [list(map(str, files))]).fetchall()
+    return int(rows)
 
 
 _POLARS_BODY: Final = pl.Struct(

@@ -1,7 +1,7 @@
 """From logs to tables, as shares of S, and the peers on the same files and cores.
 
 Every figure is MB of log text a second, the median of several turns; the stages take turns, so that
-what else the machine does meets all of them alike.
+what else the machine does meets all of them alike. Usage is written as Parquet, by DuckDB too.
 """
 
 import os
@@ -23,33 +23,35 @@ from sidecar.pipeline.silver_files import Span, write_requests
 from sidecar.pipeline.silver_request import RequestLogs, requests_of
 from sidecar.pipeline.source import SPLIT_BYTES, parts_of
 from sidecar.pipeline.usage import NEEDED, gold_usage_1s
+from sidecar.pipeline.usage_of_logs import write_usage_of_logs
 
-_TURNS: Final = 5
+_TURNS: Final = 3
 _PARSE: Final = 0.25
 _SILVER: Final = 0.20
 _USAGE: Final = 0.17
 
 
-def measure(spark: SparkSession, logs: Path, cores: int) -> Iterator[Figure]:
+def measure(spark: SparkSession, logs: Path, part: Path, cores: int) -> Iterator[Figure]:
     """S, the stages beside it, and the peers.
 
     Args:
         spark: warm or not: the first turn is not counted.
         logs: a folder of plain files, each below a folder called broker-N.
+        part: another with fewer, for peers that are slow.
         cores: that Spark has; the peers get as many, where they can use them.
     """
-    files = sorted(file for file in logs.rglob("*") if file.is_file())
-    megabytes = sum(file.stat().st_size for file in files) / 1e6
+    files, megabytes = _files(logs)
     with TemporaryDirectory() as folder:
-        out = Path(folder) / "silver"
+        out, by_duckdb = Path(folder) / "tables", Path(folder) / "duckdb.parquet"
         works: dict[str, Callable[[], object]] = {
             "S": lambda: _scan(spark, logs),
             "parse": lambda: _noop(requests_of(spark, RequestLogs(str(logs)))),
             "silver": lambda: written(spark, logs, out),
-            "usage": lambda: _noop(
+            "usage": lambda: _usage(spark, logs, out),
+            "as a stream": lambda: _noop(
                 gold_usage_1s(requests_of(spark, RequestLogs(str(logs)), NEEDED))
             ),
-            "DuckDB": lambda: peers.by_duckdb(files, cores),
+            "DuckDB": lambda: peers.by_duckdb(files, cores, by_duckdb),
         }
         speeds = _speeds(works, megabytes)
     s = median(speeds["S"])
@@ -61,11 +63,19 @@ def measure(spark: SparkSession, logs: Path, cores: int) -> Iterator[Figure]:
     yield _share("logs to gold_usage_1s", speeds["usage"], s, _USAGE)
     usage = median(speeds["usage"])
     yield Figure("the same, beside DuckDB, which does less", usage / duckdb, "times", 1.0)
+    yield _share("the same by what the stream runs", speeds["as a stream"], s, _USAGE)
     yield Figure("peer: DuckDB", duckdb, "MB/s", None, _spread(speeds["DuckDB"], f"{cores} cores"))
-    yield from _slow_peers(files, megabytes, cores)
+    yield from _slow_peers(part, cores)
 
 
-def _slow_peers(files: list[Path], megabytes: float, cores: int) -> Iterator[Figure]:
+def _files(logs: Path) -> tuple[list[Path], float]:
+    """The logs, and how many MB they are."""
+    files = sorted(file for file in logs.rglob("*") if file.is_file())
+    return files, sum(file.stat().st_size for file in files) / 1e6
+
+
+def _slow_peers(logs: Path, cores: int) -> Iterator[Figure]:
+    files, megabytes = _files(logs)
     begin = time.perf_counter()
     peers.by_msgspec(files)
     speed = megabytes / (time.perf_counter() - begin)
@@ -87,6 +97,13 @@ def written(spark: SparkSession, logs: Path, out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     parts = parts_of(log_files(str(logs), ALL_UTC, None), SPLIT_BYTES)
     write_requests(spark, parts, out, Span())
+
+
+def _usage(spark: SparkSession, logs: Path, out: Path) -> None:
+    """As ``pipeline usage --request-logs`` writes it."""
+    shutil.rmtree(out, ignore_errors=True)
+    parts = parts_of(log_files(str(logs), ALL_UTC, None), SPLIT_BYTES)
+    write_usage_of_logs(spark, parts, Span(), out)
 
 
 def _noop(frame: DataFrame) -> None:

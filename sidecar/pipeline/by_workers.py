@@ -36,10 +36,10 @@ def by_workers(
     """
 
     def of_tasks(batches: Batches) -> Batches:
-        _settle()
         for batch in batches:
             for number in batch["id"].to_pylist():
                 yield from made(number, tasks[number])
+        _settle()
 
     return spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(of_tasks, schema)
 
@@ -81,8 +81,9 @@ def shared_out(files: Iterable[Path], tasks: int) -> list[list[Path]]:
 
 @cache
 def _settle() -> None:
-    """Takes what a worker has imported out of its garbage collection.
+    """Takes what a worker has imported out of its garbage collection, after its first task.
 
     PySpark has a worker collect garbage after each task, 40 ms of nothing but modules.
     """
+    gc.collect()
     gc.freeze()

@@ -25,7 +25,7 @@ from sidecar.pipeline.publish import Output, discard, recover
 from sidecar.pipeline.run import Inputs, Options, Run
 from sidecar.pipeline.stages import STAGES, Stage
 from sidecar.pipeline.store import Store
-from sidecar.pipeline.tables import GOLD_RECOMMENDATION, GOLD_REPLAY, SILVER_REQUEST
+from sidecar.pipeline.tables import GOLD_RECOMMENDATION, GOLD_REPLAY
 from sidecar.pipeline.writers import refuse_batch
 
 
@@ -107,7 +107,7 @@ def _outcome(
     days = store.written_days()
     recommended = _recommended(store)
     replayed = _replayed(store) if job.options.scenarios else frozenset()
-    store.publish(None if job.options.allow_fewer else SILVER_REQUEST)
+    store.publish(None if job.options.allow_fewer else job.replaces)
     return Outcome(
         days=days,
         rows=rows,

@@ -57,7 +57,7 @@ def admins_rows(files: Iterable[Path], days: frozenset[date] | None, size: int =
     for group in _groups(files, size):
         # Most groups have none, which three columns tell; a line has thirty.
         told = group.batches(("api", "is_forwarded", "quota_ts"))
-        asked = [_is_of_admins(batch) & _is_charged_on(batch, days) for batch in told]
+        asked = [is_of_admins(batch) & _is_charged_on(batch, days) for batch in told]
         if not any(each.any() for each in asked):
             continue
         is_asked, begin = np.concatenate(asked), 0
@@ -66,6 +66,17 @@ def admins_rows(files: Iterable[Path], days: frozenset[date] | None, size: int =
             begin += batch.num_rows
             plain = [found[name].cast(_PLAIN.get(name, found[name].type)) for name in _WHOLE]
             yield pa.RecordBatch.from_arrays(plain, list(_WHOLE))
+
+
+def is_of_admins(batch: pa.RecordBatch) -> np.ndarray:
+    """Which requests of a batch are controllers' about topics and quotas.
+
+    Args:
+        batch: with ``api`` and ``is_forwarded``.
+    """
+    names, api = coded(batch["api"])
+    asked = np.array([name in ADMINS_APIS for name in names], np.bool_)[api]
+    return asked & flags(batch, "is_forwarded", missing=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +98,6 @@ def _groups(files: Iterable[Path], size: int) -> Iterator[_Group]:
         with parquet.ParquetFile(file, read_dictionary=list(_NAMES)) as opened:
             for number in range(opened.num_row_groups):
                 yield _Group(opened, number, size)
-
-
-def _is_of_admins(batch: pa.RecordBatch) -> np.ndarray:
-    names, api = coded(batch["api"])
-    asked = np.array([name in ADMINS_APIS for name in names], np.bool_)[api]
-    return asked & flags(batch, "is_forwarded", missing=False)
 
 
 def _is_charged_on(batch: pa.RecordBatch, days: frozenset[date] | None) -> np.ndarray:

@@ -15,7 +15,7 @@ from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.silver_request import RequestLogs
 from sidecar.pipeline.store import Store
 from sidecar.pipeline.sweep import Scenario
-from sidecar.pipeline.tables import SILVER_REQUEST
+from sidecar.pipeline.tables import SILVER_REQUEST, Table
 from sidecar.pipeline.volume_forecast import Forecasting
 from sidecar.quotas.entities import ClientQuotas
 
@@ -97,6 +97,7 @@ class Run:
         of_admins: their lines (``Requests.of_admins``), of these days at least; None: not yet
             looked for.
         requests: that the gold tables are made of; None: not yet asked for.
+        replaces: the table no day of which may lose rows.
     """
 
     spark: SparkSession
@@ -109,6 +110,7 @@ class Run:
     unknown: int = field(default=0, init=False)
     of_admins: DataFrame | None = field(default=None, init=False)
     requests: Requests | None = field(default=None, init=False)
+    replaces: Table = field(default=SILVER_REQUEST, init=False)
 
     def all_requests(self) -> Requests:
         """Of all days that the table will have."""

@@ -52,7 +52,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which requests, by when they were answered.
+    """Which requests, by when they were answered, or charged.
 
     Attributes:
         since: UTC; those before are left out; None: from the first.
@@ -61,6 +61,19 @@ class Span:
 
     since: datetime | None = None
     until: datetime | None = None
+
+    def of(self, rows: pa.RecordBatch, time: str = "log_ts") -> pa.RecordBatch:
+        """Those of some rows.
+
+        Args:
+            rows: of some of the columns of ``records.ROWS``.
+            time: the column that it is about.
+        """
+        if self.since is not None:
+            rows = rows.filter(pc.greater_equal(rows[time], _scalar(self.since)))
+        if self.until is not None:
+            rows = rows.filter(pc.less(rows[time], _scalar(self.until)))
+        return rows
 
 
 def write_requests(
@@ -132,13 +145,20 @@ def write_parts(
         for hour, some in _by_hour(rows):
             file = f"{name}-{number}-{'none' if hour is None else hour}.parquet"
             problem = write(some, attempts / file, _FEW_VALUES)
-            unknown = 0 if hour is None else _unknown(some)
+            untold = 0 if hour is None else unknown(some)
             day = None if hour is None else _time(hour).date()
             of_day = None if hour is None else _time(hour).hour
-            written.append(Written(file, day, of_day, some.num_rows, unknown, problem))
+            written.append(Written(file, day, of_day, some.num_rows, untold, problem))
             if problem is not None:
                 return tuple(written)
     return tuple(written)
+
+
+def unknown(rows: pa.Table) -> int:
+    """How many requests' bytes or partitions no line tells."""
+    bytes_known = rows["bytes_known"].fill_null(True)
+    mutations_known = rows["mutations_known"].fill_null(True)
+    return int(np.count_nonzero(~(bytes_known.to_numpy() & mutations_known.to_numpy())))
 
 
 def _gathered(parts: Iterable[Part], span: Span) -> Iterator[pa.Table]:
@@ -147,7 +167,7 @@ def _gathered(parts: Iterable[Part], span: Span) -> Iterator[pa.Table]:
     rejected: list[pa.RecordBatch] = []
     size = 0
     for parsed in chain.from_iterable(map(parse_part, parts)):
-        rows = _asked(parsed.rows, span)
+        rows = span.of(parsed.rows)
         gathered.append(rows)
         rejected.append(_as_row(parsed.rejected))
         size += rows.nbytes
@@ -155,14 +175,6 @@ def _gathered(parts: Iterable[Part], span: Span) -> Iterator[pa.Table]:
             yield pa.Table.from_batches(gathered, ROWS)
             gathered, size = [], 0
     yield pa.Table.from_batches([*gathered, *rejected], ROWS)
-
-
-def _asked(rows: pa.RecordBatch, span: Span) -> pa.RecordBatch:
-    if span.since is not None:
-        rows = rows.filter(pc.greater_equal(rows["log_ts"], _scalar(span.since)))
-    if span.until is not None:
-        rows = rows.filter(pc.less(rows["log_ts"], _scalar(span.until)))
-    return rows
 
 
 def _scalar(time: datetime) -> pa.Scalar:
@@ -191,12 +203,6 @@ def _by_hour(rows: pa.Table) -> Iterator[tuple[int | None, pa.Table]]:
         together = int(found[-1]) - first + 1 == many
         some = rows.slice(first, many) if together else rows.take(pa.array(found))
         yield (None if hour < 0 else hour), some
-
-
-def _unknown(rows: pa.Table) -> int:
-    bytes_known = rows["bytes_known"].fill_null(True)
-    mutations_known = rows["mutations_known"].fill_null(True)
-    return int(np.count_nonzero(~(bytes_known.to_numpy() & mutations_known.to_numpy())))
 
 
 def _time(hour: int) -> datetime:

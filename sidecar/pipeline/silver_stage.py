@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from sidecar.pipeline.dim_topic import dim_topic
@@ -65,17 +65,27 @@ def _told_by_admins(run: Run) -> None:
 
 
 def _silver_request(run: Run, logs: RequestLogs) -> None:
-    # Asked for here, so that what is wrong with the path is told in its own words.
-    files = log_files(logs.path, logs.zones, logs.broker_pattern)
-    run.files, run.bytes = len(files), sum(file.size for file in files)
+    parts = found(run, logs)
     target = run.store.local(SILVER_REQUEST)
     if target is None:
         _written_by_spark(run, logs)
     else:
-        _written_by_tasks(run, parts_of(files, logs.split_bytes), target)
+        _written_by_tasks(run, parts, target)
     if not run.store.written_days(SILVER_REQUEST):
-        raise InputsError(_none_read(run, logs))
-    _quarantine(run)
+        raise InputsError(none_read(run, logs))
+    outcome = {name: outcome for outcome, name in OUTCOME.items()}
+    quarantine(run, run.store.without_day(SILVER_REQUEST).withColumnsRenamed(outcome))
+
+
+def found(run: Run, logs: RequestLogs) -> list[Part]:
+    """The parts of the logs, whose files the run takes note of.
+
+    Raises:
+        RequestLogsError: what is wrong with the path.
+    """
+    files = log_files(logs.path, logs.zones, logs.broker_pattern)
+    run.files, run.bytes = len(files), sum(file.size for file in files)
+    return parts_of(files, logs.split_bytes)
 
 
 def _written_by_tasks(run: Run, parts: Sequence[Part], target: Path) -> None:
@@ -111,7 +121,7 @@ def _written_by_spark(run: Run, logs: RequestLogs) -> None:
     run.quarantined = run.store.without_day(SILVER_REQUEST).count()
 
 
-def _none_read(run: Run, logs: RequestLogs) -> str:
+def none_read(run: Run, logs: RequestLogs) -> str:
     """Why no request was read; the logs are read again for it."""
     times = requests_of(run.spark, logs, ["log_ts"]).agg(
         sql.min(sql.unix_micros("log_ts")), sql.max(sql.unix_micros("log_ts"))
@@ -127,13 +137,17 @@ def _none_read(run: Run, logs: RequestLogs) -> str:
     )
 
 
-def _quarantine(run: Run) -> None:
+def quarantine(run: Run, told: DataFrame) -> None:
+    """Writes the lines that can't be read, in place of those that their files had before.
+
+    Args:
+        run: that has counted them.
+        told: of QUARANTINE, and maybe of more columns.
+    """
     kept = run.store.read(QUARANTINE)
     if not run.quarantined:
         run.store.write(QUARANTINE, kept)
         return
-    outcome = {name: outcome for outcome, name in OUTCOME.items()}
-    told = run.store.without_day(SILVER_REQUEST).withColumnsRenamed(outcome)
     rejected = QUARANTINE.select(told)
     files = rejected.select("src_file").distinct()
     others = kept.join(sql.broadcast(files), "src_file", how="left_anti")

@@ -21,6 +21,7 @@ from pyspark.sql import functions as sql
 from sidecar.pipeline.days import asked_days, no_requests
 from sidecar.pipeline.events import CONTROLLER_MUTATION, charges
 from sidecar.pipeline.forecast import disk_forecast
+from sidecar.pipeline.logs_stage import usage_of_logs
 from sidecar.pipeline.peaks import peaks
 from sidecar.pipeline.recommend import gold_recommendation
 from sidecar.pipeline.replay import replay
@@ -61,6 +62,10 @@ class Stage(StrEnum):
 
 
 def _usage(run: Run) -> None:
+    logs = run.inputs.request_logs
+    if logs is not None and SILVER_REQUEST not in run.store.written():
+        usage_of_logs(run, logs)
+        return
     days = _gold_days(run)
     requests, topics = _charged(run, days), run.store.read(DIM_TOPIC)
     target = run.store.local(GOLD_USAGE_1S)

@@ -118,11 +118,16 @@ class Store:
             return kept if asked[0] else written
         return kept.unionByName(written)
 
-    def without_day(self, table: Table) -> "DataFrame":
-        """The rows without a day that this run has written; they are never published."""
+    def without_day(self, table: Table, rows_of: Table | None = None) -> "DataFrame":
+        """The rows without a day that this run has written; they are never published.
+
+        Args:
+            table: in whose folder they are.
+            rows_of: the table whose columns they have; None: the same.
+        """
         path = f"{self._output.staged(table)}/{NO_DAY}"
         paths = [path] if self._output.files.exists(path) else []
-        return self._parquet(table, self._root(table, staged=True), paths)
+        return self._parquet(rows_of or table, self._root(table, staged=True), paths)
 
     def days_of(self, table: Table) -> tuple[date, ...]:
         """The days that a table will have once the run is published."""

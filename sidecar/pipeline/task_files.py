@@ -134,9 +134,18 @@ def committed(told: "DataFrame", target: Path) -> tuple[Written, ...]:
     Raises:
         NotWrittenError: one can't be written, or isn't there.
     """
-    written = tuple(Written(**row.asDict()) for row in told.collect())
+    written = collected(told)
     place(written, target)
     return written
+
+
+def collected(told: "DataFrame") -> tuple[Written, ...]:
+    """Has the tasks write.
+
+    Args:
+        told: of WRITTEN.
+    """
+    return tuple(Written(**row.asDict()) for row in told.collect())
 
 
 def place(written: Iterable[Written], target: Path) -> None:

@@ -41,18 +41,32 @@ def write_usage(requests: Requests, target: Path) -> tuple[Written, ...]:
     attempts = attempts_of(target)
 
     def told(shard: int, used: pa.Table) -> pa.Table:
-        days = used.column("dt")
-        written = [
-            _written(
-                used.filter(pc.equal(days, day)).drop_columns(["dt"]),
-                attempts / f"{attempt(shard)}-{day}.parquet",
-                day.as_py(),
-            )
-            for day in days.unique()
-        ]
-        return pa.Table.from_batches([as_batch(written)])
+        return written_by_day(shard, used, attempts)
 
     return committed(summed(requests, told, WRITTEN), target)
+
+
+def written_by_day(shard: int, used: pa.Table, attempts: Path) -> pa.Table:
+    """Writes the rows of a shard; a disk that fails is told, not raised.
+
+    Args:
+        shard: its number.
+        used: its rows, of ``seconds.USED``.
+        attempts: the folder to write to.
+
+    Returns:
+        Of WRITTEN, a file for each day.
+    """
+    days = used.column("dt")
+    written = [
+        _written(
+            used.filter(pc.equal(days, day)).drop_columns(["dt"]),
+            attempts / f"{attempt(shard)}-{day}.parquet",
+            day.as_py(),
+        )
+        for day in days.unique()
+    ]
+    return pa.Table.from_batches([as_batch(written)])
 
 
 def _written(rows: pa.Table, file: Path, day: date) -> Written:

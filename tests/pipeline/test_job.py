@@ -27,6 +27,7 @@ from sidecar.pipeline.tables import (
     Table,
 )
 from sidecar.pipeline.writers import MARK, OtherWriterError
+from tests.pipeline.small_logs import log, metadata
 
 # Whole runs of the job, several in a test: a minute on a machine that does other things too.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -34,31 +35,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 STAGES = (Stage.SILVER, Stage.USAGE)
 TABLES = (SILVER_REQUEST, QUARANTINE, DIM_TOPIC, GOLD_USAGE_1S)
-
-
-def line(time: str, client_id: str = "etl", send_ms: float = 0.0) -> str:
-    """A consumer's METADATA that took a millisecond."""
-    body = {
-        "isForwarded": False,
-        "requestHeader": {
-            "requestApiKey": 3,
-            "requestApiVersion": 12,
-            "requestApiKeyName": "METADATA",
-            "clientId": client_id,
-        },
-        "request": {},
-        "response": {},
-        "localTimeMs": 1.0,
-        "sendTimeMs": send_ms,
-        "principal": "User:alice",
-    }
-    return f"[{time}] DEBUG Completed request:{json.dumps(body)} (kafka.request.logger)\n"
-
-
-def log(root: Path, broker: int, *lines: str) -> None:
-    path = root / f"broker-{broker}" / "kafka-request.log"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(lines))
 
 
 def made(
@@ -84,15 +60,21 @@ def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Pa
     Lines that can't be read are told with their place, and those of other files are kept.
     """
     logs, out = tmp_path / "logs", tmp_path / "tables"
-    log(logs / "20", 1, line("2026-11-20 10:00:00,100"), "torn\n", line("2026-11-20 10:00:00,200"))
-    log(logs / "20", 2, line("2026-11-20 23:59:59,900"))
+    log(
+        logs / "20",
+        1,
+        metadata("2026-11-20 10:00:00,100"),
+        "torn\n",
+        metadata("2026-11-20 10:00:00,200"),
+    )
+    log(logs / "20", 2, metadata("2026-11-20 23:59:59,900"))
     first = made(spark, out, logs / "20")
     before = {table: rows(spark, out, table) for table in TABLES}
     assert (3, 1, 2) == (first.rows["silver_request"], first.quarantined, first.files)
     assert first == made(spark, out, logs / "20")
     assert before == {table: rows(spark, out, table) for table in TABLES}
 
-    log(logs / "21", 2, line("2026-11-21 00:00:00,020", send_ms=30.0), "bad\n")
+    log(logs / "21", 2, metadata("2026-11-21 00:00:00,020", send_ms=30.0), "bad\n")
     second = made(spark, out, logs / "21")
     assert (date(2026, 11, 20), date(2026, 11, 21)) == second.days
     quarantined = rows(spark, out, QUARANTINE)
@@ -107,7 +89,7 @@ def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Pa
 def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: Path) -> None:
     """A job that dies halfway, a day that would lose rows, a second run, no files at all."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
-    log(logs, 1, line("2026-11-20 10:00:00,100"), line("2026-11-20 10:00:01,100"))
+    log(logs, 1, metadata("2026-11-20 10:00:00,100"), metadata("2026-11-20 10:00:01,100"))
     made(spark, out, logs)
     before = {table: rows(spark, out, table) for table in TABLES}
 
@@ -115,7 +97,7 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
         if stage is Stage.USAGE:
             raise KeyboardInterrupt
 
-    log(logs, 1, *(line(f"2026-11-20 10:00:0{second},100") for second in range(5)))
+    log(logs, 1, *(metadata(f"2026-11-20 10:00:0{second},100") for second in range(5)))
     with pytest.raises(KeyboardInterrupt):
         run(spark, str(out), Inputs(RequestLogs(str(logs))), Options(NOW), stages=STAGES, tell=die)
     with pytest.raises(RequestLogsError, match="there are no files"):
@@ -127,7 +109,7 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
     with pytest.raises(OtherWriterError):
         made(spark, out, logs)
     (out / MARK).unlink()
-    log(logs, 1, line("2026-11-20 10:00:00,100"))
+    log(logs, 1, metadata("2026-11-20 10:00:00,100"))
     with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
         made(spark, out, logs)
     assert not (out / "_staging").exists()
@@ -139,7 +121,7 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
 def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> None:
     """By time; the history of volumes is of its own days. Who was replayed is told."""
     logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
-    log(logs, 1, *(line(f"2026-11-{day} 10:00:00,000") for day in (19, 20, 21)))
+    log(logs, 1, *(metadata(f"2026-11-{day} 10:00:00,000") for day in (19, 20, 21)))
     volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
     told = {"time": "2026-11-18T10:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
     history.mkdir()
@@ -166,7 +148,7 @@ def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> 
 def test_logs_of_another_time_are_told_with_theirs(spark: SparkSession, tmp_path: Path) -> None:
     """And what has no request in it with why; nothing is written then."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
-    log(logs, 1, line("2026-11-19 10:00:00,100"), "torn\n", line("2026-11-20 10:00:00,200"))
+    log(logs, 1, metadata("2026-11-19 10:00:00,100"), "torn\n", metadata("2026-11-20 10:00:00,200"))
     with pytest.raises(InputsError, match="2026-11-19T10:00:00Z to 2026-11-20T10:00:00Z, and none"):
         made(spark, out, logs, since=datetime(2026, 11, 21, tzinfo=UTC))
     log(logs, 1, "INFO started\n")

@@ -205,6 +205,30 @@ class DiskOptions:
     history_days: float = 14.0
 
 
+_REQUEST_LOGS: Final = click.option(
+    "--request-logs",
+    metavar="PATH",
+    callback=_place,
+    help="Files of the brokers' request logs, plain or gzip: a file, a folder or a glob;"
+    " s3://, gs:// and hdfs:// too.",
+)
+_OF_LOGS: Final = (
+    click.option(
+        "--zone",
+        multiple=True,
+        metavar="ZONE|BROKER=ZONE",
+        help="The time zone of the brokers' clocks, Europe/Berlin, or of one, 3=UTC; may be"
+        " repeated. By default UTC.",
+    ),
+    click.option(
+        "--broker-pattern",
+        metavar="REGEX",
+        help="Finds the broker's id in a file's path, with a group named broker; by default"
+        " broker-3, kafka-3, or a folder 3.",
+    ),
+)
+
+
 def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
     """Give a command ``job: JobOptions``."""
     return _with(
@@ -243,13 +267,7 @@ def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
         function,
         "inputs",
         InputOptions,
-        click.option(
-            "--request-logs",
-            metavar="PATH",
-            callback=_place,
-            help="Files of the brokers' request logs, plain or gzip: a file, a folder or a glob;"
-            " s3://, gs:// and hdfs:// too.",
-        ),
+        _REQUEST_LOGS,
         click.option(
             "--volumes",
             metavar="PATH",
@@ -266,20 +284,13 @@ def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
             type=UTC_TIME,
             help="When those quotas were in force, UTC; by default when the file was written.",
         ),
-        click.option(
-            "--zone",
-            multiple=True,
-            metavar="ZONE|BROKER=ZONE",
-            help="The time zone of the brokers' clocks, Europe/Berlin, or of one, 3=UTC; may be"
-            " repeated. By default UTC.",
-        ),
-        click.option(
-            "--broker-pattern",
-            metavar="REGEX",
-            help="Finds the broker's id in a file's path, with a group named broker; by default"
-            " broker-3, kafka-3, or a folder 3.",
-        ),
+        *_OF_LOGS,
     )
+
+
+def log_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """Give a command ``inputs: InputOptions`` with request logs alone."""
+    return _with(function, "inputs", InputOptions, _REQUEST_LOGS, *_OF_LOGS)
 
 
 def replay_options(function: Callable[..., _R]) -> Callable[..., _R]:
@@ -438,7 +449,7 @@ def _with(
 
     @functools.wraps(function)
     def gathered(*args: Any, **given: Any) -> _R:  # noqa: ANN401 - the command's own arguments
-        mine = {each: given.pop(each) for each in names}
+        mine = {each: given.pop(each) for each in names if each in given}
         return function(*args, **{name: kind(**mine)}, **given)
 
     for option in reversed(options):

@@ -98,7 +98,7 @@ def run_job(
     given, asked = inputs or InputOptions(), tried or ReplayOptions()
     plan = None if terms is None else terms.plan
     _check(job, stages, inputs, asked, plan)
-    if given.request_logs is not None and given.quotas is None:
+    if "silver" in stages and given.request_logs is not None and given.quotas is None:
         click.echo(_NO_QUOTAS, err=True)
     from sidecar.pipeline.job import run  # noqa: PLC0415 - the extra, and slow to import
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
@@ -148,7 +148,8 @@ def _check(
         raise SettingsError(("--since is not before --until: nothing is asked for",))
     check_master(job.master)
     check_batch(job.out)
-    check_tables(job.out, stages, job.since, job.until, candidates=tried.candidates)
+    if inputs is None:
+        check_tables(job.out, stages, job.since, job.until, candidates=tried.candidates)
     if inputs is not None and inputs.request_logs is not None:
         check_logs(inputs.request_logs, inputs.zone, inputs.broker_pattern)
     if inputs is not None and inputs.volumes is not None:

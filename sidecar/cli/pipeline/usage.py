@@ -1,23 +1,33 @@
 """``throttle-sidecar pipeline usage``: who used how much, second by second.
 
-Example: ``throttle-sidecar pipeline usage --out tables --since 2026-11-20``.
+Example: ``throttle-sidecar pipeline usage --request-logs logs --out tables``.
 """
 
 import click
 
-from sidecar.cli.pipeline.job_options import JobOptions, job_options
+from sidecar.cli.pipeline.job_options import InputOptions, JobOptions, job_options, log_options
 from sidecar.cli.pipeline.running import run_job
+from sidecar.errors import SettingsError
 
 
 @click.command(
     "usage",
     epilog="""\b
 Examples:
+  throttle-sidecar pipeline usage --request-logs logs --out tables
   throttle-sidecar pipeline usage --out tables
   throttle-sidecar pipeline usage --out tables --since 2026-11-20 --until 2026-11-21
 """,
 )
+@log_options
 @job_options
-def command(job: JobOptions) -> None:
-    """Who used how much of each broker, second by second, from the requests in the tables."""
-    run_job(job, ["usage"])
+def command(job: JobOptions, inputs: InputOptions) -> None:
+    """Who used how much of each broker, second by second.
+
+    From the requests in the tables, or with --request-logs straight from the logs, of which no
+    requests are kept then: nothing can be replayed, and of topics that grow or are deleted the
+    partitions are not counted. --since and --until are then about when requests were charged.
+    """
+    if inputs.names_nothing and inputs != InputOptions():
+        raise SettingsError(("--zone and --broker-pattern are about --request-logs: name those",))
+    run_job(job, ["usage"], inputs=None if inputs.names_nothing else inputs)

@@ -1,7 +1,7 @@
 """What requests are charged with, for many at once: ``sidecar.pipeline.events`` for Arrow batches.
 
-Requests about topics are charged with mutations too; those are few, need the sizes of topics, and
-are laid out by Spark.
+Requests about topics are charged with mutations too; those are few. Where the sizes of topics are
+known Spark lays them out, since amounts need them; else their lines' own numbers are what there is.
 
 Example: a PRODUCE of 10,035 bytes and a METADATA, handled in 0.258 ms each, are three charges:
 produce 10035.0, and twice request 0.0258.
@@ -9,21 +9,28 @@ produce 10035.0, and twice request 0.0258.
 Source: KIP-124, KIP-936; KafkaApis.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sidecar.pipeline.events import TOPIC_APIS
 from sidecar.pipeline.kernels.numbered import coded
 from sidecar.pipeline.kernels.values import Doubles, Flags, Longs
 from sidecar.pipeline.sweep import QUOTA_TYPES
+from sidecar.requestlog.mutations import QUOTA_EXCEEDED
 
 NEEDED: Final = (
     *("broker", "user", "client_id", "quota_ts", "api", "is_follower", "exempt", "quota_bytes"),
     *("bytes_known", "local_ms", "throttle_ms", "producer_id"),
 )
 """The columns of SILVER_REQUEST that charges are made of."""
+NEEDED_WITH_MUTATIONS: Final = (
+    *(*NEEDED, "is_forwarded"),
+    *("mutations", "mutations_known", "topic_changes"),
+)
 _PRODUCE, _FETCH, _REQUEST, _MUTATION, _IDS = range(len(QUOTA_TYPES))
 _NONE: Final = -1
 _APIS: Final = {"PRODUCE": _PRODUCE, "0": _PRODUCE, "FETCH": _FETCH, "1": _FETCH}
@@ -70,6 +77,28 @@ def charged(batch: pa.RecordBatch) -> Charged:
     )
 
 
+def charged_with_mutations(batch: pa.RecordBatch) -> Charged:
+    """The same and mutations, as far as a request's own line tells their number.
+
+    Args:
+        batch: of NEEDED_WITH_MUTATIONS.
+    """
+    told = charged(batch)
+    forwarded = flags(batch, "is_forwarded", missing=False)
+    if not forwarded.any():
+        return told
+    names, api = coded(batch["api"])
+    about_topics = np.array([name in TOPIC_APIS for name in names], np.bool_)[api]
+    row = np.flatnonzero(forwarded & about_topics)
+    lines = [batch.slice(at, 1).to_pylist()[0] for at in row.tolist()]
+    return Charged(
+        np.concatenate((told.row, row)),
+        np.concatenate((told.kind, np.full(row.size, _MUTATION))),
+        np.concatenate((told.amount, np.array([_mutations(line) for line in lines], np.int64))),
+        np.concatenate((told.known, np.array([_is_told(line) for line in lines], np.bool_))),
+    )
+
+
 def longs(batch: pa.RecordBatch, name: str) -> Longs:
     """A column of whole numbers; 0 for null."""
     return np.asarray(pc.fill_null(batch[name], 0).to_numpy(zero_copy_only=False), np.int64)
@@ -94,6 +123,16 @@ def micros(batch: pa.RecordBatch, name: str) -> Longs:
 
 def _valid(batch: pa.RecordBatch, name: str) -> Flags:
     return np.asarray(batch[name].is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _mutations(line: Mapping[str, Any]) -> int:
+    return line["mutations"] or 0
+
+
+def _is_told(line: Mapping[str, Any]) -> bool:
+    """Whether a line tells all of its mutations: what was refused was asked for too."""
+    refused = any(change["error"] == QUOTA_EXCEEDED for change in line["topic_changes"] or ())
+    return bool(line["mutations_known"]) and not refused
 
 
 def _kinds(batch: pa.RecordBatch) -> Longs:
