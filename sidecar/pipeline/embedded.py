@@ -17,11 +17,12 @@ from sidecar.pipeline.class_archive import ClassArchive
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG4J: Final = Path(__file__).parent / "log4j2.properties"
 _CORES: Final = re.compile(r"local\[(\d+)")
+_POOL: Final = "ARROW_DEFAULT_MEMORY_POOL"
 _ENVIRON: Final[Mapping[str, str]] = {
     # Else Spark warns of a host name that is of the loopback.
     "SPARK_LOCAL_IP": "127.0.0.1",
     # Memory that is given back: without these, workers and JVM keep half as much again.
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    _POOL: "system",
     "MALLOC_ARENA_MAX": "2",
 }
 _SETTINGS: Final[Mapping[str, str]] = {
@@ -69,7 +70,8 @@ def prepare(environ: "os._Environ[str] | dict[str, str]") -> None:
     """
     for name, value in _ENVIRON.items():
         environ.setdefault(name, value)
-    pa.set_memory_pool(pa.system_memory_pool())
+    if environ[_POOL] == _ENVIRON[_POOL]:
+        pa.set_memory_pool(pa.system_memory_pool())
 
 
 def _cores(master: str) -> int:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from sidecar.pipeline import embedded
@@ -33,10 +34,18 @@ def test_only_a_short_run_is_compiled_for_one() -> None:
 
 
 def test_what_is_set_stays() -> None:
-    """Of the environment that the JVM inherits."""
-    environ = {"MALLOC_ARENA_MAX": "8"}
-    embedded.prepare(environ)
-    assert ("8", "system") == (environ["MALLOC_ARENA_MAX"], environ["ARROW_DEFAULT_MEMORY_POOL"])
+    """Of the environment that the JVM inherits, and of this process's memory."""
+    before = pa.default_memory_pool()
+    try:
+        pa.set_memory_pool(pa.mimalloc_memory_pool())
+        embedded.prepare({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"})
+        assert "mimalloc" == pa.default_memory_pool().backend_name
+        environ = {"MALLOC_ARENA_MAX": "8"}
+        embedded.prepare(environ)
+        told = (environ["MALLOC_ARENA_MAX"], environ["ARROW_DEFAULT_MEMORY_POOL"])
+        assert ("8", "system", "system") == (*told, pa.default_memory_pool().backend_name)
+    finally:
+        pa.set_memory_pool(before)
 
 
 def test_a_cluster_is_not_embedded() -> None:

@@ -102,6 +102,8 @@ def test_without_java_it_says_what_to_install(
         (("silver", "--request-logs", ".", "--broker-pattern", "("), "the broker pattern '('"),
         (("silver", "--quotas", "nowhere.json"), "'nowhere.json' does not exist"),
         (("usage",), "pipeline silver --request-logs PATH"),
+        (("usage", "--zone", "UTC"), "are about --request-logs: name those"),
+        (("usage", "--request-logs", "nowhere"), "nowhere: there are no files; name a file"),
         (("replay",), "pipeline silver --request-logs PATH"),
         (("recommend",), "pipeline usage --out tables"),
         (("forecast",), "pipeline silver --volumes PATH --out tables"),
@@ -137,6 +139,10 @@ def test_logs_without_quotas_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path:
         for words in (logs, [*logs, "--quotas", str(quotas)], volumes)
     ]
     assert [True, False, False] == said
+    # Usage needs none, and with logs no tables.
+    output = called("usage", *logs, "--out", out).output
+    assert "Spark needs Java" in output
+    assert "without --quotas" not in output
 
 
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:

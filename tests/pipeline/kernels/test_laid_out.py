@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from sidecar.pipeline.kernels.charge import CHARGE, unpacked
-from sidecar.pipeline.kernels.charging import charged
+from sidecar.pipeline.kernels.charging import charged, charged_with_mutations
 from sidecar.pipeline.kernels.columns import BROKER_BITS, LINE_BITS, Slots
 from sidecar.pipeline.kernels.laid_out import Layout
 from sidecar.pipeline.kernels.numbered import Numbers
@@ -32,6 +32,7 @@ SLOTS = Slots(
 )
 """Alice's produce quota changes at 10:00:00.010."""
 LAYOUT = Layout(NUMBERS, SLOTS, 4)
+REFUSED = {"topic": "a", "topic_id": "", "partitions": 12, "error": 89}
 DAY = TEN_MS // 86_400_000
 
 
@@ -120,6 +121,29 @@ def test_what_a_request_is_charged_with(
     assert expected == list(
         zip(found.kind.tolist(), found.amount.tolist(), found.known.tolist(), strict=True)
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"mutations": 12, "mutations_known": True}, [(3, 12, True)]),
+        ({"api": "19", "mutations": 12, "mutations_known": True}, [(3, 12, True)]),
+        ({"mutations": 0, "mutations_known": True, "topic_changes": [REFUSED]}, [(3, 0, False)]),
+        ({"mutations": None, "mutations_known": False}, [(3, 0, False)]),
+        ({"is_forwarded": False, "mutations": 12, "mutations_known": True}, []),
+        ({"api": "ALTER_CLIENT_QUOTAS"}, []),
+    ],
+)
+def test_mutations_are_what_a_controllers_line_tells(
+    fields: dict[str, Any], expected: list[tuple[int, int, bool]]
+) -> None:
+    """Refused ones were asked for, and no line counts them; brokers' lines are the same request."""
+    usual = {"api": "CREATE_TOPICS", "is_forwarded": True, "bytes_known": None}
+    batch = requests({**usual, **fields}, {"quota_bytes": 7})
+    found = charged_with_mutations(batch)
+    told = zip(found.kind.tolist(), found.amount.tolist(), found.known.tolist(), strict=True)
+    assert [(0, 7, True), *expected] == list(told)
+    assert [1, *[0] * len(expected)] == found.row.tolist()
 
 
 @pytest.mark.parametrize("workers", [[[0, 1]], [[1], [0]]], ids=["one", "two"])
