@@ -6,7 +6,7 @@ some rows of a megabyte. Lines that can't be read go to files of their own.
 Of mutations only what a request's own line tells is counted, and ``lower_bound`` says so: the sizes
 of topics are told by other lines, which takes the table of requests (``usage.usage_of_days``).
 
-Example: 2.5 GB of logs, 2.2 million lines, are some thousand rows of 90 MB together.
+Example: 2.5 GB of logs, 2.2 million lines, are two thousand rows of 80 MB together.
 """
 
 from collections.abc import Collection, Iterable, Sequence
