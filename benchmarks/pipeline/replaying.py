@@ -1,12 +1,14 @@
 """Replays through Spark: events a second of one quota, of twenty at once, and with a busy entity.
 
-From silver_request in Parquet to GOLD_REPLAY, all quotas types. An event is one charge against one
-quota; twenty candidates simulate twenty times as many.
+From silver_request in Parquet to GOLD_REPLAY, all quotas types, as ``pipeline replay`` alone does
+it: who the clients are and which lines are admins' is asked each time. An event is one charge
+against one quota; twenty candidates simulate twenty times as many.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -16,7 +18,7 @@ from pyspark.sql import functions as sql
 
 from benchmarks.pipeline.figures import Figure
 from sidecar.pipeline.dim_topic import dim_topic
-from sidecar.pipeline.events import CONTROLLER_MUTATION, charges, is_mutation_line
+from sidecar.pipeline.events import CONTROLLER_MUTATION, charges
 from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
 from sidecar.pipeline.replay import replay
 from sidecar.pipeline.requests import Requests
@@ -45,10 +47,12 @@ def measure(spark: SparkSession, silver: Path, work: Path) -> Iterator[Figure]:
     rows = spark.read.schema(SILVER_REQUEST.schema).parquet(str(silver))
     found = rows.select(sql.to_date("quota_ts").alias("day")).distinct().collect()
     days = frozenset(row["day"] for row in found)
-    requests = Requests(rows, tuple(silver.rglob("*.parquet")), days)
+    requests = partial(Requests, rows, tuple(silver.rglob("*.parquet")), days)
     snapshot = snapshot_rows(_QUOTAS)
-    config = silver_quota_config(rows, snapshot, datetime(2026, 1, 1, tzinfo=UTC))
-    topics = dim_topic(rows)
+    config = _table(
+        work / "config", silver_quota_config(rows, snapshot, datetime(2026, 1, 1, tzinfo=UTC))
+    )
+    topics = _table(work / "topics", dim_topic(rows))
     count = charges(rows, topics).where("known").count()
     one = _rates(requests, topics, config, [Scenario("x1", factor=1.0)], count)
     many = [Scenario(f"x{number}", factor=number / 10) for number in range(1, _CANDIDATES + 1)]
@@ -62,27 +66,34 @@ def measure(spark: SparkSession, silver: Path, work: Path) -> Iterator[Figure]:
     skewed_silver = work / "skewed"
     rows.withColumn("user", busy).write.parquet(str(skewed_silver))
     skewed_rows = spark.read.schema(SILVER_REQUEST.schema).parquet(str(skewed_silver))
-    skewed_requests = Requests(skewed_rows, tuple(skewed_silver.rglob("*.parquet")), days)
+    skewed_requests = partial(Requests, skewed_rows, tuple(skewed_silver.rglob("*.parquet")), days)
     skewed = _rates(skewed_requests, topics, config, [Scenario("x1", factor=1.0)], count)
     cost = median(one) / median(skewed)
     yield Figure("half of the events in one entity", cost, "times the cost", _SKEW, most=True)
 
 
+def _table(folder: Path, rows: DataFrame) -> DataFrame:
+    """Rows as a stage reads them from the table that another wrote."""
+    rows.write.parquet(str(folder))
+    return rows.sparkSession.read.parquet(str(folder))
+
+
 def _rates(
-    requests: Requests,
+    asked: Callable[[], Requests],
     topics: DataFrame,
     config: DataFrame,
     scenarios: Sequence[Scenario],
     count: int,
 ) -> list[float]:
     rates = []
-    changes = requests.frame.where(is_mutation_line())
-    mutations = charges(changes, topics, [CONTROLLER_MUTATION])
     for turn in range(_TURNS + 1):
         begin = time.perf_counter()
-        # Who the clients are is known after the first turn, as it is in a run, from usage.
+        requests = asked()
+        of_admins = requests.of_admins().persist()
+        mutations = charges(of_admins, topics, [CONTROLLER_MUTATION])
         replayed = replay(mutations, config, scenarios, requests=requests)
         replayed.write.format("noop").mode("overwrite").save()
+        of_admins.unpersist()
         if turn:
             rates.append(count / (time.perf_counter() - begin))
     return rates
