@@ -6,7 +6,7 @@ for a row of a megabyte: so a worker packs all charges of a shard that it has in
 Example: 20,000 charges for 64 shards are 64 rows of some 17 kB each, rather than 20,000 rows.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -36,6 +36,7 @@ PACKED: Final = "shard int, records binary"
 """Of Spark's rows."""
 GATHERED: Final = 1 << 20
 """Records of a worker before they are packed: 56 MB of charges."""
+_SMALL: Final = 1 << 16
 _SPREAD: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xFF51AFD7ED558CCD)
 _HALF: Final = np.uint64(33)
 
@@ -79,14 +80,35 @@ def unpacked(table: pa.Table, dtype: np.dtype[np.void]) -> Records:
     return np.frombuffer(b"".join(table.column("records").to_pylist()), dtype)
 
 
+def joined(pieces: Sequence[Records]) -> Records:
+    """All records of some pieces, of which there is one at least."""
+    # As bytes: fields are copied one by one otherwise.
+    return np.concatenate([piece.view(np.uint8) for piece in pieces]).view(pieces[0].dtype)
+
+
+def by_shard(records: Records, shard: Longs, shards: int) -> list[tuple[int, Records]]:
+    """Records of each shard that has any, in their order.
+
+    Args:
+        records: all of them.
+        shard: of each.
+        shards: how many there are.
+    """
+    # Small numbers are sorted by their digits, in a tenth of the time.
+    order = np.argsort(shard.astype(np.uint16 if shards <= _SMALL else np.int64), kind="stable")
+    # As words, for the same reason as in ``joined``.
+    words = records.view(np.int32).reshape(-1, records.itemsize // 4)
+    ordered = words.take(order, axis=0).reshape(-1).view(records.dtype)
+    ends = np.cumsum(np.bincount(shard, minlength=shards))
+    filled = np.flatnonzero(np.diff(ends, prepend=0)).tolist()
+    return [(at, ordered[ends[at - 1] if at else 0 : ends[at]]) for at in filled]
+
+
 def _rows(held: Iterable[tuple[Records, Longs]], shards: int) -> pa.RecordBatch:
     pieces, of_pieces = zip(*held, strict=True)
-    shard = np.concatenate(of_pieces)
-    ordered = np.concatenate(pieces)[np.argsort(shard, kind="stable")]
-    ends = np.cumsum(np.bincount(shard, minlength=shards))
-    starts = np.concatenate(([0], ends[:-1]))
-    filled = np.flatnonzero(ends > starts)
-    values = [ordered[starts[at] : ends[at]].tobytes() for at in filled]
+    filled = by_shard(joined(pieces), np.concatenate(of_pieces), shards)
+    values = [own.tobytes() for _, own in filled]
     return pa.RecordBatch.from_arrays(
-        [pa.array(filled, pa.int32()), pa.array(values, pa.binary())], ["shard", "records"]
+        [pa.array([at for at, _ in filled], pa.int32()), pa.array(values, pa.binary())],
+        ["shard", "records"],
     )

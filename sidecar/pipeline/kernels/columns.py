@@ -109,16 +109,15 @@ class Columns:
         """
         shared = slots.shared[charges["slot"]]
         order = np.lexsort((charges["line"], charges["at_ms"], shared, charges["place"]))
-        ordered = charges[order]
-        amount = np.ascontiguousarray(ordered["amount"])
+        amount = charges["amount"][order]
         return cls(
             slots,
-            np.ascontiguousarray(ordered["place"]),
-            ordered["slot"].astype(np.int64),
+            charges["place"][order],
+            charges["slot"][order].astype(np.int64),
             shared[order],
             ~np.isnan(amount),
-            np.ascontiguousarray(ordered["extra"]),
-            np.ascontiguousarray(ordered["at_ms"]),
+            charges["extra"][order],
+            charges["at_ms"][order],
             amount,
             order,
         )

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from sidecar.pipeline.kernels import charging
-from sidecar.pipeline.kernels.charge import GATHERED, Records, shard_of
+from sidecar.pipeline.kernels.charge import GATHERED, Records, by_shard, joined, shard_of
 from sidecar.pipeline.kernels.charging import Charged, charged, longs, micros
 from sidecar.pipeline.kernels.columns import BROKER_BITS, broker_of, day_of
 from sidecar.pipeline.kernels.numbered import clients_of
@@ -76,10 +76,10 @@ def packed(
     for batch in batches:
         held.append(summed(_records(batch, of_batch(batch), numbers)))
         if sum(records.size for records in held) >= gathered:
-            yield _rows(np.concatenate(held), list(numbers), shards)
+            yield _rows(joined(held), list(numbers), shards)
             held, numbers = [], {}
     if held:
-        yield _rows(np.concatenate(held), list(numbers), shards)
+        yield _rows(joined(held), list(numbers), shards)
 
 
 def used(table: pa.Table) -> pa.Table:
@@ -96,7 +96,7 @@ def used(table: pa.Table) -> pa.Table:
     ]
     names = sorted({client for clients, _ in told for client in clients})
     numbers = {client: number for number, client in enumerate(names)}
-    return _used(np.concatenate([_numbered(*each, numbers) for each in told]), names)
+    return _used(joined([_numbered(*each, numbers) for each in told]), names)
 
 
 def summed(records: Records) -> Records:
@@ -144,12 +144,9 @@ def _rows(records: Records, clients: Sequence[Client], shards: int) -> pa.Record
     # The same on every machine, other than hash().
     told = np.array([crc32("\0".join(client).encode()) for client in clients], np.int64)
     shard = shard_of((records["place"], told[records["client"]]), shards)
-    ordered = records[np.argsort(shard, kind="stable")]
-    ends = np.cumsum(np.bincount(shard, minlength=shards))
-    filled = np.flatnonzero(np.diff(ends, prepend=0)).tolist()
-    names, values = [], []
-    for at in filled:
-        own = ordered[ends[at - 1] if at else 0 : ends[at]]
+    filled, names, values = [], [], []
+    for at, own in by_shard(records, shard, shards):
+        filled.append(at)
         needed, own["client"] = np.unique(own["client"], return_inverse=True)
         names.append(msgspec.json.encode([clients[number] for number in needed.tolist()]))
         values.append(own.tobytes())

@@ -30,6 +30,16 @@ def test_many_records_of_a_shard_keep_their_order() -> None:
     assert [order[0::2].tolist(), order[1::2].tolist()] == [each.tolist() for each in found]
 
 
+def test_any_number_of_shards_and_of_records() -> None:
+    """More shards than are sorted by their digits, the last one of them; and no record at all."""
+    shard = np.array([70_000, 4464, 70_000])
+    (row,) = packed([(records(1, 2, 3), shard)], 70_001)
+    assert [4464, 70_000] == row.column("shard").to_pylist()
+    assert [1, 3] == unpacked(pa.Table.from_batches([row.slice(1)]), CHARGE)["place"].tolist()
+    (none,) = packed([(records(), np.array([], np.int64))], 4)
+    assert 0 == none.num_rows
+
+
 def test_what_is_gathered_is_bounded() -> None:
     """A worker packs what it has before it has all."""
     pieces = ((records(1, 2), np.array([0, 0])) for _ in range(3))
