@@ -48,8 +48,9 @@ class Store:
             frame: its rows.
             days: that are replaced, in a table that has days; None: those that the rows have.
         """
-        # Nothing is there: a run's leftovers are removed before the next one begins.
-        writer = table.select(frame).write.option("partitionOverwriteMode", "static")
+        # Leftovers are removed before a run begins; but a bucket may still show some for a moment.
+        writer = table.select(frame).write.mode("overwrite")
+        writer = writer.option("partitionOverwriteMode", "static")
         if table.partitions:
             writer = writer.partitionBy(*table.partitions)
         writer.parquet(self._output.staged(table))
