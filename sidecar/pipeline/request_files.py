@@ -57,7 +57,7 @@ def admins_rows(files: Iterable[Path], days: frozenset[date] | None, size: int =
     for group in _groups(files, size):
         # Most groups have none, which three columns tell; a line has thirty.
         told = group.batches(("api", "is_forwarded", "quota_ts"))
-        asked = [is_of_admins(batch) & _is_charged_on(batch, days) for batch in told]
+        asked = [_is_of_admins(batch) & _is_charged_on(batch, days) for batch in told]
         if not any(each.any() for each in asked):
             continue
         is_asked, begin = np.concatenate(asked), 0
@@ -68,12 +68,7 @@ def admins_rows(files: Iterable[Path], days: frozenset[date] | None, size: int =
             yield pa.RecordBatch.from_arrays(plain, list(_WHOLE))
 
 
-def is_of_admins(batch: pa.RecordBatch) -> np.ndarray:
-    """Which requests of a batch are controllers' about topics and quotas.
-
-    Args:
-        batch: with ``api`` and ``is_forwarded``.
-    """
+def _is_of_admins(batch: pa.RecordBatch) -> np.ndarray:
     names, api = coded(batch["api"])
     asked = np.array([name in ADMINS_APIS for name in names], np.bool_)[api]
     return asked & flags(batch, "is_forwarded", missing=False)

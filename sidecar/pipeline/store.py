@@ -48,7 +48,7 @@ class Store:
             frame: its rows.
             days: that are replaced, in a table that has days; None: those that the rows have.
         """
-        # Leftovers are removed before a run begins; but a bucket may still show some for a moment.
+        # Leftovers are removed before a run begins; a test's bucket has shown some all the same.
         writer = table.select(frame).write.mode("overwrite")
         writer = writer.option("partitionOverwriteMode", "static")
         if table.partitions:
