@@ -14,11 +14,11 @@ from pathlib import Path
 
 from pyspark.sql import functions as sql
 
+from sidecar.pipeline.log_parts import Part
 from sidecar.pipeline.run import InputsError, Run
 from sidecar.pipeline.silver_files import Span
 from sidecar.pipeline.silver_request import RequestLogs, quarantine_of, requests_of
 from sidecar.pipeline.silver_stage import found, none_read, quarantine
-from sidecar.pipeline.source import Part
 from sidecar.pipeline.tables import GOLD_USAGE_1S, QUARANTINE
 from sidecar.pipeline.usage import NEEDED, gold_usage_1s
 from sidecar.pipeline.usage_of_logs import write_usage_of_logs

@@ -16,6 +16,7 @@ Source: KafkaApis and ControllerApis for what is charged when; KIP-124 for exemp
 import math
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -94,11 +95,13 @@ _FETCH: Final = msgspec.json.Decoder(Fetch)
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  local times are reckoned as if they were UTC
 _US: Final = timedelta(microseconds=1)
 LONGEST_QUEUED_MS: Final = 1e12
-_INTS: Final = {
+_BELOW: Final = {
     column.name: 1 << (31 if column.type == "int" else 63)
     for column in SILVER_REQUEST.columns
-    if column.type in ("int", "bigint")
+    if column.type in ("int", "bigint") and column.name in Row._fields
 }
+"""What each column of a row that is an integer is below."""
+_INTS: Final = attrgetter(*_BELOW)
 
 
 def row(line: Line, zone: tzinfo) -> Row | Rejected:
@@ -149,7 +152,7 @@ def local_us(local: datetime) -> int:
 
 
 def _fits(made: Row) -> bool:
-    numbers = ((getattr(made, name), most) for name, most in _INTS.items() if hasattr(made, name))
+    numbers = zip(_INTS(made), _BELOW.values(), strict=True)
     counts = (count for change in made.topic_changes or () for count in change[2:])
     errors = (change[-1] for change in made.quota_changes or ())
     return (

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidecar.pipeline.by_workers import by_workers
+from sidecar.pipeline.log_parts import Part, in_tasks, parse_part
 from sidecar.pipeline.records import ROWS
-from sidecar.pipeline.source import Part, parse_part
 from sidecar.pipeline.task_files import (
     WRITTEN,
     Written,
@@ -38,9 +38,6 @@ OUTCOME: Final = {"kind": "api", "reason": "user", "bytes": "quota_bytes"}
 """Where quarantine's columns are in rows without a day; those of its place have the same names."""
 FILE_BYTES: Final = 1 << 26
 """Of rows in memory, that are gathered before they are written: 250,000 rows or so."""
-TASK_BYTES: Final = 1 << 27
-"""Of logs, that one task reads at most, unless a single part is larger."""
-_TASKS_OF_A_CORE: Final = 4
 _FEW_VALUES: Final = [
     *("broker", "user", "client_id", "listener", "api", "api_version"),
     *("acks", "throttle_ms", "src_file"),
@@ -100,30 +97,6 @@ def write_requests(
 
     tasks = in_tasks(parts, spark.sparkContext.defaultParallelism)
     return committed(by_workers(spark, tasks, told, WRITTEN), target)
-
-
-def in_tasks(parts: Sequence[Part], cores: int) -> list[list[Part]]:
-    """Parts that follow each other, as many as are read by one task.
-
-    A task costs Spark tens of milliseconds, and a file of an hour that has a few rows costs whoever
-    reads it as much; so there are only as many tasks as the cores need to end at the same time.
-
-    Args:
-        parts: of the logs, by path.
-        cores: that read at the same time, > 0.
-    """
-    total = sum(part.end - part.start for part in parts)
-    most = min(TASK_BYTES, total // (_TASKS_OF_A_CORE * cores))
-    tasks: list[list[Part]] = []
-    room = 0
-    for part in parts:
-        size = part.end - part.start
-        if not tasks or size > room:
-            tasks.append([])
-            room = max(most, size)
-        tasks[-1].append(part)
-        room -= size
-    return tasks
 
 
 def write_parts(

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from sidecar.pipeline.log_parts import SPLIT_BYTES
 from sidecar.pipeline.paths import ALL_UTC, Zones
-from sidecar.pipeline.source import FORMAT, SPLIT_BYTES, RequestLogSource
+from sidecar.pipeline.source import FORMAT, RequestLogSource
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
 
 
@@ -24,7 +25,7 @@ class RequestLogs:
         path: of a file, a folder or a glob; on this machine or in object storage.
         zones: of the brokers' clocks.
         broker_pattern: a regular expression with a group named ``broker``; None: the usual ones.
-        split_bytes: of a part of a plain file, which is a task; > 0.
+        split_bytes: of a part of a plain file, > 0.
     """
 
     path: str
@@ -88,4 +89,6 @@ def both_of(spark: SparkSession, logs: RequestLogs) -> DataFrame:
 
 def _read(spark: SparkSession, logs: RequestLogs, options: Mapping[str, str]) -> DataFrame:
     spark.dataSource.register(RequestLogSource)
-    return spark.read.format(FORMAT).options(**logs.options(), **options).load(logs.path)
+    cores = spark.sparkContext.defaultParallelism
+    told = {**logs.options(), "cores": str(cores), **options}
+    return spark.read.format(FORMAT).options(**told).load(logs.path)

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from sidecar.pipeline.dim_topic import dim_topic
+from sidecar.pipeline.log_parts import Part, parts_of
 from sidecar.pipeline.paths import log_files
 from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
 from sidecar.pipeline.run import InputsError, Options, Run, time_of
@@ -26,7 +27,6 @@ from sidecar.pipeline.silver_request import (
     silver_request,
 )
 from sidecar.pipeline.silver_volume import one_per_slot, silver_volume
-from sidecar.pipeline.source import Part, parts_of
 from sidecar.pipeline.tables import (
     DIM_TOPIC,
     QUARANTINE,

@@ -5,12 +5,14 @@ Options: ``path``; ``zones`` (``Europe/Berlin,3=UTC``; default UTC); ``brokerPat
 and at their end ``rejected_kind``, ``rejected_reason`` and ``rejected_bytes``, which are null but
 for a line that can't be read, whose other columns but its place are null: one reading for both);
 ``columns`` (names of silver_request's, separated by commas: others are not carried to Spark);
-``splitBytes``, how large a part of a plain file is (a gzip file is one part).
+``splitBytes``, how large a part of a plain file is (a gzip file is one part); ``cores``, for how
+many parts are put together into tasks (default: each is a task of its own).
 
 Filters of ``api`` and ``log_ts`` are applied before rows are carried to Spark (``wanted``). A time
 filter leaves out no file: nothing says which times a file has before it is read.
 
-Example: a file of 150 MB in parts of 64 MiB is read by 3 tasks.
+Example: a file of 150 MB in parts of 64 MiB is read by 3 tasks; with 96 files of 26 MB and
+``cores`` 2, 5 files are read by a task (``log_parts``).
 
 Source: pyspark.sql.datasource.
 """
@@ -18,20 +20,18 @@ Source: pyspark.sql.datasource.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from sidecar.pipeline.lines import Unread, blocks, parts, unpacked_blocks
-from sidecar.pipeline.paths import ALL_UTC, LogFile, Zones, log_files, open_input
-from sidecar.pipeline.records import REJECTED, ROWS, Parsed, parse_block
+from sidecar.pipeline.log_parts import SPLIT_BYTES, Part, in_tasks, parse_part, parts_of
+from sidecar.pipeline.paths import ALL_UTC, Zones, log_files
+from sidecar.pipeline.records import REJECTED, ROWS
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
 from sidecar.pipeline.wanted import Wanted
 
 FORMAT: Final = "requestlog"
-SPLIT_BYTES: Final = 1 << 26
 ROW_COLUMNS: Final = tuple(
     column for column in SILVER_REQUEST.columns if column.name not in SILVER_REQUEST.partitions
 )
@@ -53,6 +53,7 @@ class Options:
         table: silver_request, quarantine or both.
         columns: of rows, that are carried to Spark.
         split_bytes: of a part of a plain file, > 0.
+        cores: that read at the same time, > 0; None: each part is a task.
     """
 
     path: str
@@ -61,6 +62,7 @@ class Options:
     table: str = SILVER_REQUEST.name
     columns: tuple[str, ...] = tuple(column.name for column in ROW_COLUMNS)
     split_bytes: int = SPLIT_BYTES
+    cores: int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "Options":
@@ -76,8 +78,10 @@ class Options:
         if table not in _TABLES:
             raise ValueError(f"table {table!r} is none of {', '.join(_TABLES)}")
         split_bytes = int(options.get("splitBytes", SPLIT_BYTES))
-        if split_bytes <= 0:
-            raise ValueError(f"splitBytes {split_bytes} is not positive")
+        cores = int(options["cores"]) if "cores" in options else None
+        for name, number in (("splitBytes", split_bytes), ("cores", cores)):
+            if number is not None and number <= 0:
+                raise ValueError(f"{name} {number} is not positive")
         told = (zone.strip() for zone in options.get("zones", "").split(","))
         return cls(
             path,
@@ -86,6 +90,7 @@ class Options:
             table,
             _columns(options.get("columns")),
             split_bytes,
+            cores,
         )
 
     def schema(self) -> str:
@@ -99,61 +104,14 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Part(InputPartition):
-    """What one task reads: the lines that begin in a part of a file.
+class Task(InputPartition):
+    """What one task reads.
 
     Attributes:
-        file: whose they are.
-        start: bytes.
-        end: bytes; its first byte is not in it.
+        parts: one after the other.
     """
 
-    file: LogFile
-    start: int
-    end: int
-
-
-def parts_of(files: Iterable[LogFile], split_bytes: int) -> list[Part]:
-    """A part for each task.
-
-    Args:
-        files: of request logs.
-        split_bytes: of a part of a plain file, > 0; a gzip file is one part.
-    """
-    return [
-        Part(file, start, end)
-        for file in files
-        for start, end in ([(0, file.size)] if file.packed else parts(file.size, split_bytes))
-    ]
-
-
-def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
-    """Its rows, and its lines that can't be read, block after block.
-
-    Args:
-        part: of a file that is there.
-        schema: as ``records.parse_block`` has it.
-
-    Raises:
-        OSError: the file can't be read.
-    """
-    file = part.file
-    zone = ZoneInfo(file.zone)
-    with open_input(file.path, file.options) as opened:
-        pieces = unpacked_blocks(opened) if file.packed else blocks(opened, part.start, part.end)
-        for piece in pieces:
-            if isinstance(piece, Unread):
-                empty = pa.RecordBatch.from_pylist([], schema=schema)
-                yield Parsed(empty, _unread(piece, file))
-                continue
-            yield parse_block(
-                piece.data,
-                broker=file.broker,
-                zone=zone,
-                src_file=file.path,
-                offset=piece.offset,
-                schema=schema,
-            )
+    parts: Sequence[Part]
 
 
 class RequestLogSource(DataSource):
@@ -193,19 +151,23 @@ class RequestLogReader(DataSourceReader):
         return filters
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A part for each task."""
+        """All parts of the files, each in one task."""
         options = self.options
         files = log_files(options.path, options.zones, options.broker_pattern)
-        return parts_of(files, options.split_bytes)
+        parts = parts_of(files, options.split_bytes)
+        if options.cores is None:
+            return [Task([part]) for part in parts]
+        return [Task(some) for some in in_tasks(parts, options.cores)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Its rows, or its lines that can't be read."""
-        if not isinstance(partition, Part):
-            raise TypeError("not a part of this source")
+        if not isinstance(partition, Task):
+            raise TypeError("not a task of this source")
         needed = self.wanted.needed.union(self.options.columns)
         schema = pa.schema([field for field in ROWS if field.name in needed])
-        for parsed in parse_part(partition, schema):
-            yield from self._given([self.wanted.rows(parsed.rows)], [parsed.rejected])
+        for part in partition.parts:
+            for parsed in parse_part(part, schema):
+                yield from self._given([self.wanted.rows(parsed.rows)], [parsed.rejected])
 
     def _given(
         self, rows: Iterable[pa.RecordBatch], rejected: Iterable[pa.RecordBatch]
@@ -249,19 +211,3 @@ def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for name in schema.names
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _unread(piece: Unread, file: LogFile) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(
-        [
-            {
-                "broker": file.broker,
-                "src_file": file.path,
-                "src_offset": piece.offset,
-                "kind": piece.kind,
-                "reason": piece.reason,
-                "bytes": piece.bytes,
-            }
-        ],
-        schema=REJECTED,
-    )

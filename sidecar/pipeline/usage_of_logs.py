@@ -26,9 +26,9 @@ from sidecar.pipeline.kernels.charging import (
     micros,
 )
 from sidecar.pipeline.kernels.seconds import PACKED, packed, used
+from sidecar.pipeline.log_parts import Part, in_tasks, parse_part
 from sidecar.pipeline.records import REJECTED, ROWS
-from sidecar.pipeline.silver_files import Span, in_tasks, unknown
-from sidecar.pipeline.source import Part, parse_part
+from sidecar.pipeline.silver_files import Span, unknown
 from sidecar.pipeline.task_files import (
     WRITTEN,
     Written,

@@ -14,13 +14,13 @@ from pyspark.sql import Row, SparkSession
 
 from sidecar.pipeline import silver_files
 from sidecar.pipeline.files import HadoopFiles
+from sidecar.pipeline.log_parts import Part, in_tasks, parse_part, parts_of
 from sidecar.pipeline.paths import ALL_UTC, Zones, log_files
 from sidecar.pipeline.publish import Output
 from sidecar.pipeline.records import ROWS
 from sidecar.pipeline.run import Inputs, Options, Run
-from sidecar.pipeline.silver_files import Span, in_tasks, write_parts
+from sidecar.pipeline.silver_files import Span, write_parts
 from sidecar.pipeline.silver_request import RequestLogs
-from sidecar.pipeline.source import Part, parse_part, parts_of
 from sidecar.pipeline.stages import STAGES, Stage
 from sidecar.pipeline.store import Store
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST

@@ -22,8 +22,9 @@ from sidecar.pipeline.silver_request import (
     requests_of,
     silver_request,
 )
-from sidecar.pipeline.source import Options
+from sidecar.pipeline.source import Options, RequestLogReader
 from sidecar.pipeline.tables import QUARANTINE
+from tests.pipeline.growing_logs import line
 from tests.requestlog.lines import BY_HAND, REAL
 
 TEXT = b"\n".join((*REAL, *BY_HAND, b"torn", *BY_HAND)) + b"\n"
@@ -115,6 +116,32 @@ def test_filters_leave_out_nothing_that_they_let_through(
     assert requests_of(spark, logs).count() == fewer.count()
 
 
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [
+        ({}, [*"abcdefgh"]),
+        ({"cores": "1"}, ["ab", "cd", "ef", "gh"]),
+        ({"cores": "2"}, [*"abcdefgh"]),
+    ],
+)
+def test_one_task_reads_several_small_files(
+    tmp_path: Path, options: dict[str, str], tasks: list[str]
+) -> None:
+    """Each once, in their order; in no fewer tasks than keep all cores busy to the end."""
+    (tmp_path / "broker-3").mkdir()
+    for name in "abcdefgh":
+        (tmp_path / "broker-3" / name).write_bytes(line(0))
+    told = {"path": str(tmp_path), "columns": "src_file", **options}
+    reader = RequestLogReader(Options.of(told))
+    read = [
+        "".join(
+            Path(name).name for batch in reader.read(task) for name in batch["src_file"].to_pylist()
+        )
+        for task in reader.partitions()
+    ]
+    assert tasks == read
+
+
 @pytest.mark.spark
 def test_a_path_without_files_says_so(spark: SparkSession, tmp_path: Path) -> None:
     """In Spark's exception, the reason can be read."""
@@ -127,7 +154,8 @@ def test_a_path_without_files_says_so(spark: SparkSession, tmp_path: Path) -> No
     [
         ({}, "name the request logs"),
         ({"path": "x", "table": "gold"}, "none of silver_request, quarantine, both"),
-        ({"path": "x", "splitBytes": "0"}, "not positive"),
+        ({"path": "x", "splitBytes": "0"}, "splitBytes 0 is not positive"),
+        ({"path": "x", "cores": "0"}, "cores 0 is not positive"),
         ({"path": "x", "columns": "api,apy"}, "no column apy"),
     ],
 )

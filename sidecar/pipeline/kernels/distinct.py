@@ -13,13 +13,19 @@ _FACTOR: Final = 0x2545F4914F6CDD1D
 
 
 @merged
+def _part(block: Bytes, at: int, length: int) -> int:
+    """The next 8 bytes of a string of which ``length`` > 0 are left, or those that it has."""
+    part = word(block, at)
+    if length < 8:
+        part &= (1 << (8 * length)) - 1
+    return part
+
+
+@merged
 def _hash(block: Bytes, at: int, length: int) -> int:
     value = length
     while length > 0:
-        part = word(block, at)
-        if length < 8:
-            part &= (1 << (8 * length)) - 1
-        value = (value ^ part) * _FACTOR
+        value = (value ^ _part(block, at, length)) * _FACTOR
         value ^= value >> 29
         at += 8
         length -= 8
@@ -28,9 +34,12 @@ def _hash(block: Bytes, at: int, length: int) -> int:
 
 @merged
 def _same(block: Bytes, one: int, other: int, length: int) -> bool:
-    for at in range(length):  # noqa: SIM110  a kernel has no all()
-        if block[one + at] != block[other + at]:
+    while length > 0:
+        if _part(block, one, length) != _part(block, other, length):
             return False
+        one += 8
+        other += 8
+        length -= 8
     return True
 
 

@@ -1,0 +1,119 @@
+"""Parts of request logs: which there are, which of them one task reads, and what is in one.
+
+Example: a file of 150 MB is 3 parts of at most 64 MiB; 96 files of 26 MB are read on two cores by
+20 tasks of at most 5 files.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from sidecar.pipeline.lines import Unread, blocks, parts, unpacked_blocks
+from sidecar.pipeline.paths import LogFile, open_input
+from sidecar.pipeline.records import REJECTED, ROWS, Parsed, parse_block
+
+SPLIT_BYTES: Final = 1 << 26
+TASK_BYTES: Final = 1 << 27
+"""Of logs, that one task reads at most, unless a single part is larger."""
+_TASKS_OF_A_CORE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The lines that begin in a part of a file.
+
+    Attributes:
+        file: whose they are.
+        start: bytes.
+        end: bytes; its first byte is not in it.
+    """
+
+    file: LogFile
+    start: int
+    end: int
+
+
+def parts_of(files: Iterable[LogFile], split_bytes: int) -> list[Part]:
+    """All of some files.
+
+    Args:
+        files: of request logs.
+        split_bytes: of a part of a plain file, > 0; a gzip file is one part.
+    """
+    return [
+        Part(file, start, end)
+        for file in files
+        for start, end in ([(0, file.size)] if file.packed else parts(file.size, split_bytes))
+    ]
+
+
+def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
+    """Its rows, and its lines that can't be read, block after block.
+
+    Args:
+        part: of a file that is there.
+        schema: as ``records.parse_block`` has it.
+
+    Raises:
+        OSError: the file can't be read.
+    """
+    file = part.file
+    zone = ZoneInfo(file.zone)
+    with open_input(file.path, file.options) as opened:
+        pieces = unpacked_blocks(opened) if file.packed else blocks(opened, part.start, part.end)
+        for piece in pieces:
+            if isinstance(piece, Unread):
+                empty = pa.RecordBatch.from_pylist([], schema=schema)
+                yield Parsed(empty, _unread(piece, file))
+                continue
+            yield parse_block(
+                piece.data,
+                broker=file.broker,
+                zone=zone,
+                src_file=file.path,
+                offset=piece.offset,
+                schema=schema,
+            )
+
+
+def in_tasks(parts: Sequence[Part], cores: int) -> list[list[Part]]:
+    """Parts that follow each other, as many as are read by one task.
+
+    A task costs Spark tens of milliseconds, and a file of an hour that has a few rows costs whoever
+    reads it as much; so there are only as many tasks as the cores need to end at the same time.
+
+    Args:
+        parts: of the logs, by path.
+        cores: that read at the same time, > 0.
+    """
+    total = sum(part.end - part.start for part in parts)
+    most = min(TASK_BYTES, total // (_TASKS_OF_A_CORE * cores))
+    tasks: list[list[Part]] = []
+    room = 0
+    for part in parts:
+        size = part.end - part.start
+        if not tasks or size > room:
+            tasks.append([])
+            room = max(most, size)
+        tasks[-1].append(part)
+        room -= size
+    return tasks
+
+
+def _unread(piece: Unread, file: LogFile) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(
+        [
+            {
+                "broker": file.broker,
+                "src_file": file.path,
+                "src_offset": piece.offset,
+                "kind": piece.kind,
+                "reason": piece.reason,
+                "bytes": piece.bytes,
+            }
+        ],
+        schema=REJECTED,
+    )
