@@ -15,8 +15,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pyarrow.dataset as ds
 import pytest
@@ -211,19 +213,27 @@ def kill_after(server: Server, last: str, *words: str) -> None:
     told = ("pipeline", *words, "--master", "local[2]", "--jars", str(server.jars))
     with (
         Gate(server.port, last.encode()) as gate,
+        TemporaryFile() as said,
         subprocess.Popen(
             [sys.executable, "-m", "sidecar", *told],
             env={**server.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
             start_new_session=True,
         ) as process,
     ):
         try:
-            assert gate.holds.wait(_RUN_S), f"{last} was not asked for, or nothing after it"
+            until = time.monotonic() + _RUN_S
+            while not gate.holds.wait(LOOK_S):
+                if process.poll() is None and time.monotonic() < until:
+                    continue
+                said.seek(0)
+                text = said.read().decode(errors="replace")
+                pytest.fail(f"{last} was not asked for, or nothing after it: {text}")
         finally:
             # Spark's JVM with it.
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server) -> None:

@@ -33,7 +33,7 @@ def told(frame: DataFrame) -> list[tuple[int, int]]:
 def test_a_run_reads_its_own_days_and_the_last_good_others(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Before it is published and after; a killed run's days are never read."""
+    """Before it is published and after; a killed run's days are never read, nor kept."""
     output = Output(HadoopFiles(spark), str(tmp_path / "tables"))
     first = Store(spark, output)
     assert [] == told(first.read(SILVER_VOLUME))
@@ -52,6 +52,8 @@ def test_a_run_reads_its_own_days_and_the_last_good_others(
     again = Store(spark, output)
     assert [(19, 1), (20, 1), (20, 1)] == told(again.read(SILVER_VOLUME))
     assert "a" == again.read(DIM_TOPIC).collect()[0]["topic"]
+    # As if what was removed were still shown.
+    killed.write(SILVER_VOLUME, volumes(spark, 21, available=2))
     again.write(SILVER_VOLUME, volumes(spark, 20, available=3))
     with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
         again.publish(SILVER_VOLUME)
