@@ -7,14 +7,14 @@ storage or HDFS, Spark's scan is what there is.
 Example: of 96 files on two cores, with four tasks for each core, eight tasks read twelve each.
 """
 
-import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+
+from sidecar.pipeline.worker_memory import settle
 
 Batches = Iterator[pa.RecordBatch]
 _Task = TypeVar("_Task")
@@ -39,7 +39,7 @@ def by_workers(
         for batch in batches:
             for number in batch["id"].to_pylist():
                 yield from made(number, tasks[number])
-        _settle()
+        settle()
 
     return spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(of_tasks, schema)
 
@@ -77,13 +77,3 @@ def shared_out(files: Iterable[Path], tasks: int) -> list[list[Path]]:
         shared[least].append(file)
         sizes[least] += size
     return [files for files in shared if files]
-
-
-@cache
-def _settle() -> None:
-    """Takes what a worker has imported out of its garbage collection, after its first task.
-
-    PySpark has a worker collect garbage after each task, 40 ms of nothing but modules.
-    """
-    gc.collect()
-    gc.freeze()

@@ -30,6 +30,7 @@ from sidecar.pipeline.paths import ALL_UTC, Zones, log_files
 from sidecar.pipeline.records import REJECTED, ROWS
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
 from sidecar.pipeline.wanted import Wanted
+from sidecar.pipeline.worker_memory import settle
 
 FORMAT: Final = "requestlog"
 ROW_COLUMNS: Final = tuple(
@@ -168,6 +169,7 @@ class RequestLogReader(DataSourceReader):
         for part in partition.parts:
             for parsed in parse_part(part, schema):
                 yield from self._given([self.wanted.rows(parsed.rows)], [parsed.rejected])
+        settle()
 
     def _given(
         self, rows: Iterable[pa.RecordBatch], rejected: Iterable[pa.RecordBatch]

@@ -28,7 +28,8 @@ def _exists(pid: int) -> bool:
     """Whether the process is there and no mere zombie."""
     try:
         return b") Z " not in _proc(pid, "stat")
-    except FileNotFoundError:
+    # The second one when it goes between open and read.
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 

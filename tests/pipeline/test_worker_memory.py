@@ -1,0 +1,43 @@
+"""What a worker keeps for good, beside its garbage."""
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sidecar.pipeline.source import Options, RequestLogReader
+from sidecar.pipeline.worker_memory import settle
+from tests.pipeline.growing_logs import line
+
+
+@pytest.fixture(autouse=True)
+def unsettled() -> Iterator[None]:
+    """A process that has had no task yet."""
+    gc.unfreeze()
+    settle.cache_clear()
+    yield
+    gc.unfreeze()
+
+
+def test_what_is_there_is_left_out_once() -> None:
+    """What comes later is garbage collected as ever."""
+    settle()
+    frozen = gc.get_freeze_count()
+    assert 10_000 < frozen
+    later = [[number] for number in range(1_000)]
+    settle()
+    assert frozen == gc.get_freeze_count()
+    assert any(one is later for one in gc.get_objects())
+
+
+def test_a_task_of_the_source_does_it_at_its_end(tmp_path: Path) -> None:
+    """Not before: its blocks would stay for good."""
+    (tmp_path / "broker-3.log").write_bytes(line(0))
+    reader = RequestLogReader(Options.of({"path": str(tmp_path)}))
+    (task,) = reader.partitions()
+    reading = reader.read(task)
+    next(reading)
+    assert 0 == gc.get_freeze_count()
+    assert [] == list(reading)
+    assert 0 < gc.get_freeze_count()
