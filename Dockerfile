@@ -54,12 +54,15 @@ RUN /build/bin/python -m hatchling build --target wheel --directory /wheel \
     && mv /opt/throttle-sidecar /image/opt/
 
 FROM ${BASE}
+ARG REVISION=""
 COPY --from=packages /image /
 ENV PATH=/opt/throttle-sidecar/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1
 LABEL org.opencontainers.image.title="throttle-sidecar" \
+      org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.description="Keeps Apache Kafka clusters from running out of disk" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.revision="${REVISION}"
 WORKDIR /
 # By number, so that Kubernetes can tell that it isn't root.
 USER 10001:10001

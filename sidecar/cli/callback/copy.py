@@ -18,7 +18,7 @@ Examples:
   throttle-sidecar callback copy /opt/kafka/libs
 """,
 )
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=click.Path(readable=False, path_type=Path))
 def command(folder: Path) -> None:
     """Copy the quota callback's jar into DIR, which must be there.
 
