@@ -55,12 +55,9 @@ def test_one_version_for_all() -> None:
 
 def test_what_builds_it_is_locked() -> None:
     """Each package of the build with its hashes, at the version that the tests run with."""
-    build = (ROOT / "requirements-build.txt").read_text()
-    pins = dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", build, re.MULTILINE))
-    dev = dict(
-        re.findall(
-            r"^([a-z0-9-]+)==(\S+) \\$", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE
-        )
+    build, dev = (
+        dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", (ROOT / name).read_text(), re.MULTILINE))
+        for name in ("requirements-build.txt", "requirements-dev.txt")
     )
-    assert {"editables", "hatchling"} <= set(pins)
-    assert pins == {name: dev[name] for name in pins}
+    assert {"editables", "hatchling"} <= set(build)
+    assert build == {name: dev[name] for name in build}
