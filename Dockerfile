@@ -41,16 +41,16 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
 COPY LICENSE README.md hatch_build.py pyproject.toml ./
 COPY sidecar sidecar
 COPY --from=callback /jar/throttle-sidecar-quota-callback.jar deploy/quota-callback/target/
-# What is compiled here needn't be compiled at each start, when nothing can be written. The folder
-# for state is the user's; so is a volume that is made there.
+# What is compiled here needn't be compiled at each start, when nothing can be written. A new volume
+# in one of the two folders is the user's, as they are: one for state, one to copy the jar to.
 RUN /build/bin/python -m hatchling build --target wheel --directory /wheel \
     && /build/bin/pip --python /opt/throttle-sidecar/bin/python install --quiet --no-cache-dir \
         --disable-pip-version-check --no-deps --no-index --no-compile /wheel/*.whl \
     && /opt/throttle-sidecar/bin/python -m compileall -q --invalidation-mode unchecked-hash \
         /opt/throttle-sidecar/lib \
     && rm /opt/throttle-sidecar/bin/[Aa]ctivate* \
-    && mkdir -p /image/opt /image/var/lib/throttle-sidecar \
-    && chown 10001:10001 /image/var/lib/throttle-sidecar \
+    && mkdir -p /image/opt /image/jars /image/var/lib/throttle-sidecar \
+    && chown 10001:10001 /image/jars /image/var/lib/throttle-sidecar \
     && mv /opt/throttle-sidecar /image/opt/
 
 FROM ${BASE}

@@ -58,7 +58,7 @@ def test_nothing_of_the_build_is_in_it(image: Image) -> None:
     assert {"throttle-sidecar"} == {path.name for path in (image.root / "opt").iterdir()}
     ours = image.root / "opt" / "throttle-sidecar"
     assert [] == [*ours.rglob("pip"), *image.root.glob("etc/pip.conf")]
-    assert {"build", "project", "wheel", "wheels", "image", "jar"}.isdisjoint(
+    assert {"build", "project", "wheel", "image", "jar"}.isdisjoint(
         path.name for path in image.root.iterdir()
     )
     sizes = [path.lstat().st_size for path in ours.rglob("*") if not path.is_dir()]
@@ -126,6 +126,8 @@ def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
         try:
             until(lambda: "(observation)" in log.read_text(), log.read_text)
             assert 200 == httpx.get(f"http://{address}/healthz").status_code
+            metrics = httpx.get(f"http://{address}/metrics").text
+            assert "process_resident_memory_bytes " in metrics
             assert 1.0 == httpx.get(f"http://{address}/v1/throttle-factor").json()["factor"]
             well = image.start_and_wait(health, environ)
             assert (0, f"http://{address} lives\n") == (well.returncode, well.stdout)
@@ -145,18 +147,27 @@ def first_in(namespace: "subprocess.Popen[bytes]") -> int:
     return int(children.split()[0])
 
 
+def test_new_volumes_are_its_users(image: Image) -> None:
+    """A container engine gives a new volume the owner of the folder that it takes the place of."""
+    user, group = map(int, image.config["User"].split(":"))
+    for folder in ("jars", "var/lib/throttle-sidecar"):
+        told = (image.root / folder).stat()
+        assert (user, group) == (told.st_uid, told.st_gid)
+        assert [] == list((image.root / folder).iterdir())
+
+
 def test_it_copies_the_quota_callback_out(image: Image, tmp_path: Path) -> None:
     """As an init container does, to a volume that its user may write."""
     os.chown(tmp_path, *map(int, image.config["User"].split(":")))
-    done = image.run("callback", "copy", "/mnt", volumes={"/mnt": tmp_path})
+    done = image.run("callback", "copy", "/jars", volumes={"/jars": tmp_path})
     assert (0, "") == (done.returncode, done.stderr)
-    assert f"quota callback {__version__} is now /mnt/{NAME}\n" == done.stdout
+    assert f"quota callback {__version__} is now /jars/{NAME}\n" == done.stdout
     assert callback_jar().read_bytes() == (tmp_path / NAME).read_bytes()
 
 
 def test_a_volume_of_somebody_elses_is_told(image: Image, tmp_path: Path) -> None:
     """In a line, with exit code 2; the init container fails and says why."""
-    done = image.run("callback", "copy", "/mnt", volumes={"/mnt": tmp_path})
+    done = image.run("callback", "copy", "/jars", volumes={"/jars": tmp_path})
     assert (2, "") == (done.returncode, done.stdout)
-    assert f"the quota callback's jar can't be copied to /mnt/{NAME}: " in done.stderr
+    assert f"the quota callback's jar can't be copied to /jars/{NAME}: " in done.stderr
     assert [] == list(tmp_path.iterdir())
