@@ -44,7 +44,7 @@ def test_systemd_knows_each_key_and_value(here: Path) -> None:
     done = verified(here)
     assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
     here.write_text(here.read_text().replace("ProtectHome=", "ProtectHouse="))
-    assert "Unknown key name 'ProtectHouse'" in verified(here).stderr
+    assert "'ProtectHouse'" in verified(here).stderr
 
 
 def test_it_is_shut_in() -> None:
