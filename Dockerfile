@@ -9,23 +9,16 @@
 
 # Any Debian with python3.11 and its venv, the same for the stages that need Python.
 ARG BASE=python:3.11-slim-bookworm
-# Any with Maven and a JDK from 11 on.
+# Any with Maven and a JDK 17.
 ARG MAVEN=maven:3.9-eclipse-temurin-17
-# Whence the jar: "built" by Maven, or as it lies "here", where make jar builds it.
-ARG CALLBACK=built
 
-FROM ${MAVEN} AS callback-built
+# A context of that name takes its place, such as the folder in which make jar builds the jar.
+FROM ${MAVEN} AS callback
 WORKDIR /jar
 COPY deploy/quota-callback/pom.xml ./
 COPY deploy/quota-callback/src/main src/main
 RUN mvn --quiet --batch-mode package -Dmaven.test.skip=true \
-    && mv target/throttle-sidecar-quota-callback.jar .
-
-FROM scratch AS callback-here
-COPY deploy/quota-callback/target/throttle-sidecar-quota-callback.jar /jar/
-
-# hadolint ignore=DL3006
-FROM callback-${CALLBACK} AS callback
+    && mv target/throttle-sidecar-quota-callback.jar /
 
 FROM ${BASE} AS packages
 WORKDIR /project
@@ -40,7 +33,7 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
         --requirement requirements.txt
 COPY LICENSE README.md hatch_build.py pyproject.toml ./
 COPY sidecar sidecar
-COPY --from=callback /jar/throttle-sidecar-quota-callback.jar deploy/quota-callback/target/
+COPY --from=callback /throttle-sidecar-quota-callback.jar deploy/quota-callback/target/
 # What is compiled here needn't be compiled at each start, when nothing can be written. A new volume
 # in one of the two folders is the user's, as they are: one for state, one to copy the jar to.
 RUN /build/bin/python -m hatchling build --target wheel --directory /wheel \

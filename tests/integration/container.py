@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from sidecar.callback_jar import callback_jar
 from tests.integration.debian import ROOT, debian, wheels
 
 _BUILD_S: Final = 200.0
@@ -133,7 +134,8 @@ def built(folder: Path) -> Iterator[Image]:
     pip.write_text("[global]\nno-index = true\nfind-links = /wheels\n")
     buildah(
         *build,
-        *("--build-arg", "BASE=localhost/base", "--build-arg", "CALLBACK=here"),
+        *("--build-arg", "BASE=localhost/base"),
+        *("--build-context", f"callback={callback_jar().parent}"),
         *("--secret", f"id=pip.conf,src={pip}", "--volume", f"{wheels()}:/wheels:ro"),
         *("--tag", "localhost/throttle-sidecar", str(ROOT)),
     )
