@@ -3,6 +3,8 @@
 # make check   the fast part of it: under a minute
 # make bench   the figures of the README
 # make jar     the quota callback for brokers
+# make dist    wheel and sdist, with the jar in them
+# make image   the container image, by docker
 # make demo-pipeline    the pipeline over a real cluster's own logs, checked
 PYTHON ?= python3
 VENV := .venv
@@ -12,7 +14,7 @@ CALLBACK := deploy/quota-callback
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline test check lint unit java jar bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test
+.PHONY: demo demo-pipeline test check lint unit java jar dist image bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -55,6 +57,13 @@ $(JAR): $(shell find $(CALLBACK)/src/main -type f) $(CALLBACK)/pom.xml
 	$(MVN) package -Dmaven.test.skip=true
 	touch $@
 
+# The same bytes each time; `python -m build` makes them too.
+dist: $(INSTALLED) $(JAR)
+	$(BIN)/python -m hatchling build --target wheel --target sdist
+
+image:
+	docker build --build-arg REVISION=$$(git rev-parse HEAD) --tag throttle-sidecar .
+
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
@@ -84,12 +93,14 @@ lock: $(INSTALLED)
 	    pyproject.toml -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --extra demo --extra pipeline --group dev pyproject.toml -o requirements-dev.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	    --group pyproject.toml:build --constraint requirements-dev.txt -o requirements-build.txt
 
 tools-demo:
 	tools/prerequisites python java mvn
 
 tools-test:
-	tools/prerequisites python java mvn promtool
+	tools/prerequisites python java mvn promtool buildah debootstrap systemd-analyze
 
 $(INSTALLED): requirements-dev.txt pyproject.toml
 	tools/prerequisites python

@@ -36,3 +36,7 @@ class BrokersError(SidecarError):
 
 class PlanError(SidecarError):
     """Quotas can't be planned as they were asked for."""
+
+
+class CallbackError(SidecarError):
+    """The quota callback's jar is not there or can't be copied."""

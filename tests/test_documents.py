@@ -170,6 +170,7 @@ def test_every_command_is_documented() -> None:
     told = " ".join(cell for cell, *_ in rows("README.md", 2))
     assert [] == [name for name in COMMANDS if f"throttle-sidecar {name}" not in told]
     pages = {
+        "callback": "quota-callback",
         "quotas": "quotas",
         "topics": "quotas",
         "request-log": "request-log",

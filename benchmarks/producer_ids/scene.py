@@ -26,8 +26,9 @@ from benchmarks.producer_ids.variants import (
     excluded,
     quota_file,
 )
+from sidecar.callback_jar import callback_jar
 from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar, callback_jar
+from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.listeners import Listener
 from sidecar.demo.nodes import Broker

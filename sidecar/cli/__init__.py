@@ -30,6 +30,8 @@ COMMANDS = {
     "forget": "Forget the last reading of a broker that is gone for good.",
     "request-log": "Turn the brokers' request log on for a while, off, or show it.",
     "quotas": "Plan, apply, show and compare client quotas; keep tenants' shares equal.",
+    "callback": "Copy the brokers' quota callback, a jar, to where they find it.",
+    "health": "Tell whether a sidecar lives: a container's health check.",
     "pipeline": "Request logs and volume history to usage, replays, quotas and forecasts.",
     "demo": "Start a real Kafka cluster with sidecars and show the factor fall and rise.",
     "completion": "Print the script that completes commands in your shell.",

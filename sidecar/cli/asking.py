@@ -45,7 +45,7 @@ def sidecars_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
         "--sidecars",
         callback=_addresses,
         metavar="URL[,URL...]",
-        default=_own_address,
+        default=own_address,
         show_default=f"SIDECAR_HTTP_LISTEN, or 127.0.0.1:{DEFAULT_PORT}",
         help="The sidecars to ask, all at once: host:port or a URL each.",
     )
@@ -65,7 +65,7 @@ def token_option(function: Callable[_P, _R]) -> Callable[_P, _R]:
     )(function)
 
 
-def _own_address() -> str:
+def own_address() -> str:
     """The sidecar that is run with this environment."""
     listen = os.environ.get("SIDECAR_HTTP_LISTEN", "").strip()
     if not listen:

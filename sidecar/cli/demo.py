@@ -51,7 +51,7 @@ def _known(_context: click.Context, _option: click.Parameter, begun: str) -> lis
 @click.option(
     "--callback-jar",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The quota callback's jar; by default the one that make jar builds.",
+    help="The quota callback's jar; by default the one that came with this program.",
 )
 def command(kafka_version: str, keep: bool, svg: Path, callback_jar: Path | None) -> None:
     """Start a real Kafka cluster with sidecars and show brokers obey the factor.
@@ -73,15 +73,13 @@ async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path 
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
+    from sidecar.callback_jar import callback_jar as found  # noqa: PLC0415
     from sidecar.demo import callback  # noqa: PLC0415
     from sidecar.demo.cluster import Cluster  # noqa: PLC0415
     from sidecar.demo.story import Story, tell  # noqa: PLC0415
     from sidecar.demo.view import addresses, draw, picture, summary  # noqa: PLC0415
 
-    try:
-        jar = callback.callback_jar(callback_jar)
-    except ClusterError as error:
-        raise click.ClickException(str(error)) from error
+    jar = found(callback_jar)
     console = Console()
     story = Story()
     cluster = Cluster(

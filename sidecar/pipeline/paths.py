@@ -17,16 +17,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 from zoneinfo import ZoneInfo
-
-import pyarrow as pa
-from pyarrow import fs
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.addresses import Address, address_of
 from sidecar.pipeline.object_storage import told_in_a_line
+
+if TYPE_CHECKING:
+    # Not at run time: of the extra, and the commands tell their options without it.
+    from pyarrow import fs
 
 _DEFAULT_PATTERNS: Final = (
     # Not the version in kafka_2.13-4.3.1 or kafka-3.9.1.
@@ -205,7 +206,9 @@ def _known_zone(zone: str) -> None:
         ) from error
 
 
-def _located(at: Address) -> tuple[fs.FileSystem, str]:
+def _located(at: Address) -> "tuple[fs.FileSystem, str]":
+    from pyarrow import fs  # noqa: PLC0415 - see above
+
     if not at.store:
         return fs.LocalFileSystem(), at.path
     system, inner = fs.FileSystem.from_uri(at.uri)
@@ -214,8 +217,10 @@ def _located(at: Address) -> tuple[fs.FileSystem, str]:
     return system, inner
 
 
-def _impatient(region: str, options: str) -> fs.S3FileSystem:
+def _impatient(region: str, options: str) -> "fs.S3FileSystem":
     """The same store with shorter waits than a URI can ask for: its own add up to 99 s."""
+    from pyarrow import fs  # noqa: PLC0415 - see above
+
     given: dict[str, Any] = {name: values[-1] for name, values in parse_qs(options[1:]).items()}
     given.pop("region", None)
     for name in _FLAGS & given.keys():
@@ -233,6 +238,8 @@ def _impatient(region: str, options: str) -> fs.S3FileSystem:
 
 def _found(path: Address) -> Iterable[tuple[str, int]]:
     """Paths and sizes."""
+    import pyarrow as pa  # noqa: PLC0415 - see above
+
     if path.store:
         path = replace(path, path=path.path.rstrip("/"))
     else:
@@ -258,7 +265,9 @@ def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _infos(system: fs.FileSystem, inner: str) -> list[fs.FileInfo]:
+def _infos(system: "fs.FileSystem", inner: str) -> "list[fs.FileInfo]":
+    from pyarrow import fs  # noqa: PLC0415 - see above
+
     info = system.get_file_info(inner)
     if info.type == fs.FileType.Directory:
         infos = system.get_file_info(fs.FileSelector(inner, recursive=True))

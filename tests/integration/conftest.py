@@ -28,9 +28,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import load_pem_x509_certificate
 
+from sidecar.callback_jar import callback_jar
 from sidecar.demo.admin import Admin
 from sidecar.demo.cache import cache_folder
-from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar, callback_jar
+from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.jars import DEFAULT_VERSION, jars
 from sidecar.demo.listeners import Listener, Tls

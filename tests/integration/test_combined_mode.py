@@ -5,8 +5,9 @@ import time
 
 import pytest
 
+from sidecar.callback_jar import callback_jar
 from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES, callback_jar
+from sidecar.demo.callback import CALLBACK_PROPERTIES
 from sidecar.demo.traffic import Traffic
 from sidecar.errors import ClusterError
 from sidecar.kafka.client_quotas import alter_client_quotas

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from sidecar.callback_jar import callback_jar
 from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar, callback_jar
+from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline, until

@@ -1,0 +1,30 @@
+"""``throttle-sidecar callback copy``: the jar into a broker's folder, as an init container does.
+
+Example: ``throttle-sidecar callback copy /jars`` writes
+``/jars/throttle-sidecar-quota-callback.jar`` and says its version.
+"""
+
+from pathlib import Path
+
+import click
+
+from sidecar.callback_jar import callback_jar, copy_jar, jar_version
+
+
+@click.command(
+    "copy",
+    epilog="""\b
+Examples:
+  throttle-sidecar callback copy /opt/kafka/libs
+""",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(readable=False, path_type=Path))
+def command(folder: Path) -> None:
+    """Copy the quota callback's jar into DIR, which must be there.
+
+    An older one is replaced; a broker finds the new one whole or not at all, and takes it when it
+    starts again. The exit code is 2 when the jar is not here or DIR can't be written.
+    """
+    source = callback_jar()
+    version = jar_version(source)
+    click.echo(f"quota callback {version} is now {copy_jar(source, folder)}")

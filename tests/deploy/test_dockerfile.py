@@ -1,0 +1,63 @@
+"""What can be said of the container's files without building them; ``test_container.py`` does."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sidecar import __version__
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILES = ("Dockerfile", "deploy/spark/Dockerfile")
+
+
+@pytest.mark.parametrize("path", DOCKERFILES)
+def test_the_linter_finds_nothing(path: str) -> None:
+    """Hadolint, with the shell's linter in it."""
+    hadolint = Path(sys.executable).with_name("hadolint")
+    done = subprocess.run(
+        [hadolint, path], cwd=ROOT, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("path", DOCKERFILES)
+def test_all_that_is_copied_is_sent(path: str) -> None:
+    """.dockerignore sends only what it names, and each COPY finds its sources."""
+    sent = [
+        line.removeprefix("!")
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    ]
+    copied = re.findall(r"^COPY (?!--from)(.*) \S+$", (ROOT / path).read_text(), re.MULTILINE)
+    sources = [Path(source) for line in copied for source in line.split()]
+    assert sources
+    assert [] == [
+        source
+        for source in sources
+        if not any(each.match(line) for line in sent for each in (source, *source.parents))
+    ]
+
+
+def test_one_version_for_all() -> None:
+    """The package's, the image's label and the jar's pom."""
+    label = re.search(r'image\.version="(.*)"', (ROOT / "Dockerfile").read_text())
+    pom = (ROOT / "deploy/quota-callback/pom.xml").read_text()
+    jar = re.search(
+        r"<artifactId>throttle-sidecar-quota-callback</artifactId>\s*<version>(.*?)</version>", pom
+    )
+    assert label is not None
+    assert jar is not None
+    assert (__version__, __version__) == (label[1], jar[1])
+
+
+def test_what_builds_it_is_locked() -> None:
+    """Each package of the build with its hashes, at the version that the tests run with."""
+    build, dev = (
+        dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", (ROOT / name).read_text(), re.MULTILINE))
+        for name in ("requirements-build.txt", "requirements-dev.txt")
+    )
+    assert {"editables", "hatchling"} <= set(build)
+    assert build == {name: dev[name] for name in build}

@@ -1,0 +1,151 @@
+"""The Dockerfile's image, built without a registry, and run as hardened as an operator can ask for.
+
+Built by buildah with chroot isolation, which needs no daemon and no container inside a container.
+Run without it: in a mount and a pid namespace of its own, on a root file system that can't be
+written, as the image's user, without a shell, without a capability, with no way to get any; on the
+machine's network.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sidecar.callback_jar import callback_jar
+from tests.integration.debian import ROOT, debian, wheels
+
+_BUILD_S: Final = 200.0
+
+_RUN: Final = """
+set -e
+root=$1
+shift
+mount --bind "$root" "$root"
+while [ "$1" != -- ]; do
+    mount --bind "${1%%:*}" "$root/${1#*:}"
+    shift
+done
+shift
+mount -o remount,bind,ro "$root"
+mount -t proc proc "$root/proc"
+mount -t tmpfs tmpfs "$root/dev"
+for each in null urandom; do
+    touch "$root/dev/$each"
+    mount --bind "/dev/$each" "$root/dev/$each"
+done
+mount -o remount,ro "$root/dev"
+# Whoever needs a shell now finds that it can't be run.
+mount --bind /dev/null "$root/usr/bin/dash"
+mount --bind /dev/null "$root/usr/bin/bash"
+exec "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image, unpacked.
+
+    Attributes:
+        root: its files.
+        config: as Docker has it: User, Env, Entrypoint, Cmd, Healthcheck, Labels.
+    """
+
+    root: Path
+    config: Mapping[str, Any]
+
+    def command(
+        self,
+        words: Sequence[str],
+        environ: Mapping[str, str],
+        volumes: Mapping[str, Path] | None = None,
+    ) -> list[str]:
+        """What runs a program in it.
+
+        Args:
+            words: the program and its arguments.
+            environ: besides the image's own variables.
+            volumes: folders in the image, and what is seen there.
+        """
+        user = self.config["User"]
+        variables = [*self.config["Env"], *(f"{key}={value}" for key, value in environ.items())]
+        mounts = [f"{path}:{where}" for where, path in (volumes or {}).items()]
+        namespace = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
+        bare = ("setpriv", "--no-new-privs", "env", "--ignore-environment", *variables)
+        inside = ("/usr/sbin/chroot", f"--userspec={user}", "--groups=", str(self.root))
+        shut_in = ("sh", "-c", _RUN, "sh", str(self.root), *mounts, "--")
+        return [*namespace, *shut_in, *bare, *inside, *words]
+
+    def run(
+        self,
+        *words: str,
+        environ: Mapping[str, str] | None = None,
+        volumes: Mapping[str, Path] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run its entry point with these words."""
+        return self.start_and_wait([*self.config["Entrypoint"], *words], environ, volumes)
+
+    def start_and_wait(
+        self,
+        words: Sequence[str],
+        environ: Mapping[str, str] | None = None,
+        volumes: Mapping[str, Path] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run any program of it."""
+        command = self.command(words, environ or {}, volumes)
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+
+class _Buildah:
+    """A buildah whose images and containers are in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        storage = ("--root", str(folder / "root"), "--runroot", str(folder / "run"))
+        self._command = ("buildah", *storage, "--storage-driver", "vfs")
+
+    def __call__(self, *words: str) -> str:
+        done = subprocess.run(
+            [*self._command, *words],
+            capture_output=True,
+            text=True,
+            timeout=_BUILD_S,
+            check=False,
+        )
+        assert 0 == done.returncode, f"buildah {words[0]}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+
+@contextmanager
+def built(folder: Path) -> Iterator[Image]:
+    """Builds the Dockerfile's image with the jar of ``make jar``; removed at the end.
+
+    Args:
+        folder: for what is needed on the way; empty.
+    """
+    buildah = _Buildah(folder / "storage")
+    # --format: without it the image is an OCI one, which has no HEALTHCHECK.
+    build = ("build", "--quiet", "--isolation", "chroot", "--format", "docker")
+    base = folder / "Dockerfile"
+    base.write_text("FROM scratch\nCOPY . /\n")
+    buildah(*build, "--file", str(base), "--tag", "localhost/base", str(debian()))
+    pip = folder / "pip.conf"
+    pip.write_text("[global]\nno-index = true\nfind-links = /wheels\n")
+    buildah(
+        *build,
+        *("--build-arg", "BASE=localhost/base"),
+        *("--build-context", f"callback={callback_jar().parent}"),
+        *("--secret", f"id=pip.conf,src={pip}", "--volume", f"{wheels()}:/wheels:ro"),
+        *("--tag", "localhost/throttle-sidecar", str(ROOT)),
+    )
+    told = json.loads(buildah("inspect", "--type", "image", "localhost/throttle-sidecar"))
+    container = buildah("from", "--pull-never", "localhost/throttle-sidecar").strip()
+    try:
+        yield Image(
+            root=Path(buildah("mount", container).strip()),
+            config=told["Docker"]["config"],
+        )
+    finally:
+        buildah("rm", "--all")
+        buildah("rmi", "--all", "--force")

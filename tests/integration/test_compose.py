@@ -1,0 +1,100 @@
+"""The Compose file's broker and sidecar, as processes: what its variables come to.
+
+The broker's go through the program that Kafka's own image runs before it starts the broker.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
+
+from sidecar.callback_jar import callback_jar
+from sidecar.demo.cache import cache_folder
+from sidecar.demo.jars import DEFAULT_VERSION, jars, java
+from sidecar.demo.ports import Ports
+from tests.support.daemon import started, until
+
+FILE = Path(__file__).parents[2] / "deploy" / "compose" / "compose.yaml"
+CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
+"""Kafka's image has one of its own."""
+
+
+@contextmanager
+def broker(environ: Mapping[str, str], folder: Path) -> Iterator[Path]:
+    """Formats and starts it as Kafka's image does; its log."""
+    # No loop is current in a test that isn't async.
+    libraries = asyncio.run(jars(DEFAULT_VERSION, cache_folder(os.environ)))
+    command = [java(os.environ), "-Xmx384m", "-cp", f"{callback_jar()}:{libraries}/*"]
+    variables = {"PATH": os.environ["PATH"], "CLUSTER_ID": CLUSTER_ID, **environ}
+    for name in ("default", "mounted", "final"):
+        (folder / name).mkdir()
+    for name in ("server.properties", "log4j2.yaml", "tools-log4j2.yaml"):
+        (folder / "default" / name).write_text("\n")
+    places = [f"--{name}-configs-dir={folder / name}" for name in ("default", "mounted", "final")]
+    setup = [*command, "kafka.docker.KafkaDockerWrapper", "setup", *places]
+    done = subprocess.run(
+        setup, env=variables, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+    log = folder / "broker.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, "kafka.Kafka", str(folder / "final" / "server.properties")],
+            env=variables,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield log
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def ports() -> Iterator[Mapping[str, str]]:
+    """A free port for each of the file's."""
+    with Ports() as reserved:
+        yield {port: str(reserved.reserve()) for port in ("9092", "9093", "7070")}
+
+
+def placed(
+    environ: Mapping[str, str], ports: Mapping[str, str], folders: Mapping[str, Path]
+) -> dict[str, str]:
+    """Variables with this machine's ports and folders in place of the containers'."""
+    text = json.dumps(environ)
+    for port, ours in ports.items():
+        text = text.replace(f":{port}", f":{ours}")
+    for folder, here in folders.items():
+        text = text.replace(folder, str(here))
+    found: dict[str, str] = json.loads(text)
+    return found
+
+
+def test_the_broker_obeys_the_sidecar_beside_it(tmp_path: Path, ports: Mapping[str, str]) -> None:
+    """It formats and starts with the callback, which asks the sidecar, which sees its volume."""
+    services = yaml.safe_load(FILE.read_text("utf-8"))["services"]
+    folders = {"/var/lib/kafka": tmp_path, "/var/lib/throttle-sidecar": tmp_path}
+    environ = placed(services["broker"]["environment"], ports, folders)
+    # By default it is the one that the file has.
+    url = f"http://127.0.0.1:{ports['7070']}"
+    environ["KAFKA_CLIENT_QUOTA_CALLBACK_SIDECAR_URL"] = url
+    own = placed(services["sidecar"]["environment"], ports, folders)
+    with ExitStack() as stack:
+        log = stack.enter_context(broker(environ, tmp_path))
+        daemon = stack.enter_context(started(tmp_path, own))
+
+        def said() -> str:
+            return daemon.output + log.read_text()
+
+        until(lambda: "Kafka Server started" in log.read_text(), said)
+        until(lambda: "(observation)" in daemon.output, said, daemon.is_running)
+        until(lambda: bool(daemon.get("/v1/readers").json()["readers"]), said)
+        (volume,) = daemon.get("/v1/volumes").json()["volumes"]
+        assert (1, str(tmp_path / "data")) == (volume["broker_id"], volume["log_dir"])

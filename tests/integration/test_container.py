@@ -1,0 +1,173 @@
+"""The Dockerfile's image: built for real, and run with all that a platform can take away.
+
+Its root file system can't be written, its user is nobody, there is no shell and no capability.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from sidecar import __version__
+from sidecar.callback_jar import NAME, callback_jar
+from sidecar.demo.ports import Ports
+from tests.integration.container import Image, built
+from tests.integration.debian import debian, wheels
+from tests.support.background import bootstrap, running
+from tests.support.daemon import until
+from tests.support.fake_broker import FakeCluster
+
+pytestmark = pytest.mark.timeout(400)
+
+LIMIT = {"SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.1"}
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
+    if os.geteuid() != 0:
+        pytest.skip("debootstrap and buildah's chroot isolation need root")
+    # Not in the build's time.
+    debian()
+    wheels()
+    folder = tmp_path_factory.mktemp("container")
+    with built(folder) as image:
+        yield image
+    shutil.rmtree(folder)
+
+
+def test_the_image_says_what_a_platform_asks(image: Image) -> None:
+    """A user by number, an entry point without a shell, a health check, whose version it is."""
+    config = image.config
+    user, group = config["User"].split(":")
+    assert (True, True) == (int(user) > 1000, int(group) > 1000)
+    assert (["throttle-sidecar"], ["run"]) == (config["Entrypoint"], config["Cmd"])
+    assert ["CMD", "throttle-sidecar", "health"] == config["Healthcheck"]["Test"]
+    labels = config["Labels"]
+    assert __version__ == labels["org.opencontainers.image.version"]
+    assert "Apache-2.0" == labels["org.opencontainers.image.licenses"]
+    assert {"7070/tcp"} == set(config["ExposedPorts"])
+
+
+def test_nothing_of_the_build_is_in_it(image: Image) -> None:
+    """No pip, no source, no compiler's folder, no secret; and what is ours is under 50 MB."""
+    assert {"throttle-sidecar"} == {path.name for path in (image.root / "opt").iterdir()}
+    ours = image.root / "opt" / "throttle-sidecar"
+    assert [] == [*ours.rglob("pip"), *image.root.glob("etc/pip.conf")]
+    assert {"build", "project", "wheel", "image", "jar"}.isdisjoint(
+        path.name for path in image.root.iterdir()
+    )
+    sizes = [path.lstat().st_size for path in ours.rglob("*") if not path.is_dir()]
+    assert 30e6 < sum(sizes) < 50e6
+
+
+def test_its_packages_are_the_locked_ones(image: Image) -> None:
+    """Each was checked against its hash; here: none is missing, none is left over."""
+    (packages,) = image.root.glob("opt/throttle-sidecar/lib/python3.*/site-packages")
+    found = {path.name.partition("-")[0] for path in packages.glob("*.dist-info")}
+    expected = {path.name.partition("-")[0] for path in wheels().glob("*.whl")}
+    build_only = {"editables", "hatchling", "packaging", "pathspec", "pluggy", "tomlkit"}
+    build_only |= {"trove_classifiers"}
+    assert expected - build_only <= found
+    assert found <= expected | {"throttle_sidecar"}
+
+
+def test_it_prints_its_settings(image: Image) -> None:
+    """The first thing to try, with nothing but a cluster's address and a limit."""
+    environ = {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "broker-0:9092", **LIMIT}
+    done = image.run("settings", environ=environ)
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "broker-0:9092" in done.stdout
+
+
+def test_without_settings_it_says_what_is_missing(image: Image) -> None:
+    """Exit code 2, with each setting's name."""
+    done = image.run(*image.config["Cmd"])
+    assert 2 == done.returncode
+    assert "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS" in done.stderr
+
+
+def test_there_is_no_shell_to_need(image: Image) -> None:
+    """So that the tests here show that none is needed."""
+    done = image.start_and_wait(["sh", "-c", "true"])
+    assert 126 == done.returncode, done.stderr
+
+
+def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
+    image: Image, tmp_path: Path
+) -> None:
+    """It decides, keeps its state in the one folder it may write, and ends on SIGTERM as pid 1.
+
+    The health check is the image's own, in a process beside it: 0 while it runs, 1 after it.
+    """
+    state = tmp_path / "state"
+    state.mkdir()
+    os.chown(state, *map(int, image.config["User"].split(":")))
+    volumes = {"/var/lib/throttle-sidecar": state}
+    health = image.config["Healthcheck"]["Test"][1:]
+    with running(FakeCluster().add(3)) as cluster, Ports() as ports:
+        address = f"127.0.0.1:{ports.reserve()}"
+        environ = {
+            "SIDECAR_HTTP_LISTEN": address,
+            "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
+            "SIDECAR_STATE_FILE": "/var/lib/throttle-sidecar/state.json",
+            **LIMIT,
+        }
+        words = [*image.config["Entrypoint"], *image.config["Cmd"]]
+        log = tmp_path / "log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                image.command(words, environ, volumes), stdout=output, stderr=output
+            )
+        try:
+            until(lambda: "(observation)" in log.read_text(), log.read_text)
+            assert 200 == httpx.get(f"http://{address}/healthz").status_code
+            metrics = httpx.get(f"http://{address}/metrics").text
+            assert "process_resident_memory_bytes " in metrics
+            assert 1.0 == httpx.get(f"http://{address}/v1/throttle-factor").json()["factor"]
+            well = image.start_and_wait(health, environ)
+            assert (0, f"http://{address} lives\n") == (well.returncode, well.stdout)
+            os.kill(first_in(process), signal.SIGTERM)
+            assert 0 == process.wait(10), log.read_text()
+        finally:
+            process.kill()
+            process.wait()
+        ill = image.start_and_wait(health, environ)
+        assert (1, f"http://{address} Connection refused\n") == (ill.returncode, ill.stdout)
+    assert ["state.json"] == [path.name for path in state.iterdir()]
+
+
+def first_in(namespace: "subprocess.Popen[bytes]") -> int:
+    """The first process that an unshare has started in its pid namespace."""
+    children = Path(f"/proc/{namespace.pid}/task/{namespace.pid}/children").read_text()
+    return int(children.split()[0])
+
+
+def test_new_volumes_are_its_users(image: Image) -> None:
+    """A container engine gives a new volume the owner of the folder that it takes the place of."""
+    user, group = map(int, image.config["User"].split(":"))
+    for folder in ("jars", "var/lib/throttle-sidecar"):
+        told = (image.root / folder).stat()
+        assert (user, group) == (told.st_uid, told.st_gid)
+        assert [] == list((image.root / folder).iterdir())
+
+
+def test_it_copies_the_quota_callback_out(image: Image, tmp_path: Path) -> None:
+    """As an init container does, to a volume that its user may write."""
+    os.chown(tmp_path, *map(int, image.config["User"].split(":")))
+    done = image.run("callback", "copy", "/jars", volumes={"/jars": tmp_path})
+    assert (0, "") == (done.returncode, done.stderr)
+    assert f"quota callback {__version__} is now /jars/{NAME}\n" == done.stdout
+    assert callback_jar().read_bytes() == (tmp_path / NAME).read_bytes()
+
+
+def test_a_volume_of_somebody_elses_is_told(image: Image, tmp_path: Path) -> None:
+    """In a line, with exit code 2; the init container fails and says why."""
+    done = image.run("callback", "copy", "/jars", volumes={"/jars": tmp_path})
+    assert (2, "") == (done.returncode, done.stdout)
+    assert f"the quota callback's jar can't be copied to /jars/{NAME}: " in done.stderr
+    assert [] == list(tmp_path.iterdir())

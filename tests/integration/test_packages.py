@@ -1,0 +1,226 @@
+"""Wheel and sdist: built, built again from the sdist, and installed where there is only Python."""
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from dataclasses import dataclass
+from email import message_from_string
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+from sidecar import __version__
+from sidecar.callback_jar import NAME, callback_jar
+from sidecar.cli import COMMANDS
+from sidecar.cli.pipeline import SUBCOMMANDS
+from tests.integration.debian import ROOT, wheels
+
+pytestmark = pytest.mark.timeout(300)
+
+PATHS = {"PATH": "/usr/bin:/bin"}
+
+
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """What ``make dist`` makes."""
+
+    wheel: Path
+    sdist: Path
+
+
+def source(*paths: str) -> set[str]:
+    """The checkout's files below some paths, all by default: tracked, or new and not ignored."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *paths]
+    done = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True)
+    return set(done.stdout.splitlines())
+
+
+def build(root: Path, out: Path, *targets: str) -> None:
+    """As ``python -m build --no-isolation`` does."""
+    words = [word for target in targets for word in ("--target", target)]
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", *words, "--directory", str(out)],
+        cwd=root,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
+    out = tmp_path_factory.mktemp("dist")
+    build(ROOT, out, "wheel", "sdist")
+    (wheel,), (sdist,) = out.glob("*.whl"), out.glob("*.tar.gz")
+    return Packages(wheel, sdist)
+
+
+def test_the_sdist_builds_the_same_wheel(packages: Packages, tmp_path: Path) -> None:
+    """Byte for byte: nothing that the wheel needs is missing from it."""
+    with tarfile.open(packages.sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.iterdir()
+    build(unpacked, tmp_path / "again", "wheel")
+    (again,) = (tmp_path / "again").iterdir()
+    assert contents(packages.wheel) == contents(again)
+    assert packages.wheel.read_bytes() == again.read_bytes()
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_the_wheel_has_the_package_and_the_jar_and_nothing_else(packages: Packages) -> None:
+    """Every module, what they read, the mark of types, the licence."""
+    found = contents(packages.wheel)
+    info = f"throttle_sidecar-{__version__}.dist-info"
+    expected = {*source("sidecar"), f"sidecar/{NAME}", f"{info}/licenses/LICENSE"}
+    expected |= {f"{info}/{name}" for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt")}
+    assert expected == set(found)
+    assert "sidecar/py.typed" in found
+    assert callback_jar().read_bytes() == found[f"sidecar/{NAME}"]
+
+
+def test_the_sdist_has_what_is_needed_to_work_on_it(packages: Packages) -> None:
+    """All that is tracked: tests, docs, the Makefile; besides only the jar."""
+    with tarfile.open(packages.sdist) as archive:
+        found = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"PKG-INFO", f"deploy/quota-callback/target/{NAME}"} == found - source()
+    assert set() == source() - found
+
+
+def metadata(packages: Packages) -> Message:
+    name = f"throttle_sidecar-{__version__}.dist-info/METADATA"
+    return message_from_string(contents(packages.wheel)[name].decode())
+
+
+def test_the_metadata_is_complete(packages: Packages) -> None:
+    """What an index shows, and what licence scanners ask."""
+    told = metadata(packages)
+    assert ("throttle-sidecar", __version__) == (told["Name"], told["Version"])
+    assert ("Apache-2.0", "LICENSE") == (told["License-Expression"], told["License-File"])
+    assert (">=3.11", "text/markdown") == (
+        told["Requires-Python"],
+        told["Description-Content-Type"],
+    )
+    assert {"demo", "pipeline"} == set(told.get_all("Provides-Extra", []))
+    classifiers = told.get_all("Classifier", [])
+    assert {"Typing :: Typed", "Operating System :: POSIX :: Linux"} <= set(classifiers)
+
+
+@pytest.fixture(scope="module")
+def installed(packages: Packages, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, as pipx installs the wheel for a user who has nothing else, with the lock."""
+    home = tmp_path_factory.mktemp("home")
+    options = f"--no-index --find-links {wheels()} --constraint {ROOT / 'requirements.txt'}"
+    pipx = [sys.executable, "-m", "pipx", "install", "--backend", "uv", f"--pip-args={options}"]
+    done = subprocess.run(
+        [*pipx, str(packages.wheel)],
+        env={**PATHS, "HOME": str(home)},
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+    return home / ".local" / "bin" / "throttle-sidecar"
+
+
+def run(program: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, *words],
+        env={**PATHS, **environ},
+        cwd=program.parent,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_an_install_tells_its_version(installed: Path) -> None:
+    """It runs at all."""
+    done = run(installed, "--version")
+    assert (0, f"throttle-sidecar {__version__}\n") == (done.returncode, done.stdout)
+
+
+@pytest.mark.parametrize(
+    "command", [*([name] for name in COMMANDS), *(["pipeline", name] for name in SUBCOMMANDS)]
+)
+def test_every_command_tells_its_options_in_a_plain_install(
+    installed: Path, command: list[str]
+) -> None:
+    """Those too that then ask for an extra."""
+    done = run(installed, *command, "--help")
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_an_install_looks_at_a_cluster(installed: Path) -> None:
+    """And says which setting is missing, and that nobody answers."""
+    done = run(installed, "check")
+    assert 2 == done.returncode
+    assert "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS" in done.stderr
+    done = run(
+        installed,
+        "check",
+        SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="127.0.0.1:1",
+        SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO="0.1",
+    )
+    assert (2, 1) == (done.returncode, len(done.stderr.splitlines()))
+    assert done.stderr.startswith("Could not tell: ")
+
+
+def test_an_install_prints_its_settings(installed: Path) -> None:
+    """As a table, for which it brings what it needs."""
+    done = run(installed, "settings", SIDECAR_STORAGE_CHECK_INTERVAL="PT0S")
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "PT0S" in done.stdout
+
+
+def test_an_install_has_the_jar(installed: Path, tmp_path: Path) -> None:
+    """The same that make jar built."""
+    done = run(installed, "callback", "copy", str(tmp_path))
+    assert 0 == done.returncode, done.stderr
+    assert callback_jar().read_bytes() == (tmp_path / NAME).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [(["demo"], "demo"), (["pipeline", "usage", "--out", "tables"], "pipeline")],
+)
+def test_what_needs_an_extra_names_it(installed: Path, command: list[str], extra: str) -> None:
+    """With the line that installs it."""
+    done = run(installed, *command)
+    assert done.returncode in {1, 2}
+    assert f"pip install 'throttle-sidecar[{extra}]'" in done.stderr
+    assert 1 == len(done.stderr.splitlines())
+
+
+def test_a_wheel_without_the_jar_says_where_there_is_one(tmp_path: Path) -> None:
+    """Built from a checkout in which nobody has run make jar."""
+    checkout = tmp_path / "checkout"
+    for name in source("sidecar", "LICENSE", "README.md", "hatch_build.py", "pyproject.toml"):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).write_bytes((ROOT / name).read_bytes())
+    build(checkout, tmp_path / "dist", "wheel")
+    (wheel,) = (tmp_path / "dist").iterdir()
+    assert f"sidecar/{NAME}" not in contents(wheel)
+    # A wheel is a folder of modules.
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from sidecar.cli import main; main()"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "site"), "callback", "copy", str(tmp_path)],
+        env=PATHS,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (2, "") == (done.returncode, done.stdout)
+    assert done.stderr.startswith("this throttle-sidecar was installed without the quota callback")
