@@ -1,4 +1,4 @@
-"""One Kafka node in combined mode, where ``sidecar.demo.cluster`` has brokers and a controller apart.
+"""One Kafka node in combined mode; ``sidecar.demo.cluster`` has brokers and a controller apart.
 
 ``async with node(CALLBACK_PROPERTIES, [callback_jar()]) as started`` is a cluster of one node.
 """
