@@ -60,7 +60,7 @@ $(JAR): $(shell find $(CALLBACK)/src/main -type f) $(CALLBACK)/pom.xml
 kubernetes-rules:
 	tools/prometheus_rule.py > deploy/kubernetes/monitoring/prometheus-rule.yaml
 
-# The newest Kustomize that Debian 12's Go builds, as old as the one in kubectl 1.27.
+# The newest Kustomize that asks for no newer Go than Debian 12 has, 1.19.
 $(KUSTOMIZE): | $(INSTALLED)
 	tools/prerequisites go
 	GOBIN=$(CURDIR)/$(BIN) go install sigs.k8s.io/kustomize/kustomize/v5@v5.0.3

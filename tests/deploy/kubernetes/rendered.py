@@ -61,6 +61,20 @@ def our_containers(template: Resource) -> list[Resource]:
     return [each for each in every if f"/{OURS}:" in each["image"]]
 
 
+def environ(found: list[Resource]) -> dict[str, str]:
+    """What the sidecar's container has, of which its own variables win, as in Kubernetes."""
+    (sidecar,) = (
+        container
+        for template in pod_templates(found)
+        for container in our_containers(template)
+        if container["args"] == ["run"]
+    )
+    given: dict[str, str] = {}
+    for each in sidecar["envFrom"]:
+        given |= one(found, "ConfigMap", each["configMapRef"]["name"])["data"]
+    return given | {each["name"]: each["value"] for each in sidecar.get("env", [])}
+
+
 def named(values: list[Resource], name: str) -> Resource:
     """The container, the volume or the port of a name."""
     (only,) = (each for each in values if each["name"] == name)

@@ -95,7 +95,8 @@ def _strimzi(kind: str, version: str) -> Resource:
         for each in crd["spec"]["versions"]
         if each["name"] == version
     )
-    return _strict(schema)
+    strict: Resource = _strict(schema)
+    return strict
 
 
 @cache
@@ -108,7 +109,8 @@ def _monitoring(kind: str) -> Resource:
         name: {"type": ["string", "integer"]} if name.endswith("_IntOrString") else schema
         for name, schema in whole["definitions"].items()
     }
-    return _strict({**whole["resources"][kind.lower()], "definitions": definitions})
+    strict: Resource = _strict({**whole["resources"][kind.lower()], "definitions": definitions})
+    return strict
 
 
 def _strict(schema: Any) -> Any:

@@ -10,6 +10,7 @@ from sidecar.demo.callback import CALLBACK_PROPERTIES
 from tests.deploy.kubernetes.rendered import (
     KUBERNETES,
     Resource,
+    environ,
     example,
     named,
     one,
@@ -83,7 +84,7 @@ def test_nothing_of_ours_evicts_the_pod(patched: Resource) -> None:
 
 def test_the_api_is_for_the_broker_alone(patched: Resource) -> None:
     """It stays on the loopback address; probes and Prometheus have the metrics' own."""
-    settings = one(example("beside-broker"), "ConfigMap")["data"]
+    settings = environ(example("beside-broker"))
     assert "SIDECAR_HTTP_LISTEN" not in settings
     sidecar = named(spec_of(patched)["containers"], "throttle-sidecar")
     (port,) = sidecar["ports"]

@@ -7,7 +7,7 @@ import trustme
 
 from sidecar.settings.loader import load
 from sidecar.settings.values import HostPort, Settings
-from tests.deploy.kubernetes.rendered import EXAMPLES, OURS, Resource, example, named, one
+from tests.deploy.kubernetes.rendered import EXAMPLES, OURS, Resource, environ, example, named, one
 
 pytestmark = pytest.mark.integration
 
@@ -43,11 +43,12 @@ def selects(selector: dict[str, str], labels: dict[str, str]) -> bool:
 
 def settings_of(found: list[Resource]) -> Settings:
     """What the daemon makes of the environment that it is given."""
-    data = one(found, "ConfigMap")["data"]
-    mounted = {
-        key: value for key, value in data.items() if not key.startswith("SIDECAR_KAFKA_ADMIN_S")
+    given = {
+        key: value
+        for key, value in environ(found).items()
+        if not key.startswith("SIDECAR_KAFKA_ADMIN_S")
     }
-    return load(environ=mounted).settings
+    return load(environ=given).settings
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -112,9 +113,9 @@ def test_the_settings_are_all_that_it_has() -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_daemon_takes_the_settings(name: str, certificates: Path) -> None:
     """Every key is one of its own, and nothing is missing."""
-    data = one(example(name), "ConfigMap")["data"]
-    environ = {key: value.replace(MOUNTED, f"{certificates}/") for key, value in data.items()}
-    loaded = load(environ=environ)
+    given = environ(example(name))
+    there = {key: value.replace(MOUNTED, f"{certificates}/") for key, value in given.items()}
+    loaded = load(environ=there)
     assert () == loaded.notices
     assert loaded.settings.kafka_admin is not None
 
