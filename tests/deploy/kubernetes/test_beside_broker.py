@@ -75,8 +75,8 @@ def test_nothing_of_ours_makes_the_pod_unready(patched: Resource) -> None:
 
 def test_nothing_of_ours_evicts_the_pod(patched: Resource) -> None:
     """Neither a volume's limit nor one of ephemeral storage, beyond which pods are evicted."""
-    assert {"name", "emptyDir"} == {key for each in spec_of(patched)["volumes"] for key in each}
-    assert [{}, {}, {}] == [each["emptyDir"] for each in spec_of(patched)["volumes"]]
+    folders = [each["emptyDir"] for each in spec_of(patched)["volumes"] if "emptyDir" in each]
+    assert [{}, {}, {}] == folders
     for container in our_containers(patched["spec"]["template"]):
         for side in container["resources"].values():
             assert "ephemeral-storage" not in side
@@ -106,6 +106,13 @@ def test_a_setting_that_changes_restarts_no_broker(patched: Resource) -> None:
     """The settings' name has no hash, which would be a change of the pods."""
     sidecar = named(spec_of(patched)["containers"], "throttle-sidecar")
     assert [{"configMapRef": {"name": "throttle-sidecar"}}] == sidecar["envFrom"]
+
+
+def test_a_secret_that_is_not_there_stops_no_broker(patched: Resource) -> None:
+    """Only the sidecar, which says so: a pod whose volume is missing starts no container."""
+    others = [each for each in spec_of(patched)["volumes"] if "emptyDir" not in each]
+    assert ["throttle-sidecar-token"] == [each["name"] for each in others]
+    assert others[0]["secret"]["optional"]
 
 
 def test_all_else_is_as_it_was(brokers: Resource, patched: Resource) -> None:

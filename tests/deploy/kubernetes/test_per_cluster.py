@@ -15,15 +15,17 @@ BOTH = ("per-cluster", "strimzi")
 
 
 MOUNTED = "/etc/throttle-sidecar/"
-"""Where Strimzi's certificates are in the pod."""
+"""Where the certificates and the token are in the pod."""
 
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with such certificates."""
+    """A folder with such files."""
     folder = tmp_path_factory.mktemp("certificates")
     (folder / "cluster-ca").mkdir()
     (folder / "user").mkdir()
+    (folder / "token").mkdir()
+    (folder / "token" / "token").write_text("secret")
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(folder / "cluster-ca" / "ca.crt"))
     user = ca.issue_cert("throttle-sidecar", common_name="throttle-sidecar")
@@ -107,7 +109,7 @@ def test_the_settings_are_all_that_it_has() -> None:
         found = example(name)
         reference = {"configMapRef": {"name": one(found, "ConfigMap")["metadata"]["name"]}}
         assert [reference] == container(found)["envFrom"]
-        assert "env" not in container(found)
+        assert {"SIDECAR_TOKEN_FILE"} >= {each["name"] for each in container(found).get("env", [])}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -4,12 +4,13 @@ import re
 
 import pytest
 
-from sidecar.demo.callback import CALLBACK_PROPERTIES
+from sidecar.demo.callback import CALLBACK_PROPERTIES, callback_jar
 from tests.deploy.kubernetes.rendered import ROOT, Resource, example, named, one
 from tests.deploy.kubernetes.schemas import dropped_by_strimzi
 
 pytestmark = pytest.mark.integration
 
+CONFIG_MAP_BYTES = 1 << 20
 SIDECAR = "client.quota.callback.sidecar."
 
 
@@ -66,6 +67,18 @@ def test_the_jar_is_on_the_brokers_class_path(kafka: Resource) -> None:
         "/opt/throttle-sidecar/lib/python3.11/site-packages/sidecar/"
         "throttle-sidecar-quota-callback.jar"
     ) == jar
+
+
+def test_the_jar_may_come_from_a_config_map() -> None:
+    """Of a size that one takes, base64 in the request included; in place of the image."""
+    kafka = one(example("strimzi-config-map"), "Kafka")["spec"]["kafka"]
+    (volume,) = kafka["template"]["pod"]["volumes"]
+    container = kafka["template"]["kafkaContainer"]
+    mount = named(container["volumeMounts"], volume["name"])
+    assert {"name", "configMap"} == set(volume)
+    jar = callback_jar()
+    assert f"{mount['mountPath']}/{jar.name}" == named(container["env"], "CLASSPATH")["value"]
+    assert jar.stat().st_size < CONFIG_MAP_BYTES / 1.4
 
 
 def test_the_operators_own_plugin_is_off(kafka: Resource) -> None:
