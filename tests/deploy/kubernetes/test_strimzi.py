@@ -48,6 +48,13 @@ def test_each_property_of_the_callback_is_kept(kafka: Resource) -> None:
     assert [] == [key for key in names if dropped_by_strimzi(key)]
 
 
+def test_the_clusters_own_principals_are_never_held(found: list[Resource], kafka: Resource) -> None:
+    """The brokers' user and Cruise Control's, by the cluster's name, as Strimzi's plugin has it."""
+    cluster = one(found, "Kafka")["metadata"]["name"]
+    own = {f"User:CN={cluster}-{each},O=io.strimzi" for each in ("kafka", "cruise-control")}
+    assert own == set(kafka["config"][f"{SIDECAR}excluded.principals"].split(";"))
+
+
 def test_the_callback_asks_the_service(found: list[Resource], kafka: Resource) -> None:
     """By its name and its port."""
     service = one(found, "Service")
