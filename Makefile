@@ -11,10 +11,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 CALLBACK := deploy/quota-callback
+KUSTOMIZE := $(BIN)/kustomize
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline test check lint unit java jar dist image bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test
+.PHONY: demo demo-pipeline test check lint unit java jar dist image bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test kubernetes-rules
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -23,7 +24,7 @@ demo-pipeline: tools-demo $(INSTALLED)
 	rm -rf pipeline-demo
 	$(BIN)/throttle-sidecar pipeline demo
 
-test: tools-test lint java $(JAR)
+test: tools-test lint java $(JAR) $(KUSTOMIZE)
 	$(MVN) test -Dkafka.version=4.4.0 -Dbuild.dir=target/kafka-4.4.0
 	$(BIN)/coverage erase
 	$(BIN)/pytest -m 'not integration and not spark' -n auto --cov --cov-report=
@@ -64,6 +65,15 @@ dist: $(INSTALLED) $(JAR)
 image:
 	docker build --build-arg REVISION=$$(git rev-parse HEAD) --tag throttle-sidecar .
 
+# The alert rules for Kubernetes, after a change of deploy/prometheus/rules.
+kubernetes-rules:
+	tools/prometheus_rule.py > deploy/kubernetes/monitoring/prometheus-rule.yaml
+
+# The newest Kustomize that asks for no newer Go than Debian 12 has, 1.19.
+$(KUSTOMIZE): | $(INSTALLED)
+	tools/prerequisites go
+	GOBIN=$(CURDIR)/$(BIN) go install sigs.k8s.io/kustomize/kustomize/v5@v5.0.3
+
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
@@ -100,7 +110,7 @@ tools-demo:
 	tools/prerequisites python java mvn
 
 tools-test:
-	tools/prerequisites python java mvn promtool buildah debootstrap systemd-analyze
+	tools/prerequisites python java mvn promtool buildah debootstrap systemd-analyze go
 
 $(INSTALLED): requirements-dev.txt pyproject.toml
 	tools/prerequisites python

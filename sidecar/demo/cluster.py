@@ -82,6 +82,7 @@ class Cluster:
         properties: Mapping[str, str] | None = None,
         properties_of: Callable[[Broker], Mapping[str, str]] | None = None,
         broker_jars: Sequence[Path] = (),
+        controller_too: bool = False,
         listeners: Sequence[Listener] = (),
         super_users: Sequence[str] | None = None,
         heap_mb: int = 384,
@@ -98,7 +99,9 @@ class Cluster:
             properties: extra broker properties, over those of ``properties.py``.
             properties_of: those that differ from broker to broker, over all others: a quota
                 callback's, say, that is to ask the sidecar at ``Broker.sidecar_url``.
-            broker_jars: on the brokers' class path behind Kafka's, not on the controller's.
+            broker_jars: on the brokers' class path behind Kafka's.
+            controller_too: whether the controller has ``properties`` and ``broker_jars`` as well,
+                as where a platform gives all nodes the same.
             listeners: listeners besides the plain one.
             super_users: with a value, even an empty one, StandardAuthorizer is on and these may do
                 everything (ANONYMOUS, on the plain listener, always may). None: no authorizer.
@@ -119,6 +122,7 @@ class Cluster:
         self._properties = dict(properties or {})
         self._properties_of = properties_of or _nothing
         self._broker_jars = tuple(broker_jars)
+        self._controller_too = controller_too
         self._listeners = tuple(listeners)
         self._authorizer = {} if super_users is None else authorizer_properties(super_users)
         self._heap_mb = heap_mb
@@ -197,8 +201,14 @@ class Cluster:
         times.append(now())
         async with deadline(self._start_timeout_s, f"Kafka {self.version} was not ready"):
             layout = self._layout(folder, warden, ports)
-            file = layout.controller(warm.controller_log_dir, self._authorizer)
-            await processes.start(_CONTROLLER, [str(file)], folder / "controller.log")
+            more = self._properties if self._controller_too else {}
+            file = layout.controller(warm.controller_log_dir, self._authorizer | more)
+            await processes.start(
+                _CONTROLLER,
+                [str(file)],
+                folder / "controller.log",
+                more_jars=self._broker_jars if self._controller_too else (),
+            )
             await self._add_members(layout, processes)
             times.append(now())
             async with asyncio.TaskGroup() as group:

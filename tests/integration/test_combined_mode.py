@@ -1,16 +1,20 @@
-"""A node that is broker and controller has two callbacks and one store; a controller alone none."""
+"""Broker and controller in one node have two callbacks and one store; a controller alone none."""
 
 import asyncio
+import os
 import time
 
 import pytest
 
 from sidecar.callback_jar import callback_jar
 from sidecar.demo.admin import Admin
-from sidecar.demo.callback import CALLBACK_PROPERTIES
+from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
+from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
-from sidecar.errors import ClusterError
 from sidecar.kafka.client_quotas import alter_client_quotas
+from sidecar.kafka.topic_messages import NewTopic
+from sidecar.kafka.topic_results import Outcome
+from sidecar.kafka.topics import create_topics
 from sidecar.settings import HostPort, KafkaAdmin
 from tests.integration.conftest import Start
 from tests.integration.daemon import settings
@@ -29,9 +33,7 @@ async def test_in_combined_mode_one_store_holds_producers_and_lets_mutations_pas
     version: str, start: Start
 ) -> None:
     """The sidecar has one reader; a quota that changes releases nobody; topics can be created."""
-    async with node(
-        "broker,controller", CALLBACK_PROPERTIES, [callback_jar()], version
-    ) as combined:
+    async with node(CALLBACK_PROPERTIES, [callback_jar()], version) as combined:
         daemon = await start(
             combined,
             {
@@ -71,9 +73,35 @@ def _address(bootstrap: str) -> HostPort:
     return HostPort(host, int(port))
 
 
-async def test_a_dedicated_controller_refuses_the_callback() -> None:
-    """It ends, and its log says where the line does not belong."""
-    with pytest.raises(ClusterError, match="ended with 1") as raised:
-        async with node("controller", CALLBACK_PROPERTIES, [callback_jar()]):
-            pass
-    assert "process.roles=controller" in str(raised.value)
+@pytest.mark.parametrize("version", ["3.9.1", "4.3.1"])
+async def test_on_a_dedicated_controller_it_is_off(version: str) -> None:
+    """Given to all nodes: the controller says so once and charges mutations by Kafka's quotas.
+
+    Kafka 3.3.2's charges none on a dedicated controller, with the callback or without.
+    """
+    cluster = Cluster(
+        environ=os.environ,
+        version=version,
+        brokers=1,
+        volumes=1,
+        volume_bytes=64 << 20,
+        properties=CALLBACK_PROPERTIES,
+        properties_of=asks_its_sidecar,
+        broker_jars=[callback_jar()],
+        controller_too=True,
+    )
+    async with cluster:
+        assert cluster.folder is not None
+        said = (cluster.folder / "controller.log").read_text()
+        assert 1 == said.count("The quota callback is off")
+        assert 0 == said.count("sidecar at")
+        admin = KafkaAdmin(bootstrap_servers=(_address(cluster.bootstrap),), client_id="portal")
+        quota = [({"client-id": "portal"}, {"controller_mutation_rate": 3.0})]
+        assert await alter_client_quotas(admin, quota) is None
+        # A bucket of 33 is filled within the first second; 36 are taken, and then it is 1 s.
+        await asyncio.sleep(1.0)
+        topics = [NewTopic(f"t{number}", size, 1) for number, size in enumerate([7, 20, 9, 1])]
+        results = await create_topics(admin, topics, retry_on_quota_violation=False)
+        done = [result.outcome is Outcome.DONE for result in results]
+        assert [True, True, True, False] == done
+        assert 0 < results[-1].throttle_time_ms <= 1000

@@ -1,7 +1,6 @@
-"""One Kafka node of any role, where ``sidecar.demo.cluster`` has brokers and a controller apart.
+"""One Kafka node in combined mode; ``sidecar.demo.cluster`` has brokers and a controller apart.
 
-``async with node("broker,controller", CALLBACK_PROPERTIES, [callback_jar()]) as started`` is a
-cluster of one node in combined mode.
+``async with node(CALLBACK_PROPERTIES, [callback_jar()]) as started`` is a cluster of one node.
 """
 
 import os
@@ -18,7 +17,7 @@ from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.demo.layout import random_id
 from sidecar.demo.ports import Ports
 from sidecar.demo.processes import Processes
-from sidecar.demo.properties import combined_properties, controller_properties, render
+from sidecar.demo.properties import combined_properties, render
 from sidecar.demo.waiting import deadline
 from sidecar.demo.warden import Warden
 
@@ -32,7 +31,7 @@ class Node:
     """One that runs; other processes can be run beside it, and end with it.
 
     Attributes:
-        bootstrap: host:port of its plain listener; of a controller alone, nothing listens there.
+        bootstrap: host:port of its plain listener.
         pid: as this process sees it.
         log: its log file.
         sidecar_port: reserved for a sidecar.
@@ -56,7 +55,6 @@ class Node:
 
 @asynccontextmanager
 async def node(
-    roles: str,
     properties: Mapping[str, str],
     more_jars: Sequence[Path],
     version: str = DEFAULT_VERSION,
@@ -64,8 +62,7 @@ async def node(
     """Format and start a node; with callback properties it asks the sidecar at ``sidecar_port``.
 
     Args:
-        roles: process.roles, "broker,controller" or "controller".
-        properties: over those of the demo's brokers or controller.
+        properties: over those of the demo's brokers.
         more_jars: on its class path behind Kafka's.
         version: Kafka's.
 
@@ -81,14 +78,10 @@ async def node(
         port, controller_port, sidecar_port = ports.reserve(), ports.reserve(), ports.reserve()
         file, log = folder / "server.properties", folder / "node.log"
         data = str(folder / "data")
-        own = (
-            controller_properties(controller_port, data, {})
-            if roles == "controller"
-            else combined_properties(port, controller_port, data)
-        )
+        own = combined_properties(port, controller_port, data)
         file.write_text(render(own))
         words = ["format", "--config", str(file), "--cluster-id", random_id()]
-        async with deadline(_TIMEOUT_S, f"a node with the roles {roles} was not ready"):
+        async with deadline(_TIMEOUT_S, "a node in combined mode was not ready"):
             await processes.run("the storage tool", "kafka.tools.StorageTool", words, log)
             asked = {"client.quota.callback.sidecar.url": f"http://127.0.0.1:{sidecar_port}"}
             file.write_text(render(own | asked | dict(properties)))

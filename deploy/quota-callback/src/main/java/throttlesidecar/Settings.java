@@ -127,18 +127,12 @@ final class Settings implements Enforcement.Limits {
     }
 
     /**
-     * The same at a broker's start, where the callback must also be in the right place and nothing
-     * misspelt.
+     * The same at a broker's start, where the reporter must be there too and nothing misspelt.
      *
      * @throws ConfigException likewise.
      */
     static Settings atStart(Map<String, ?> configs) {
         Given given = new Given(configs);
-        if (List.of("controller").equals(given.list(ROLES, ","))) {
-            throw new ConfigException(
-                    "client.quota.callback.class is for brokers: remove it from this dedicated"
-                            + " controller's properties (" + ROLES + "=controller)");
-        }
         String reporter = SidecarMetricsReporter.class.getName();
         if (!given.list(REPORTERS, ",").contains(reporter)) {
             throw new ConfigException(
@@ -152,6 +146,16 @@ final class Settings implements Enforcement.Limits {
         }
         given.refuseUnknown();
         return new Settings(given);
+    }
+
+    /** Switched off, all else as by default. */
+    static Settings off() {
+        return new Settings(new Given(Map.of(ENABLED, "false")));
+    }
+
+    /** Whether these are the properties of a controller that is no broker. */
+    static boolean areOfDedicatedController(Map<String, ?> configs) {
+        return List.of("controller").equals(new Given(configs).list(ROLES, ","));
     }
 
     URI url() {

@@ -19,6 +19,10 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * <p>Kafka calls most of this for each request, on its request threads: there is no lock and no I/O
  * in it. What the sidecar says comes in by a thread of its own, see {@link Store}.
  *
+ * <p>On a dedicated controller it is off, whatever the settings: platforms that give all nodes of a
+ * cluster the same properties, as Strimzi does, give them to controllers too. There are no produce
+ * requests there; controller mutations are charged as by Kafka's own callback.
+ *
  * <p>It is AutoCloseable since that is what newer versions of Kafka look for when they close
  * plugins (4.3.1 does): of a callback that is not they never call close().
  */
@@ -37,12 +41,16 @@ public final class SidecarQuotaCallback
     public SidecarQuotaCallback() {}
 
     /**
-     * Starts following the sidecar.
+     * Starts following the sidecar; on a dedicated controller nothing is started.
      *
      * @throws ConfigException the settings can't be used; the broker does not start.
      */
     @Override
     public void configure(Map<String, ?> configs) {
+        if (Settings.areOfDedicatedController(configs)) {
+            store = Store.idle();
+            return;
+        }
         store = Store.join(Settings.atStart(configs), nodeId(configs));
         joined.set(true);
         for (ClientQuotaType type : ClientQuotaType.values()) {
@@ -113,12 +121,17 @@ public final class SidecarQuotaCallback
 
     @Override
     public void validateReconfiguration(Map<String, ?> configs) {
-        Store.trusting(Settings.of(configs));
+        // Files that the settings name need not be where the callback is off.
+        if (joined.get()) {
+            Store.trusting(Settings.of(configs));
+        }
     }
 
     @Override
     public void reconfigure(Map<String, ?> configs) {
-        store.adopt(Settings.of(configs));
+        if (joined.get()) {
+            store.adopt(Settings.of(configs));
+        }
     }
 
     @Override

@@ -19,6 +19,8 @@ import org.slf4j.LoggerFactory;
  * <p>In combined mode Kafka makes two callbacks, the broker's and the controller's, which share one
  * registry of metrics: with a store each, they would ask the sidecar twice and overwrite each
  * other's limits. So the first that joins makes the store, and the last that leaves ends it.
+ *
+ * <p>A dedicated controller has one that is {@link #idle}.
  */
 final class Store implements QuotaCallbackMXBean {
     private static final Logger LOG = LoggerFactory.getLogger(SidecarQuotaCallback.class);
@@ -70,6 +72,18 @@ final class Store implements QuotaCallbackMXBean {
         }
         members++;
         return shared;
+    }
+
+    /**
+     * One for a dedicated controller, which nobody else shares: it knows the quotas that operators
+     * set, since Kafka leaves them to a callback, and nothing of a sidecar.
+     */
+    static Store idle() {
+        Journal journal = Journal.of(LOG);
+        journal.info(
+                "The quota callback is off: this is a dedicated controller"
+                        + " (process.roles=controller), whose quotas are Kafka's own");
+        return new Store(Settings.off(), null, new TagSets(), journal);
     }
 
     /** Ends the JVM's store when nobody else needs it. */

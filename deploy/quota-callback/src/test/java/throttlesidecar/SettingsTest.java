@@ -146,15 +146,16 @@ class SettingsTest {
         assertEquals(Path.of("/token"), settings.tokenFile());
     }
 
+    /** Kafka gives the roles as a list, before its own parsing as text; without any: a broker. */
     @Test
-    void aDedicatedControllerIsToldToDoWithoutTheCallback() {
-        Map<String, Object> configs = new HashMap<>(BROKER);
-        configs.put("process.roles", "controller");
-        ConfigException refused =
-                assertThrows(ConfigException.class, () -> Settings.atStart(configs));
-        assertTrue(refused.getMessage().contains("remove it from this dedicated controller"));
-        configs.put("process.roles", List.of("broker", "controller"));
-        assertEquals(4000, Settings.atStart(configs).pauseMaxMs());
+    void onlyAControllerThatIsNoBrokerIsADedicatedOne() {
+        for (Object roles : List.of("controller", " controller ", List.of("controller"))) {
+            assertTrue(Settings.areOfDedicatedController(Map.of("process.roles", roles)));
+        }
+        for (Object roles : List.of("broker", "broker,controller", List.of("broker", "controller"))) {
+            assertFalse(Settings.areOfDedicatedController(Map.of("process.roles", roles)));
+        }
+        assertFalse(Settings.areOfDedicatedController(Map.of()));
     }
 
     @Test

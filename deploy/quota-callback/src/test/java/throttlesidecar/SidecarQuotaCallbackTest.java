@@ -136,9 +136,6 @@ class SidecarQuotaCallbackTest {
         configs.put(P + "ssl.ca.file", "/none.pem");
         refused = assertThrows(ConfigException.class, () -> broker.configure(configs));
         assertTrue(refused.getMessage().contains("/none.pem"), refused.getMessage());
-        configs.put("process.roles", "controller");
-        refused = assertThrows(ConfigException.class, () -> broker.configure(configs));
-        assertTrue(refused.getMessage().contains("dedicated controller"), refused.getMessage());
 
         assertEquals(0, followers());
         broker.close();

@@ -1,0 +1,138 @@
+"""Strimzi's brokers obey: its operator keeps what the callback needs, and the sidecar gets in."""
+
+import re
+
+import pytest
+
+from sidecar.demo.callback import CALLBACK_PROPERTIES, callback_jar
+from tests.deploy.kubernetes.rendered import ROOT, Resource, example, named, one
+from tests.deploy.kubernetes.schemas import dropped_by_strimzi
+
+pytestmark = pytest.mark.integration
+
+CONFIG_MAP_BYTES = 1 << 20
+SIDECAR = "client.quota.callback.sidecar."
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Resource]:
+    return example("strimzi")
+
+
+@pytest.fixture(scope="module")
+def kafka(found: list[Resource]) -> Resource:
+    return dict(one(found, "Kafka")["spec"]["kafka"])
+
+
+def test_the_operator_keeps_the_callbacks_properties(kafka: Resource) -> None:
+    """None begins as those that it drops, as some of the plugin's do."""
+    config = kafka["config"]
+    assert CALLBACK_PROPERTIES.items() <= config.items()
+    assert [] == [key for key in config if dropped_by_strimzi(key)]
+    assert dropped_by_strimzi("client.quota.callback.static.produce")
+    assert not dropped_by_strimzi("ssl.cipher.suites")
+
+
+def test_each_property_of_the_callback_is_kept(kafka: Resource) -> None:
+    """Any of them may be added, and those that are there are known."""
+    text = (ROOT / "docs" / "quota-callback.md").read_text("utf-8")
+    table = text[text.index("## Properties") : text.index("### Off")]
+    names = {
+        f"{SIDECAR}{name}"
+        for row in re.findall(r"^\| ([a-z., ]+) \|", table, re.MULTILINE)
+        for name in row.split(", ")
+        if name != "property"
+    }
+    assert f"{SIDECAR}enabled" in names
+    assert {key for key in kafka["config"] if key.startswith(SIDECAR)} <= names
+    assert [] == [key for key in names if dropped_by_strimzi(key)]
+
+
+def test_the_clusters_own_principals_are_never_held(found: list[Resource], kafka: Resource) -> None:
+    """The brokers' user and Cruise Control's, by the cluster's name, as Strimzi's plugin has it."""
+    cluster = one(found, "Kafka")["metadata"]["name"]
+    own = {f"User:CN={cluster}-{each},O=io.strimzi" for each in ("kafka", "cruise-control")}
+    assert own == set(kafka["config"][f"{SIDECAR}excluded.principals"].split(";"))
+
+
+def test_the_callback_asks_the_service(found: list[Resource], kafka: Resource) -> None:
+    """By its name and its port."""
+    service = one(found, "Service")
+    (port,) = service["spec"]["ports"]
+    address = f"http://{service['metadata']['name']}:{port['port']}"
+    assert address == kafka["config"][f"{SIDECAR}url"]
+
+
+def test_the_jar_is_on_the_brokers_class_path(kafka: Resource) -> None:
+    """Where our image has it, below what Strimzi lets one mount."""
+    container = kafka["template"]["kafkaContainer"]
+    (volume,) = kafka["template"]["pod"]["volumes"]
+    mount = named(container["volumeMounts"], volume["name"])
+    assert mount["mountPath"].startswith("/mnt/")
+    jar = named(container["env"], "CLASSPATH")["value"].removeprefix(mount["mountPath"])
+    assert (
+        "/opt/throttle-sidecar/lib/python3.11/site-packages/sidecar/"
+        "throttle-sidecar-quota-callback.jar"
+    ) == jar
+
+
+def test_the_jar_may_come_from_a_config_map() -> None:
+    """Of a size that one takes, base64 in the request included; in place of the image."""
+    kafka = one(example("strimzi-config-map"), "Kafka")["spec"]["kafka"]
+    (volume,) = kafka["template"]["pod"]["volumes"]
+    container = kafka["template"]["kafkaContainer"]
+    mount = named(container["volumeMounts"], volume["name"])
+    assert {"name", "configMap"} == set(volume)
+    jar = callback_jar()
+    assert f"{mount['mountPath']}/{jar.name}" == named(container["env"], "CLASSPATH")["value"]
+    assert jar.stat().st_size < CONFIG_MAP_BYTES / 1.4
+
+
+def test_the_operators_own_plugin_is_off(kafka: Resource) -> None:
+    """It would take the callback's place."""
+    assert "quotas" not in kafka
+
+
+def test_the_network_policy_knows_the_brokers(found: list[Resource], kafka: Resource) -> None:
+    """Their pods have the label by which they are let in."""
+    policy = one(found, "NetworkPolicy")["spec"]
+    (peer,) = policy["ingress"][0]["from"]
+    labels = kafka["template"]["pod"]["metadata"]["labels"]
+    assert peer["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_the_sidecar_is_the_kafka_user(found: list[Resource], kafka: Resource) -> None:
+    """Its certificate and the cluster's are mounted where the settings look, in Strimzi's names."""
+    cluster = one(found, "Kafka")["metadata"]["name"]
+    user = one(found, "KafkaUser")
+    assert cluster == user["metadata"]["labels"]["strimzi.io/cluster"]
+    pod = one(found, "Deployment")["spec"]["template"]["spec"]
+    secrets = {
+        mount["mountPath"]: named(pod["volumes"], mount["name"])["secret"]["secretName"]
+        for mount in pod["containers"][0]["volumeMounts"]
+        if "secret" in named(pod["volumes"], mount["name"])
+    }
+    settings = one(found, "ConfigMap")["data"]
+    files = {
+        key.removeprefix("SIDECAR_KAFKA_ADMIN_SSL_"): value.rpartition("/")
+        for key, value in settings.items()
+        if key.startswith("SIDECAR_KAFKA_ADMIN_SSL_")
+    }
+    where = {key: (secrets[folder], file) for key, (folder, _, file) in files.items()}
+    assert {
+        "TRUSTSTORE_LOCATION": (f"{cluster}-cluster-ca-cert", "ca.crt"),
+        "KEYSTORE_LOCATION": (user["metadata"]["name"], "user.crt"),
+        "KEYSTORE_KEY_LOCATION": (user["metadata"]["name"], "user.key"),
+    } == where
+    (listener,) = kafka["listeners"]
+    assert (
+        f"{cluster}-kafka-bootstrap:{listener['port']}"
+        == settings["SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS"]
+    )
+    assert listener["authentication"]["type"] == user["spec"]["authentication"]["type"]
+
+
+def test_the_user_may_look_and_no_more(found: list[Resource]) -> None:
+    """DESCRIBE on the cluster, the one ACL that Kafka needs."""
+    (acl,) = one(found, "KafkaUser")["spec"]["authorization"]["acls"]
+    assert {"resource": {"type": "cluster"}, "operations": ["Describe"]} == acl
