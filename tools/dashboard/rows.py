@@ -173,7 +173,7 @@ _BROKERS: Final = ShownRow(
             decimals=0,
         ),
         Shown(
-            "Since the last poll that saw everything",
+            "Since the last successful poll",
             "Beyond the validity the fallback holds.",
             (
                 Query(f"time() - {_of('last_success_timestamp_seconds')}", _INSTANCE),
