@@ -89,7 +89,7 @@ async def test_producers_throttled_fires_and_resolves(
 async def test_every_query_of_the_dashboard_is_answered(
     obeying: Obeying, scraping: Prometheus
 ) -> None:
-    """None is an error while a volume is full, and all have data but those of other troubles."""
+    """While a volume is full none is an error, and all have data but those of other troubles."""
     await fill(obeying.cluster)
     await fires(scraping)
     dashboard = json.loads(FILE.read_text(encoding="utf-8"))
@@ -106,11 +106,6 @@ async def test_every_query_of_the_dashboard_is_answered(
     troubled = [expr for expr in may_be_empty if "ALERTS" in expr or "limit_violated" in expr]
     assert 2 == len(troubled)
     assert set() == empty & set(troubled)
-
-
-async def test_the_variables_of_the_dashboard_have_values(scraping: Prometheus) -> None:
-    """The cluster's name is the one that the scrape configuration gave."""
-    dashboard = json.loads(FILE.read_text(encoding="utf-8"))
     _, clusters = dashboard["templating"]["list"]
     assert "label_values(kafka_throttle_factor, cluster)" == clusters["query"]
     path = "label/cluster/values"
