@@ -19,6 +19,8 @@ from tools.dashboard.rows import ROWS
 BROKER = 1
 """Whose volume is filled."""
 
+WITHIN_HOUR = "KafkaVolumeLimitWithinHour"
+
 
 @pytest_asyncio.fixture
 async def scraping(obeying: Obeying, start: Start, tmp_path: Path) -> AsyncIterator[Prometheus]:
@@ -70,9 +72,15 @@ async def fill(cluster: Cluster) -> str:
 async def test_producers_throttled_fires_and_resolves(
     obeying: Obeying, scraping: Prometheus
 ) -> None:
-    """A real volume fills: the alert names it with what is left; it is freed: no alert."""
+    """No alert; a real volume fills: the alert names it; it is freed: no alert again."""
     cluster = obeying.cluster
-    assert [] == await scraping.alerts("KafkaProducersThrottled")
+
+    async def pending() -> set[str]:
+        alerts = (await scraping.get("alerts"))["alerts"]
+        return {each["labels"]["alertname"] for each in alerts}
+
+    # On volumes of 64 MiB even the brokers' own small files are a forecast.
+    await seen("no alert is even pending", pending, lambda names: names <= {WITHIN_HOUR})
     log_dir = await fill(cluster)
     alert = await fires(scraping)
     assert ("blue", "critical") == (alert["labels"]["cluster"], alert["labels"]["severity"])
