@@ -96,7 +96,7 @@ async def _serve(brokers: int, volumes: int) -> None:
         validity_s=300.0,
         limit=_FACTORS.limit,
         polling=Polling(enabled=True, stuck_after_s=300.0),
-        registry=build_registry(board, wall, 300.0),
+        registry=build_registry(board, wall, 300.0, _FACTORS.limit),
         token=lambda: None,
         persist=persist,
         forget=_FACTORS.forget,

@@ -25,6 +25,7 @@ from sidecar.api.connections import AcceptErrors, Connections, most_connections
 from sidecar.api.producer_ids import IdParts
 from sidecar.api.server import HttpServer
 from sidecar.board import Began, Board
+from sidecar.broker_metrics import BrokerCollector
 from sidecar.clock import SteadyClock
 from sidecar.errors import SettingsError, SidecarError
 from sidecar.history import Folder, History, Recorded
@@ -135,7 +136,13 @@ class _Daemon:
         self._producers = _producers(settings, self._clock.now)
         self._ids = _id_parts(settings, self._board, self._on_id, quotas, self._producers)
         self._mutations = _mutations(settings, self._clock.now)
-        self._registry = build_registry(self._board, self._clock.wall, settings.validity_s)
+        self._registry = build_registry(
+            self._board,
+            self._clock.wall,
+            settings.validity_s,
+            settings.limit if self._factors is not None else None,
+        )
+        self._registry.register(BrokerCollector(self._board))
         self._registry.register(
             ProducerIdCollector(self._ids.watch, self._ids.log, self._ids.peers, self._ids.active)
         )

@@ -21,6 +21,7 @@ from sidecar import __version__
 from sidecar.board import Board
 from sidecar.throttle.decision import Source
 from sidecar.throttle.full import full_at
+from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 
 _UNITS: Final = ("bytes_per_second", "bytes", "seconds")
@@ -61,7 +62,10 @@ class SidecarRegistry(CollectorRegistry):
 
 
 def build_registry(
-    board: Board, wall: Callable[[float], float], validity_s: float
+    board: Board,
+    wall: Callable[[float], float],
+    validity_s: float,
+    limit: Limit | None = None,
 ) -> SidecarRegistry:
     """Every metric of a sidecar.
 
@@ -69,9 +73,10 @@ def build_registry(
         board: what is read at each scrape.
         wall: steady seconds -> epoch seconds of the machine's clock.
         validity_s: for how long a reading of a volume counts, seconds.
+        limit: what volumes are held against; None when disabled.
     """
     registry = SidecarRegistry()
-    registry.register(_BoardCollector(board, wall, validity_s))
+    registry.register(_BoardCollector(board, wall, validity_s, limit))
     ProcessCollector(registry=registry)
     return registry
 
@@ -84,10 +89,17 @@ def poll_duration(registry: SidecarRegistry) -> Histogram:
 class _BoardCollector(Collector):
     """The board as metrics."""
 
-    def __init__(self, board: Board, wall: Callable[[float], float], validity_s: float) -> None:
+    def __init__(
+        self,
+        board: Board,
+        wall: Callable[[float], float],
+        validity_s: float,
+        limit: Limit | None,
+    ) -> None:
         self._board = board
         self._wall = wall
         self._validity_s = validity_s
+        self._of_a_volume = {**_OF_A_VOLUME, "limit_bytes": (_LIMIT_TEXT, _threshold(limit))}
         self._labels: dict[tuple[int, str], dict[str, str]] = {}
 
     def collect(self) -> Iterable[Metric]:
@@ -118,6 +130,11 @@ class _BoardCollector(Collector):
             "valid_until_timestamp_seconds",
             "Until when the decision holds without news; +Inf when only news can change it.",
             float("inf") if decision.valid_until is None else self._wall(decision.valid_until),
+        )
+        yield _gauge(
+            "validity_duration_seconds",
+            "How long a computed factor may be used when newer polls fail.",
+            self._validity_s,
         )
         active = memory.membership.active if memory.membership else {}
         dirs = [
@@ -193,7 +210,7 @@ class _BoardCollector(Collector):
         # Kept from scrape to scrape: 12,000 new dicts each time would cost a full collection.
         before = self._labels
         labels = self._labels = {key: before.get(key) or _labels(*key) for key in keys}
-        for name, (text, value) in _OF_A_VOLUME.items():
+        for name, (text, value) in self._of_a_volume.items():
             family = _gauge(f"volume_{name}", text)
             family.samples = [
                 Sample(family.name, labels[key], number)
@@ -236,6 +253,15 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         lambda state: state.fill.bytes_per_second if state.online else None,
     ),
 }
+
+
+_LIMIT_TEXT: Final = "The available bytes at which a volume of this size violates the limit."
+
+
+def _threshold(limit: Limit | None) -> Callable[[VolumeState], float | None]:
+    if limit is None:
+        return lambda _: None
+    return lambda state: limit.threshold_bytes(state.volume.total_bytes)
 
 
 def _gauge(name: str, text: str, value: float | None = None) -> Metric:

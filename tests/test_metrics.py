@@ -13,6 +13,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar.board import Board
+from sidecar.broker_metrics import BrokerCollector
 from sidecar.history_metrics import HistoryCollector
 from sidecar.id_metrics import ProducerIdCollector
 from sidecar.metrics import SidecarRegistry, build_registry, poll_duration
@@ -20,7 +21,7 @@ from sidecar.producer_ids import ProducerIdWatch
 from sidecar.quotas.id_quotas import ProducerIdQuota
 from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.throttle.decision import Disabled, VolumeLimit
-from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
 from sidecar.volumes import FailureKind, Observation
@@ -42,8 +43,12 @@ class Scene:
         self.clock = FakeClock()
         self.board = Board(Disabled() if disabled else FACTORS, self.clock)
         self.registry: SidecarRegistry = build_registry(
-            self.board, lambda steady_s: steady_s + 1000, 300.0
+            self.board,
+            lambda steady_s: steady_s + 1000,
+            300.0,
+            None if disabled else FACTORS.limit,
         )
+        self.registry.register(BrokerCollector(self.board))
 
     def see(self, observation: Observation) -> None:
         self.clock.now = observation.observed_at
@@ -91,7 +96,8 @@ def test_from_the_start_on() -> None:
     }
     assert scene.series("kafka_throttle_generation") == {(): 1.0}
     assert scene.series("kafka_throttle_valid_until_timestamp_seconds") == {(): math.inf}
-    for name in ("total_bytes", "available_bytes", "limit_violated", "online"):
+    assert scene.series("kafka_throttle_validity_duration_seconds") == {(): 300.0}
+    for name in ("total_bytes", "available_bytes", "limit_bytes", "limit_violated", "online"):
         assert f"# TYPE kafka_throttle_volume_{name} gauge" in scene.scrape()
         assert {} == scene.series(f"kafka_throttle_volume_{name}")
 
@@ -105,6 +111,7 @@ def test_volumes() -> None:
     expected = {
         "total_bytes": [100.0, 100.0, 100.0],
         "available_bytes": [10.0, 60.0, 70.0],
+        "limit_bytes": [10.0, 10.0, 10.0],
         "limit_violated": [1.0, 0.0, 0.0],
         "online": [1.0, 1.0, 1.0],
         "fill_bytes_per_second": [5.0, 0.0, -1.0],
@@ -115,6 +122,18 @@ def test_volumes() -> None:
     assert scene.series("kafka_throttle_active_log_dirs") == {(): 3.0}
     assert scene.series("kafka_throttle_factor") == {(): 0.0}
     assert scene.series("kafka_throttle_valid_until_timestamp_seconds") == {(): 1310.0}
+
+
+def test_a_limit_that_is_a_ratio_is_told_in_bytes() -> None:
+    """Of each volume's size; and nothing is told where there is no limit."""
+    scene = Scene()
+    ratio = build_registry(scene.board, float, 300.0, MinAvailableRatio(0.25))
+    none = build_registry(scene.board, float, 300.0)
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60}), reading(2, 0.0, {"/a": 6}, total=8)]))
+    labels = [{"broker": "1", "log_dir": "/a"}, {"broker": "2", "log_dir": "/a"}]
+    name = "kafka_throttle_volume_limit_bytes"
+    assert [25.0, 2.0] == [ratio.get_sample_value(name, each) for each in labels]
+    assert [None, None] == [none.get_sample_value(name, each) for each in labels]
 
 
 def test_a_rate_that_is_not_known_has_no_series() -> None:
@@ -238,9 +257,11 @@ def test_openmetrics_tells_the_units() -> None:
         "process_virtual_memory_bytes": "bytes",
         "kafka_throttle_poll_duration_seconds": "seconds",
         "kafka_throttle_valid_until_timestamp_seconds": "seconds",
+        "kafka_throttle_validity_duration_seconds": "seconds",
         "kafka_throttle_last_success_timestamp_seconds": "seconds",
         "kafka_throttle_volume_total_bytes": "bytes",
         "kafka_throttle_volume_available_bytes": "bytes",
+        "kafka_throttle_volume_limit_bytes": "bytes",
         "kafka_throttle_volume_fill_bytes_per_second": "bytes_per_second",
     } == units
     # The library's strict parser has no annotations.
@@ -296,6 +317,7 @@ def test_the_documentation_lists_every_metric() -> None:
     scene.see(whole(1.0, [reading(1, 1.0, {"/a": 50})]))
     watch = ProducerIdWatch(scene.board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
     watch.seen("alice", 1)
+    scene.board.readers.heard(Report(1, emergency=False, held=0), 1, 1.0)
     scene.registry.register(ProducerIdCollector(watch, None, None))
     scene.registry.register(HistoryCollector(None))
     rows, units = {}, {}
@@ -314,4 +336,4 @@ def test_the_documentation_lists_every_metric() -> None:
                 told[family.name + suffix] = family.unit
     assert served == rows
     assert told == {name: units[name] for name in told}
-    assert 12 == len(told)
+    assert 14 == len(told)

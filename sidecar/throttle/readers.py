@@ -16,6 +16,9 @@ from sidecar.throttle.validity import is_valid
 REMEMBERED_S: Final = 600.0
 """Twice the longest wait."""
 
+MOMENT_S: Final = 10.0
+"""How long one may take between two questions: a callback asks again after half a second."""
+
 MOST: Final = 1000
 """Some 200 bytes each; usually there is one, the broker beside this sidecar."""
 
@@ -50,6 +53,16 @@ class Reader:
     heard_at: float
     generation: int | None = None
     waiting: int = 0
+
+    def follows(self, generation: int, now: float) -> bool:
+        """Whether it has this generation, and will hear of the next.
+
+        Args:
+            generation: the decision's.
+            now: steady seconds.
+        """
+        listens = self.waiting > 0 or is_valid(self.heard_at, MOMENT_S, now)
+        return listens and self.generation == generation
 
 
 class Readers:

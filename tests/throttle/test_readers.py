@@ -1,6 +1,6 @@
 """Who follows the factor: remembered for a time, and not more than a thousand."""
 
-from sidecar.throttle.readers import MOST, REMEMBERED_S, Readers, Report
+from sidecar.throttle.readers import MOMENT_S, MOST, REMEMBERED_S, Readers, Report
 
 
 def report(broker_id: int, *, emergency: bool = False, held: int = 0) -> Report:
@@ -58,3 +58,16 @@ def test_a_broker_that_waits_still_waits_when_it_is_heard_again() -> None:
     readers = Readers()
     readers.heard(report(1), 1, 0.0).waiting += 1
     assert 1 == readers.heard(report(1), None, 1.0).waiting
+
+
+def test_who_follows() -> None:
+    """Who has the present generation, and waits or was heard a moment ago."""
+    readers = Readers()
+    reader = readers.heard(report(1), 4, 0.0)
+    assert reader.follows(4, MOMENT_S)
+    assert not reader.follows(4, MOMENT_S + 0.1)
+    assert not reader.follows(5, 0.0)
+    reader.waiting += 1
+    assert reader.follows(4, 300.0)
+    assert not reader.follows(5, 300.0)
+    assert not readers.heard(report(2), None, 0.0).follows(1, 0.0)

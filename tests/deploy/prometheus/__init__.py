@@ -1,0 +1,1 @@
+"""The alert rules and their runbooks."""

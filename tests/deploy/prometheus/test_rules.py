@@ -1,0 +1,89 @@
+"""The alert rules by promtool, and that each of them is tested, told apart and of real metrics."""
+
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
+
+from tests.deploy.prometheus.rules import CASES, FOLDER, METRIC, RULES, alerts, documented, rules
+
+SEVERITIES = {"critical", "warning"}
+SUFFIXES = ("_bucket", "_count", "_sum")
+
+
+def promtool(*words: str) -> tuple[int, str]:
+    """Exit code and all that it says; it is part of Debian's prometheus."""
+    program = shutil.which("promtool")
+    assert program, "promtool is missing: apt-get install -y prometheus"
+    done = subprocess.run(
+        [program, *words], capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_promtool_finds_nothing_in_the_rules() -> None:
+    """Syntax, templates, and no rule twice."""
+    code, said = promtool("check", "rules", "--lint=all", "--lint-fatal", str(RULES))
+    assert 0 == code, said
+
+
+def test_promtool_takes_the_configuration() -> None:
+    """And the rule files that it names."""
+    code, said = promtool("check", "config", str(FOLDER / "prometheus.yaml"))
+    assert 0 == code, said
+    assert f"{len(rules())} rules found" in said
+
+
+def test_the_configuration_for_large_clusters_is_one_too(tmp_path: Path) -> None:
+    """What is commented out drops the volumes' series of all sidecars but a few."""
+    text = (FOLDER / "prometheus.yaml").read_text(encoding="utf-8")
+    assert "\n    # metric_relabel_configs:\n    #   - source" in text
+    text = text.replace("    # metric_relabel_configs", "    metric_relabel_configs")
+    text = text.replace("    #   ", "      ").replace("rules/*.yaml", str(RULES))
+    (tmp_path / "prometheus.yaml").write_text(text, encoding="utf-8")
+    (job,) = yaml.safe_load(text)["scrape_configs"]
+    assert ["target", "drop", "labeldrop"] == [
+        each.get("action", "target") for each in job["metric_relabel_configs"]
+    ]
+    code, said = promtool("check", "config", str(tmp_path / "prometheus.yaml"))
+    assert 0 == code, said
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_alerts_fire_when_they_should(case: Path) -> None:
+    """And not before, not after, not for others; with the numbers in their words."""
+    code, said = promtool("test", "rules", str(case))
+    assert 0 == code, said
+
+
+def test_every_alert_is_seen_to_fire_and_not_to() -> None:
+    """By name and severity, in deploy/prometheus/tests."""
+    fired, silent = set(), set()
+    for case in CASES:
+        for test in yaml.safe_load(case.read_text(encoding="utf-8"))["tests"]:
+            for asked in test["alert_rule_test"]:
+                for each in asked["exp_alerts"]:
+                    fired.add((asked["alertname"], each["exp_labels"]["severity"]))
+                if not asked["exp_alerts"]:
+                    silent.add(asked["alertname"])
+    assert {(rule["alert"], rule["labels"]["severity"]) for rule in alerts()} == fired
+    assert {rule["alert"] for rule in alerts()} == silent
+
+
+def test_rules_are_of_metrics_that_there_are() -> None:
+    """Every name is in docs/metrics.md, in expressions and in the words."""
+    names = {name for rule in rules() for name in METRIC.findall(str(rule))}
+    assert set() == names - documented()
+    assert len(names) > 10
+
+
+def test_every_alert_says_who_it_is_for() -> None:
+    """A severity of two, a summary and a description; two rules of one name differ in a label."""
+    for rule in alerts():
+        assert rule["labels"]["severity"] in SEVERITIES
+        assert {"summary", "description", "runbook_url"} == set(rule["annotations"])
+    labels = [(rule["alert"], *sorted(rule["labels"].items())) for rule in alerts()]
+    assert {1} == set(Counter(labels).values())

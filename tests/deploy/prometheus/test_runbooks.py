@@ -1,0 +1,140 @@
+"""Every alert has its page, every page its alert, and what the pages tell to do can be done."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from sidecar.cli import group
+from tests.deploy.prometheus.rules import METRIC, ROOT, alerts, documented
+
+FOLDER = ROOT / "docs" / "runbooks"
+PAGES = sorted(FOLDER.glob("*.md"))
+PARTS = [
+    "What it means",
+    "What you see",
+    "Do now",
+    "Do later",
+    "When it is a false alarm",
+]
+KAFKA = {
+    "kafka-acls",
+    "kafka-configs",
+    "kafka-delete-records",
+    "kafka-log-dirs",
+    "kafka-reassign-partitions",
+}
+"""Kafka's own tools that the pages use."""
+
+_BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]+))?\)")
+_ROUTE = re.compile(r"^\| `(?:GET|PUT|DELETE|POST) ([^`]+)`", re.MULTILINE)
+
+
+def base_url() -> str:
+    """Where the alerts expect the pages, by docs/alerts.md."""
+    text = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+    found = re.search(r"`(https://\S+/runbooks/)`", text)
+    assert found is not None
+    return found[1]
+
+
+def words(page: Path) -> Iterator[list[str]]:
+    """The commands of a page, as a shell splits them."""
+    for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
+        for line in block.splitlines():
+            yield shlex.split(line)
+
+
+def commands(program: str) -> list[tuple[str, list[str]]]:
+    """The page and the words of each command of a program."""
+    return [(page.stem, each) for page in PAGES for each in words(page) if each[0] == program]
+
+
+def names() -> set[str]:
+    return {rule["alert"] for rule in alerts()}
+
+
+def test_every_alert_has_its_page_and_every_page_its_alert() -> None:
+    """By its name."""
+    assert names() == {page.stem for page in PAGES}
+
+
+def test_every_alert_links_its_page() -> None:
+    """Below the one address that docs/alerts.md tells to change."""
+    expected = {(name, f"{base_url()}{name}.md") for name in names()}
+    assert expected == {(rule["alert"], rule["annotations"]["runbook_url"]) for rule in alerts()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_page_has_the_same_parts(page: Path) -> None:
+    """In this order, under the alert's name, which is followed by its severities."""
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"# {page.stem}\n\n")
+    assert PARTS == re.findall(r"^## (.*)$", text, re.MULTILINE)
+    head = text.split("## ")[0].lower()
+    severities = {rule["labels"]["severity"] for rule in alerts() if rule["alert"] == page.stem}
+    assert severities == {each for each in ("critical", "warning") if each in head}
+
+
+def test_every_page_says_after_how_long_it_fires() -> None:
+    """As the rules have it: "5m" is "5 minutes"."""
+    units = {"m": "minute", "h": "hour"}
+    for rule in alerts():
+        if "for" in rule:
+            number, unit = rule["for"][:-1], units[rule["for"][-1]]
+            head = (FOLDER / f"{rule['alert']}.md").read_text(encoding="utf-8").split("## ")[0]
+            assert re.search(rf"\b{number}\s{unit}s?\b", head), (rule["alert"], rule["for"])
+
+
+def test_links_lead_somewhere() -> None:
+    """To pages that are there, and to headings that they have."""
+    for page in PAGES:
+        for file, heading in _LINK.findall(page.read_text(encoding="utf-8")):
+            target = page.parent / file if file else page
+            assert target.is_file(), (page.stem, file)
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {each.lower().replace(" ", "-") for each in headings}
+            assert heading in anchors | {""}, (page.stem, file, heading)
+
+
+@pytest.mark.parametrize(("page", "command"), commands("throttle-sidecar"))
+def test_our_commands_can_be_given(page: str, command: list[str]) -> None:
+    """Each is there and takes these options; nothing is run."""
+    at: click.Command = group
+    rest = command[1:]
+    context = click.Context(group)
+    while isinstance(at, click.Group):
+        found = at.get_command(context, rest[0])
+        assert found is not None, (page, command)
+        at, rest = found, rest[1:]
+    if "--help" in rest:
+        return
+    at.make_context(command[0], rest)
+
+
+def test_commands_are_known_programs() -> None:
+    """Ours, Kafka's, and curl at routes that docs/api.md has."""
+    api = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    routes = [re.sub(r"\\\{[a-z]+\\\}", "[^/]+", re.escape(each)) for each in _ROUTE.findall(api)]
+    for page in PAGES:
+        for command in words(page):
+            assert command[0] in {"throttle-sidecar", "curl", *KAFKA}, (page.stem, command)
+            if command[0] == "curl":
+                path = command[-1].removeprefix("http://127.0.0.1:7070")
+                assert any(re.fullmatch(route, path) for route in routes), (page.stem, path)
+    assert len(commands("throttle-sidecar")) > 10
+
+
+def test_metrics_and_properties_are_there() -> None:
+    """Those that pages name are documented."""
+    properties = (ROOT / "docs" / "quota-callback.md").read_text(encoding="utf-8")
+    prefix = "client.quota.callback.sidecar."
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert set() == set(METRIC.findall(text)) - documented()
+        for name in re.findall(rf"{re.escape(prefix)}([a-z.]+)=", text):
+            assert re.search(rf"^\| {re.escape(name)} \|", properties, re.MULTILINE), name

@@ -1,0 +1,1 @@
+"""What makes committed files from code."""

@@ -1,0 +1,48 @@
+"""The table of docs/alerts.md, from the rules and the runbooks: ``python -m tools.alerts_page``.
+
+A row for each alert and severity, in the order of the rules; what it says is the first paragraph of
+its runbook.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
+
+_ROOT: Final = Path(__file__).parents[1]
+_RULES: Final = _ROOT / "deploy" / "prometheus" / "rules" / "throttle-sidecar.yaml"
+_RUNBOOKS: Final = _ROOT / "docs" / "runbooks"
+_BEGIN: Final = "<!-- alerts: written by python -m tools.alerts_page -->\n"
+_END: Final = "<!-- end of alerts -->\n"
+
+PAGE: Final = _ROOT / "docs" / "alerts.md"
+
+
+def page() -> str:
+    """The page with the table as it should be."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    table = "\n".join(_rows(yaml.safe_load(_RULES.read_text(encoding="utf-8"))))
+    return f"{before}{_BEGIN}\n{table}\n\n{_END}{after}"
+
+
+def _rows(document: dict[str, Any]) -> Iterator[str]:
+    yield "| alert | severity | after | what |"
+    yield "|---|---|---|---|"
+    for group in document["groups"]:
+        for rule in group["rules"]:
+            if "alert" in rule:
+                name = rule["alert"]
+                after = rule.get("for", "at once")
+                severity = rule["labels"]["severity"]
+                yield f"| [{name}](runbooks/{name}.md) | {severity} | {after} | {_what(name)} |"
+
+
+def _what(name: str) -> str:
+    text = (_RUNBOOKS / f"{name}.md").read_text(encoding="utf-8")
+    return text.split("\n\n")[1].replace("\n", " ")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
