@@ -148,6 +148,8 @@ def _tone(decision: Decision) -> tuple[Tone, str]:
         return "part", "Slowed"
     if decision.source is Source.FALLBACK:
         return "blind", "Not seen"
+    if decision.source is Source.OVERRIDE and decision.violations:
+        return "part", "Let go by hand"
     if decision.users:
         return "part", "Some held"
     return "free", "Not throttled"
@@ -160,7 +162,9 @@ def _until(snapshot: Snapshot, limit: Limit | None, now: Now) -> list[Until]:
     if decision.source is Source.FALLBACK:
         return [Until("Until the volumes are seen.")]
     if decision.override is not None:
-        return [Until("Until it is ended, or", now.moment(decision.override.ends_at))]
+        return [
+            Until("Until it is ended by hand, or at last at", now.moment(decision.override.ends_at))
+        ]
     found = _held_until(decision, limit, now) if decision.violations else _free_until(snapshot, now)
     if decision.valid_until is not None:
         text = "If nothing more can be seen, the fallback follows after"

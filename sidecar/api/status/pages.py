@@ -6,6 +6,7 @@ an open page notices that the sidecar was replaced by another version.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -13,6 +14,7 @@ from importlib.resources.abc import Traversable
 from typing import Final
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
 from sidecar.api.status.view import StatusView
 
@@ -26,6 +28,9 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "page.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
+
+_UNIT: Final = re.compile(r"(?<=\d) (?=[kMGT]?B\b|%|s\b|min\b|h\b|days\b)")
+"""What stands between a number and its unit, which belong on one line."""
 
 _HERE: Final = files(__package__ or "sidecar.api.status")
 
@@ -74,7 +79,14 @@ def _environment() -> Environment:
     )
     environment.globals["version"] = _version()
     environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
+    environment.filters["path"] = _path
+    environment.filters["together"] = lambda text: _UNIT.sub("\u00a0", text)
     return environment
+
+
+def _path(text: str) -> Markup:
+    """A path that a narrow column may break after its slashes."""
+    return Markup("/<wbr>").join(text.split("/"))
 
 
 def _template(name: str) -> str:

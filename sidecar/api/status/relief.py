@@ -202,7 +202,7 @@ def _move(topic: TopicSize, at: str, targets: list[int]) -> Command:
             f"{run} --execute --reassignment-json-file plan.json --throttle 50000000",
         ),
         "All its partitions, by 50 MB/s for each broker. The throttle factor does not hold these "
-        "copies, and space is free here only when they are done. --verify with the same plan tells.",
+        "copies, and space is free here only when they are done: --verify with the same plan.",
     )
 
 

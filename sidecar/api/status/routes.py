@@ -43,7 +43,7 @@ _HEADERS: Final = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-_WRONG_TOKEN: Final = "That is not the token in the file that SIDECAR_TOKEN_FILE names."
+_MISTYPED: Final = "That is not the token in the file that SIDECAR_TOKEN_FILE names."
 _MOST_PAGES: Final = 1_000_000
 _FOR_GOOD: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -200,9 +200,9 @@ def _told(route: Route) -> Route:
 
 
 def _confirm(error: HTTPException | None, **values: object) -> Response:
-    problem = (
-        "" if error is None else f"{_WRONG_TOKEN if error.status_code == 401 else error.detail}"
-    )
+    problem = ""
+    if error is not None:
+        problem = _MISTYPED if error.status_code == 401 else error.detail
     html = page("confirm.html", problem=problem, **values)
     if error is None:
         return _html(html)
