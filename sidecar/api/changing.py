@@ -108,17 +108,18 @@ def needs_token(token: Callable[[], str | None]) -> params.Depends:
     async def check(
         given: Annotated[HTTPAuthorizationCredentials | None, Depends(scheme)],
     ) -> None:
-        check_token(token(), given.credentials if given is not None else "")
+        shown = given.credentials.encode("latin-1") if given is not None else b""
+        check_token(token(), shown)
 
     return params.Depends(check)
 
 
-def check_token(expected: str | None, shown: str) -> None:
+def check_token(expected: str | None, shown: bytes) -> None:
     """Lets through who shows the token.
 
     Args:
         expected: the token; None refuses everyone.
-        shown: what was given for it.
+        shown: the bytes that were given for it.
 
     Raises:
         HTTPException: 403 when there is none, 401 when another was shown.
@@ -129,7 +130,7 @@ def check_token(expected: str | None, shown: str) -> None:
             "Changes are not enabled: put a token into a file, name it in SIDECAR_TOKEN_FILE, "
             "and restart the sidecar.",
         )
-    if not hmac.compare_digest(shown.encode(), expected.encode()):
+    if not hmac.compare_digest(shown, expected.encode()):
         raise HTTPException(
             401,
             "A change needs the token: Authorization: Bearer TOKEN.",

@@ -63,7 +63,6 @@ def add_status(
     for path, method, route in (
         ("/", "GET", pages.status),
         ("/status/parts", "GET", pages.parts),
-        ("/status/{name}", "GET", _file),
         ("/volumes", "GET", pages.volumes),
         ("/override", "GET", pages.form),
         ("/override", "POST", pages.set),
@@ -72,6 +71,8 @@ def add_status(
         ("/override/end", "POST", pages.end),
     ):
         app.add_route(path, _told(route), [method], include_in_schema=False)
+    for name in MEDIA_TYPES:
+        app.add_route(f"/status/{name}", _file(name), ["GET"], include_in_schema=False)
 
 
 Route = Callable[[Request], Awaitable[Response]]
@@ -126,7 +127,7 @@ class _Pages:
         if isinstance(asked, list):
             return self._form(given, asked)
         try:
-            check_token(self._token(), fields.get("token", ""))
+            check_token(self._token(), fields.get("token", "").encode())
         except HTTPException as error:
             return self._confirm(given, asked, error)
         await self._changes.set_override(asked)
@@ -138,7 +139,7 @@ class _Pages:
     async def end(self, request: Request) -> Response:
         fields = await form_fields(request)
         try:
-            check_token(self._token(), fields.get("token", ""))
+            check_token(self._token(), fields.get("token", "").encode())
         except HTTPException as error:
             return self._confirm_end(error)
         await self._changes.clear_override()
@@ -217,9 +218,8 @@ def _number(text: str) -> int:
     return min(int(text), _MOST_PAGES) if text.isascii() and text.isdigit() and int(text) else 1
 
 
-async def _file(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name not in MEDIA_TYPES:
-        raise HTTPException(404, "There is nothing here.")
-    headers = {**_FOR_GOOD, "Content-Security-Policy": CONTENT_SECURITY_POLICY}
-    return Response(file(name), headers=headers, media_type=MEDIA_TYPES[name])
+def _file(name: str) -> Route:
+    async def answer(_request: Request) -> Response:
+        return Response(file(name), headers=_FOR_GOOD, media_type=MEDIA_TYPES[name])
+
+    return answer

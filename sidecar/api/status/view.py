@@ -3,6 +3,7 @@
 Example: one volume at its limit makes a headline, one bad row, and what lies on that volume.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -60,6 +61,23 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldUser:
+    """A user with a factor of their own.
+
+    Attributes:
+        name: the user's.
+        effect: what it does.
+        reason: why, "" when that is not known.
+        until: when it ends by itself, None when that is not known.
+    """
+
+    name: str
+    effect: str
+    reason: str
+    until: Moment | None
+
+
+@dataclass(frozen=True, slots=True)
 class Overridden:
     """The override in force.
 
@@ -96,7 +114,7 @@ class StatusView:
         changes: the last ones, the newest first.
         override: in force.
         can_change: whether a token is configured.
-        users: names and effects of users with a factor of their own.
+        users: those with a factor of their own.
         more_users: how many more.
         contents: what lies on the worst volumes that violate the limit.
     """
@@ -114,7 +132,7 @@ class StatusView:
     changes: tuple[Changed, ...]
     override: Overridden | None
     can_change: bool
-    users: tuple[tuple[str, str], ...]
+    users: tuple[HeldUser, ...]
     more_users: int
     contents: tuple[OnVolume, ...]
 
@@ -160,9 +178,7 @@ def status_view(sight: Sight, now: Now, *, can_change: bool) -> StatusView:
         changes=tuple(_changes(board, now)),
         override=_override(snapshot, now),
         can_change=can_change,
-        users=tuple(
-            (user, effect(factor)) for user, factor in islice(decision.users.items(), USERS)
-        ),
+        users=tuple(_users(snapshot, now)),
         more_users=max(0, len(decision.users) - USERS),
         contents=tuple(on_volumes(snapshot, sight.contents, now)),
     )
@@ -215,6 +231,14 @@ def _changes(board: Board, now: Now) -> list[Changed]:
         Changed(now.moment(each.changed_at), effect(each.decision.factor), each.decision.reason)
         for each in newest
     ]
+
+
+def _users(snapshot: Snapshot, now: Now) -> Iterator[HeldUser]:
+    holds = snapshot.memory.holds
+    for name, factor in islice(sorted(snapshot.decision.users.items()), USERS):
+        hold = holds.get(name)
+        reason, until = (hold.reason, now.moment(hold.ends_at)) if hold else ("", None)
+        yield HeldUser(name, effect(factor), reason, until)
 
 
 def _override(snapshot: Snapshot, now: Now) -> Overridden | None:
