@@ -169,7 +169,8 @@ def cut(answer: bytes) -> bytes:
 
 def endless(answer: bytes) -> bytes:
     # Throttle time, error code, and then more log dirs than bytes.
-    return answer[:6] + UnsignedVarInt32.encode(1 << 30)
+    count: bytes = UnsignedVarInt32.encode(1 << 30)
+    return answer[:6] + count
 
 
 @pytest.mark.parametrize("spoil", [cut, endless])

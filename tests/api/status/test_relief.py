@@ -138,10 +138,10 @@ def run(folder: Path, lines: tuple[str, ...], **scripts: str) -> None:
         path = folder / f"{name.replace('_', '-')}.sh"
         path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         path.chmod(0o755)
-    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    found = f"{folder}{os.pathsep}{os.environ['PATH']}"
     for line in lines:
         subprocess.run(
-            ["/bin/sh", "-ec", line], cwd=folder, env={"PATH": path}, check=True, timeout=30
+            ["/bin/sh", "-ec", line], cwd=folder, env={"PATH": found}, check=True, timeout=30
         )
 
 
