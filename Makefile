@@ -89,7 +89,7 @@ tools-demo:
 	tools/prerequisites python java mvn
 
 tools-test:
-	tools/prerequisites python java mvn promtool
+	tools/prerequisites python java mvn promtool chromium
 
 $(INSTALLED): requirements-dev.txt pyproject.toml
 	tools/prerequisites python

@@ -197,7 +197,7 @@ async def test_what_is_in_use_stays(browser: Browser) -> None:
         served.scene.look(230.0, 30.0)
         served.scene.look(260.0, 6.5)
         await shown(page, "#sentence", "6.5\u00a0GB")
-        await shown(page, "#contents-1 > p", "It is asked once a minute at most")
+        await shown(page, "#contents-1", "It is asked once a minute at most")
         await expected(page.locator("details[open]")).to_have_count(1)
         assert "SUMMARY" == await page.evaluate("document.activeElement.tagName")
 

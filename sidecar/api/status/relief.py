@@ -200,9 +200,11 @@ def _move(topic: TopicSize, at: str, targets: list[int]) -> Command:
             f"{run} --generate --topics-to-move-json-file topics.json --broker-list {listed} "
             "| sed '1,/^Proposed/d' > plan.json",
             f"{run} --execute --reassignment-json-file plan.json --throttle 50000000",
+            f"{run} --verify --reassignment-json-file plan.json",
         ),
         "All its partitions, by 50 MB/s for each broker. The throttle factor does not hold these "
-        "copies, and space is free here only when they are done: --verify with the same plan.",
+        "copies, and space is free here only when they are done. Verify until it says so: that "
+        "also takes the 50 MB/s away.",
     )
 
 
