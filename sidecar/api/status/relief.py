@@ -15,6 +15,7 @@ from typing import Final
 from sidecar.api.status.moments import Moment, Now
 from sidecar.board import Snapshot
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
+from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.reason import size
 from sidecar.volume_contents import VolumeContents
@@ -90,16 +91,20 @@ class OnVolume:
     more: str
 
 
-def on_volumes(snapshot: Snapshot, contents: VolumeContents | None, now: Now) -> list[OnVolume]:
+def on_volumes(
+    snapshot: Snapshot, limit: Limit | None, contents: VolumeContents | None, now: Now
+) -> list[OnVolume]:
     """What lies on the worst volumes that violate the limit; their brokers are asked if due."""
-    if contents is None:
+    if contents is None or limit is None:
         return []
     worst = sorted(snapshot.decision.violations, key=lambda each: each.volume.available_ratio)
     memory = snapshot.memory
-    return [_on_volume(known, memory, contents, now) for known in worst[:SHOWN]]
+    return [_on_volume(known, memory, limit, contents, now) for known in worst[:SHOWN]]
 
 
-def _on_volume(known: VolumeState, memory: Memory, contents: VolumeContents, now: Now) -> OnVolume:
+def _on_volume(
+    known: VolumeState, memory: Memory, limit: Limit, contents: VolumeContents, now: Now
+) -> OnVolume:
     broker_id, log_dir = known.volume.broker_id, known.volume.log_dir
     active = memory.membership.active if memory.membership else {}
     if broker_id not in active:
@@ -114,7 +119,7 @@ def _on_volume(known: VolumeState, memory: Memory, contents: VolumeContents, now
     if topics is None:
         return OnVolume(broker_id, log_dir, told_at, "The broker did not tell of it.", (), "")
     return OnVolume(
-        broker_id, log_dir, told_at, "", _topics(topics, broker_id, memory), _more(topics)
+        broker_id, log_dir, told_at, "", _topics(topics, broker_id, memory, limit), _more(topics)
     )
 
 
@@ -126,7 +131,9 @@ def _more(topics: LogDirTopics) -> str:
     return f"{others:,} other topics have {size(left)} there."
 
 
-def _topics(topics: LogDirTopics, broker_id: int, memory: Memory) -> tuple[TopicRow, ...]:
+def _topics(
+    topics: LogDirTopics, broker_id: int, memory: Memory, limit: Limit
+) -> tuple[TopicRow, ...]:
     whole = topics.size_bytes or 1
     return tuple(
         TopicRow(
@@ -136,7 +143,9 @@ def _topics(topics: LogDirTopics, broker_id: int, memory: Memory) -> tuple[Topic
             partitions=len(each.partitions),
             commands=()
             if each.topic.startswith(_INTERNAL)
-            else commands(each, _address(memory), _with_room(memory, broker_id)),
+            else commands(
+                each, _address(memory), _with_room(memory, broker_id, limit, each.size_bytes)
+            ),
         )
         for each in topics.largest
         if each.size_bytes
@@ -149,7 +158,7 @@ def commands(topic: TopicSize, address: str, targets: list[int]) -> tuple[Comman
     Args:
         topic: what it has there.
         address: "host:port" of a broker that answers.
-        targets: brokers none of whose volumes violates the limit.
+        targets: brokers with room for it.
     """
     at = f"--bootstrap-server {shlex.quote(address)}"
     return _retention(topic, at), _deletion(topic, at), _move(topic, at, targets)
@@ -187,9 +196,7 @@ def _deletion(topic: TopicSize, at: str) -> Command:
 def _move(topic: TopicSize, at: str, targets: list[int]) -> Command:
     what = "Move it to brokers with room"
     if not targets:
-        return Command(
-            what, (), "There is none: some volume of every other broker is at its limit."
-        )
+        return Command(what, (), "No other broker has room for it above the limit on each volume.")
     listed = ",".join(map(str, targets[:_LISTED]))
     topics = shlex.quote(json.dumps({"version": 1, "topics": [{"topic": topic.topic}]}))
     run = f"kafka-reassign-partitions.sh {at}"
@@ -218,7 +225,8 @@ def _address(memory: Memory) -> str:
     return next(iter(answering or active.values()), "BROKER:9092")
 
 
-def _with_room(memory: Memory, broker_id: int) -> list[int]:
+def _with_room(memory: Memory, broker_id: int, limit: Limit, size_bytes: int) -> list[int]:
+    """The other brokers that have so much above the limit on each volume: Kafka chooses which."""
     active = memory.membership.active if memory.membership else {}
     return [
         each
@@ -226,5 +234,10 @@ def _with_room(memory: Memory, broker_id: int) -> list[int]:
         if each != broker_id
         and (broker := memory.brokers.get(each)) is not None
         and broker.failure is None
-        and not broker.violating
+        and broker.volumes
+        and min(_above(known, limit) for known in broker.volumes) > size_bytes
     ]
+
+
+def _above(known: VolumeState, limit: Limit) -> float:
+    return known.volume.available_bytes - limit.threshold_bytes(known.volume.total_bytes)

@@ -180,7 +180,7 @@ def status_view(sight: Sight, now: Now, *, can_change: bool) -> StatusView:
         can_change=can_change,
         users=tuple(_users(snapshot, now)),
         more_users=max(0, len(decision.users) - USERS),
-        contents=tuple(on_volumes(snapshot, sight.contents, now)),
+        contents=tuple(on_volumes(snapshot, limit, sight.contents, now)),
     )
 
 

@@ -38,7 +38,9 @@ async def shown(
     task = asyncio.create_task(contents.run())
     found: list[OnVolume] = []
     for _ in range(looks):
-        found = on_volumes(board.snapshot, contents, Now(0.0, lambda steady_s: steady_s))
+        found = on_volumes(
+            board.snapshot, FACTORS.limit, contents, Now(0.0, lambda steady_s: steady_s)
+        )
         for _ in range(10):
             await asyncio.sleep(0)
     task.cancel()
@@ -79,7 +81,9 @@ async def test_why_it_is_not_known() -> None:
         raise AssertionError(f"broker {broker_id} is not there to be asked")
 
     contents = VolumeContents(ask, FakeClock())
-    (gone,) = on_volumes(board.snapshot, contents, Now(1.0, lambda steady_s: steady_s))
+    (gone,) = on_volumes(
+        board.snapshot, FACTORS.limit, contents, Now(1.0, lambda steady_s: steady_s)
+    )
     assert "The broker is not there to be asked." == gone.why_not
 
 
@@ -97,8 +101,14 @@ async def test_no_violation() -> None:
 
 
 async def test_whose_brokers_have_room() -> None:
-    """Neither the full one nor one that is full or silent itself; commands ask one that answers."""
-    answers = [reading(b, 0.0, {"/d": 9 if b in {2, 4} else 90}) for b in (1, 2, 4, 5)]
+    """Those with its 60 B above the limit of 10 B on each volume; one that answers is asked."""
+    answers = [
+        reading(1, 0.0, {"/d": 71, "/e": 90}),
+        reading(2, 0.0, {"/d": 9}),
+        reading(4, 0.0, {"/d": 70, "/e": 90}),
+        reading(5, 0.0, {"/d": 90}),
+        reading(6, 0.0, {"/d": 90, "/e": 10}),
+    ]
     found, _ = await shown(whole(0.0, answers, silent=[0]), {"/d": TOPICS})
     moving = found[0].topics[0].commands[2]
     assert "--broker-list 1,5 " in moving.lines[1]
