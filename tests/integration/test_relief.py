@@ -160,4 +160,5 @@ async def test_every_version_tells_what_lies_on_its_volumes(any_kafka: Cluster) 
         ]
         assert [0, 1, 2] == sorted(index for each in ours for index in each.partitions)
         total = sum(each.size_bytes for each in ours)
-        assert written <= total <= 1.1 * written
+        # What was on its way when the producer stopped is there, and was not acknowledged to it.
+        assert written <= total <= written + 5e6

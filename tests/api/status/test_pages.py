@@ -237,7 +237,7 @@ async def test_topics_and_their_commands() -> None:
         return {"/d": topics}
 
     sidecar = FakeSidecar(ask=ask)
-    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5}), reading(2, 0.0, {"/d": 50})]))
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5}), reading(2, 0.0, {"/d": 90})]))
     contents = sidecar.contents
     assert contents is not None
     task = asyncio.create_task(contents.run())
