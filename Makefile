@@ -110,7 +110,7 @@ tools-demo:
 	tools/prerequisites python java mvn
 
 tools-test:
-	tools/prerequisites python java mvn promtool buildah debootstrap systemd-analyze go
+	tools/prerequisites python java mvn promtool buildah debootstrap systemd-analyze go chromium
 
 $(INSTALLED): requirements-dev.txt pyproject.toml
 	tools/prerequisites python

@@ -108,6 +108,7 @@ async def _serve(brokers: int, volumes: int) -> None:
             is_enabled=True,
         ),
         admit=_admit(cluster),
+        contents=None,
     )
     cluster.look()
     server = HttpServer(app, HostPort("127.0.0.1", 0), Connections(2048))

@@ -13,7 +13,7 @@ import resource
 import signal
 import socket
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -36,6 +36,7 @@ from sidecar.journal import log_publication
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_each, describe_client_quotas
+from sidecar.kafka.largest_topics import LogDirTopics, largest_topics
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.keeper import Keeper
 from sidecar.log_reader import LogReader
@@ -54,6 +55,7 @@ from sidecar.state import Damaged, Kept, StateFile
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.schedule import Timing
 from sidecar.token import read_token
+from sidecar.volume_contents import VolumeContents
 from sidecar.volumes import Failure, VolumeSource
 
 _log = logging.getLogger(__name__)
@@ -66,6 +68,9 @@ _LEAVE_S: Final = 1.0
 
 _LAST_LINE_S: Final = 0.3
 """Then for the last observation."""
+
+_CONTENTS_S: Final = 10.0
+"""For a broker to tell what lies on its volumes, for the status page."""
 
 _OBJECTS_PER_COLLECTION: Final = 10_000
 """At Python's 700 the search for reference cycles is 40 % of the CPU of a poll of 12,000 volumes,
@@ -149,8 +154,10 @@ class _Daemon:
         self._history = _history(settings, self._clock.wall)
         self._registry.register(HistoryCollector(self._history))
         self._source: KafkaVolumeSource | None = None
+        self._contents: VolumeContents | None = None
         if self._factors is not None and settings.kafka_admin is not None:
             self._source = KafkaVolumeSource(settings.kafka_admin, clock=self._clock.now)
+            self._contents = VolumeContents(self._lies_on, self._clock.now)
 
     async def run(self) -> None:
         """Runs until a signal, or until a part ends that should not."""
@@ -196,6 +203,8 @@ class _Daemon:
             poller = Poller(source, self._board, self._factors, self._timing, polled)
             parts["poller"] = poller.run()
             parts |= self._id_tasks()
+        if self._contents is not None:
+            parts["contents of volumes"] = self._contents.run()
         if self._mutations is not None:
             parts["controller mutation quotas"] = self._mutations.run()
         return parts
@@ -222,6 +231,10 @@ class _Daemon:
             )
             parts["request holds"] = self._holds.run()
         return parts
+
+    async def _lies_on(self, broker_id: int) -> Mapping[str, LogDirTopics] | Failure:
+        assert self._admin is not None  # noqa: S101 - else nobody asks, see __init__
+        return await largest_topics(self._admin, broker_id, _CONTENTS_S)
 
     async def _describe_quotas(self) -> ClientQuotas | Failure:
         assert self._admin is not None  # noqa: S101 - else nobody asks, see _id_tasks
@@ -255,6 +268,7 @@ class _Daemon:
             forget=self._factors.forget if self._factors is not None else None,
             ids=self._ids,
             admit=self._mutations.admit if self._mutations is not None else None,
+            contents=self._contents,
         )
         servers = [HttpServer(app, settings.http_listen, self._connections)]
         if settings.metrics_listen is not None:

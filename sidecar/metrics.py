@@ -21,6 +21,7 @@ from sidecar import __version__
 from sidecar.board import Board
 from sidecar.throttle.decision import Source
 from sidecar.throttle.full import full_at
+from sidecar.throttle.held_fill import held_fills, held_since
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 
@@ -108,6 +109,7 @@ class _BoardCollector(Collector):
         yield from self._readers()
         yield from self._counts()
         yield from self._volumes()
+        yield self._held_fill()
 
     def _decision(self) -> Iterator[Metric]:
         snapshot = self._board.snapshot
@@ -225,6 +227,23 @@ class _BoardCollector(Collector):
                     if (broker_id, dark.log_dir) not in labels
                 ]
             yield family
+
+    def _held_fill(self) -> Metric:
+        snapshot = self._board.snapshot
+        since = held_since(snapshot.decision.factor, snapshot.since)
+        family = _gauge(
+            "held_fill_bytes_per_second",
+            "How fast a volume fills although producers are held; no series for any other volume.",
+        )
+        family.samples = [
+            Sample(
+                family.name,
+                _labels(known.volume.broker_id, known.volume.log_dir),
+                known.fill.bytes_per_second or 0.0,
+            )
+            for known in held_fills(snapshot.memory, since, self._validity_s, self._board.now())
+        ]
+        return family
 
 
 def _labels(broker_id: int, log_dir: str) -> dict[str, str]:

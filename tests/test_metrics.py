@@ -155,6 +155,18 @@ def test_offline_log_dirs() -> None:
     assert scene.series("kafka_throttle_active_log_dirs") == {(): 2.0}
 
 
+def test_a_volume_that_fills_although_producers_are_held() -> None:
+    """A series for it alone, once two readings came after the hold took effect."""
+    scene = Scene()
+    name = "kafka_throttle_held_fill_bytes_per_second"
+    for at, left in ((0.0, 10), (6.0, 10), (12.0, 4)):
+        assert {} == scene.series(name)
+        scene.see(whole(at, [reading(1, at, {"/a": left, "/b": 60})]))
+    assert {("1", "/a"): 1.0} == scene.series(name)
+    scene.see(whole(18.0, [reading(1, 18.0, {"/a": 60, "/b": 60})]))
+    assert {} == scene.series(name)
+
+
 def test_series_of_what_is_gone_disappear() -> None:
     """A log dir that is no longer reported, and a broker that left."""
     scene = Scene()
@@ -263,6 +275,7 @@ def test_openmetrics_tells_the_units() -> None:
         "kafka_throttle_volume_available_bytes": "bytes",
         "kafka_throttle_volume_limit_bytes": "bytes",
         "kafka_throttle_volume_fill_bytes_per_second": "bytes_per_second",
+        "kafka_throttle_held_fill_bytes_per_second": "bytes_per_second",
     } == units
     # The library's strict parser has no annotations.
     families = openmetrics.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
@@ -313,8 +326,9 @@ def test_promtool_finds_nothing() -> None:
 def test_the_documentation_lists_every_metric() -> None:
     """One row of docs/metrics.md for each metric, with type, labels and unit, and no other."""
     scene = Scene()
-    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
-    scene.see(whole(1.0, [reading(1, 1.0, {"/a": 50})]))
+    # Held, and filling all the same.
+    for at, left in ((0.0, 10), (6.0, 10), (12.0, 5)):
+        scene.see(whole(at, [reading(1, at, {"/a": left})]))
     watch = ProducerIdWatch(scene.board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
     watch.seen("alice", 1)
     scene.board.readers.heard(Report(1, emergency=False, held=0), 1, 1.0)
@@ -336,4 +350,4 @@ def test_the_documentation_lists_every_metric() -> None:
                 told[family.name + suffix] = family.unit
     assert served == rows
     assert told == {name: units[name] for name in told}
-    assert 14 == len(told)
+    assert 15 == len(told)

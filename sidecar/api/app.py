@@ -33,9 +33,12 @@ from sidecar.api.problems import documented, problem
 from sidecar.api.producer_ids import IdParts, add_producer_ids
 from sidecar.api.reading import add_reading
 from sidecar.api.scrape import scrape
+from sidecar.api.status import add_status
+from sidecar.api.status.view import Sight
 from sidecar.api.usage import add_usage
 from sidecar.board import Board
 from sidecar.throttle.limits import Limit
+from sidecar.volume_contents import VolumeContents
 
 
 def build_app(
@@ -51,6 +54,7 @@ def build_app(
     forget: Forget | None,
     ids: IdParts,
     admit: Admit | None,
+    contents: VolumeContents | None,
 ) -> FastAPI:
     """The whole API.
 
@@ -66,6 +70,7 @@ def build_app(
         forget: how a broker is forgotten; None when disabled.
         ids: what knows of producer ids.
         admit: judges controller mutations; None: there are no brokers with quotas.
+        contents: what lies on volumes; None when no broker is asked.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
     add_following(app, board, wall, validity_s, limit)
@@ -75,6 +80,7 @@ def build_app(
     add_producer_ids(app, changes, ids, needs_token(token))
     add_usage(app, ids.log)
     add_admissions(app, admit)
+    add_status(app, Sight(board, limit, validity_s, contents), changes, token)
     _add_health(app, board, polling)
     if registry is not None:
         _add_metrics(app, registry)

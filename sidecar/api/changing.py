@@ -108,22 +108,34 @@ def needs_token(token: Callable[[], str | None]) -> params.Depends:
     async def check(
         given: Annotated[HTTPAuthorizationCredentials | None, Depends(scheme)],
     ) -> None:
-        expected = token()
-        if expected is None:
-            raise HTTPException(
-                403,
-                "Changes are not enabled: put a token into a file, name it in SIDECAR_TOKEN_FILE, "
-                "and restart the sidecar.",
-            )
         shown = given.credentials.encode("latin-1") if given is not None else b""
-        if not hmac.compare_digest(shown, expected.encode()):
-            raise HTTPException(
-                401,
-                "A change needs the token: Authorization: Bearer TOKEN.",
-                headers={"WWW-Authenticate": 'Bearer realm="throttle-sidecar"'},
-            )
+        check_token(token(), shown)
 
     return params.Depends(check)
+
+
+def check_token(expected: str | None, shown: bytes) -> None:
+    """Lets through who shows the token.
+
+    Args:
+        expected: the token; None refuses everyone.
+        shown: the bytes that were given for it.
+
+    Raises:
+        HTTPException: 403 when there is none, 401 when another was shown.
+    """
+    if expected is None:
+        raise HTTPException(
+            403,
+            "Changes are not enabled: put a token into a file, name it in SIDECAR_TOKEN_FILE, "
+            "and restart the sidecar.",
+        )
+    if not hmac.compare_digest(shown, expected.encode()):
+        raise HTTPException(
+            401,
+            "A change needs the token: Authorization: Bearer TOKEN.",
+            headers={"WWW-Authenticate": 'Bearer realm="throttle-sidecar"'},
+        )
 
 
 def _override_body() -> dict[str, object]:

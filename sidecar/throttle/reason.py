@@ -26,7 +26,7 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
         )
     worst = min(violations, key=lambda state: state.volume.available_ratio)
     volume = worst.volume
-    held = _why_held(memory, worst)
+    held = why_held(memory, worst)
     more = f"; {len(violations)} volumes violate it" if len(violations) > 1 else ""
     return (
         f"broker {volume.broker_id} {volume.log_dir} has {size(volume.available_bytes)} of "
@@ -84,7 +84,8 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _why_held(memory: Memory, state: VolumeState) -> str:
+def why_held(memory: Memory, state: VolumeState) -> str:
+    """Why a volume counts that was not read just now: " when last read, and ..."; "" if it was."""
     broker_id = state.volume.broker_id
     membership = memory.membership
     if membership is not None and broker_id not in membership.active:

@@ -19,6 +19,7 @@ from sidecar.quotas.id_quotas import ProducerIdQuota
 from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.volume_contents import Ask, VolumeContents
 from sidecar.volumes import Observation
 from tests.throttle.build import FakeClock
 
@@ -55,6 +56,7 @@ class FakeSidecar:
         token: the token that changes need; None refuses them.
         wall_offset_s: how the machine's clock is set against the steady one.
         ids: what knows of producer ids: no log and no other sidecar.
+        contents: what lies on volumes, which nobody runs; None: no broker can be asked.
         app: the whole API.
     """
 
@@ -68,6 +70,7 @@ class FakeSidecar:
         validity_s: float = 300.0,
         admit: Admit | None = None,
         ids: IdParts | None = None,
+        ask: Ask | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.board = Board(factors or Disabled(), clock or self.clock)
@@ -78,6 +81,7 @@ class FakeSidecar:
         self.ids = ids or IdParts(
             watch, Given(self.board.start_id), None, None, factors is not None
         )
+        self.contents = VolumeContents(ask, self.clock) if ask is not None else None
         self.app: FastAPI = build_app(
             self.board,
             wall=self.wall,
@@ -90,6 +94,7 @@ class FakeSidecar:
             forget=factors.forget if factors else None,
             ids=self.ids,
             admit=admit,
+            contents=self.contents,
         )
         self._factors = factors
 

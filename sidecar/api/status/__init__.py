@@ -1,0 +1,9 @@
+"""The status page: what a person sees of the throttle, and how they set it by hand.
+
+``add_status(app, ...)`` adds its routes. Views are functions of a snapshot and a moment, HTML is
+made of views alone, and only ``routes`` knows of requests.
+"""
+
+from sidecar.api.status.routes import add_status
+
+__all__ = ["add_status"]

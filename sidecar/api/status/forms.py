@@ -1,0 +1,106 @@
+"""What forms of the status page carry, and who may send them.
+
+A form is the sidecar's own: a browser says where it comes from, and another site's is refused. What
+guards a change is the token, which is typed each time and kept nowhere; this is the second lock.
+
+Example: a form from a page of another origin says "Sec-Fetch-Site: cross-site", and over plain HTTP
+"Origin: http://elsewhere"; curl says neither, and has to know the token like everyone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from sidecar.api.changes import OverrideRequest
+
+FACTORS: Final = (
+    ("1", "1: nobody is throttled"),
+    ("0.5", "0.5: half of each quota"),
+    ("0.25", "0.25: a quarter of each quota"),
+    ("0.1", "0.1: a tenth of each quota"),
+    ("0", "0: producers are held"),
+)
+DURATIONS: Final = (
+    ("PT15M", "15 minutes"),
+    ("PT1H", "1 hour"),
+    ("PT4H", "4 hours"),
+    ("PT8H", "8 hours"),
+    ("P1D", "1 day"),
+    ("P7D", "7 days"),
+)
+
+_MOST_FIELDS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What was typed in.
+
+    Attributes:
+        factor: as text.
+        duration: ISO 8601.
+        reason: one line.
+    """
+
+    factor: str = "1"
+    duration: str = "PT1H"
+    reason: str = ""
+
+    @classmethod
+    def of(cls, fields: Mapping[str, str]) -> "Given":
+        """From a form."""
+        return cls(*(fields.get(name, "") for name in ("factor", "duration", "reason")))
+
+    def checked(self) -> OverrideRequest | list[str]:
+        """What the API would be asked, or what is wrong with it: a sentence for each field."""
+        try:
+            factor = float(self.factor)
+        except ValueError:
+            return ["The factor must be a number from 0 to 1."]
+        try:
+            return OverrideRequest(factor=factor, reason=self.reason, duration=self.duration)
+        except ValidationError as error:
+            return [
+                f"{str(told['loc'][0]).capitalize()}: {told['msg'].removeprefix('Value error, ')}."
+                for told in error.errors(include_input=False)
+            ]
+
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """As a form has them."""
+        return ("factor", self.factor), ("duration", self.duration), ("reason", self.reason)
+
+
+async def form_fields(request: Request) -> dict[str, str]:
+    """The fields of a form of the sidecar's own.
+
+    Raises:
+        HTTPException: 403 when another site sent it, 415 or 422 when it is no form.
+    """
+    if not is_own(request):
+        raise HTTPException(403, "This form was sent by another site.")
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/x-www-form-urlencoded":
+        raise HTTPException(415, "This must be a form.")
+    try:
+        text = (await request.body()).decode("ascii")
+        pairs = parse_qsl(
+            text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
+        )
+    except ValueError:
+        raise HTTPException(422, "This form can't be read.") from None
+    return dict(pairs)
+
+
+def is_own(request: Request) -> bool:
+    """Whether a request comes from a page of this sidecar, or from no page at all."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in {"same-origin", "none"}
+    origin = request.headers.get("origin")
+    # The scheme is left out: a proxy may speak TLS to the browser.
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")

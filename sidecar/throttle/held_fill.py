@@ -1,0 +1,58 @@
+"""Which volumes fill although producers are held, and how fast.
+
+A factor of 0.0 holds who produces through a quota callback. Reassignments, offset commits and
+excluded principals are not held, and a little of each producer is let through; so a volume can fill
+on. What lands in the moment in which a hold begins must not be taken for that: a rate counts only
+if the readings that it is made of all came ``SETTLE_S`` after the hold began, or later. A volume
+counts while its broker is an active member, the log dir is online and the reading is valid.
+
+Example: held since 100 s. 10 bytes/s between readings at 104 s and 110 s say nothing, since the
+first is too early; 10 bytes/s between readings at 105 s and 112 s do.
+"""
+
+from typing import Final
+
+from sidecar.throttle.memory import Memory, VolumeState
+from sidecar.throttle.validity import is_valid
+
+SETTLE_S: Final = 5.0
+"""Longer than the quota callback's pauses (4 s): by then every producer has met one."""
+
+
+def held_since(factor: float, since: float) -> float | None:
+    """Since when producers are held, steady seconds; None while they are not.
+
+    Args:
+        factor: the one in force.
+        since: when it came into force, steady seconds.
+    """
+    return since if factor == 0.0 else None
+
+
+def held_fills(
+    memory: Memory, since: float | None, validity_s: float, now: float
+) -> list[VolumeState]:
+    """The volumes that fill while producers are held; how fast is each one's published rate.
+
+    Args:
+        memory: what is remembered of the volumes.
+        since: since when producers are held, steady seconds; None: they are not.
+        validity_s: for how long a reading counts, seconds.
+        now: steady seconds.
+    """
+    if since is None:
+        return []
+    active = memory.membership.active if memory.membership else {}
+    return [
+        known
+        for broker_id, broker in memory.brokers.items()
+        if broker_id in active
+        if broker.read_at is not None and is_valid(broker.read_at, validity_s, now)
+        for known in broker.volumes
+        if known.online and _fills(known, since)
+    ]
+
+
+def _fills(known: VolumeState, since: float) -> bool:
+    rate = known.fill.bytes_per_second
+    return rate is not None and rate > 0 and known.fill.trail[0].read_at >= since + SETTLE_S

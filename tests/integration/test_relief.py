@@ -1,0 +1,164 @@
+"""What the status page says of a full volume of a real broker, and its commands, typed as told."""
+
+import asyncio
+import os
+import re
+import subprocess
+import time
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from sidecar.demo.admin import Admin
+from sidecar.demo.cache import cache_folder
+from sidecar.demo.cluster import Cluster
+from sidecar.demo.jars import jars, java
+from sidecar.demo.traffic import Traffic
+from sidecar.kafka.largest_topics import largest_topics
+from sidecar.settings import KafkaAdmin
+from sidecar.settings.convert import addresses
+from sidecar.volumes import Failure
+from tests.integration.conftest import Start
+from tests.integration.daemon import LIMIT_BYTES, Daemon, settings
+from tests.integration.maven import jars_of
+from tests.integration.waiting import seen
+
+TOPIC = "orders.v1"
+BROKER = 2
+OTHERS_BYTES = 12 << 20
+"""What is there besides: half of what is above the limit."""
+
+TOOLS = {
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+}
+_COMMANDS = re.compile(r"<h3>(.*?)</h3>(.*?)(?=<h3>|</details>)", re.DOTALL)
+_LINES = re.compile(r"<pre><code>(.*?)</code></pre>", re.DOTALL)
+
+
+async def type_tools(kafka: Cluster, folder: Path) -> str:
+    """The search path of a shell that has Kafka's tools."""
+    own = await jars(kafka.version, cache_folder(os.environ))
+    tools = await jars_of(Path(__file__).parent / "kafka_tools/pom.xml")
+    for name, main in TOOLS.items():
+        script = folder / f"{name}.sh"
+        words = f"{java(os.environ)} -XX:TieredStopAtLevel=1 -cp '{own}/*:{tools}/*' {main}"
+        script.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+async def page(daemon: Daemon) -> str:
+    """The status page."""
+    return (await daemon.ask("/")).text
+
+
+async def fill(kafka: Cluster) -> int:
+    """Produce until a volume is at the limit, and a little more; between, in ms of the epoch."""
+    # So that another broker has room for the topic.
+    for index in range(len(kafka.brokers[BROKER].volumes)):
+        await kafka.occupy(BROKER, index, OTHERS_BYTES)
+    async with Traffic(kafka.bootstrap, TOPIC, bytes_per_s=30e6) as traffic:
+        await seen(
+            "a volume at the limit",
+            lambda: available(kafka),
+            lambda left: left <= LIMIT_BYTES - (1 << 20),
+        )
+        assert 0 == traffic.failed_records
+    between_ms = round(time.time() * 1000)
+    async with Traffic(kafka.bootstrap, TOPIC, bytes_per_s=1e6) as more:
+
+        async def acknowledged() -> int:
+            return more.acknowledged_bytes
+
+        await seen("more records", acknowledged, lambda count: count > 0)
+    return between_ms
+
+
+async def available(kafka: Cluster) -> int:
+    """What the fullest volume of the broker has left, bytes."""
+    volumes = range(len(kafka.brokers[BROKER].volumes))
+    return min([(await kafka.usage(BROKER, index))[1] for index in volumes])
+
+
+@pytest.mark.parametrize("what", ["Keep at most", "Delete what is older", "Move it to brokers"])
+async def test_the_pages_commands_relieve_the_volume(
+    kafka: Cluster, start: Start, tmp_path: Path, what: str
+) -> None:
+    """The topic that fills it is the largest there, and each way to make it smaller ends the hold.
+
+    For the deletion, "6 hours ago" becomes a moment between the test's own records.
+    """
+    path = await type_tools(kafka, tmp_path)
+    daemon = await start(kafka, settings(kafka.bootstrap))
+    await daemon.decides(1.0)
+    async with Admin(kafka.bootstrap) as admin:
+        await admin.create_topic(TOPIC, assignment=[[BROKER]])
+        between_ms = await fill(kafka)
+        await daemon.decides(0.0)
+        html = await seen("its commands", lambda: page(daemon), lambda html: "<h3>" in html)
+        assert f"of broker {BROKER}</h2>" in html
+        first = re.search(r'<span class="path">([^<]*)</span> <b>([0-9.]+) MB</b>', html)
+        assert first is not None
+        assert (TOPIC, True) == (first[1], float(first[2]) > 8.0)
+        (lines,) = [
+            _LINES.findall(text)
+            for heading, text in _COMMANDS.findall(html)
+            if heading.startswith(what)
+        ]
+        *typed, last = [
+            unescape(line).replace('"$(date -d "6 hours ago" +%s000)"', str(between_ms))
+            for line in lines
+        ]
+        for line in typed:
+            await type_in(line, path, tmp_path)
+        if what.startswith("Move"):
+            await daemon.decides(1.0, timeout_s=40.0)
+        await type_in(last, path, tmp_path)
+        await daemon.decides(1.0, timeout_s=40.0)
+
+
+async def type_in(line: str, path: str, folder: Path) -> None:
+    """Runs a line of the page; it must succeed."""
+    done = await asyncio.to_thread(
+        subprocess.run,
+        ["/bin/sh", "-c", line],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert 0 == done.returncode, f"{line}\n{done.stdout}{done.stderr}"
+
+
+async def test_every_version_tells_what_lies_on_its_volumes(any_kafka: Cluster) -> None:
+    """The topic's partitions by their log dirs, and together the bytes that were written."""
+    broker_id = max(any_kafka.brokers)
+    async with Admin(any_kafka.bootstrap) as admin:
+        await admin.create_topic(TOPIC, assignment=[[broker_id], [broker_id], [broker_id]])
+        async with Traffic(
+            any_kafka.bootstrap, TOPIC, bytes_per_s=5e6, partitions=(0, 1, 2)
+        ) as traffic:
+
+            async def acknowledged() -> int:
+                return traffic.acknowledged_bytes
+
+            await seen("records", acknowledged, lambda count: count > 2e6)
+        written = traffic.acknowledged_bytes
+        kafka_admin = KafkaAdmin(bootstrap_servers=addresses(any_kafka.bootstrap))
+        found = await largest_topics(kafka_admin, broker_id, 10.0)
+        assert not isinstance(found, Failure), found
+        paths = {volume.path for volume in any_kafka.brokers[broker_id].volumes}
+        assert paths == set(found)
+        ours = [
+            each for log_dir in found.values() for each in log_dir.largest if TOPIC == each.topic
+        ]
+        assert [0, 1, 2] == sorted(index for each in ours for index in each.partitions)
+        total = sum(each.size_bytes for each in ours)
+        # What was on its way when the producer stopped is there, and was not acknowledged to it.
+        assert written <= total <= written + 5e6

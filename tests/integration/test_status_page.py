@@ -1,0 +1,301 @@
+"""The status page in a real Chromium: live, lost, by keyboard, without JavaScript, and for axe."""
+
+import asyncio
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import expect as expected
+
+from sidecar.api.connections import Connections
+from sidecar.api.server import HttpServer
+from sidecar.settings import HostPort
+from tests.api.build import TOKEN
+from tests.integration.status_scenes import SCENES, Scene, normal, throttled
+
+CHROMIUM = shutil.which("chromium")
+"""Debian's: apt-get install -y chromium"""
+
+SOON_MS = 8000
+"""For what the page shows when it has heard of it, on a busy machine."""
+
+_EXPECTED = re.compile(r"net::ERR|status of 40[13]")
+"""Requests that find nobody, and changes that are refused, are no fault of the page."""
+
+PHONE = 320
+DESK = 1100
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """Debian's Chromium; without a sandbox, which root can't have."""
+    assert CHROMIUM, "Chromium is missing: apt-get install -y chromium"
+    async with async_playwright() as playwright:
+        chromium = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield chromium
+        await chromium.close()
+
+
+class Served:
+    """A scene that is served, and can go away.
+
+    Attributes:
+        scene: whose page it is.
+        url: where it is.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self._listen = HostPort("127.0.0.1", 0)
+        self._server: HttpServer | None = None
+        self._task: asyncio.Task[None] | None = None
+        assert scene.contents is not None
+        self._contents = asyncio.create_task(scene.contents.run())
+
+    @property
+    def url(self) -> str:
+        return f"http://{self._listen}"
+
+    def is_overridden(self) -> bool:
+        """Whether an override is in force."""
+        return self.scene.board.snapshot.decision.override is not None
+
+    async def come(self) -> None:
+        """Listens, at the address that it had."""
+        self._server = HttpServer(self.scene.app, self._listen, Connections(64))
+        self._listen = self._server.address
+        self._task = asyncio.create_task(self._server.serve())
+
+    async def go(self) -> None:
+        """Is gone: nobody listens, and every connection is cut."""
+        if self._server is not None and self._task is not None:
+            self._server.stop()
+            await self._task
+            self._server = None
+
+    async def end(self) -> None:
+        """Ends it for good."""
+        await self.go()
+        self._contents.cancel()
+        await asyncio.gather(self._contents, return_exceptions=True)
+
+
+@asynccontextmanager
+async def opened(
+    browser: Browser, scene: Scene, **options: object
+) -> AsyncIterator[tuple[Served, Page]]:
+    """The page of a scene; whatever the browser complains of fails the test."""
+    async with AsyncExitStack() as stack:
+        served = Served(scene)
+        stack.push_async_callback(served.end)
+        await served.come()
+        context: BrowserContext = await browser.new_context(**options)  # type: ignore[arg-type] # any option
+        stack.push_async_callback(context.close)
+        page = await context.new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(_text(message)))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        await page.goto(served.url)
+        yield served, page
+        assert [] == [each for each in said if not _EXPECTED.search(each)]
+
+
+def _text(message: ConsoleMessage) -> str:
+    return f"{message.type}: {message.text}"
+
+
+async def shown(page: Page, selector: str, text: str | re.Pattern[str]) -> None:
+    """Waits until something says what it should."""
+    await expected(page.locator(selector)).to_contain_text(text, timeout=SOON_MS)
+
+
+async def assert_accessible(page: Page) -> None:
+    """Axe finds nothing."""
+    found = (await Axe().run(page)).response
+    told = [
+        (each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]
+    ]
+    assert [] == told
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", list(SCENES))
+async def test_axe_finds_nothing(browser: Browser, name: str, scheme: str, width: int) -> None:
+    """In each state, light and dark, on a phone, where nothing is wider than the screen either."""
+    size = {"width": width, "height": 900}
+    async with opened(browser, SCENES[name](), color_scheme=scheme, viewport=size) as (_, page):
+        if name in {"throttled", "override"}:
+            await page.locator("summary").first.click(timeout=SOON_MS)
+        await assert_accessible(page)
+        assert width == await page.evaluate("document.documentElement.scrollWidth")
+        dark = await page.evaluate("getComputedStyle(document.body).color")
+        assert (scheme == "dark") == (dark == "rgb(232, 234, 237)")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/volumes", "/override", "/override/end"])
+async def test_axe_finds_nothing_on_the_other_pages(
+    browser: Browser, path: str, scheme: str
+) -> None:
+    """All volumes, and both ways to change something, the confirming step too."""
+    async with opened(browser, throttled(), color_scheme=scheme) as (served, page):
+        await page.goto(served.url + path)
+        await assert_accessible(page)
+        if path == "/override":
+            await page.fill("#reason", "a test")
+            await page.get_by_role("button", name="See what it would do").click()
+            await page.wait_for_selector("#token")
+            await assert_accessible(page)
+
+
+async def test_a_change_comes_to_an_open_page(browser: Browser) -> None:
+    """The sentence, the title and what a screen reader is told, without anybody loading it."""
+    async with opened(browser, normal()) as (served, page):
+        await shown(page, "#sentence", "Nobody is throttled")
+        assert "" == await page.locator("#said").text_content()
+        served.scene.look(70.0, 8.1)
+        await shown(page, "#sentence", "Producers are held: /var/lib/kafka/data-0 of broker 2")
+        await shown(page, "#said", "Producers are held")
+        assert (await page.title()).startswith("Held ")
+        await shown(page, "#contents-1", "orders")
+
+
+async def test_figures_move_without_a_change(browser: Browser) -> None:
+    """A poll that changes no decision is seen too, and a screen reader is not told of it."""
+    scene = Scene(validity_s=2.0)
+    scene.look(0.0, 30.0)
+    async with opened(browser, scene) as (served, page):
+        await shown(page, "#volumes", "30.0\u00a0GB")
+        served.scene.look(60.0, 25.0)
+        await shown(page, "#volumes", "25.0\u00a0GB")
+        assert "" == await page.locator("#said").text_content()
+
+
+async def test_what_is_in_use_stays(browser: Browser) -> None:
+    """An open disclosure, the focus in it, and a selection outlast the parts being made anew."""
+    async with opened(browser, throttled()) as (served, page):
+        summary = page.locator("summary").first
+        await summary.click(timeout=SOON_MS)
+        await summary.focus()
+        await page.evaluate("getSelection().selectAllChildren(document.querySelector('pre'))")
+        command = await page.evaluate("String(getSelection())")
+        assert "kafka-configs.sh" in command
+        served.scene.look(140.0, 7.5)
+        served.scene.look(170.0, 30.0)
+        served.scene.look(200.0, 7.0)
+        await shown(page, "#sentence", "7.0\u00a0GB")
+        await expected(page.locator("details[open]")).to_have_count(1)
+        assert command == await page.evaluate("String(getSelection())")
+        assert "SUMMARY" == await page.evaluate("document.activeElement.tagName")
+        await page.evaluate("getSelection().removeAllRanges()")
+        served.scene.look(230.0, 30.0)
+        served.scene.look(260.0, 6.5)
+        await shown(page, "#sentence", "6.5\u00a0GB")
+        await shown(page, "#contents-1", "It is asked once a minute at most")
+        await expected(page.locator("details[open]")).to_have_count(1)
+        assert "SUMMARY" == await page.evaluate("document.activeElement.tagName")
+
+
+async def test_the_focus_on_a_link_stays(browser: Browser) -> None:
+    """A keyboard user does not begin anew at each renewal."""
+    scene = Scene(validity_s=2.0)
+    scene.look(0.0, 30.0)
+    async with opened(browser, scene) as (served, page):
+        await page.locator("#set").focus()
+        for at, left in ((60.0, 25.0), (120.0, 8.0)):
+            served.scene.look(at, left)
+            await shown(page, "#volumes", f"{left}\u00a0GB")
+            assert "set" == await page.evaluate("document.activeElement.id")
+
+
+async def test_the_sidecar_goes_away_and_comes_back(browser: Browser) -> None:
+    """The page says since when it has heard nothing, in grey; then all is as before, by itself."""
+    async with opened(browser, throttled()) as (served, page):
+        await shown(page, "#contents-1", "orders")
+        await expected(page.locator("#lost")).to_be_hidden()
+        await served.go()
+        await expected(page.locator("#lost")).to_be_visible(timeout=SOON_MS)
+        await shown(page, "#lost", re.compile(r"Nothing since \d\d:\d\d:\d\d UTC, \d+ s ago\."))
+        await shown(page, "#said", "The sidecar is not heard since")
+        grey = await page.evaluate("getComputedStyle(document.querySelector('#live b')).color")
+        assert "rgb(86, 96, 107)" == grey
+        await assert_accessible(page)
+        served.scene.look(140.0, 30.0)
+        await served.come()
+        await expected(page.locator("#lost")).to_be_hidden(timeout=SOON_MS)
+        await shown(page, "#sentence", "Nobody is throttled")
+        assert "" == await page.evaluate("document.documentElement.className")
+
+
+async def test_without_javascript(browser: Browser) -> None:
+    """The same page, which asks to be loaded again by itself; the script's is not there."""
+    async with opened(browser, throttled(), java_script_enabled=False) as (served, page):
+        await page.wait_for_load_state()
+        await shown(page, "#sentence", "Producers are held")
+        assert '<meta http-equiv="refresh" content="20">' in await page.content()
+        served.scene.look(140.0, 30.0)
+        await page.reload()
+        await shown(page, "#sentence", "Nobody is throttled")
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+async def test_an_override_by_hand(browser: Browser, javascript: bool) -> None:
+    """By keyboard alone: asked for, refused with a wrong token, confirmed, seen, and ended."""
+    async with opened(browser, throttled(), java_script_enabled=javascript) as (served, page):
+        await page.locator("#set").press("Enter")
+        await page.locator("#reason").fill("disk is being replaced")
+        await page.locator("#reason").press("Enter")
+        await shown(page, ".effect", "For 60 min, until")
+        await shown(page, ".effect", "It does not heed that /var/lib/kafka/data-0 of broker 2")
+        assert not served.is_overridden()
+        for token, path in (("wrong", "/override"), (TOKEN, "/")):
+            await page.locator("#token").fill(token)
+            await page.locator("#token").press("Enter")
+            await page.wait_for_url(served.url + path)
+        await shown(page, "#sentence", "Nobody is throttled, set by hand, although")
+        await shown(page, "#override", "Reason: “disk is being replaced”")
+        assert served.is_overridden()
+        await page.locator("#end").press("Enter")
+        await shown(page, ".effect", "Producers are held at once")
+        await page.locator("#token").fill(TOKEN)
+        await page.locator("#token").press("Enter")
+        await page.wait_for_url(f"{served.url}/")
+        await shown(page, "#sentence", "Producers are held: ")
+        assert not served.is_overridden()
+
+
+async def test_another_sites_page_can_do_nothing(browser: Browser) -> None:
+    """Neither frame the page, nor send its form with the token that it might have got."""
+    async with opened(browser, throttled()) as (served, page):
+        victim = served.url.replace("127.0.0.1", "localhost")
+        form = "".join(
+            f"<input name='{name}' value='{value}'>"
+            for name, value in (
+                ("factor", "1"),
+                ("duration", "PT1H"),
+                ("reason", "x"),
+                ("token", TOKEN),
+            )
+        )
+        html = f"<form method=post action={served.url}/override>{form}<button>go</button></form>"
+        await page.route(
+            f"{victim}/elsewhere",
+            lambda route: route.fulfill(body=html, content_type="text/html"),
+        )
+        await page.goto(f"{victim}/elsewhere")
+        async with page.expect_navigation() as navigated:
+            await page.click("button")
+        answer = await navigated.value
+        assert answer is not None
+        assert 403 == answer.status
+        assert not served.is_overridden()
