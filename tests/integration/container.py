@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sidecar.callback_jar import callback_jar
-from tests.integration.debian import ROOT, debian, wheels
+from tests.integration.debian import DEBIANS_PYTHON, ROOT, debian, wheels
 
 _BUILD_S: Final = 200.0
 
@@ -136,7 +136,7 @@ def built(folder: Path) -> Iterator[Image]:
         *build,
         *("--build-arg", "BASE=localhost/base"),
         *("--build-context", f"callback={callback_jar().parent}"),
-        *("--secret", f"id=pip.conf,src={pip}", "--volume", f"{wheels()}:/wheels:ro"),
+        *("--secret", f"id=pip.conf,src={pip}", "--volume", f"{wheels(DEBIANS_PYTHON)}:/wheels:ro"),
         *("--tag", "localhost/throttle-sidecar", str(ROOT)),
     )
     told = json.loads(buildah("inspect", "--type", "image", "localhost/throttle-sidecar"))

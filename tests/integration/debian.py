@@ -16,6 +16,9 @@ from typing import Final
 from sidecar.demo.cache import cache_folder, filling
 
 ROOT: Final = Path(__file__).parents[2]
+PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
+DEBIANS_PYTHON: Final = "3.11"
+
 _DEADLINE_S: Final = 400.0
 _SUITE: Final = "bookworm"
 _PACKAGES: Final = "ca-certificates,python3,python3-venv"
@@ -45,17 +48,24 @@ def debian() -> Path:
     return target
 
 
-def wheels() -> Path:
-    """A folder with the wheels that ``requirements.txt`` and ``requirements-build.txt`` lock."""
+def wheels(python: str = PYTHON) -> Path:
+    """A folder with the wheels that ``requirements.txt`` and ``requirements-build.txt`` lock.
+
+    Args:
+        python: whose; by default of the Python that runs the tests.
+    """
     locks = [ROOT / "requirements-build.txt", ROOT / "requirements.txt"]
-    target = cache_folder(os.environ) / f"wheels-{_key(*(lock.read_text() for lock in locks))}"
+    target = (
+        cache_folder(os.environ) / f"wheels-{_key(python, *(lock.read_text() for lock in locks))}"
+    )
 
     async def fill() -> None:
         async with asyncio.timeout(_DEADLINE_S), filling(target) as folder:
             if folder is None:
                 return
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-            options = ["--require-hashes", "--only-binary", ":all:", "--dest", str(folder)]
+            options = ["--require-hashes", "--only-binary", ":all:", "--python-version", python]
+            options += ["--dest", str(folder)]
             named = [word for lock in locks for word in ("--requirement", str(lock))]
             await asyncio.to_thread(_run, [*command, *options, *named])
 

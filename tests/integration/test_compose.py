@@ -6,6 +6,7 @@ The broker's go through the program that Kafka's own image runs before it starts
 import asyncio
 import json
 import os
+import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -77,6 +78,12 @@ def placed(
     return found
 
 
+def listens(port: int) -> bool:
+    """Whether somebody accepts a connection."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 def test_the_broker_obeys_the_sidecar_beside_it(tmp_path: Path, ports: Mapping[str, str]) -> None:
     """It formats and starts with the callback, which asks the sidecar, which sees its volume."""
     services = yaml.safe_load(FILE.read_text("utf-8"))["services"]
@@ -93,7 +100,7 @@ def test_the_broker_obeys_the_sidecar_beside_it(tmp_path: Path, ports: Mapping[s
         def said() -> str:
             return daemon.output + log.read_text()
 
-        until(lambda: "Kafka Server started" in log.read_text(), said)
+        until(lambda: listens(int(ports["9092"])), said)
         until(lambda: "(observation)" in daemon.output, said, daemon.is_running)
         until(lambda: bool(daemon.get("/v1/readers").json()["readers"]), said)
         (volume,) = daemon.get("/v1/volumes").json()["volumes"]

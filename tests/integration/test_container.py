@@ -17,7 +17,7 @@ from sidecar import __version__
 from sidecar.callback_jar import NAME, callback_jar
 from sidecar.demo.ports import Ports
 from tests.integration.container import Image, built
-from tests.integration.debian import debian, wheels
+from tests.integration.debian import DEBIANS_PYTHON, debian, wheels
 from tests.support.background import bootstrap, running
 from tests.support.daemon import until
 from tests.support.fake_broker import FakeCluster
@@ -33,7 +33,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
         pytest.skip("debootstrap and buildah's chroot isolation need root")
     # Not in the build's time.
     debian()
-    wheels()
+    wheels(DEBIANS_PYTHON)
     folder = tmp_path_factory.mktemp("container")
     with built(folder) as image:
         yield image
@@ -69,7 +69,7 @@ def test_its_packages_are_the_locked_ones(image: Image) -> None:
     """Each was checked against its hash; here: none is missing, none is left over."""
     (packages,) = image.root.glob("opt/throttle-sidecar/lib/python3.*/site-packages")
     found = {path.name.partition("-")[0] for path in packages.glob("*.dist-info")}
-    expected = {path.name.partition("-")[0] for path in wheels().glob("*.whl")}
+    expected = {path.name.partition("-")[0] for path in wheels(DEBIANS_PYTHON).glob("*.whl")}
     build_only = {"editables", "hatchling", "packaging", "pathspec", "pluggy", "tomlkit"}
     build_only |= {"trove_classifiers"}
     assert expected - build_only <= found
