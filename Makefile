@@ -12,7 +12,7 @@ CALLBACK := deploy/quota-callback
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline test check lint unit java jar bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test
+.PHONY: demo demo-pipeline test check lint unit java jar bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline docs lock clean tools-demo tools-test
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -77,6 +77,10 @@ bench-pipeline: tools-demo $(INSTALLED)
 # What the quota callback costs a request, beside Kafka's own and the plugin's: 4 minutes.
 bench-callback: $(JAR)
 	mvn --quiet --batch-mode --file $(CALLBACK)-benchmark compile exec:exec
+
+# The tables of docs/ that are made of the code; run after a change of settings, metrics or routes.
+docs: $(INSTALLED)
+	$(BIN)/python -m tools.pages
 
 # The exact versions, with hashes; run after a change of the dependencies in pyproject.toml.
 lock: $(INSTALLED)
