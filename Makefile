@@ -1,7 +1,7 @@
 # make demo    a real Kafka cluster, and the throttle factor falling and rising on it
 # make test    everything: lint, types, all tests on real clusters
 # make check   the fast part of it: under a minute
-# make bench   the figures of the README
+# make bench   the figures of docs/figures.md
 # make jar     the quota callback for brokers
 # make demo-pipeline    the pipeline over a real cluster's own logs, checked
 PYTHON ?= python3
