@@ -18,15 +18,16 @@ from sidecar.pipeline.tables import SILVER_VOLUME, TABLES
 from sidecar.settings import SettingRow, describe
 from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
 from tests.api.build import FakeSidecar
+from tests.docs.blocks import blocks
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = {
-    path.relative_to(ROOT).as_posix(): path for path in [ROOT / "README.md", *DOCS.glob("*.md")]
+    path.relative_to(ROOT).as_posix(): path
+    for path in [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 }
 METHODS = ("GET", "PUT", "POST", "DELETE")
 
-_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _FENCE = re.compile(r"^\s*```.*?^\s*```$", re.DOTALL | re.MULTILINE)
 
 
@@ -52,13 +53,22 @@ def anchors(path: Path) -> set[str]:
 
 
 def runs(page: str) -> Iterator[tuple[list[str], str]]:
-    """The commands of ours that a page shows, as words, and what it shows after each."""
-    for block in _CONSOLE.findall(text_of(page)):
-        for run in re.split(r"^\$ ", block.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
-            line, _, output = run.partition("\n")
-            ours = line.removeprefix("time ")
+    """The commands of ours that a page's blocks show, as words, and what it shows after each."""
+    for block in blocks(page):
+        for command in block.commands:
+            ours = command.line.removeprefix("time ").removesuffix("&")
             if ours.startswith("throttle-sidecar "):
-                yield shlex.split(ours, comments=True)[1:], output
+                yield shlex.split(ours, comments=True)[1:], command.shown
+
+
+def named(page: str) -> Iterator[list[str]]:
+    """The commands of ours that a page names in its text or in a script, as words."""
+    text = text_of(page)
+    for command in re.findall(r"`throttle-sidecar ([^`|]*)`", " ".join(text.split())):
+        yield shlex.split(command)
+    scripts = re.findall(r"^ *```(?:sh|bash)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
+    for command in re.findall(r"throttle-sidecar ([a-z].*)", "\n".join(scripts)):
+        yield shlex.split(command, comments=True)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -186,18 +196,18 @@ def test_every_command_is_documented() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_that_are_shown_exist(page: str) -> None:
-    """Each command, subcommand and option in a page's examples is one of the program's."""
-    for words, _ in runs(page):
+    """Each command, subcommand and option that a page shows or names is one of the program's."""
+    for words in [*(words for words, _ in runs(page)), *named(page)]:
         command: click.Command = group
         rest = list(words)
-        while isinstance(command, click.Group):
+        while isinstance(command, click.Group) and rest:
             with click.Context(command) as context:
                 found = command.get_command(context, rest.pop(0))
             assert found is not None, words
             command = found
         options = {option for each in command.params for option in each.opts}
-        named = {word.partition("=")[0] for word in rest if word.startswith("--")}
-        assert set() == named - options, words
+        given = {word.partition("=")[0] for word in rest if word.startswith("--")}
+        assert set() == given - options, words
 
 
 def test_output_that_needs_no_cluster_is_as_shown() -> None:

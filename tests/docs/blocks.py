@@ -31,8 +31,11 @@ from tests.docs.markdown import ROOT
 
 PAGES = {
     path.relative_to(ROOT).as_posix(): path
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 }
+
+_DEADLINE_S = 500.0
+"""Of a block: Spark's first start on a busy machine takes minutes; pytest has its own time-outs."""
 
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 _HIDDEN = re.compile(r"^<!-- file: (\S+)\n(.*?)^-->$", re.DOTALL | re.MULTILINE)
@@ -180,12 +183,14 @@ def _run(block: Block, work: Path, instead: Mapping[str, str], environ: Mapping[
         start_new_session=True,
     )
     try:
-        said, _ = process.communicate(timeout=150)
+        said, _ = process.communicate(timeout=_DEADLINE_S)
     finally:
         # What a block has left in the background; the process group is its own.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
     *outputs, _ = re.split(r"\n@@ (\d+)\n", said)
     codes = [int(code) for code in outputs[1::2]]
     assert [*[0] * (len(lines) - 1), block.exit_code] == codes, f"{block}:\n{said}"

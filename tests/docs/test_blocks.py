@@ -51,7 +51,7 @@ def test_blocks_that_ask_a_sidecar(page: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", pages_with("spark"))
 def test_blocks_that_need_spark(page: str, tmp_path: Path) -> None:
     """The pipeline's, with less data."""
