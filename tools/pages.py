@@ -2,8 +2,9 @@
 
 A page has its own words, and between two comments a table that nobody edits:
 ``<!-- made by "make docs": settings -->`` to ``<!-- end -->``. A test sees to it that the
-tables are current. What the code does not know of a metric, the unit of one whose name ends in none
-and the proposal's JMX name, stays as it stands in the table.
+tables are current. What the code does not tell of a metric stays as it stands in the table: the
+unit of one whose name ends in none, the labels of one that has no sample here, and the proposal's
+JMX name.
 
 Example: ``make docs`` after a new setting adds its row to docs/settings.md.
 """
@@ -38,7 +39,7 @@ DOCS: Final = Path(__file__).parents[1] / "docs"
 
 _BLOCK: Final = re.compile(r'(<!-- made by "make docs": (\w+) -->\n)(.*?)(<!-- end -->)', re.DOTALL)
 _VALIDITY_S: Final = 300.0
-_OWN_ROUTES: Final = (
+OWN_ROUTES: Final = (
     ("GET /openapi.json", "This API's own document"),
     ("GET /docs", "The same as a page, which loads nothing from elsewhere"),
 )
@@ -83,7 +84,7 @@ def settings(_before: str) -> str:
 def metrics(before: str) -> str:
     """Every metric of ours, with the cells that only the table before has."""
     kept = {
-        cells[1].strip("` "): (cells[4].strip(), cells[6].strip())
+        cells[1].strip("` "): [cells[number].strip() for number in (3, 4, 6)]
         for cells in (line.split("|") for line in before.splitlines())
         if len(cells) > 6
     }
@@ -91,8 +92,8 @@ def metrics(before: str) -> str:
     rows = []
     for metric in _served():
         name = metric.name + ("_total" if metric.type == "counter" else "")
-        unit, jmx = kept.get(name, ("", ""))
-        labels = ", ".join(f"`{each}`" for each in sorted(_labels(metric)))
+        labels, unit, jmx = kept.get(name, ["", "", ""])
+        labels = ", ".join(f"`{each}`" for each in sorted(_labels(metric))) or labels
         meaning = metric.documentation.removesuffix(".")
         rows.append((f"`{name}`", metric.type, labels, metric.unit or unit, meaning, jmx))
     return table(header, rows)
@@ -109,7 +110,7 @@ def routes(_before: str) -> str:
         )
         for request, said in _operations(_document())
     ]
-    rows += [(f"`{request}`", meaning, "200", "") for request, meaning in _OWN_ROUTES]
+    rows += [(f"`{request}`", meaning, "200", "") for request, meaning in OWN_ROUTES]
     return table(("request", "answers", "statuses", "needs"), rows)
 
 

@@ -1,7 +1,8 @@
 """The console blocks of the pages, which of them are run, and running them.
 
 Right before each ```` ```console ```` block stands a comment, ``<!-- run: WHERE, OPTIONS -->`` or
-``<!-- not run: why -->``. WHERE is
+``<!-- not run: why -->``; one with a program of ``MACHINES`` needs none, since it is for a machine
+of the reader's. WHERE is
 
 - ``alone``: nothing else is needed;
 - ``sidecar``: a sidecar that sees no cluster, at 127.0.0.1:7070;
@@ -33,6 +34,9 @@ PAGES = {
     path.relative_to(ROOT).as_posix(): path
     for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 }
+
+MACHINES = ("docker", "kubectl", "pipx", "sudo")
+"""Programs of containers, of Kubernetes, and of a machine's owner."""
 
 _DEADLINE_S = 500.0
 """Of a block: Spark's first start on a busy machine takes minutes; pytest has its own time-outs."""
@@ -78,6 +82,11 @@ class Block:
     exit_code: int = 0
     as_shown: bool = False
     instead: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_for_a_machine(self) -> bool:
+        """Whether it has one of ``MACHINES``."""
+        return any(command.line.split()[0] in MACHINES for command in self.commands)
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"

@@ -21,9 +21,11 @@ def pages_with(where: str) -> list[str]:
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_every_block_is_run_or_says_why_not(block: Block) -> None:
-    """By the comment right before it; see tests/docs/blocks.py."""
-    assert "" != block.mark, "neither <!-- run: ... --> nor <!-- not run: ... --> before it"
+    """By the comment right before it, or by its programs; see tests/docs/blocks.py."""
     assert 0 < len(block.commands)
+    if block.mark == "" and block.is_for_a_machine:
+        return
+    assert "" != block.mark, "neither <!-- run: ... --> nor <!-- not run: ... --> before it"
     assert block.where in WHERE if block.mark == "run" else 10 < len(block.where)
 
 
@@ -75,6 +77,15 @@ def test_commands_and_what_they_print() -> None:
     text = "$ a \\\n  b\nout\n\n$ c '\n x'\n$ d # don't\nmore\n"
     found = [(each.line, each.shown) for each in commands(text)]
     assert [("a \\\n  b", "out\n\n"), ("c '\n x'", ""), ("d # don't", "more\n")] == found
+
+
+def test_blocks_for_a_machine_need_no_mark() -> None:
+    """Those with a program of containers, Kubernetes or a machine's owner, and no other."""
+    found = [
+        Block("a.md", 1, "", "", commands(text)).is_for_a_machine
+        for text in ("$ make dist\n$ docker run x\n", "$ throttle-sidecar check\n", "$ dockers\n")
+    ]
+    assert [True, False, False] == found
 
 
 @pytest.mark.parametrize(
