@@ -41,6 +41,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 unit: $(INSTALLED)
+	tools/prerequisites curl
 	$(BIN)/pytest -m 'not integration and not spark' -n auto
 
 # The quota callback's own tests, on the classes of the oldest Kafka that it runs in.
@@ -93,7 +94,7 @@ tools-demo:
 	tools/prerequisites python java mvn
 
 tools-test:
-	tools/prerequisites python java mvn promtool
+	tools/prerequisites python java mvn curl promtool
 
 $(INSTALLED): requirements-dev.txt pyproject.toml
 	tools/prerequisites python
