@@ -1,7 +1,7 @@
 # make demo    a real Kafka cluster, and the throttle factor falling and rising on it
 # make test    everything: lint, types, all tests on real clusters
 # make check   the fast part of it: under a minute
-# make bench   the figures of the README
+# make bench   the figures of docs/figures.md
 # make jar     the quota callback for brokers
 # make dist    wheel and sdist, with the jar in them
 # make image   the container image, by docker
@@ -15,7 +15,7 @@ KUSTOMIZE := $(BIN)/kustomize
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline test check lint unit java jar dist image bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test kubernetes-rules
+.PHONY: demo demo-pipeline test check lint unit java jar dist image bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test kubernetes-rules docs
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -44,6 +44,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 unit: $(INSTALLED)
+	tools/prerequisites curl
 	$(BIN)/pytest -m 'not integration and not spark' -n auto
 
 # The quota callback's own tests, on the classes of the oldest Kafka that it runs in.
@@ -97,6 +98,10 @@ bench-pipeline: tools-demo $(INSTALLED)
 bench-callback: $(JAR)
 	mvn --quiet --batch-mode --file $(CALLBACK)-benchmark compile exec:exec
 
+# The tables of docs/ that are made of the code; run after a change of settings, metrics or routes.
+docs: $(INSTALLED)
+	$(BIN)/python -m tools.pages
+
 # The exact versions, with hashes; run after a change of the dependencies in pyproject.toml.
 lock: $(INSTALLED)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
@@ -110,7 +115,7 @@ tools-demo:
 	tools/prerequisites python java mvn
 
 tools-test:
-	tools/prerequisites python java mvn promtool buildah debootstrap systemd-analyze go chromium
+	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium
 
 $(INSTALLED): requirements-dev.txt pyproject.toml
 	tools/prerequisites python

@@ -1,1 +1,1 @@
-"""What the README claims, measured: ``make bench``."""
+"""What docs/figures.md claims, measured: ``make bench``."""

@@ -32,7 +32,7 @@ NAMES: Final = (
 def main() -> int:
     """Runs those that are named, or all; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure what the README claims."
+        prog="python -m benchmarks", description="Measure what docs/figures.md claims."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(NAMES)}")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there, too")

@@ -54,7 +54,10 @@ class ProducerIdCollector(Collector):
             if status.tokens is not None
         ]
         limited.sort(key=lambda each: each[0])
-        rate = _of_users("producer_ids_rate", "New producer ids of a user in a window.")
+        rate = _of_users(
+            "producer_ids_rate",
+            "New producer ids of a user in a window, averaged over all windows (KIP-936).",
+        )
         tokens = _of_users(
             "producer_ids_tokens", "What a user has left of them; below 0 the user is held."
         )

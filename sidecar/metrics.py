@@ -114,10 +114,13 @@ class _BoardCollector(Collector):
     def _decision(self) -> Iterator[Metric]:
         snapshot = self._board.snapshot
         decision, memory = snapshot.decision, snapshot.memory
-        yield _gauge("factor", "The throttle factor in force, 0 to 1.", decision.factor)
+        yield _gauge(
+            "factor", "The throttle factor in force, 0 to 1, whatever its source.", decision.factor
+        )
         source = GaugeMetricFamily(
             "kafka_throttle_source",
-            "1 for the source of the factor in force, 0 for the others.",
+            "1 for the source of the factor in force (observation, fallback, override, disabled), "
+            "0 for the others.",
             labels=["source"],
         )
         for name in Source:
@@ -125,7 +128,8 @@ class _BoardCollector(Collector):
         yield source
         yield _gauge(
             "generation",
-            "Grows by one at each change of the decision; starts at 1.",
+            "Grows by one when factor, source, override, a user's factor or the set of violating "
+            "volumes changes; starts at 1.",
             snapshot.generation,
         )
         yield _gauge(
@@ -147,7 +151,11 @@ class _BoardCollector(Collector):
             for broker_id, broker in memory.brokers.items()
             if broker_id in active
         ]
-        yield _gauge("active_brokers", "Brokers in the cluster that are not fenced.", len(active))
+        yield _gauge(
+            "active_brokers",
+            "Brokers of the cluster that are not fenced, by the last observation.",
+            len(active),
+        )
         yield _gauge(
             "active_log_dirs", "Log dirs of the active brokers, offline ones too.", sum(dirs)
         )
@@ -157,13 +165,15 @@ class _BoardCollector(Collector):
         ends_at = full_at(board.snapshot.memory, self._validity_s, now)
         yield _gauge(
             "seconds_to_full",
-            "When the first volume has no byte available at the rate it fills; +Inf if none fills.",
+            "When the first online volume of an active broker has no byte available at the rate it "
+            "fills, from now; +Inf when none fills.",
             float("inf") if ends_at is None else max(0.0, ends_at - now),
         )
         readers = board.readers.known(now)
         yield _gauge(
             "readers",
-            "Brokers whose quota callbacks asked for the factors in the last 10 minutes.",
+            "Brokers whose quota callbacks asked this sidecar for the factors in the last "
+            "10 minutes.",
             len(readers),
         )
         yield _gauge(
@@ -176,7 +186,7 @@ class _BoardCollector(Collector):
         tally = self._board.tally
         yield CounterMetricFamily(
             "kafka_throttle_fallback_applied",
-            "Transitions of the factor in force to the fallback.",
+            "How often the factor in force became the fallback; starting with it is none.",
             tally.fallback_applied,
         )
         yield CounterMetricFamily(
@@ -264,11 +274,13 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         lambda state: float(state.violates),
     ),
     "online": (
-        "1 while the broker reports the log dir's sizes, 0 while it is offline.",
+        "0 while its broker reports the log dir without sizes, else 1; one that was never read has "
+        "this series alone.",
         lambda state: float(state.online),
     ),
     "fill_bytes_per_second": (
-        "How fast the volume fills; negative while it empties, no series while unknown.",
+        "How fast the volume fills, negative while it empties; no series while that is unknown "
+        "or the log dir is offline.",
         lambda state: state.fill.bytes_per_second if state.online else None,
     ),
 }

@@ -18,15 +18,17 @@ from sidecar.pipeline.tables import SILVER_VOLUME, TABLES
 from sidecar.settings import SettingRow, describe
 from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
 from tests.api.build import FakeSidecar
+from tests.docs.blocks import blocks
+from tools.pages import OWN_ROUTES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = {
-    path.relative_to(ROOT).as_posix(): path for path in [ROOT / "README.md", *DOCS.glob("*.md")]
+    path.relative_to(ROOT).as_posix(): path
+    for path in [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 }
 METHODS = ("GET", "PUT", "POST", "DELETE")
 
-_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _FENCE = re.compile(r"^\s*```.*?^\s*```$", re.DOTALL | re.MULTILINE)
 
 
@@ -52,13 +54,22 @@ def anchors(path: Path) -> set[str]:
 
 
 def runs(page: str) -> Iterator[tuple[list[str], str]]:
-    """The commands of ours that a page shows, as words, and what it shows after each."""
-    for block in _CONSOLE.findall(text_of(page)):
-        for run in re.split(r"^\$ ", block.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
-            line, _, output = run.partition("\n")
-            ours = line.removeprefix("time ")
+    """The commands of ours that a page's blocks show, as words, and what it shows after each."""
+    for block in blocks(page):
+        for command in block.commands:
+            ours = command.line.removeprefix("time ").removesuffix("&")
             if ours.startswith("throttle-sidecar "):
-                yield shlex.split(ours, comments=True)[1:], output
+                yield shlex.split(ours, comments=True)[1:], command.shown
+
+
+def named(page: str) -> Iterator[list[str]]:
+    """The commands of ours that a page names in its text or in a script, as words."""
+    text = text_of(page)
+    for command in re.findall(r"`throttle-sidecar ([^`|]*)`", " ".join(text.split())):
+        yield shlex.split(command)
+    scripts = re.findall(r"^ *```(?:sh|bash)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
+    for command in re.findall(r"throttle-sidecar ([a-z].*)", "\n".join(scripts)):
+        yield shlex.split(command, comments=True)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -78,8 +89,8 @@ def test_links_lead_somewhere(page: str) -> None:
 def test_every_route_is_documented() -> None:
     """The table of docs/api.md has each method and path of the whole API, and no other."""
     sidecar = FakeSidecar(registry=CollectorRegistry())
-    # These two describe the others and are not in their own document.
-    served = {("GET", "/openapi.json"), ("GET", "/docs")}
+    # Those that are not in the document are looked at in tests/docs/test_pages.py.
+    served = {(method, path) for method, path in (each.split() for each, _ in OWN_ROUTES)}
     for path, operations in sidecar.app.openapi()["paths"].items():
         plain = re.sub(r"\{(\w+):path\}", r"{\1}", path).replace("{broker_id}", "{id}")
         served |= {(method.upper(), plain) for method in operations if method.upper() in METHODS}
@@ -187,18 +198,18 @@ def test_every_command_is_documented() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_that_are_shown_exist(page: str) -> None:
-    """Each command, subcommand and option in a page's examples is one of the program's."""
-    for words, _ in runs(page):
+    """Each command, subcommand and option that a page shows or names is one of the program's."""
+    for words in [*(words for words, _ in runs(page)), *named(page)]:
         command: click.Command = group
         rest = list(words)
-        while isinstance(command, click.Group):
+        while isinstance(command, click.Group) and rest:
             with click.Context(command) as context:
                 found = command.get_command(context, rest.pop(0))
             assert found is not None, words
             command = found
         options = {option for each in command.params for option in each.opts}
-        named = {word.partition("=")[0] for word in rest if word.startswith("--")}
-        assert set() == named - options, words
+        given = {word.partition("=")[0] for word in rest if word.startswith("--")}
+        assert set() == given - options, words
 
 
 def test_output_that_needs_no_cluster_is_as_shown() -> None:

@@ -1,1 +1,1 @@
-"""What makes committed files from code: run by a person, held current by tests."""
+"""What the Makefile runs besides the program."""

@@ -51,7 +51,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
     rows = [
         (
             f"{parameter['name']} ({parameter['in']})",
-            _type(parameter["schema"]),
+            form_of(parameter["schema"]),
             parameter.get("description", ""),
         )
         for parameter in operation.get("parameters", [])
@@ -59,10 +59,10 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
     body = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if body:
         required = body["schema"].get("required", [])
-        rows += _fields(body["schema"], required, "body")
+        rows += fields(body["schema"], required, "body")
     for status, response in operation.get("responses", {}).items():
         shapes = [
-            f"{media_type}: {_type(content.get('schema', {}))}"
+            f"{media_type}: {form_of(content.get('schema', {}))}"
             for media_type, content in response.get("content", {}).items()
         ]
         rows.append((f"answers {status}", "; ".join(shapes), response.get("description", "")))
@@ -74,31 +74,44 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
 
 
 def _schema(name: str, schema: dict[str, Any]) -> str:
-    rows = _fields(schema, schema.get("required", []), "")
+    rows = fields(schema, schema.get("required", []), "")
     text = escape(schema.get("description", ""))
     return f'<h3 id="{escape(name)}">{escape(name)}</h3><p>{text}</p>{_table(rows)}'
 
 
-def _fields(schema: dict[str, Any], required: list[str], prefix: str) -> list[tuple[str, str, str]]:
+def fields(schema: dict[str, Any], required: list[str], prefix: str) -> list[tuple[str, str, str]]:
+    """Name, form and meaning of each field of an object's schema.
+
+    Args:
+        schema: the object's.
+        required: the names of those that must be there.
+        prefix: a word before each name; "" for none.
+    """
     return [
         (
             f"{prefix} {name}".strip() + ("" if name in required else " (optional)"),
-            _type(field),
+            form_of(field),
             field.get("description", ""),
         )
         for name, field in schema.get("properties", {}).items()
     ]
 
 
-def _type(schema: dict[str, Any]) -> str:
+def form_of(schema: dict[str, Any]) -> str:
+    """What a value looks like, in a few words.
+
+    Example: "number, ≥ 0.0, ≤ 1.0".
+    """
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:
-        return " or ".join(_type(one) for one in schema["anyOf"])
+        return " or ".join(form_of(one) for one in schema["anyOf"])
+    if "const" in schema:
+        return f'"{schema["const"]}"'
     if "enum" in schema:
         return " or ".join(map(str, schema["enum"]))
     if schema.get("type") == "array":
-        return f"list of {_type(schema.get('items', {}))}"
+        return f"list of {form_of(schema.get('items', {}))}"
     kind = str(schema.get("title") if schema.get("type") == "object" else schema.get("type", ""))
     bounds = [
         f"{sign} {schema[key]}"

@@ -1,6 +1,6 @@
 """What the brokers' answers mean: decoded messages to memberships and readings.
 
-The rules (README, How it decides): a log dir that is offline, or whose sizes are -1, is never read
+The rules (docs/how-it-decides.md): a log dir that is offline, or whose sizes are -1, is never read
 as empty or as full; a broker that answers without one log dir has not been seen; an active broker
 is an unfenced one, and brokers that can't list fenced ones (before Kafka 4.0) say nothing of them.
 

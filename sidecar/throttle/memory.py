@@ -1,6 +1,6 @@
 """What the sidecar remembers of the cluster, as a value that observations are folded into.
 
-Rules (README, How it decides):
+Rules (docs/how-it-decides.md):
 
 - A member is an active broker. One that did not answer counts with its last volumes while
   now <= read_at + validity.

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import re
 
-from sidecar.api.docs import docs_page
+from sidecar.api.docs import docs_page, form_of
 from tests.api.build import FakeSidecar
 
 
@@ -41,3 +41,9 @@ def test_text_in_the_document_is_only_text() -> None:
     assert "<b>" not in page
     assert "<i>" not in page
     assert "&lt;x&gt;" in page
+
+
+def test_a_word_among_numbers_is_told() -> None:
+    """A field that may be a number or one word says which word."""
+    schema = {"anyOf": [{"type": "number", "minimum": 1}, {"const": "unlimited"}]}
+    assert 'number, ≥ 1 or "unlimited"' == form_of(schema)

@@ -1,4 +1,4 @@
-"""The throttle factor, rule by rule (README, How it decides)."""
+"""The throttle factor, rule by rule (docs/how-it-decides.md)."""
 
 import math
 from dataclasses import replace

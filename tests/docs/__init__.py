@@ -1,0 +1,1 @@
+"""What the pages in docs/ say, run through the code."""

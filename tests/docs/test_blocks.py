@@ -1,0 +1,103 @@
+"""The console blocks of README.md and docs/ that need no cluster, run as they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tests.api.build import FakeSidecar
+from tests.docs.blocks import PAGES, Block, blocks, commands, is_shown, run
+from tests.support.daemon import started
+
+WHERE = ("alone", "sidecar", "cluster", "spark")
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+
+
+def pages_with(where: str) -> list[str]:
+    """The pages that have a block that is run there."""
+    return sorted({block.page for block in BLOCKS if ("run", where) == (block.mark, block.where)})
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_every_block_is_run_or_says_why_not(block: Block) -> None:
+    """By the comment right before it, or by its programs; see tests/docs/blocks.py."""
+    assert 0 < len(block.commands)
+    if block.mark == "" and block.is_for_a_machine:
+        return
+    assert "" != block.mark, "neither <!-- run: ... --> nor <!-- not run: ... --> before it"
+    assert block.where in WHERE if block.mark == "run" else 10 < len(block.where)
+
+
+def test_some_of_each_kind_are_run() -> None:
+    """A mark that is misread would run nothing."""
+    assert [] == [where for where in WHERE if not pages_with(where)]
+
+
+@pytest.mark.parametrize("page", pages_with("alone"))
+def test_blocks_that_need_nothing(page: str, tmp_path: Path) -> None:
+    """They end as the page says, and print what it shows."""
+    run(page, "alone", tmp_path, {}, {})
+
+
+@pytest.mark.parametrize("page", pages_with("sidecar"))
+def test_blocks_that_ask_a_sidecar(page: str, tmp_path: Path) -> None:
+    """Of one that is disabled, and takes changes."""
+    (tmp_path / "token").write_text("t0k3n")
+    settings = {
+        "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S",
+        "SIDECAR_TOKEN_FILE": str(tmp_path / "token"),
+    }
+    with started(tmp_path, settings) as daemon:
+        run(page, "sidecar", tmp_path, {"127.0.0.1:7070": daemon.address}, {"TOKEN": "t0k3n"})
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", pages_with("spark"))
+def test_blocks_that_need_spark(page: str, tmp_path: Path) -> None:
+    """The pipeline's, with less data."""
+    run(page, "spark", tmp_path, {}, {})
+
+
+def test_keys_of_answers_that_are_shown_exist() -> None:
+    """Each key of the JSON that a block shows after curl is one of the API's forms."""
+    shown = "".join(
+        command.shown for block in BLOCKS for command in block.commands if "curl" in command.line
+    )
+    named = set(re.findall(r'"(\w+)":', shown))
+    assert 50 < len(named)
+    app = FakeSidecar(registry=CollectorRegistry()).app
+    forms = app.openapi()["components"]["schemas"].values()
+    assert set() == named - {key for form in forms for key in form["properties"]}
+
+
+def test_commands_and_what_they_print() -> None:
+    """A command goes on after a backslash and within quotes; the rest is what it prints."""
+    text = "$ a \\\n  b\nout\n\n$ c '\n x'\n$ d # don't\nmore\n"
+    found = [(each.line, each.shown) for each in commands(text)]
+    assert [("a \\\n  b", "out\n\n"), ("c '\n x'", ""), ("d # don't", "more\n")] == found
+
+
+def test_blocks_for_a_machine_need_no_mark() -> None:
+    """Those with a program of containers, Kubernetes or a machine's owner, and no other."""
+    found = [
+        Block("a.md", 1, "", "", commands(text)).is_for_a_machine
+        for text in ("$ make dist\n$ docker run x\n", "$ throttle-sidecar check\n", "$ dockers\n")
+    ]
+    assert [True, False, False] == found
+
+
+@pytest.mark.parametrize(
+    ("shown", "output", "expected"),
+    [
+        ("a b\n", "x\na  b\n", True),
+        ("a…d\n", "a b c d\n", True),
+        ("{1,\n 2}\n", "{1,2}\n", True),
+        ("b\na\n", "a\nb\n", False),
+        ("a c\n", "a b\n", False),
+    ],
+)
+def test_what_is_as_shown(shown: str, output: str, *, expected: bool) -> None:
+    """All that is shown is printed, in this order."""
+    assert expected == is_shown(shown, output)

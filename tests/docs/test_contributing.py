@@ -1,0 +1,64 @@
+"""CONTRIBUTING.md, and what pages say of the Makefile: files, parts and targets are there."""
+
+import re
+
+import pytest
+
+from tests.docs.blocks import PAGES
+from tests.docs.markdown import ROOT
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_the_layout_has_every_part() -> None:
+    """Each module and package of sidecar/ is in the picture of the layout, and no other."""
+    _, picture = CONTRIBUTING.split("```\nsidecar/\n")
+    told = set(re.findall(r"(\w+(?:\.py|/))(?=[,\s])", picture.partition("```")[0]))
+    ours = {
+        path.name if path.is_file() else f"{path.name}/"
+        for path in (ROOT / "sidecar").iterdir()
+        if not path.name.startswith("_") and path.name != "py.typed"
+    }
+    assert ours == told
+
+
+def test_files_that_are_named_exist() -> None:
+    """Each path in the text."""
+    named = set(re.findall(r"`((?:sidecar|tests|docs|deploy)/[\w./-]*)`", CONTRIBUTING))
+    assert 15 < len(named)
+    assert [] == [path for path in sorted(named) if not (ROOT / path).exists()]
+
+
+@pytest.mark.parametrize(
+    ("name", "definition", "path"),
+    [
+        ("Limit", "Limit = ", "sidecar/throttle/limits.py"),
+        ("violated_by", "def violated_by", "sidecar/throttle/limits.py"),
+        ("threshold_bytes", "def threshold_bytes", "sidecar/throttle/limits.py"),
+        ("_limit", "def _limit", "sidecar/settings/loader.py"),
+        ("Tally", "class Tally", "sidecar/board.py"),
+        ("_OF_A_VOLUME", "_OF_A_VOLUME: ", "sidecar/metrics.py"),
+        ("QuotaKey", "class QuotaKey", "sidecar/quotas/entities.py"),
+        ("UserHold", "class UserHold", "sidecar/throttle/holds.py"),
+    ],
+)
+def test_names_that_are_named_exist(name: str, definition: str, path: str) -> None:
+    """What a step tells to change is in the file that it names."""
+    assert f"`{name}`" in CONTRIBUTING
+    assert f"`{path}`" in CONTRIBUTING
+    assert definition in (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_make_knows_the_targets_that_are_named(page: str) -> None:
+    """Each ``make TARGET`` that a page names."""
+    text = PAGES[page].read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:`|^\$ |^)make ([a-z-]+)", text, re.MULTILINE))
+    assert [] == [each for each in named if not re.search(rf"^{each}:", MAKEFILE, re.MULTILINE)]
+
+
+def test_the_license_is_there() -> None:
+    """Apache-2.0, as the README and pyproject.toml say."""
+    assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert 'license = "Apache-2.0"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")

@@ -1,0 +1,178 @@
+"""The tables of docs/how-it-decides.md, run through the deciding code."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from sidecar.throttle.decision import Disabled, Source, VolumeLimit
+from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.schedule import Timing, next_poll
+from sidecar.volumes import Failure, FailureKind, Observation, Volume
+from tests.docs.markdown import Table, tables
+from tests.throttle.build import TIMED_OUT, reading, whole
+
+PAGE = "how-it-decides"
+LIVES = [table for table in tables(PAGE) if table.header[0] == "minute"]
+FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 1.0)
+SIZES = {"room": 50, "full": 10}
+"""Available bytes of a volume of 100, at a limit of 10."""
+
+
+def the_table(column: str) -> Table:
+    """The one table that begins with this column."""
+    (found,) = [table for table in tables(PAGE) if table.header[0] == column]
+    return found
+
+
+def limit_of(text: str) -> Limit:
+    """10 bytes, or 0.1 of the size."""
+    number, _, unit = text.partition(" ")
+    return MinAvailableBytes(int(number)) if unit == "bytes" else MinAvailableRatio(float(number))
+
+
+def test_the_limits_boundary() -> None:
+    """Less than or equal violates, of bytes and of ratios, and of a volume without a size."""
+    for row in the_table("limit").rows:
+        volume = Volume(1, "/d1", int(row["total"]), int(row["available"]))
+        verdict = "yes" if limit_of(row["limit"]).violated_by(volume) else "no"
+        assert row["violates"] == verdict, row
+
+
+def seconds(minute: str) -> float:
+    """2, 2:00 or 2:00.001 as seconds."""
+    whole_minutes, _, rest = minute.partition(":")
+    return int(whole_minutes) * 60 + float(rest or 0)
+
+
+def observation(at: float, does: dict[int, str], *, lists_fenced: bool) -> Observation:
+    """What a poll sees of brokers that do this."""
+    answers = [
+        reading(broker, at, {"/d1": SIZES[each]}) for broker, each in does.items() if each in SIZES
+    ]
+    answers += [
+        reading(broker, at, offline=["/d1"]) for broker, each in does.items() if each == "offline"
+    ]
+    silent = [broker for broker, each in does.items() if each == "silent"]
+    fenced = [broker for broker, each in does.items() if each == "fenced"]
+    assert len(does) == len(answers) + len(silent) + len(fenced) + list(does.values()).count("gone")
+    return whole(at, answers, silent=silent, fenced=fenced if lists_fenced else None)
+
+
+def polled(
+    factors: VolumeLimit, memory: Memory, at: float, row: dict[str, str], *, lists_fenced: bool
+) -> Memory:
+    """Memory after the row's poll, if there is one."""
+    does = {
+        int(column.removeprefix("broker ")): cell
+        for column, cell in row.items()
+        if column.startswith("broker ") and cell
+    }
+    if "fails" in does.values():
+        return factors.fail(memory, TIMED_OUT)
+    if does:
+        return factors.fold(memory, observation(at, does, lists_fenced=lists_fenced))
+    return memory
+
+
+def told(factors: VolumeLimit, memory: Memory, at: float, what: str) -> Memory:
+    """Memory after what an operator does in a row."""
+    if match := re.fullmatch(r"override ([\d.]+) for (\d+) min", what):
+        factor, minutes = float(match[1]), int(match[2])
+        return replace(memory, override=Override(factor, "by hand", at, at + minutes * 60))
+    if match := re.fullmatch(r"forget broker (\d+)", what):
+        return factors.forget(memory, int(match[1]))
+    assert what in {"", "override ends"}, what
+    return memory
+
+
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.before[:40])
+def test_a_factors_life(life: Table) -> None:
+    """Each row of each table: what is seen and said at that moment gives that factor and source."""
+    match = re.search(r"[Vv]alidity (\d+) min, fallback ([\d.]+):$", life.before)
+    assert match, life.before
+    factors = VolumeLimit(MinAvailableBytes(10), int(match[1]) * 60.0, float(match[2]))
+    lists_fenced = "Before Kafka 4.0" not in life.before
+    memory = Memory()
+    for row in life.rows:
+        at = seconds(row["minute"])
+        memory = told(factors, memory, at, row.get("what happens", ""))
+        if row.get("what happens") == "override ends":
+            memory = replace(memory, override=None)
+        memory = polled(factors, memory, at, row, lists_fenced=lists_fenced)
+        decision = factors.decide(memory, at)
+        assert (row["factor"], row["source"]) == (str(decision.factor), decision.source.value), row
+
+
+def test_every_way_of_a_life_is_shown() -> None:
+    """The tables have every source but disabled, and everything that a broker can do."""
+    cells = {cell for life in LIVES for row in life.rows for cell in row.values()}
+    shown = {*SIZES, "fails", "silent", "offline", "fenced", "gone"}
+    assert shown | {source.value for source in Source} - {"disabled"} <= cells
+
+
+def test_disabled_wins() -> None:
+    """The first in the order of authority: 1.0, also under an override of 0.0."""
+    memory = Memory(override=Override(0.0, "by hand", 0.0, 1000.0))
+    decision = Disabled().decide(memory, 10.0)
+    assert (1.0, Source.DISABLED) == (decision.factor, decision.source)
+
+
+def test_an_unseen_member_makes_a_poll_fail() -> None:
+    """Minute 6 of the first table under "Partial sight" fails, of the kind that is named."""
+    factors = VolumeLimit(MinAvailableBytes(10), 300.0, 0.0)
+    memory = factors.fold(Memory(), observation(0.0, {1: "room", 2: "room"}, lists_fenced=True))
+    memory = factors.fold(memory, observation(300.0, {1: "room", 2: "silent"}, lists_fenced=True))
+    assert 0 == memory.failed_polls
+    memory = factors.fold(memory, observation(360.0, {1: "room", 2: "silent"}, lists_fenced=True))
+    assert memory.failure is not None
+    assert (1, FailureKind.INCOMPLETE) == (memory.failed_polls, memory.failure.kind)
+
+
+def filling(seconds_left: float) -> Memory:
+    """Memory of a volume that reaches its limit in so many seconds."""
+    available = 10_000_000
+    rate = (available - 10) / seconds_left
+    before = reading(1, 0.0, {"/d1": round(available + 10 * rate)}, total=10**12)
+    memory = FACTORS.fold(Memory(), whole(0.0, [before]))
+    return FACTORS.fold(memory, whole(10.0, [reading(1, 10.0, {"/d1": available}, total=10**12)]))
+
+
+def failed(times: int) -> Memory:
+    """Memory after so many failed polls in a row."""
+    memory = still()
+    for _ in range(times):
+        memory = FACTORS.fail(memory, Failure(FailureKind.CONNECT, "nothing listens"))
+    return memory
+
+
+def still() -> Memory:
+    """Memory of a volume that does not fill."""
+    memory = FACTORS.fold(Memory(), whole(0.0, [reading(1, 0.0, {"/d1": 50})]))
+    return FACTORS.fold(memory, whole(10.0, [reading(1, 10.0, {"/d1": 50})]))
+
+
+SEEN: dict[str, Callable[[str], Memory]] = {
+    r"one reading, so no rate": lambda _: FACTORS.fold(
+        Memory(), whole(10.0, [reading(1, 10.0, {"/d1": 50})])
+    ),
+    r"nothing fills": lambda _: still(),
+    r"(\d+) s to the limit": lambda number: filling(float(number)),
+    r"the (\d)\w\w (?:poll|in a row) failed": lambda number: failed(int(number)),
+}
+
+
+def test_when_it_looks() -> None:
+    """Each row of the table: what was seen gives that wait until the next whole poll."""
+    for row in the_table("what was seen").rows:
+        (memory,) = [
+            make(match[match.lastindex or 0])
+            for pattern, make in SEEN.items()
+            if (match := re.fullmatch(pattern, row["what was seen"]))
+        ]
+        plan = next_poll(memory, Timing(60.0, 1.0), 10.0, 0.0)
+        wait_s = float(row["next poll after"].removesuffix(" s"))
+        assert None is plan.brokers
+        assert pytest.approx(wait_s, rel=1e-3) == plan.delay_s, row

@@ -1,0 +1,55 @@
+"""The tables of docs/ that are made of the code are current (``make docs``)."""
+
+import pytest
+
+from tests.api.build import FakeSidecar
+from tools.pages import DOCS, OWN_ROUTES, TABLES, table, written
+
+PAGES = {path.name: path for path in sorted(DOCS.glob("*.md"))}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_current(name: str) -> None:
+    """To write it anew changes nothing; if it does: make docs."""
+    text = PAGES[name].read_text(encoding="utf-8")
+    assert written(text) == text
+
+
+def test_every_table_is_on_a_page() -> None:
+    """Each is made for one page."""
+    text = "".join(path.read_text(encoding="utf-8") for path in PAGES.values())
+    assert dict.fromkeys(TABLES, 1) == {
+        name: text.count(f'<!-- made by "make docs": {name} -->') for name in TABLES
+    }
+
+
+def test_what_only_the_table_knows_stays() -> None:
+    """The unit and the JMX name of a metric, whatever becomes of the other cells."""
+    row = ("`kafka_throttle_source`", "wrong", "`wrong`", "0 to 1", "wrong", "`type=A`")
+    before = table(("metric", "type", "labels", "unit", "meaning", "proposal's JMX name"), [row])
+    (line,) = [each for each in TABLES["metrics"](before).splitlines() if row[0] in each]
+    assert "wrong" not in line
+    assert ["| gauge |", "| `source` |", "| 0 to 1 |", "| `type=A` |"] == [
+        cell for cell in ("| gauge |", "| `source` |", "| 0 to 1 |", "| `type=A` |") if cell in line
+    ]
+
+
+@pytest.mark.parametrize("request_line", [request for request, _ in OWN_ROUTES])
+async def test_routes_that_are_not_in_the_document_are_there(request_line: str) -> None:
+    """They answer, and the document does not have them."""
+    sidecar = FakeSidecar()
+    method, path = request_line.split()
+    assert ("GET", 200) == (method, (await sidecar.get(path)).status_code)
+    assert path not in sidecar.app.openapi()["paths"]
+
+
+def test_every_metric_has_a_unit() -> None:
+    """Where a name ends in none it is written by hand."""
+    lines = PAGES["metrics.md"].read_text(encoding="utf-8").splitlines()
+    rows = [line.split("|") for line in lines if line.startswith("| `kafka_throttle_")]
+    assert [] == [cells[1] for cells in rows if not cells[4].strip()]
+
+
+def test_a_cell_with_a_bar_is_one_cell() -> None:
+    """As Markdown wants it."""
+    assert "| a\\|b | |\n" == table(("x", "y"), [("a|b", "")]).partition("---|\n")[2]

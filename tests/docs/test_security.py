@@ -1,0 +1,185 @@
+"""What docs/security.md promises: what listens, what needs the token, what never shows a secret."""
+
+import contextlib
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from prometheus_client import CollectorRegistry
+
+from sidecar.cli import group
+from sidecar.settings import describe, keys
+from tests.api.build import BEARER, TOKEN, FakeSidecar
+from tests.docs.markdown import tables
+from tests.settings.support import GOOD
+from tests.support.daemon import Daemon, get, started
+from tests.throttle.build import reading, whole
+
+PAGE = "security"
+LISTENING, CHANGES, _, SECRETS = tables(PAGE)
+SECRET = "hunter2-never-shown"
+DISABLED = {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
+BODIES: dict[str, dict[str, Any]] = {
+    "/v1/override": {"factor": 0.0, "reason": "stolen", "duration": "PT1H"},
+    "/v1/quotas/producer-ids/default": {"producer_ids_rate": 1},
+    "/v1/quotas/producer-ids/users/{user}": {"producer_ids_rate": 1},
+}
+
+
+def listening(daemon: Daemon) -> set[str]:
+    """The TCP addresses, host:port, on which a process listens."""
+    pid = daemon.process.pid
+    found = set()
+    sockets = set()
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        # What was open a moment ago may be closed.
+        with contextlib.suppress(FileNotFoundError):
+            sockets.add(str(path.readlink()))
+    for family in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{family}").read_text().splitlines()[1:]:
+            local, state, inode = (line.split()[number] for number in (1, 3, 9))
+            if state == "0A" and f"socket:[{inode}]" in sockets:
+                address, _, port = local.partition(":")
+                host = ".".join(map(str, reversed(bytes.fromhex(address)[:4])))
+                found.add(f"{host}:{int(port, 16)}")
+    return found
+
+
+def test_the_defaults_are_as_told() -> None:
+    """The loopback alone, and one address."""
+    defaults = {row.environment: row.default for row in describe()}
+    told = {row["setting"]: row["default"] for row in LISTENING.rows}
+    assert {name: defaults[name] for name in defaults if name.endswith("_LISTEN")} == told
+
+
+@pytest.mark.parametrize("more", [{}, {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}])
+def test_nothing_else_listens(tmp_path: Path, more: dict[str, str]) -> None:
+    """A running daemon listens on the addresses that it says, and on no other."""
+    with started(tmp_path, DISABLED | more) as daemon:
+        said = {url.removeprefix("http://") for url in daemon.urls}
+        assert (said, 1 + len(more)) == (listening(daemon), len(said))
+
+
+def test_the_metrics_address_serves_nothing_else(tmp_path: Path) -> None:
+    """No factor can be read there and no change made, and the API has no metrics then."""
+    with started(tmp_path, DISABLED | {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}) as daemon:
+        api, metrics = daemon.urls
+        assert [200, 404] == [get(api + each).status_code for each in ("/v1/volumes", "/metrics")]
+        served = ["/metrics", "/healthz", "/readyz"]
+        for path in [*served, "/", "/v1/throttle-factor", "/v1/override", "/docs", "/openapi.json"]:
+            assert (200 if path in served else 404) == get(metrics + path).status_code, path
+
+
+def changing() -> dict[str, list[str]]:
+    """What is not a GET by the API's own document: request -> what security that states."""
+    app = FakeSidecar(registry=CollectorRegistry()).app
+    return {
+        f"{method.upper()} {plain(path)}": [
+            key for each in said.get("security", []) for key in each
+        ]
+        for path, operations in app.openapi()["paths"].items()
+        for method, said in operations.items()
+        if method != "get"
+    }
+
+
+def plain(path: str) -> str:
+    """As pages write a path."""
+    return path.replace("{user:name}", "{user}").replace("{broker_id}", "{id}")
+
+
+def test_every_request_that_changes_is_told() -> None:
+    """And whether it needs the token."""
+    told = {row["request"].strip("`"): row["token"] for row in CHANGES.rows}
+    assert {request: "yes" if needs else "no" for request, needs in changing().items()} == told
+
+
+GUARDED = [row["request"].strip("`") for row in CHANGES.rows if row["token"] == "yes"]
+
+
+@pytest.mark.parametrize("request_line", GUARDED)
+@pytest.mark.parametrize(
+    ("token", "headers", "status"),
+    [
+        (None, BEARER, 403),
+        (TOKEN, {}, 401),
+        (TOKEN, {"Authorization": f"Bearer {TOKEN}x"}, 401),
+        (TOKEN, {"Authorization": f"Basic {TOKEN}"}, 401),
+    ],
+)
+async def test_a_change_without_the_token(
+    request_line: str, token: str | None, headers: dict[str, str], status: int
+) -> None:
+    """It is refused, and nothing is other than before; with the token it is not refused so."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5})], silent=[2]))
+    method, path = request_line.split()
+    url = path.replace("{id}", "2").replace("{user}", "bob")
+    body = BODIES.get(path) if method == "PUT" else None
+    before, sidecar.token = sidecar.board.snapshot, token
+    async with sidecar.client() as client:
+        answer = await client.request(method, url, json=body, headers=headers)
+        assert (status, before) == (answer.status_code, sidecar.board.snapshot)
+        sidecar.token = TOKEN
+        answer = await client.request(method, url, json=body, headers=BEARER)
+        assert answer.status_code not in {401, 403}
+
+
+async def test_no_answer_allows_another_origin() -> None:
+    """No CORS header, also to who asks for one; and no answer holds the token."""
+    sidecar = FakeSidecar(registry=CollectorRegistry())
+    paths = [path for path, known in sidecar.app.openapi()["paths"].items() if "get" in known]
+    assert 10 < len(paths)
+    asking = {**BEARER, "Origin": "https://elsewhere", "Access-Control-Request-Method": "PUT"}
+    async with sidecar.client() as client:
+        for path in [*paths, "/docs", "/openapi.json"]:
+            for method in ("GET", "OPTIONS"):
+                answer = await client.request(method, path, headers=asking)
+                told = f"{answer.headers} {answer.text}".lower()
+                assert "access-control" not in told
+                assert TOKEN not in told
+
+
+def test_the_secrets_are_as_told() -> None:
+    """Those that the settings know as secrets; what is named instead of one exists."""
+    secret = {keys.environment_key(name) for name in keys.FIELDS if keys.about(name).is_secret}
+    assert secret == {row["setting"] for row in SECRETS.rows}
+    instead = {row["instead, a file"] for row in SECRETS.rows} - {""}
+    assert instead <= {row.environment for row in describe()}
+
+
+@pytest.mark.parametrize("name", [row["setting"] for row in SECRETS.rows])
+@pytest.mark.parametrize("args", [(), ("--json",)])
+def test_a_secret_is_never_printed(name: str, args: tuple[str, ...]) -> None:
+    """By the settings command, whether it can be used or is refused."""
+    result = CliRunner().invoke(group, ["settings", *args], env=GOOD | {name: SECRET})
+    assert "" != result.output
+    assert SECRET not in result.output
+
+
+def test_a_running_daemon_tells_no_secret(tmp_path: Path) -> None:
+    """Not in its log, however much it logs, nor in any answer, nor in the state file."""
+    token, state = tmp_path / "token", tmp_path / "state"
+    token.write_text(f"{SECRET}-token")
+    admin = {"SECURITY_PROTOCOL": "SASL_PLAINTEXT", "SASL_MECHANISM": "PLAIN"}
+    admin |= {"BOOTSTRAP_SERVERS": "127.0.0.1:1", "SASL_USERNAME": "ann", "SASL_PASSWORD": SECRET}
+    settings = {f"SIDECAR_KAFKA_ADMIN_{name}": value for name, value in admin.items()}
+    settings |= {
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.1",
+        "SIDECAR_LOG_LEVEL": "debug",
+        "SIDECAR_TOKEN_FILE": str(token),
+        "SIDECAR_STATE_FILE": str(state),
+    }
+    with started(tmp_path, settings) as daemon:
+        daemon.wait_for("polling: connect")
+        assert 200 == daemon.override(f"{SECRET}-token").status_code
+        paths = daemon.get("/openapi.json").json()["paths"]
+        answers = [daemon.get(path).text for path, known in paths.items() if "get" in known]
+        daemon.send(signal.SIGTERM)
+        daemon.ended()
+        told = [daemon.output, state.read_text(), *answers]
+    assert ["a migration" in each for each in told[:2]] == [True, True]
+    assert [] == [each for each in told if SECRET in each]
+    assert 0o600 == state.stat().st_mode & 0o777

@@ -1,0 +1,232 @@
+"""Writes the tables of docs/ that are made of the code: settings, metrics, routes and forms.
+
+A page has its own words, and between two comments a table that nobody edits:
+``<!-- made by "make docs": settings -->`` to ``<!-- end -->``. A test sees to it that the
+tables are current. What the code does not tell of a metric stays as it stands in the table: the
+unit of one whose name ends in none, the labels of one that has no sample here, and the proposal's
+JMX name.
+
+Example: ``make docs`` after a new setting adds its row to docs/settings.md.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
+
+from sidecar.api import Polling, build_app
+from sidecar.api.docs import fields, form_of
+from sidecar.api.producer_ids import IdParts
+from sidecar.board import Board
+from sidecar.history_metrics import HistoryCollector
+from sidecar.id_metrics import ProducerIdCollector
+from sidecar.metrics import build_registry
+from sidecar.peers import Given
+from sidecar.producer_ids import ProducerIdWatch
+from sidecar.quotas.id_quotas import ProducerIdQuota
+from sidecar.quotas.producer_ids import ProducerIdSettings
+from sidecar.settings import describe
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.volumes import Membership, Observation, Reading, Volume
+
+DOCS: Final = Path(__file__).parents[1] / "docs"
+
+_BLOCK: Final = re.compile(r'(<!-- made by "make docs": (\w+) -->\n)(.*?)(<!-- end -->)', re.DOTALL)
+_VALIDITY_S: Final = 300.0
+OWN_ROUTES: Final = (
+    ("GET /openapi.json", "This API's own document"),
+    ("GET /docs", "The same as a page, which loads nothing from elsewhere"),
+)
+"""Those that are not in the document."""
+
+
+def written(text: str) -> str:
+    """A page with each of its tables made anew."""
+
+    def made(match: re.Match[str]) -> str:
+        head, name, before, end = match.groups()
+        return f"{head}\n{TABLES[name](before)}\n{end}"
+
+    return _BLOCK.sub(made, text)
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
+    head = [*header]
+    lines = [_row(head), "|---" * len(head) + "|", *map(_row, rows)]
+    return "\n".join(lines) + "\n"
+
+
+def settings(_before: str) -> str:
+    """Every setting."""
+    return table(
+        ("environment, after `SIDECAR_`", "TOML", "default", "unit", "meaning", "property"),
+        (
+            (
+                row.environment.removeprefix("SIDECAR_"),
+                row.toml,
+                row.default,
+                row.unit,
+                row.meaning,
+                "yes" if row.property else "",
+            )
+            for row in describe()
+        ),
+    )
+
+
+def metrics(before: str) -> str:
+    """Every metric of ours, with the cells that only the table before has."""
+    kept = {
+        cells[1].strip("` "): [cells[number].strip() for number in (3, 4, 6)]
+        for cells in (line.split("|") for line in before.splitlines())
+        if len(cells) > 6
+    }
+    header = ("metric", "type", "labels", "unit", "meaning", "proposal's JMX name")
+    rows = []
+    for metric in _served():
+        name = metric.name + ("_total" if metric.type == "counter" else "")
+        labels, unit, jmx = kept.get(name, ["", "", ""])
+        labels = ", ".join(f"`{each}`" for each in sorted(_labels(metric))) or labels
+        meaning = metric.documentation.removesuffix(".")
+        rows.append((f"`{name}`", metric.type, labels, metric.unit or unit, meaning, jmx))
+    return table(header, rows)
+
+
+def routes(_before: str) -> str:
+    """Every route of the API."""
+    rows = [
+        (
+            f"`{request}`",
+            said["summary"] + _answered_with(said),
+            ", ".join(said["responses"]),
+            "token" if said.get("security") else "",
+        )
+        for request, said in _operations(_document())
+    ]
+    rows += [(f"`{request}`", meaning, "200", "") for request, meaning in OWN_ROUTES]
+    return table(("request", "answers", "statuses", "needs"), rows)
+
+
+def forms(_before: str) -> str:
+    """Every form of a body or an answer."""
+    document = _document()
+    shapes = {}
+    for request, said in _operations(document):
+        body = said.get("requestBody", {}).get("content", {}).get("application/json")
+        if body:
+            shapes[f"Body of {request}"] = body["schema"]
+            shapes |= body["schema"].get("$defs", {})
+    shapes |= dict(sorted(document["components"]["schemas"].items()))
+    return "\n".join(
+        f"### {name}\n\n{' '.join(schema.get('description', '').split())}\n\n"
+        + table(
+            ("field", "form", "meaning"),
+            (
+                (f"`{field}`", form, " ".join(meaning.split()))
+                for field, form, meaning in fields(schema, schema.get("required", []), "")
+            ),
+        )
+        for name, schema in shapes.items()
+    )
+
+
+TABLES: Final[dict[str, Callable[[str], str]]] = {
+    "settings": settings,
+    "metrics": metrics,
+    "routes": routes,
+    "forms": forms,
+}
+
+
+def _row(cells: Iterable[str]) -> str:
+    texts = (cell.replace("|", "\\|") for cell in cells)
+    return "|" + "".join(f" {text} |" if text else " |" for text in texts)
+
+
+def _served() -> Iterator[Metric]:
+    """The metrics of a sidecar that has seen a volume twice, and a user's producer id."""
+    board, ids = _board()
+    registry = build_registry(board, lambda steady_s: steady_s, _VALIDITY_S)
+    registry.register(ProducerIdCollector(ids, None, None))
+    registry.register(HistoryCollector(None))
+    for metric in registry.collect():
+        if metric.name.startswith("kafka_throttle_"):
+            yield metric
+
+
+def _labels(metric: Metric) -> set[str]:
+    # A family without a sample knows its labels only there.
+    names = set(getattr(metric, "_labelnames", ()))
+    return names | {name for sample in metric.samples for name in sample.labels} - {"le"}
+
+
+def _board() -> tuple[Board, ProducerIdWatch]:
+    factors = VolumeLimit(MinAvailableBytes(1), _VALIDITY_S, 1.0)
+    board = Board(factors, lambda: 1.0)
+    membership = Membership("cluster", {1: "kafka-1:9092"}, {})
+    for at in (0.0, 1.0):
+        reading = Reading(1, at, (Volume(1, "/data", 100, 50),))
+        seen = Observation(at, "poll", membership, {1: reading})
+        board.update(partial(factors.fold, observation=seen))
+    ids = ProducerIdWatch(board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
+    ids.seen("alice", 1)
+    return board, ids
+
+
+def _document() -> dict[str, Any]:
+    board, ids = _board()
+
+    async def persist() -> bool:
+        return False
+
+    app: FastAPI = build_app(
+        board,
+        wall=lambda steady_s: steady_s,
+        validity_s=_VALIDITY_S,
+        limit=None,
+        polling=Polling(enabled=False, stuck_after_s=1.0),
+        registry=CollectorRegistry(),
+        token=lambda: None,
+        persist=persist,
+        forget=None,
+        ids=IdParts(ids, Given(board.start_id), None, None, is_enabled=False),
+        admit=None,
+    )
+    return app.openapi()
+
+
+def _operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        plain = re.sub(r"\{(\w+):\w+\}", r"{\1}", path).replace("{broker_id}", "{id}")
+        for method, said in methods.items():
+            yield f"{method.upper()} {plain}", said
+
+
+def _answered_with(said: dict[str, Any]) -> str:
+    content = said["responses"]["200"].get("content", {})
+    schema = content.get("application/json", {}).get("schema", {})
+    if "$ref" not in schema:
+        return ""
+    name = form_of(schema)
+    return f": [{name}](#{name.lower()})"
+
+
+def main() -> None:
+    """Writes every page that has such a table."""
+    for path in sorted(DOCS.glob("*.md")):
+        before = path.read_text(encoding="utf-8")
+        after = written(before)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+            print(f"{path.relative_to(DOCS.parent)} is written anew")
+
+
+if __name__ == "__main__":
+    main()
