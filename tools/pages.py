@@ -33,15 +33,18 @@ from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.settings import describe
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.readers import Report
 from sidecar.volumes import Membership, Observation, Reading, Volume
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 
 _BLOCK: Final = re.compile(r'(<!-- made by "make docs": (\w+) -->\n)(.*?)(<!-- end -->)', re.DOTALL)
 _VALIDITY_S: Final = 300.0
+_LIMIT: Final = MinAvailableBytes(1)
 OWN_ROUTES: Final = (
     ("GET /openapi.json", "This API's own document"),
     ("GET /docs", "The same as a page, which loads nothing from elsewhere"),
+    ("GET /, /volumes, /override", "The [status page](status-page.md), for people"),
 )
 """Those that are not in the document."""
 
@@ -153,7 +156,7 @@ def _row(cells: Iterable[str]) -> str:
 def _served() -> Iterator[Metric]:
     """The metrics of a sidecar that has seen a volume twice, and a user's producer id."""
     board, ids = _board()
-    registry = build_registry(board, lambda steady_s: steady_s, _VALIDITY_S)
+    registry = build_registry(board, lambda steady_s: steady_s, _VALIDITY_S, _LIMIT)
     registry.register(ProducerIdCollector(ids, None, None))
     registry.register(HistoryCollector(None))
     for metric in registry.collect():
@@ -168,13 +171,14 @@ def _labels(metric: Metric) -> set[str]:
 
 
 def _board() -> tuple[Board, ProducerIdWatch]:
-    factors = VolumeLimit(MinAvailableBytes(1), _VALIDITY_S, 1.0)
+    factors = VolumeLimit(_LIMIT, _VALIDITY_S, 1.0)
     board = Board(factors, lambda: 1.0)
     membership = Membership("cluster", {1: "kafka-1:9092"}, {})
     for at in (0.0, 1.0):
         reading = Reading(1, at, (Volume(1, "/data", 100, 50),))
         seen = Observation(at, "poll", membership, {1: reading})
         board.update(partial(factors.fold, observation=seen))
+    board.readers.heard(Report(1, emergency=False, held=0), 1, 1.0)
     ids = ProducerIdWatch(board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
     ids.seen("alice", 1)
     return board, ids
@@ -191,6 +195,7 @@ def _document() -> dict[str, Any]:
         wall=lambda steady_s: steady_s,
         validity_s=_VALIDITY_S,
         limit=None,
+        contents=None,
         polling=Polling(enabled=False, stuck_after_s=1.0),
         registry=CollectorRegistry(),
         token=lambda: None,
