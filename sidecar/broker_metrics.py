@@ -33,7 +33,9 @@ class BrokerCollector(Collector):
         active = membership.active if membership else {}
         fenced = (membership.fenced or {}) if membership else {}
         members = _of_brokers(
-            "broker_active", "1 while a broker is in the cluster and not fenced, else 0."
+            "broker_active",
+            "1 while a broker is in the cluster and not fenced; 0 for one that is fenced, or has"
+            " left and still counts.",
         )
         failing = _of_brokers(
             "broker_failing", "1 when an active broker did not answer when it was last asked."
@@ -50,7 +52,8 @@ class BrokerCollector(Collector):
         board, now = self._board, self._board.now()
         follows = _of_brokers(
             "reader_follows",
-            "1 while a broker's quota callback has the present decision and listens for the next.",
+            "1 while a broker's quota callback has the present decision and listens for the next;"
+            " no series 10 minutes after it was last heard.",
         )
         for reader in board.readers.known(now):
             does = reader.follows(board.snapshot.generation, now)

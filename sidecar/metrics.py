@@ -139,7 +139,7 @@ class _BoardCollector(Collector):
         )
         yield _gauge(
             "validity_duration_seconds",
-            "How long a computed factor may be used when newer polls fail.",
+            "How long a computed factor may be used when newer polls fail, as set.",
             self._validity_s,
         )
         active = memory.membership.active if memory.membership else {}
@@ -243,7 +243,8 @@ class _BoardCollector(Collector):
         since = held_since(snapshot.decision.factor, snapshot.since)
         family = _gauge(
             "held_fill_bytes_per_second",
-            "How fast a volume fills although producers are held; no series for any other volume.",
+            "How fast a volume fills although producers are held (factor 0), by readings that all"
+            " came 5 s after the hold began or later; no series for any other volume.",
         )
         family.samples = [
             Sample(
@@ -286,7 +287,10 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
 }
 
 
-_LIMIT_TEXT: Final = "The available bytes at which a volume of this size violates the limit."
+_LIMIT_TEXT: Final = (
+    "The available bytes at which the volume violates the limit, by its size where the limit is a"
+    " ratio."
+)
 
 
 def _threshold(limit: Limit | None) -> Callable[[VolumeState], float | None]:

@@ -23,6 +23,7 @@ from sidecar.api import Polling, build_app
 from sidecar.api.docs import fields, form_of
 from sidecar.api.producer_ids import IdParts
 from sidecar.board import Board
+from sidecar.broker_metrics import BrokerCollector
 from sidecar.history_metrics import HistoryCollector
 from sidecar.id_metrics import ProducerIdCollector
 from sidecar.metrics import build_registry
@@ -44,7 +45,7 @@ _LIMIT: Final = MinAvailableBytes(1)
 OWN_ROUTES: Final = (
     ("GET /openapi.json", "This API's own document"),
     ("GET /docs", "The same as a page, which loads nothing from elsewhere"),
-    ("GET /, /volumes, /override", "The [status page](status-page.md), for people"),
+    ("GET /", "The [status page](status-page.md), for people, with `/volumes` and `/override`"),
 )
 """Those that are not in the document."""
 
@@ -159,6 +160,7 @@ def _served() -> Iterator[Metric]:
     registry = build_registry(board, lambda steady_s: steady_s, _VALIDITY_S, _LIMIT)
     registry.register(ProducerIdCollector(ids, None, None))
     registry.register(HistoryCollector(None))
+    registry.register(BrokerCollector(board))
     for metric in registry.collect():
         if metric.name.startswith("kafka_throttle_"):
             yield metric

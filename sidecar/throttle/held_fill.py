@@ -16,7 +16,7 @@ from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.validity import is_valid
 
 SETTLE_S: Final = 5.0
-"""Longer than the quota callback's pauses (4 s): by then every producer has met one."""
+"""Longer than the quota callback's usual pauses (4 s): by then every producer has met one."""
 
 
 def held_since(factor: float, since: float) -> float | None:

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from sidecar.demo.callback import CALLBACK_PROPERTIES, callback_jar
+from sidecar.callback_jar import callback_jar
+from sidecar.demo.callback import CALLBACK_PROPERTIES
 from tests.deploy.kubernetes.rendered import ROOT, Resource, example, named, one
 from tests.deploy.kubernetes.schemas import dropped_by_strimzi
 
