@@ -104,6 +104,14 @@ def test_every_image_has_a_tag(name: str) -> None:
     assert {f"registry.example.org/{OURS}:{__version__}"} == ours
 
 
+def test_our_image_has_this_versions_tag_where_it_is_written() -> None:
+    """Also where an example's kustomization would put another."""
+    text = "".join(each.read_text("utf-8") for each in sorted(KUBERNETES.rglob("*.yaml")))
+    written = re.findall(rf"^ +(?:image|reference): ({OURS}\S*)$", text, re.MULTILINE)
+    assert 4 == len(written)
+    assert {f"{OURS}:{__version__}"} == set(written)
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_our_containers_may_do_nothing(name: str) -> None:
     """As Pod Security Standards' restricted has it, with a root that can't be written besides."""
