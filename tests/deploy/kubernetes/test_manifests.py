@@ -13,6 +13,7 @@ from tests.deploy.kubernetes.rendered import (
     ROOT,
     Resource,
     example,
+    named,
     one,
     our_containers,
     pod_templates,
@@ -144,5 +145,7 @@ def test_the_users_image_is_the_dockerfiles() -> None:
     template = one(example("per-cluster"), "Deployment")["spec"]["template"]
     user = template["spec"]["securityContext"]
     assert f"USER {user['runAsUser']}:{user['runAsGroup']}\n" in text
-    (mount,) = template["spec"]["containers"][0]["volumeMounts"]
-    assert mount["mountPath"] in text
+    mounts = template["spec"]["containers"][0]["volumeMounts"]
+    assert named(mounts, "state")["mountPath"] in text
+    # Where the jar is that Strimzi's brokers read: test_strimzi.py has the path.
+    assert "python3.11 -m venv --without-pip /opt/throttle-sidecar" in text
