@@ -13,6 +13,7 @@ from tests.deploy.kubernetes.rendered import (
     ROOT,
     Resource,
     example,
+    named,
     one,
     our_containers,
     pod_templates,
@@ -104,6 +105,14 @@ def test_every_image_has_a_tag(name: str) -> None:
     assert {f"registry.example.org/{OURS}:{__version__}"} == ours
 
 
+def test_our_image_has_this_versions_tag_where_it_is_written() -> None:
+    """Also where an example's kustomization would put another."""
+    text = "".join(each.read_text("utf-8") for each in sorted(KUBERNETES.rglob("*.yaml")))
+    written = re.findall(rf"^ +(?:image|reference): ({OURS}\S*)$", text, re.MULTILINE)
+    assert 4 == len(written)
+    assert {f"{OURS}:{__version__}"} == set(written)
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_our_containers_may_do_nothing(name: str) -> None:
     """As Pod Security Standards' restricted has it, with a root that can't be written besides."""
@@ -136,5 +145,7 @@ def test_the_users_image_is_the_dockerfiles() -> None:
     template = one(example("per-cluster"), "Deployment")["spec"]["template"]
     user = template["spec"]["securityContext"]
     assert f"USER {user['runAsUser']}:{user['runAsGroup']}\n" in text
-    (mount,) = template["spec"]["containers"][0]["volumeMounts"]
-    assert mount["mountPath"] in text
+    mounts = template["spec"]["containers"][0]["volumeMounts"]
+    assert named(mounts, "state")["mountPath"] in text
+    # Where the jar is that Strimzi's brokers read: test_strimzi.py has the path.
+    assert "python3.11 -m venv --without-pip /opt/throttle-sidecar" in text

@@ -7,7 +7,17 @@ import trustme
 
 from sidecar.settings.loader import load
 from sidecar.settings.values import HostPort, Settings
-from tests.deploy.kubernetes.rendered import EXAMPLES, OURS, Resource, environ, example, named, one
+from tests.deploy.kubernetes.rendered import (
+    EXAMPLES,
+    OURS,
+    Resource,
+    environ,
+    example,
+    named,
+    one,
+    our_containers,
+    pod_templates,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -120,6 +130,22 @@ def test_the_daemon_takes_the_settings(name: str, certificates: Path) -> None:
     loaded = load(environ=there)
     assert () == loaded.notices
     assert loaded.settings.kafka_admin is not None
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_file_of_a_setting_is_in_a_volume(name: str) -> None:
+    """Its folder is what a volume is mounted at: nothing else can be written, or is there."""
+    found = example(name)
+    (sidecar,) = (
+        each
+        for template in pod_templates(found)
+        for each in our_containers(template)
+        if ["run"] == each["args"]
+    )
+    mounted = {each["mountPath"] for each in sidecar["volumeMounts"]}
+    files = [value for value in environ(found).values() if value.startswith("/")]
+    assert files
+    assert [] == [file for file in files if file.rpartition("/")[0] not in mounted]
 
 
 @pytest.mark.parametrize("name", BOTH)

@@ -1,12 +1,22 @@
 """Strimzi's brokers obey: its operator keeps what the callback needs, and the sidecar gets in."""
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
 from sidecar.callback_jar import callback_jar
 from sidecar.demo.callback import CALLBACK_PROPERTIES
-from tests.deploy.kubernetes.rendered import ROOT, Resource, example, named, one
+from tests.deploy.kubernetes.rendered import (
+    KUBERNETES,
+    ROOT,
+    Resource,
+    example,
+    named,
+    one,
+    resources,
+)
 from tests.deploy.kubernetes.schemas import dropped_by_strimzi
 
 pytestmark = pytest.mark.integration
@@ -89,9 +99,19 @@ def test_the_jar_may_come_from_a_config_map() -> None:
     assert jar.stat().st_size < CONFIG_MAP_BYTES / 1.4
 
 
-def test_the_operators_own_plugin_is_off(kafka: Resource) -> None:
-    """It would take the callback's place."""
+def test_the_operators_own_plugin_is_off(tmp_path: Path) -> None:
+    """It would take the callback's place; the operator's other settings stay."""
+    parts = os.path.relpath(KUBERNETES, tmp_path.resolve())
+    (tmp_path / "kustomization.yaml").write_text(
+        f"resources: [kafka.yaml, {parts}/per-cluster]\ncomponents: [{parts}/strimzi]\n"
+    )
+    (tmp_path / "kafka.yaml").write_text(
+        "apiVersion: kafka.strimzi.io/v1\nkind: Kafka\nmetadata: {name: my-cluster}\n"
+        "spec: {kafka: {quotas: {type: strimzi}, config: {num.io.threads: 8}}}\n"
+    )
+    kafka = one(resources(tmp_path), "Kafka")["spec"]["kafka"]
     assert "quotas" not in kafka
+    assert 8 == kafka["config"]["num.io.threads"]
 
 
 def test_the_network_policy_knows_the_brokers(found: list[Resource], kafka: Resource) -> None:
