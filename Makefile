@@ -101,6 +101,8 @@ bench-callback: $(JAR)
 # The tables of docs/ that are made of the code; run after a change of settings, metrics or routes.
 docs: $(INSTALLED)
 	$(BIN)/python -m tools.pages
+	$(BIN)/python -m tools.alerts_page
+	$(BIN)/python -m tools.dashboard
 
 # The exact versions, with hashes; run after a change of the dependencies in pyproject.toml.
 lock: $(INSTALLED)

@@ -138,7 +138,6 @@ def test_our_containers_ask_for_what_was_measured(name: str) -> None:
             assert {"memory": "256Mi"} == resources["limits"]
 
 
-@pytest.mark.skipif(not DOCKERFILE.exists(), reason="the Dockerfile comes with another change")
 def test_the_users_image_is_the_dockerfiles() -> None:
     """The number that the image runs as, and the folder for its state."""
     text = DOCKERFILE.read_text("utf-8")
