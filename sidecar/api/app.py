@@ -34,7 +34,6 @@ from sidecar.api.producer_ids import IdParts, add_producer_ids
 from sidecar.api.reading import add_reading
 from sidecar.api.scrape import scrape
 from sidecar.api.status import add_status
-from sidecar.api.status.view import Sight
 from sidecar.api.usage import add_usage
 from sidecar.board import Board
 from sidecar.throttle.limits import Limit
@@ -80,7 +79,15 @@ def build_app(
     add_producer_ids(app, changes, ids, needs_token(token))
     add_usage(app, ids.log)
     add_admissions(app, admit)
-    add_status(app, Sight(board, limit, validity_s, contents), changes, token)
+    add_status(
+        app,
+        board,
+        limit=limit,
+        validity_s=validity_s,
+        contents=contents,
+        changes=changes,
+        token=token,
+    )
     _add_health(app, board, polling)
     if registry is not None:
         _add_metrics(app, registry)

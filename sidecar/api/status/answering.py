@@ -1,0 +1,192 @@
+"""What the status page's routes answer: the page, its parts, all volumes, the override by hand.
+
+Setting an override takes two steps: what is wanted, then what that would do, confirmed with the
+token. It goes through the same ``Changes`` as ``PUT /v1/override``.
+
+Example: ``GET /`` is the page; an open one asks ``GET /status/parts`` for what has changed.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from sidecar.api.answers import NO_STORE
+from sidecar.api.changes import Changes, OverrideRequest
+from sidecar.api.changing import check_token
+from sidecar.api.status.effects import ending_effects, setting_command, setting_effects
+from sidecar.api.status.forms import DURATIONS, FACTORS, Given, form_fields
+from sidecar.api.status.headline import sentence
+from sidecar.api.status.moments import Now
+from sidecar.api.status.pages import (
+    CONTENT_SECURITY_POLICY,
+    MEDIA_TYPES,
+    file,
+    page,
+    status_page,
+    status_parts,
+)
+from sidecar.api.status.view import Sight, StatusView, status_view
+from sidecar.api.status.volumes import Row, volume_rows
+from sidecar.throttle.reason import describe
+
+ROWS: Final = 100
+"""Volumes on a page of their own."""
+
+_HEADERS: Final = {
+    **NO_STORE,
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    # With "no-referrer" a browser would say "Origin: null" of our own forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_MISTYPED: Final = "That is not the token in the file that SIDECAR_TOKEN_FILE names."
+_MOST_PAGES: Final = 1_000_000
+_FOR_GOOD: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
+class Answers:
+    """Answers with pages, one method a route."""
+
+    def __init__(self, sight: Sight, changes: Changes, token: Callable[[], str | None]) -> None:
+        self._sight = sight
+        self._changes = changes
+        self._token = token
+
+    async def status(self, _request: Request) -> Response:
+        """The page."""
+        return _html(status_page(self._view()))
+
+    async def parts(self, _request: Request) -> Response:
+        """What an open page takes anew."""
+        return _html(status_parts(self._view()))
+
+    async def volumes(self, request: Request) -> Response:
+        """All volumes, a hundred on a page."""
+        limit, now = self._sight.limit, self._now()
+        number = _number(request.query_params.get("page", "1"))
+        rows: list[Row] = []
+        count = 0
+        if limit is not None:
+            first = (number - 1) * ROWS
+            rows, count = volume_rows(self._sight.board.snapshot, limit, now, first, ROWS)
+        values = {
+            "rows": rows,
+            "count": count,
+            "number": number,
+            "pages": max(1, -(-count // ROWS)),
+            "limit": "" if limit is None else describe(limit),
+            "made": now.moment(now.now),
+        }
+        return _html(page("volumes.html", **values))
+
+    async def form(self, _request: Request) -> Response:
+        """What is to be set by hand."""
+        return self._form(Given(), [])
+
+    async def ask(self, request: Request) -> Response:
+        """What that would do, to be confirmed with the token."""
+        given = Given.of(await form_fields(request))
+        asked = given.checked()
+        if isinstance(asked, list):
+            return self._form(given, asked)
+        return self._confirm(given, asked)
+
+    async def set(self, request: Request) -> Response:
+        """Sets it."""
+        fields = await form_fields(request)
+        given = Given.of(fields)
+        asked = given.checked()
+        if isinstance(asked, list):
+            return self._form(given, asked)
+        try:
+            check_token(self._token(), fields.get("token", "").encode())
+        except HTTPException as error:
+            return self._confirm(given, asked, error)
+        await self._changes.set_override(asked)
+        return RedirectResponse("/", 303, headers=_HEADERS)
+
+    async def ask_end(self, _request: Request) -> Response:
+        """What to end it would do."""
+        return self._confirm_end()
+
+    async def end(self, request: Request) -> Response:
+        """Ends it."""
+        fields = await form_fields(request)
+        try:
+            check_token(self._token(), fields.get("token", "").encode())
+        except HTTPException as error:
+            return self._confirm_end(error)
+        await self._changes.clear_override()
+        return RedirectResponse("/", 303, headers=_HEADERS)
+
+    async def file(self, request: Request) -> Response:
+        """Style, script or icon."""
+        name = request.url.path.rpartition("/")[2]
+        return Response(file(name), headers=_FOR_GOOD, media_type=MEDIA_TYPES[name])
+
+    def refused(self, error: HTTPException) -> Response:
+        """A refusal, which is a page, too."""
+        html = page("refused.html", problem=error.detail)
+        return _html(html, error.status_code, error.headers)
+
+    def _now(self) -> Now:
+        return Now(self._sight.board.now(), self._changes.wall)
+
+    def _view(self) -> StatusView:
+        return status_view(self._sight, self._now(), can_change=self._token() is not None)
+
+    def _form(self, given: Given, problems: list[str]) -> Response:
+        values = {
+            "sentence": sentence(self._sight.board.snapshot, self._sight.limit),
+            "problems": problems,
+            "given": given,
+            "factors": FACTORS,
+            "durations": DURATIONS,
+        }
+        return _html(page("override.html", **values), 422 if problems else 200)
+
+    def _confirm(
+        self, given: Given, asked: OverrideRequest, error: HTTPException | None = None
+    ) -> Response:
+        return _confirm(
+            error,
+            title="Set by hand: is this right?",
+            effects=setting_effects(self._sight, asked, self._now()),
+            command=setting_command(asked),
+            action="/override",
+            fields=given.fields(),
+            does="Do it",
+        )
+
+    def _confirm_end(self, error: HTTPException | None = None) -> Response:
+        return _confirm(
+            error,
+            title="End what is set by hand: is this right?",
+            effects=ending_effects(self._sight, self._now()),
+            command="throttle-sidecar override clear --sidecars HOST:PORT,HOST:PORT "
+            "--token-file FILE",
+            action="/override/end",
+            fields=(),
+            does="End it",
+        )
+
+
+def _confirm(error: HTTPException | None, **values: object) -> Response:
+    problem = ""
+    if error is not None:
+        problem = _MISTYPED if error.status_code == 401 else error.detail
+    html = page("confirm.html", problem=problem, **values)
+    if error is None:
+        return _html(html)
+    return _html(html, error.status_code, error.headers)
+
+
+def _html(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return HTMLResponse(text, status, headers={**_HEADERS, **(headers or {})})
+
+
+def _number(text: str) -> int:
+    return min(int(text), _MOST_PAGES) if text.isascii() and text.isdigit() and int(text) else 1
