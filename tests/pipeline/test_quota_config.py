@@ -1,16 +1,14 @@
 """Quotas over time, from a snapshot and the log."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from sidecar.pipeline.quota_config import SnapshotRow, silver_quota_config, snapshot_rows
 from sidecar.quotas.entities import DEFAULT, Entity
 from tests.pipeline.silver import frame, row
-
-pytestmark = pytest.mark.spark
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,6 +33,7 @@ def altered(hour: int, *changes: tuple[Any, ...], **fields: Any) -> dict[str, An
     )
 
 
+@pytest.mark.spark
 def test_changes_and_snapshot_are_one_history(spark: SparkSession) -> None:
     """What is set, changed, removed, refused, known before the log and removed unseen."""
     alice = ("alice", None, None, RATE)
@@ -73,12 +72,13 @@ def aware(time: datetime | None) -> datetime | None:
     return None if time is None else time.astimezone(UTC)
 
 
-def test_a_snapshot_has_a_time(spark: SparkSession) -> None:
+def test_a_snapshot_has_a_time() -> None:
     """With its zone, else nobody knows what it is older than."""
     rows = [SnapshotRow("alice", None, RATE, 1.0)]
+    not_read = cast("DataFrame", None)
     for as_of in (None, datetime(2026, 11, 20)):  # noqa: DTZ001  what is refused
         with pytest.raises(ValueError, match="tell"):
-            silver_quota_config(frame(spark, []), rows, as_of)
+            silver_quota_config(not_read, rows, as_of)
 
 
 def test_snapshots_are_of_clients() -> None:

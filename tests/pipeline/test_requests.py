@@ -47,24 +47,21 @@ def different(one: DataFrame, other: DataFrame) -> int:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("by_workers", [True, False])
-def test_workers_give_what_spark_gives(
-    spark: SparkSession, silver: Path, *, by_workers: bool
-) -> None:
+def test_workers_give_what_spark_gives(spark: SparkSession, silver: Path) -> None:
     """Usage and replay of one of two days, from files and from a frame."""
     told = SILVER_REQUEST.select(
         spark.read.schema(SILVER_REQUEST.schema).parquet(str(silver))
     ).where(sql.to_date("quota_ts") == sql.lit(FIRST))
     assert 0 < told.count() < spark.read.parquet(str(silver)).count()
-    files = tuple(silver.rglob("*.parquet")) if by_workers else None
-    requests = Requests(told, files, frozenset({FIRST}))
     topics = dim_topic(told)
     usage = gold_usage_1s(told, topics)
-    assert 0 == different(usage, usage_of_days(requests, topics))
     snapshot = snapshot_rows(QUOTAS)
     config = silver_quota_config(told, snapshot, datetime(2026, 1, 1, tzinfo=UTC))
     scenarios = [IN_FORCE, Scenario("x2", factor=2.0)]
     mutations = charges(told, topics, [CONTROLLER_MUTATION])
     by_rows = replay(charges(told, topics), config, scenarios)
     assert 0 < by_rows.where("throttled > 0").count()
-    assert 0 == different(by_rows, replay(mutations, config, scenarios, requests=requests))
+    for files in (tuple(silver.rglob("*.parquet")), None):
+        requests = Requests(told, files, frozenset({FIRST}))
+        assert 0 == different(usage, usage_of_days(requests, topics))
+        assert 0 == different(by_rows, replay(mutations, config, scenarios, requests=requests))

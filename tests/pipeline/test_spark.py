@@ -36,15 +36,13 @@ def test_a_master_that_is_not_there_is_told(
 
 @pytest.mark.spark
 def test_every_table_can_be_made(spark: SparkSession) -> None:
-    """Its types are Spark's, its partitions are its first columns, and select keeps it as it is."""
+    """Its types are Spark's, its partitions are its first columns, and select keeps it as it is.
+
+    Times are UTC, whatever the machine's zone is.
+    """
+    assert "UTC" == spark.conf.get("spark.sql.session.timeZone")
     for table in TABLES:
         frame = spark.createDataFrame([], table.schema)
         assert frame.schema == table.select(frame).schema
         assert list(table.names) == frame.columns
         assert table.partitions == table.names[: len(table.partitions)]
-
-
-@pytest.mark.spark
-def test_times_are_utc(spark: SparkSession) -> None:
-    """Whatever the machine's zone is."""
-    assert "UTC" == spark.conf.get("spark.sql.session.timeZone")

@@ -36,34 +36,34 @@ def rows(spark: SparkSession, out: Path, table: Table) -> list[Row]:
     return sorted(store.read(table).collect(), key=str)
 
 
-@pytest.mark.parametrize("by_tasks", [True, False])
-def test_it_is_what_the_requests_give(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, by_tasks: bool
-) -> None:
+def test_it_is_what_the_requests_give(spark: SparkSession, tmp_path: Path) -> None:
     """Over midnight, of parts of files, gzip ones and lines of every API, with what can't be read.
 
     Where there is no disk that tasks see, Spark writes the same.
     """
-    logs, out = tmp_path / "request-logs", tmp_path / "tables"
+    logs = tmp_path / "request-logs"
     begin = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
     write_sample(tmp_path, Sample(size_bytes=2_000_000, brokers=2, hours=1, start=begin))
     (logs / "broker-7").mkdir()
     (logs / "broker-7" / "by-hand.log").write_bytes(b"\n".join((*BY_HAND, b"torn\n")))
     (logs / "broker-7" / "real.log.gz").write_bytes(gzip.compress(b"\n".join(REAL)))
-    if not by_tasks:
-        monkeypatch.setattr(Store, "local", lambda *_: None)
-    outcome = made(spark, out, logs)
     requests = requests_of(spark, RequestLogs(str(logs)))
     expected = gold_usage_1s(requests)
     assert {"controller_mutation", "producer_ids"} < {row.quota_type for row in expected.collect()}
-    assert sorted(expected.collect(), key=str) == rows(spark, out, GOLD_USAGE_1S)
     rejected = quarantine_of(spark, RequestLogs(str(logs)))
-    assert sorted(rejected.collect(), key=str) == rows(spark, out, QUARANTINE)
-    assert 1 == outcome.quarantined
-    assert outcome.rows == {"gold_usage_1s": expected.count(), "quarantine": 1}
-    if by_tasks:
-        unknown = "not bytes_known or not mutations_known"
-        assert 0 < outcome.unknown == requests.where(unknown).count()
+    for by_tasks in (True, False):
+        out = tmp_path / f"tables-{by_tasks}"
+        with pytest.MonkeyPatch.context() as patch:
+            if not by_tasks:
+                patch.setattr(Store, "local", lambda *_: None)
+            outcome = made(spark, out, logs)
+            assert sorted(expected.collect(), key=str) == rows(spark, out, GOLD_USAGE_1S)
+            assert sorted(rejected.collect(), key=str) == rows(spark, out, QUARANTINE)
+        assert 1 == outcome.quarantined
+        assert outcome.rows == {"gold_usage_1s": expected.count(), "quarantine": 1}
+        if by_tasks:
+            unknown = "not bytes_known or not mutations_known"
+            assert 0 < outcome.unknown == requests.where(unknown).count()
 
 
 def test_a_day_is_replaced_by_logs_of_that_day_alone(spark: SparkSession, tmp_path: Path) -> None:
