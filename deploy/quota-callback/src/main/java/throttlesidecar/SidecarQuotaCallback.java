@@ -35,6 +35,7 @@ public final class SidecarQuotaCallback
     private final AtomicLongArray renewed = new AtomicLongArray(ClientQuotaType.values().length);
 
     private final AtomicBoolean joined = new AtomicBoolean();
+    private volatile boolean off;
     private volatile Store store;
 
     /** For Kafka. */
@@ -49,6 +50,7 @@ public final class SidecarQuotaCallback
     public void configure(Map<String, ?> configs) {
         if (Settings.areOfDedicatedController(configs)) {
             store = Store.idle();
+            off = true;
             return;
         }
         store = Store.join(Settings.atStart(configs), nodeId(configs));
@@ -122,14 +124,14 @@ public final class SidecarQuotaCallback
     @Override
     public void validateReconfiguration(Map<String, ?> configs) {
         // Files that the settings name need not be where the callback is off.
-        if (joined.get()) {
+        if (!off) {
             Store.trusting(Settings.of(configs));
         }
     }
 
     @Override
     public void reconfigure(Map<String, ?> configs) {
-        if (joined.get()) {
+        if (!off) {
             store.adopt(Settings.of(configs));
         }
     }
