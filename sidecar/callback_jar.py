@@ -46,7 +46,8 @@ def callback_jar(given: Path | None = None, places: tuple[Path, ...] = (_PACKED,
             return place
     raise CallbackError(
         "this throttle-sidecar was installed without the quota callback's jar. The container image "
-        "and the wheel of make dist have it; in a checkout, make jar builds it"
+        "and the wheel of make dist have it; in a checkout, make jar leaves it in "
+        "deploy/quota-callback/target, from where it can be copied by hand"
     )
 
 
