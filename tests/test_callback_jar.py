@@ -44,8 +44,6 @@ def test_without_a_jar_it_says_where_there_is_one(tmp_path: Path) -> None:
     """As in an install from a checkout in which nobody has built it."""
     told = r"without the quota callback's jar.*make jar leaves it in"
     with pytest.raises(CallbackError, match=told):
-        CallbackError, match=r"without the quota callback.s jar.*make jar leaves it"
-    ):
         callback_jar(places=(tmp_path / NAME,))
 
 
