@@ -24,13 +24,13 @@ from aiokafka.protocol.types import (
     Int64,
     Schema,
     TaggedFields,
-    UnsignedVarInt32,
 )
 
 from sidecar.kafka.messages import (
     DESCRIBE_LOG_DIRS_KEY,
     DescribeLogDirsRequestV4,
 )
+from sidecar.kafka.packed_array import PackedArray
 
 _STRING = CompactString("utf-8")
 _TAGS = ("tags", TaggedFields)
@@ -68,30 +68,18 @@ class PartitionSizes:
 
 
 class _PartitionSizes:
-    """An array of partitions, read as the bytes that it is made of."""
+    """An array of partitions."""
 
-    _SCHEMA = Schema(
+    _ARRAY = PackedArray(
+        _ENTRY,
         ("partition_index", Int32),
         ("partition_size", Int64),
         ("offset_lag", Int64),
         ("is_future_key", Boolean),
-        _TAGS,
     )
 
     def decode(self, data: BytesIO) -> PartitionSizes:
-        """Without tags, which are no part of v4 and v5; if a broker sends some, they are left out.
-
-        Raises:
-            ValueError: it ends too early.
-        """
-        count = max(0, UnsignedVarInt32.decode(data) - 1)
-        begin = data.tell()
-        packed = data.read(count * ENTRY_BYTES)
-        if packed[ENTRY_BYTES - 1 :: ENTRY_BYTES].count(0) == count:
-            return PartitionSizes(packed)
-        data.seek(begin)
-        entries = (_ENTRY.pack(*self._SCHEMA.decode(data)[:-1]) for _ in range(count))
-        return PartitionSizes(b"".join(entries))
+        return PartitionSizes(self._ARRAY.decode(data))
 
 
 class _Rest:

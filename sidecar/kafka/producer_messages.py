@@ -33,6 +33,8 @@ from aiokafka.protocol.types import (
     UnsignedVarInt32,
 )
 
+from sidecar.kafka.packed_array import PackedArray
+
 METADATA_KEY: Final = 3
 DESCRIBE_PRODUCERS_KEY: Final = 61
 
@@ -70,32 +72,15 @@ class ProducerStates:
         return _WANTED.iter_unpack(self._packed)
 
 
-class _ProducerStates:
-    """An array of producers, read as the bytes that it is made of."""
-
-    _ENTRY = Schema(
-        ("producer_id", Int64),
-        ("producer_epoch", Int32),
-        ("last_sequence", Int32),
-        ("last_timestamp", Int64),
-        ("coordinator_epoch", Int32),
-        ("current_txn_start_offset", Int64),
-        _TAGS,
-    )
-
-    def decode(self, data: BytesIO) -> bytes:
-        """Without tags, which are no part of v0; if a broker sends some, they are left out.
-
-        Raises:
-            ValueError: it ends too early.
-        """
-        count = UnsignedVarInt32.decode(data) - 1
-        begin = data.tell()
-        packed = data.read(max(0, count) * STATE_BYTES)
-        if packed[STATE_BYTES - 1 :: STATE_BYTES].count(0) == max(0, count):
-            return packed
-        data.seek(begin)
-        return b"".join(_STATE.pack(*self._ENTRY.decode(data)[:-1]) for _ in range(count))
+_PRODUCER_STATES = PackedArray(
+    _STATE,
+    ("producer_id", Int64),
+    ("producer_epoch", Int32),
+    ("last_sequence", Int32),
+    ("last_timestamp", Int64),
+    ("coordinator_epoch", Int32),
+    ("current_txn_start_offset", Int64),
+)
 
 
 class DescribeProducersResponseV0(Response):
@@ -115,7 +100,7 @@ class DescribeProducersResponseV0(Response):
                         ("partition_index", Int32),
                         ("error_code", Int16),
                         ("error_message", _STRING),
-                        ("active_producers", _ProducerStates()),
+                        ("active_producers", _PRODUCER_STATES),
                         _TAGS,
                     ),
                 ),
