@@ -72,8 +72,9 @@ async def test_blocks_on_a_secured_cluster(
         "b1:9094": cluster.bootstrap_of("SCRAM"),
         "b1:9095": cluster.bootstrap_of("MTLS"),
         "/etc/throttle-sidecar": str(etc),
-        # Other tests have a user of that name on this cluster, who at first may do nothing.
-        **{f"{each}throttle-sidecar": f"{each}newcomer" for each in ("User:", "name ", "USERNAME=")},
     }
+    # Other tests have a user of that name on this cluster, who at first may do nothing.
+    for word in ("User:", "entity-name ", "USERNAME="):
+        instead[f"{word}throttle-sidecar"] = f"{word}newcomer"
     environ = {"PATH": await type_tools(cluster, tools)}
     await asyncio.to_thread(run, page, "secured", tmp_path, instead, environ)
