@@ -191,6 +191,22 @@ async def test_axe_finds_nothing_on_the_other_pages(
             await assert_accessible(page)
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_limit_is_drawn_on_the_bar(browser: Browser, scheme: str) -> None:
+    """A line where 10 of 100 GB are left, in another colour than what is used and what is not."""
+    async with opened(browser, throttled(), color_scheme=scheme) as (_, page):
+        found = await page.locator(".volumes .bar").first.evaluate(
+            """bar => [...bar.querySelectorAll("rect")].map(each => {
+                const whole = bar.getBoundingClientRect(), own = each.getBoundingClientRect();
+                const at = 100 * ((own.left + own.right) / 2 - whole.left) / whole.width;
+                return [at, own.width > 1, getComputedStyle(each).fill];
+            })"""
+        )
+        (track, _, free), (used, _, full), (limit, is_wide, line) = found
+        assert [50.0, 91.95 / 2, 90.0] == pytest.approx([track, used, limit], abs=0.5)
+        assert (True, 3) == (is_wide, len({free, full, line}))
+
+
 async def test_a_change_comes_to_an_open_page(browser: Browser) -> None:
     """The sentence, the title and what a screen reader is told, without anybody loading it."""
     async with opened(browser, normal()) as (served, page):
