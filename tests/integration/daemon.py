@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.integration.waiting import seen
+from tests.integration.waiting import SEEN_S, seen
 
 Document = dict[str, Any]
 Labels = frozenset[tuple[str, str]]
@@ -220,7 +220,7 @@ class Daemon:
         )
 
     async def decides(
-        self, factor: float, source: str = "observation", timeout_s: float = 20.0
+        self, factor: float, source: str = "observation", timeout_s: float = SEEN_S
     ) -> Document:
         """Wait until this factor of this source is in force; its document."""
         return await seen(
