@@ -173,13 +173,13 @@ class Daemon:
     async def ask(self, path: str, method: str = "GET", token: str = "") -> httpx.Response:
         """One request."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        async with httpx.AsyncClient(base_url=self.url, timeout=5.0) as client:
+        async with httpx.AsyncClient(base_url=self.url, timeout=SEEN_S) as client:
             return await client.request(method, path, headers=headers)
 
     async def put(self, path: str, body: object, token: str) -> httpx.Response:
         """One change."""
         headers = {"Authorization": f"Bearer {token}"}
-        async with httpx.AsyncClient(base_url=self.url, timeout=5.0) as client:
+        async with httpx.AsyncClient(base_url=self.url, timeout=SEEN_S) as client:
             return await client.put(path, headers=headers, json=body)
 
     async def get(self, path: str) -> Document:
