@@ -73,6 +73,8 @@ async def test_an_unknown_ca(clock: Clock, ca: trustme.CA) -> None:
             assert isinstance(failure, Failure)
             assert failure.kind is FailureKind.TLS
             assert "certificate is not trusted" in failure.message
+            told = "SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION must name a PEM file with the cert"
+            assert told in failure.message
 
 
 async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> None:
@@ -82,6 +84,7 @@ async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> N
         failure = await poll(cluster, clock, ssl_ca_pem=pem(ca))
         assert isinstance(failure, Failure)
         assert failure.kind is FailureKind.TLS
+        assert "its certificate is for another name: IP address mismatch" in failure.message
         assert "127.0.0.1" in failure.message
         answer = await poll(cluster, clock, ssl_ca_pem=pem(ca), ssl_verify_hostname=False)
         assert isinstance(answer, Observation)
@@ -164,7 +167,8 @@ async def test_a_missing_client_certificate(clock: Clock, ca: trustme.CA) -> Non
             failure = await source.observe(None, 5.0)
     assert isinstance(failure, Failure)
     assert failure.kind is FailureKind.TLS
-    assert "CERTIFICATE_REQUIRED" in failure.message
+    assert "CERTIFICATE_REQUIRED; the broker wants a certificate of ours" in failure.message
+    assert "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION" in failure.message
 
 
 def refused(clock: Clock, **settings: Any) -> str:
