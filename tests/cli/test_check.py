@@ -88,6 +88,30 @@ class TestVerdicts:
         assert result.stderr.startswith("Could not tell: neither seen nor remembered: broker 2 (")
         assert 1 == len(result.stderr.splitlines())
 
+    def test_what_fails_alike_on_all_brokers_is_told_once(self, cluster: FakeCluster) -> None:
+        """With the brokers and the command that mends it."""
+        for broker_id in (0, 1, 2):
+            cluster.brokers[broker_id].log_dirs_error = 31
+        result = check(cluster)
+        assert 2 == result.exit_code
+        assert 1 == result.output.count("CLUSTER_AUTHORIZATION_FAILED")
+        expected = "Could not tell: neither seen nor remembered: brokers 0, 1, 2 (error 31 (CLUSTER"
+        assert result.stderr.startswith(expected)
+        assert result.stderr.endswith("--operation Describe --cluster)\n")
+        (line,) = result.stdout.splitlines()
+        assert line.startswith("Brokers 0 (127.0.0.1:")
+        assert line.endswith("): authorization")
+
+    def test_what_fails_alike_beside_a_violation_is_told_once(self, cluster: FakeCluster) -> None:
+        """By the brokers' line, since the verdict says another thing."""
+        cluster.brokers[0].log_dirs = (FULL,)
+        for broker_id in (1, 2):
+            cluster.brokers[broker_id].log_dirs_error = 31
+        result = check(cluster)
+        assert 1 == result.exit_code
+        assert 1 == result.output.count("--operation Describe --cluster")
+        assert "Brokers 1 (127.0.0.1:" in result.stdout
+
     def test_a_hung_broker_is_given_up_at_the_deadline(self, cluster: FakeCluster) -> None:
         """The same deadline as the daemon's, 2 s at an interval of 1 s."""
         cluster.brokers[2].twist = lambda *_: None
