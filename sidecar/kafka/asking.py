@@ -69,7 +69,7 @@ def refused(
     if code == CLUSTER_AUTHORIZATION_FAILED:
         text = (
             f"{name} gave {error_name(code)}: it needs {needs} on the Kafka cluster resource: "
-            "kafka-acls --bootstrap-server <host:port> --add --allow-principal User:<name> "
+            "kafka-acls.sh --bootstrap-server <host:port> --add --allow-principal User:<name> "
             f"--operation {needs} --cluster"
         )
         return Failure(FailureKind.AUTHORIZATION, one_line(f"{endpoint}: {text}"))

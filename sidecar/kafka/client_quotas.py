@@ -1,4 +1,4 @@
-"""Reading and setting client quotas (KIP-546), as kafka-configs does.
+"""Reading and setting client quotas (KIP-546), as kafka-configs.sh does.
 
 Reading needs DESCRIBE_CONFIGS on the cluster, setting ALTER_CONFIGS.
 

@@ -16,7 +16,7 @@ from tests.integration.daemon import command
 from tests.integration.test_secured import SCRAM, scram
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "kubernetes.md").read_text("utf-8")
-LINES = re.findall(r"^kafka-acls (.*)$", DOCUMENT, re.MULTILINE)
+LINES = re.findall(r"^kafka-acls\.sh (.*)$", DOCUMENT, re.MULTILINE)
 
 
 # The jars of later versions lack the tool's; it is a client, and talks to those too.

@@ -265,7 +265,7 @@ async def test_a_missing_acl_is_named_and_can_be_given_later(
         done = await command("check", environ=environ)
         line = refusal(done)
         assert "needs DESCRIBE on the Kafka cluster resource" in line
-        assert "kafka-acls --bootstrap-server" in line
+        assert "kafka-acls.sh --bootstrap-server" in line
         assert f"--add --allow-principal User:{user} --operation Describe --cluster" in line
         daemon = await start(secure_kafka.cluster, environ)
         broker = await daemon.shows_broker(0, "refuses", lambda broker: broker["last_failure"])
