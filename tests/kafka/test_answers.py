@@ -133,9 +133,7 @@ def test_a_missing_acl_is_named() -> None:
     assert isinstance(failure, Failure)
     assert failure.kind is FailureKind.AUTHORIZATION
     assert "needs DESCRIBE on the Kafka cluster resource" in failure.message
-    assert (
-        "User:throttle-sidecar --operation Describe --cluster" in failure.message
-    )
+    assert "User:throttle-sidecar --operation Describe --cluster" in failure.message
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,21 @@ async def test_an_unknown_ca(clock: Clock, ca: trustme.CA) -> None:
             assert told in failure.message
 
 
+async def test_addresses_that_fail_alike_are_told_together(clock: Clock, ca: trustme.CA) -> None:
+    """What is to be done is said once."""
+    async with FakeCluster(ssl_context=server_context(ca)).add(2) as cluster:
+        addresses = [HostPort("127.0.0.1", broker.port) for broker in cluster.brokers.values()]
+        made = admin(*addresses, security_protocol="SSL")
+        async with KafkaVolumeSource(made, clock=clock) as source:
+            failure = await source.observe(None, 5.0)
+    assert isinstance(failure, Failure)
+    before = "no broker told which brokers there are: "
+    named, _, why = failure.message.removeprefix(before).partition(": ")
+    assert set(map(str, addresses)) == set(named.split(", "))
+    assert why.startswith("its certificate is not trusted: ")
+    assert 1 == why.count("SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION")
+
+
 async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> None:
     """It is refused, unless the settings say that the name is not to be verified."""
     context = server_context(ca, "other.example")
