@@ -2,7 +2,7 @@
 # make test    everything: lint, types, all tests on real clusters
 # make check   the fast part of it: under a minute
 # make bench   the figures of docs/figures.md
-# make jar     the quota callback for brokers
+# make jar     the quota callback for brokers, and where it lies
 # make dist    wheel and sdist, with the jar in them
 # make image   the container image, by docker
 # make demo-pipeline    the pipeline over a real cluster's own logs, checked
@@ -53,6 +53,7 @@ java:
 	$(MVN) test -Dbuild.dir=target/kafka-3.3.2
 
 jar: $(JAR)
+	@echo $(abspath $(JAR))
 
 $(JAR): $(shell find $(CALLBACK)/src/main -type f) $(CALLBACK)/pom.xml
 	tools/prerequisites java mvn

@@ -87,6 +87,7 @@ def build_app(
         contents=contents,
         changes=changes,
         token=token,
+        peers=[peer.url for peer in ids.peers.peers] if ids.peers is not None else (),
     )
     _add_health(app, board, polling)
     if registry is not None:

@@ -127,13 +127,16 @@ def check_token(expected: str | None, shown: bytes) -> None:
     if expected is None:
         raise HTTPException(
             403,
-            "Changes are not enabled: put a token into a file, name it in SIDECAR_TOKEN_FILE, "
-            "and restart the sidecar.",
+            "This sidecar has no token, so changes are not enabled: put one into a file, name it "
+            "in the sidecar's SIDECAR_TOKEN_FILE, and restart it.",
         )
     if not hmac.compare_digest(shown, expected.encode()):
         raise HTTPException(
             401,
-            "A change needs the token: Authorization: Bearer TOKEN.",
+            "The token in Authorization is not the one in the file that the sidecar's "
+            "SIDECAR_TOKEN_FILE names."
+            if shown
+            else "A change needs the token: Authorization: Bearer TOKEN.",
             headers={"WWW-Authenticate": 'Bearer realm="throttle-sidecar"'},
         )
 

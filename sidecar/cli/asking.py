@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from sidecar.cli.sidecars import DEFAULT_PORT, Address, Answer, Question, ask, parse_address
 from sidecar.token import read_token as token_in
@@ -140,6 +141,9 @@ def tell(answers: Sequence[Answer], told: Told, as_json: bool, **more: object) -
         as_json: prints JSON instead.
         more: further members of the JSON document.
     """
+    hint = _where(answers)
+    if hint:
+        click.echo(hint, err=True)
     if not as_json:
         told.show(answers)
         return
@@ -153,6 +157,17 @@ def tell(answers: Sequence[Answer], told: Told, as_json: bool, **more: object) -
         for answer in answers
     ]
     click.echo(json.dumps({"sidecars": sidecars, **more}, indent=2))
+
+
+def _where(answers: Sequence[Answer]) -> str:
+    """That sidecars may be elsewhere, when nobody said where and none is there."""
+    source = click.get_current_context().get_parameter_source("sidecars")
+    if source is not ParameterSource.DEFAULT or any(answer.reached for answer in answers):
+        return ""
+    return (
+        f"No sidecar answers at {answers[0].address}. Say where they are: "
+        "--sidecars b1:7070,b2:7070,b3:7070"
+    )
 
 
 def exit_code(answers: Sequence[Answer]) -> int:

@@ -24,6 +24,13 @@ DEADLINE_S: Final = 5.0
 DEFAULT_PORT: Final = 7070
 
 _LONGEST_ANSWER: Final = 1 << 20
+_WANTS_ONE: Final = (
+    "a change needs the sidecar's token: give the file that holds it, by --token-file FILE or "
+    "SIDECAR_TOKEN_FILE"
+)
+_HAS_ANOTHER: Final = (
+    "the sidecar has another token than the file of --token-file, or of SIDECAR_TOKEN_FILE, holds"
+)
 _LOOPBACK: Final = ("localhost", "::1")
 
 
@@ -77,11 +84,13 @@ class Answer:
         address: who said it.
         documents: one for each question, as far as they were answered.
         problem: why not all were answered as asked, one line; None when they were.
+        reached: whether a sidecar answered, be it with a refusal.
     """
 
     address: Address
     documents: tuple[Mapping[str, object], ...] = ()
     problem: str | None = None
+    reached: bool = True
 
 
 def parse_address(text: str) -> Address:
@@ -135,7 +144,7 @@ def ask(
         # Daemons: one that hangs in a name server or a slow answer does not hold up the end.
         threading.Thread(target=ask_one, args=(number,), daemon=True).start()
     answers = {
-        number: Answer(address, problem=f"no answer within {deadline_s:g} s")
+        number: _unreached(address, (), f"no answer within {deadline_s:g} s")
         for number, address in enumerate(addresses)
     }
     for _ in addresses:
@@ -158,14 +167,18 @@ def _ask(
                 return Answer(address, tuple(documents), problem)
             documents.append(document)
     except TimeoutError:
-        return Answer(address, tuple(documents), "no answer in time")
+        return _unreached(address, documents, "no answer in time")
     except ssl.SSLError as error:
-        return Answer(address, tuple(documents), f"TLS failed: {error.reason or error}")
+        return _unreached(address, documents, f"TLS failed: {error.reason or error}")
     except OSError as error:
-        return Answer(address, tuple(documents), error.strerror or str(error))
+        return _unreached(address, documents, error.strerror or str(error))
     except (http.client.HTTPException, ValueError):
-        return Answer(address, tuple(documents), "what answers there is no sidecar")
+        return _unreached(address, documents, "what answers there is no sidecar")
     return Answer(address, tuple(documents))
+
+
+def _unreached(address: Address, documents: Sequence[Mapping[str, object]], problem: str) -> Answer:
+    return Answer(address, tuple(documents), problem, reached=False)
 
 
 def _one(
@@ -199,15 +212,18 @@ def _one(
     if not isinstance(document, dict):
         raise ValueError("not an object")  # noqa: TRY004 - told like any other foreign answer
     if not 200 <= response.status < 300:
-        return {}, _problem(response.status, document)
+        return {}, _problem(response.status, document, token is not None)
     return document, None
 
 
-def _problem(status: int, document: Mapping[str, object]) -> str:
+def _problem(status: int, document: Mapping[str, object], has_token: bool) -> str:
     """What an application/problem+json says, with the fields that were refused."""
     detail = document.get("detail")
     if not isinstance(detail, str):
         return f"it answered {status}"
+    if status == http.HTTPStatus.UNAUTHORIZED:
+        # Its own words are of HTTP's headers.
+        return _HAS_ANOTHER if has_token else _WANTS_ONE
     errors = document.get("errors")
     fields = [
         f"{each.get('field')}: {each.get('problem')}"

@@ -16,7 +16,7 @@ from sidecar.api.documents import BrokerDocument, VolumeDocument
 from sidecar.cli.look import Look
 from sidecar.logs import printable
 from sidecar.throttle.limits import Limit, MinAvailableBytes
-from sidecar.throttle.reason import size
+from sidecar.throttle.reason import size, without_broker
 
 _STYLES: Final = {"ok": "green", "VIOLATED": "bold red", "offline": "yellow"}
 
@@ -26,7 +26,9 @@ def print_look(seen: Look) -> None:
     volumes = list(seen.view.volumes())
     if volumes:
         Console(highlight=False).print(_volume_table(volumes, seen.limit))
-    for line in (*_offline_lines(volumes), *_broker_lines(seen.view.brokers())):
+    # What the verdict says of a failure is not told twice.
+    told = seen.reason if seen.verdict == "unknown" else ""
+    for line in (*_offline_lines(volumes), *_broker_lines(seen.view.brokers(), told)):
         click.echo(printable(line))
 
 
@@ -87,13 +89,19 @@ def _offline_lines(volumes: Iterable[VolumeDocument]) -> Iterable[str]:
             yield f"Broker {volume.broker_id} {volume.log_dir}: {volume.offline_reason}"
 
 
-def _broker_lines(brokers: Iterable[BrokerDocument]) -> Iterable[str]:
+def _broker_lines(brokers: Iterable[BrokerDocument], told: str) -> Iterable[str]:
+    alike: dict[str, list[str]] = {}
     for broker in brokers:
+        name = f"{broker.broker_id} ({broker.address})"
         if broker.state == "fenced":
-            yield f"Broker {broker.broker_id} ({broker.address}) is fenced."
+            yield f"Broker {name} is fenced."
         if broker.last_failure is not None:
             failure = broker.last_failure
-            yield f"Broker {broker.broker_id} ({broker.address}): {failure.kind}: {failure.message}"
+            what = without_broker(failure.message, broker.broker_id, broker.address)
+            text = failure.kind if what in told else f"{failure.kind}: {what}"
+            alike.setdefault(text, []).append(name)
+    for text, names in alike.items():
+        yield f"Broker{'s' if len(names) > 1 else ''} {', '.join(names)}: {text}"
 
 
 def _size(count: int | None) -> str:

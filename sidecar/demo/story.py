@@ -268,14 +268,17 @@ async def _quotas_were_kept(story: Story) -> None:
     for load in story.loads:
         if load.quota is None:
             continue
-        title = f"the {load.name} had no more than its quota of {load.quota / 1e6:.0f} MB/s"
+        samples = list(load.traffic.samples)
+        seconds = samples[-1][0] - samples[0][0] if samples else 0.0
+        sent = load.traffic.acknowledged_bytes
+        most = load.quota * (seconds + QUOTA_WINDOW_S)
+        title = (
+            f"the {load.name} sent {sent / 1e6:.1f} MB; its quota of {load.quota / 1e6:.0f} MB/s, "
+            f"{QUOTA_WINDOW_S:.0f} s' worth of it at once, allows {most / 1e6:.1f} MB"
+        )
         async with story.step(title, "the producers' start") as step:
-            samples = list(load.traffic.samples)
-            seconds = samples[-1][0] - samples[0][0] if samples else 0.0
-            most = load.quota * (seconds + QUOTA_WINDOW_S)
-            if not 0 < load.traffic.acknowledged_bytes <= most:
-                sent = load.traffic.acknowledged_bytes / 1e6
-                raise ClusterError(f"the {load.name} sent {sent:.1f} MB in {seconds:.1f} s")
+            if not 0 < sent <= most:
+                raise ClusterError(f"the {load.name} sent {sent / 1e6:.1f} MB in {seconds:.1f} s")
             step.seconds = seconds
 
 

@@ -191,7 +191,7 @@ class ActiveProducers:
 
     def _needs(self) -> str:
         return (
-            "it needs READ on the topics: kafka-acls --bootstrap-server <host:port> --add "
+            "it needs READ on the topics: kafka-acls.sh --bootstrap-server <host:port> --add "
             f"--allow-principal User:{self._principal} --operation Read --topic '*'"
         )
 

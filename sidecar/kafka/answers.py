@@ -87,7 +87,7 @@ def read_log_dirs(
         return Failure(
             FailureKind.AUTHORIZATION,
             f"broker {broker_id}: {error_name(code)}: DescribeLogDirs needs DESCRIBE on the Kafka "
-            "cluster resource: kafka-acls --bootstrap-server <host:port> --add "
+            "cluster resource: kafka-acls.sh --bootstrap-server <host:port> --add "
             f"--allow-principal User:{principal} --operation Describe --cluster",
         )
     if code:

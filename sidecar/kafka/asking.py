@@ -13,11 +13,10 @@ from typing import TypeVar
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.connection import GuardedConnection, dial
+from sidecar.kafka.dialling import dialler
 from sidecar.kafka.failures import error_name, one_line
 from sidecar.kafka.messages import AdminRequest
 from sidecar.kafka.pool import Pool
-from sidecar.kafka.security import load_security
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
@@ -46,13 +45,9 @@ async def ask_any(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    security = load_security(admin, time.monotonic)
-
-    async def dial_one(endpoint: HostPort) -> GuardedConnection:
-        return await dial(endpoint, security, admin.client_id, time.monotonic)
-
+    dialling = dialler(admin, time.monotonic)
     deadline = asyncio.get_running_loop().time() + timeout_s
-    pool = Pool(admin.bootstrap_servers, dial_one, time.monotonic)
+    pool = Pool(admin.bootstrap_servers, dialling, time.monotonic)
     try:
         return await pool.call_any(request, deadline, read, wanted)
     finally:
@@ -74,7 +69,7 @@ def refused(
     if code == CLUSTER_AUTHORIZATION_FAILED:
         text = (
             f"{name} gave {error_name(code)}: it needs {needs} on the Kafka cluster resource: "
-            "kafka-acls --bootstrap-server <host:port> --add --allow-principal User:<name> "
+            "kafka-acls.sh --bootstrap-server <host:port> --add --allow-principal User:<name> "
             f"--operation {needs} --cluster"
         )
         return Failure(FailureKind.AUTHORIZATION, one_line(f"{endpoint}: {text}"))

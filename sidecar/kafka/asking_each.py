@@ -18,11 +18,10 @@ from aiokafka.protocol.api import Response
 
 from sidecar.kafka.answers import read_cluster
 from sidecar.kafka.asking import refused
-from sidecar.kafka.connection import GuardedConnection, dial
+from sidecar.kafka.dialling import dialler
 from sidecar.kafka.messages import AdminRequest, DescribeCluster, DescribeControllers
 from sidecar.kafka.pool import Pool
-from sidecar.kafka.security import load_security
-from sidecar.settings import HostPort, KafkaAdmin
+from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure
 
 T = TypeVar("T")
@@ -85,13 +84,9 @@ async def ask_each(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    security = load_security(admin, time.monotonic)
-
-    async def dial_one(endpoint: HostPort) -> GuardedConnection:
-        return await dial(endpoint, security, admin.client_id, time.monotonic)
-
+    dialling = dialler(admin, time.monotonic)
     deadline = asyncio.get_running_loop().time() + timeout_s
-    pool = Pool(admin.bootstrap_servers, dial_one, time.monotonic)
+    pool = Pool(admin.bootstrap_servers, dialling, time.monotonic)
 
     async def ask(broker_id: int) -> T | Failure:
         asked = question(broker_id)

@@ -1,4 +1,4 @@
-"""Reading and setting client quotas (KIP-546), as kafka-configs does.
+"""Reading and setting client quotas (KIP-546), as kafka-configs.sh does.
 
 Reading needs DESCRIBE_CONFIGS on the cluster, setting ALTER_CONFIGS.
 
@@ -124,12 +124,12 @@ async def alter_each(
                 try:
                     return _outcomes(await dialled.call(request), alterations, endpoint)
                 except EXPECTED_ERRORS as error:
-                    return to_failure(error, str(endpoint), "setting quotas")
+                    return to_failure(error, str(endpoint), "setting quotas", security.names)
                 finally:
                     await dialled.close()
     except TimeoutError as error:
         addresses = ", ".join(map(str, admin.bootstrap_servers))
-        return to_failure(error, addresses, "setting quotas")
+        return to_failure(error, addresses, "setting quotas", security.names)
     return failure
 
 
@@ -142,7 +142,7 @@ async def _dial(
         async with asyncio.timeout(share_s):
             return await dial(endpoint, security, admin.client_id, time.monotonic)
     except EXPECTED_ERRORS as error:
-        return to_failure(error, str(endpoint), "connecting")
+        return to_failure(error, str(endpoint), "connecting", security.names)
 
 
 def _outcomes(

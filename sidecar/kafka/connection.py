@@ -14,6 +14,7 @@ Example: a TLS alert read as a frame's length is 352,518,912 bytes; it is refuse
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
@@ -24,7 +25,6 @@ from aiokafka.protocol.api import Request, Response
 
 from sidecar.kafka.failures import (
     EXPECTED_ERRORS,
-    SET_PROTOCOL,
     ClosedUnansweredError,
     ProtocolError,
     UnsupportedError,
@@ -65,6 +65,7 @@ class GuardedConnection(AIOKafkaConnection):
         )
         # Every wait is within a deadline of ours, so aiokafka needs no timers of its own.
         self._request_timeout = None
+        self._names = security.names
         self._clock = clock
         self.session_ends_at: float | None = None
         """When the SASL session should be renewed, clock seconds; None for never."""
@@ -132,7 +133,8 @@ class GuardedConnection(AIOKafkaConnection):
             if not SHORTEST_FRAME_BYTES <= length <= LONGEST_FRAME_BYTES:
                 raise ProtocolError(
                     f"announced a frame of {length} bytes, which is no answer of Kafka's; is it "
-                    f"another protocol, or a TLS listener spoken to without TLS? ({SET_PROTOCOL})"
+                    "another protocol, or a TLS listener spoken to without TLS? "
+                    f"({self._names['security_protocol']})"
                 )
             frame = await reader.readexactly(length)
             self._handle_frame(frame)
@@ -164,6 +166,25 @@ class GuardedConnection(AIOKafkaConnection):
         oldest, newest = self._versions.get(request.API_KEY, (None, None))
         known = f"{name} v{oldest} to v{newest}" if newest is not None else f"no {name}"
         return f"the broker knows {known}; {request.NEEDED} is needed"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialler:
+    """Makes connections to any address of a cluster, with the same credentials for all.
+
+    Attributes:
+        security: what each is encrypted with and logs in with.
+        client_id: what brokers log and count us as.
+        clock: steady seconds.
+    """
+
+    security: Security
+    client_id: str
+    clock: Callable[[], float]
+
+    async def __call__(self, endpoint: HostPort) -> GuardedConnection:
+        """As ``dial``."""
+        return await dial(endpoint, self.security, self.client_id, self.clock)
 
 
 async def dial(

@@ -75,14 +75,15 @@ class Controller:
         if isinstance(connection, Failure):
             return connection
         address = f"{connection.host}:{connection.port}"
+        names = self._security.names
         try:
             async with asyncio.timeout_at(deadline):
                 return await connection.call(request)
         except UnsupportedError as error:
-            return to_failure(error, address, "")
+            return to_failure(error, address, "", names)
         except EXPECTED_ERRORS as error:
             doing = f"waiting for {type(request).__name__}"
-            return Unanswered(to_failure(error, address, doing))
+            return Unanswered(to_failure(error, address, doing, names))
 
     async def find(self, deadline: float) -> Failure | None:
         """Go to the controller that the broker names.
@@ -130,7 +131,7 @@ class Controller:
             async with asyncio.timeout_at(deadline if alone else min(deadline, soon)):
                 return await dial(address, self._security, self._admin.client_id, time.monotonic)
         except EXPECTED_ERRORS as error:
-            return to_failure(error, str(address), "connecting")
+            return to_failure(error, str(address), "connecting", self._security.names)
 
     async def _close(self) -> None:
         if self._connection is not None:

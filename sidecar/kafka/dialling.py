@@ -5,24 +5,18 @@ Example: ``dialler(admin, clock)(HostPort("b1", 9092))`` is a connection that ma
 
 from collections.abc import Callable
 
-from sidecar.kafka.connection import GuardedConnection, dial
-from sidecar.kafka.link import Dial
+from sidecar.kafka.connection import Dialler
 from sidecar.kafka.security import load_security
-from sidecar.settings import HostPort, KafkaAdmin
+from sidecar.settings import KafkaAdmin
 
 
-def dialler(admin: KafkaAdmin, clock: Callable[[], float]) -> Dial:
+def dialler(admin: KafkaAdmin, clock: Callable[[], float]) -> Dialler:
     """Makes connections to any address of a cluster.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    security = load_security(admin, clock)
-
-    async def dial_one(endpoint: HostPort) -> GuardedConnection:
-        return await dial(endpoint, security, admin.client_id, clock)
-
-    return dial_one
+    return Dialler(load_security(admin, clock), admin.client_id, clock)
 
 
 def principal_of(admin: KafkaAdmin) -> str:

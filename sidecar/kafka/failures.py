@@ -23,6 +23,8 @@ from aiokafka.errors import (
     for_code,
 )
 
+from sidecar.settings.keys import name_in
+from sidecar.settings.values import Place
 from sidecar.volumes import Failure, FailureKind
 
 
@@ -50,29 +52,37 @@ _AUTHENTICATION_ERRORS = (
     AuthenticationMethodNotSupported,
     SaslAuthenticationFailed,
 )
-_MESSAGE_LIMIT = 300
-
-SET_PROTOCOL = (
-    "security.protocol in --command-config; for the daemon SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL"
-)
-"""Where it is said whether TLS and SASL are spoken."""
-_SET_MECHANISM = (
-    "sasl.mechanism in --command-config; for the daemon SIDECAR_KAFKA_ADMIN_SASL_MECHANISM"
-)
+_MESSAGE_LIMIT = 400
 
 
-def to_failure(error: BaseException, address: str, doing: str) -> Failure:
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the settings are called that a message tells to look at.
+
+    Attributes:
+        place: where the reader of the message gives settings.
+    """
+
+    place: Place = "environment"
+
+    def __getitem__(self, setting: str) -> str:
+        """One of ``kafka.admin.*``, by its name after that with underscores."""
+        return name_in(self.place, f"kafka_admin_{setting}")
+
+
+def to_failure(error: BaseException, address: str, doing: str, names: Names) -> Failure:
     """What a foreign error means.
 
     Args:
         error: one of ``EXPECTED_ERRORS``.
         address: whom the call was to, "host:port".
         doing: what did not end, for a deadline: "connecting" or the request's name.
+        names: what to call the settings to look at.
     """
     # aiokafka fails the calls in flight with an error of its own; the reason is that one's cause.
     if isinstance(error, KafkaError) and isinstance(error.__cause__, EXPECTED_ERRORS):
         error = error.__cause__
-    kind, text = _classify(error, doing)
+    kind, text = _classify(error, doing, names)
     return Failure(kind, one_line(f"{address}: {text}"))
 
 
@@ -86,7 +96,7 @@ def error_name(code: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, at most 300 characters of it."""
+    """The text without line breaks, at most 400 characters of it."""
     line = " ".join(text.split())
     return line if len(line) <= _MESSAGE_LIMIT else line[: _MESSAGE_LIMIT - 1] + "…"
 
@@ -95,79 +105,126 @@ def one_line(text: str) -> str:
 class _Rule:
     errors: type[BaseException] | tuple[type[BaseException], ...]
     kind: FailureKind
-    text: Callable[[Any, str], str]
+    text: Callable[[Any, str, Names], str]
 
 
-def _itself(error: BaseException, _doing: str) -> str:
+def _itself(error: BaseException, _doing: str, _names: Names) -> str:
     return str(error)
 
 
-def _tls(error: ssl.SSLError, _doing: str) -> str:
+def _distrusted(error: ssl.SSLCertVerificationError, _doing: str, names: Names) -> str:
+    why = getattr(error, "verify_message", error)
+    code = getattr(error, "verify_code", None)
+    if code in _OTHER_NAME:
+        return (
+            f"its certificate is for another name: {why}; dial and advertise a name that it has; "
+            f"empty {names['ssl_endpoint_identification_algorithm']} accepts any name"
+        )
+    asked = (
+        f"; {names['ssl_truststore_location']} must name a PEM file with the certificate of the CA"
+        " that signed it"
+        if code in _UNKNOWN_CA
+        else ""
+    )
+    return f"its certificate is not trusted: {why}{asked}"
+
+
+def _tls(error: ssl.SSLError, _doing: str, names: Names) -> str:
     # Errors that OpenSSL did not make have no reason.
     reason = getattr(error, "reason", None)
-    asked = f"; does this listener speak TLS? ({SET_PROTOCOL})" if reason in _NOT_TLS else ""
+    asked = ""
+    if reason in _NOT_TLS:
+        asked = f"; {_speaks_tls(names)}"
+    elif reason in _WANTS_OURS:
+        asked = (
+            "; the broker wants a certificate of ours that it trusts: "
+            f"{names['ssl_keystore_location']}"
+        )
     return f"TLS failed: {reason or error}{asked}"
 
 
-def _system(error: OSError, doing: str) -> str:
+def _system(error: OSError, doing: str, names: Names) -> str:
     # The loop raises some without a word, such as a reset during the TLS handshake.
-    return f"{error!s} while {doing}" if str(error) else _dropped("was dropped", doing)
+    return f"{error!s} while {doing}" if str(error) else _dropped("was dropped", doing, names)
 
 
-def _dropped(how: str, doing: str) -> str:
+def _dropped(how: str, doing: str, names: Names) -> str:
     # What a broker does with a client that speaks TLS where it does not, or the other way round.
-    asked = f"; does this listener speak TLS? ({SET_PROTOCOL})" if doing == "connecting" else ""
+    asked = f"; {_speaks_tls(names)}" if doing == "connecting" else ""
     return f"the connection {how} while {doing}{asked}"
 
 
-def _unanswered(_error: BaseException, doing: str) -> str:
+def _speaks_tls(names: Names) -> str:
+    return f"does this listener speak TLS? ({names['security_protocol']})"
+
+
+def _unanswered(_error: BaseException, doing: str, names: Names) -> str:
     told = f"the connection was closed while {doing}"
     # Quotas are set after others were read: a login was not what was missing.
     if not doing.startswith("waiting for"):
         return told
     return (
-        f"{told}; if this listener wants a login (SASL), say which: security.protocol and "
-        "sasl.mechanism in --command-config; for the daemon SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL "
-        "and ..._SASL_MECHANISM"
+        f"{told}; if this listener wants a login (SASL), say which: {names['security_protocol']} "
+        f"and {names['sasl_mechanism']}"
     )
+
+
+def _refused(error: KafkaError, _doing: str, names: Names) -> str:
+    told = str(error)
+    if not any(words in told.lower() for words in _WRONG_PASSWORD):
+        return f"the login was refused: {told}"
+    where = (
+        names["sasl_jaas_config"]
+        if names.place == "command config"
+        else f"{names['sasl_username']} and {names['sasl_password']}, or what is given instead"
+    )
+    return f"the login was refused: {told} (look at {where})"
 
 
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING")
 """OpenSSL's words for another protocol's, or for an end, where a handshake was expected."""
+_WANTS_OURS = (
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+    "TLSV1_ALERT_UNKNOWN_CA",
+    "SSLV3_ALERT_BAD_CERTIFICATE",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
+)
+"""What a broker says to a client without a certificate, or with one of a CA that it doesn't trust;
+the last two are Java's up to TLS 1.2."""
+_UNKNOWN_CA = (18, 19, 20, 21)
+"""OpenSSL's X509_V_ERR: self-signed, alone or in its chain, and an issuer that is not known."""
+_OTHER_NAME = (62, 64)
+"""OpenSSL's X509_V_ERR: neither this name nor this IP address is in it."""
+_WRONG_PASSWORD = ("invalid credentials", "invalid username or password")
+"""Kafka's words, with SCRAM and with PLAIN."""
 
 # The first that fits counts: time-outs and TLS errors are OSErrors too.
 _RULES = (
-    _Rule(TimeoutError, FailureKind.TIMEOUT, lambda _, doing: f"no answer in time while {doing}"),
     _Rule(
-        ssl.SSLCertVerificationError,
-        FailureKind.TLS,
-        lambda error, _: (
-            f"its certificate is not trusted: {getattr(error, 'verify_message', error)}"
-        ),
+        TimeoutError,
+        FailureKind.TIMEOUT,
+        lambda _, doing, _names: f"no answer in time while {doing}",
     ),
+    _Rule(ssl.SSLCertVerificationError, FailureKind.TLS, _distrusted),
     _Rule(ssl.SSLError, FailureKind.TLS, _tls),
     _Rule(
         UnsupportedSaslMechanismError,
         FailureKind.AUTHENTICATION,
-        lambda _error, _doing: (
+        lambda _error, _doing, names: (
             "the login was refused: the listener does not have this SASL mechanism "
-            f"({_SET_MECHANISM})"
+            f"({names['sasl_mechanism']})"
         ),
     ),
     _Rule(
         IllegalSaslStateError,
         FailureKind.AUTHENTICATION,
         # aiokafka's words are the connection's repr.
-        lambda _error, _doing: (
+        lambda _error, _doing, names: (
             "the login was refused: this listener wants none; set PLAINTEXT or SSL as "
-            f"{SET_PROTOCOL}"
+            f"{names['security_protocol']}"
         ),
     ),
-    _Rule(
-        _AUTHENTICATION_ERRORS,
-        FailureKind.AUTHENTICATION,
-        lambda error, _: f"the login was refused: {error}",
-    ),
+    _Rule(_AUTHENTICATION_ERRORS, FailureKind.AUTHENTICATION, _refused),
     _Rule(TokenError, FailureKind.AUTHENTICATION, _itself),
     _Rule((ProtocolError, KafkaProtocolError), FailureKind.PROTOCOL, _itself),
     _Rule(UnsupportedError, FailureKind.UNSUPPORTED, _itself),
@@ -175,21 +232,21 @@ _RULES = (
     _Rule(
         socket.gaierror,
         FailureKind.CONNECT,
-        lambda error, _: f"the name has no address: {error.strerror}",
+        lambda error, _doing, _names: f"the name has no address: {error.strerror}",
     ),
-    _Rule(EOFError, FailureKind.CONNECT, lambda _, doing: _dropped("was closed", doing)),
+    _Rule(EOFError, FailureKind.CONNECT, lambda _, *how: _dropped("was closed", *how)),
     _Rule(ClosedUnansweredError, FailureKind.CONNECT, _unanswered),
     _Rule(
         (ConnectionResetError, BrokenPipeError),
         FailureKind.CONNECT,
-        lambda _, doing: _dropped("was dropped", doing),
+        lambda _, *how: _dropped("was dropped", *how),
     ),
     _Rule((OSError, KafkaError), FailureKind.CONNECT, _system),
 )
 
 
-def _classify(error: BaseException, doing: str) -> tuple[FailureKind, str]:
+def _classify(error: BaseException, doing: str, names: Names) -> tuple[FailureKind, str]:
     for rule in _RULES:
         if isinstance(error, rule.errors):
-            return rule.kind, rule.text(error, doing)
+            return rule.kind, rule.text(error, doing, names)
     raise TypeError(f"not an error that is expected: {error!r}")

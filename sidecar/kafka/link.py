@@ -7,18 +7,16 @@ pause in which calls fail at once; an answer that only says an error does not.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.backoff import Backoff
-from sidecar.kafka.connection import GuardedConnection
-from sidecar.kafka.failures import EXPECTED_ERRORS, UnsupportedError, to_failure
+from sidecar.kafka.connection import Dialler, GuardedConnection
+from sidecar.kafka.failures import EXPECTED_ERRORS, Names, UnsupportedError, to_failure
 from sidecar.kafka.messages import AdminRequest
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind
-
-Dial = Callable[[HostPort], Awaitable[GuardedConnection]]
 
 
 class Link:
@@ -30,13 +28,13 @@ class Link:
         clock: steady seconds.
     """
 
-    def __init__(self, endpoint: HostPort, dial: Dial, clock: Callable[[], float]) -> None:
+    def __init__(self, endpoint: HostPort, dial: Dialler, clock: Callable[[], float]) -> None:
         self.endpoint = endpoint
         self._dial = dial
         self._clock = clock
         self._dialling = asyncio.Lock()
         self._connection: GuardedConnection | None = None
-        self._connection_dial: Dial | None = None
+        self._connection_dial: Dialler | None = None
         self._backoff = Backoff()
 
     def __repr__(self) -> str:
@@ -79,13 +77,13 @@ class Link:
                         self._backoff.succeeded()
                         return answer
         except EXPECTED_ERRORS as error:
-            failure = to_failure(error, str(self.endpoint), doing)
+            failure = to_failure(error, str(self.endpoint), doing, self._dial.security.names)
             if not isinstance(error, UnsupportedError):
                 self._backoff.failed(failure, self._clock())
             return failure
         raise AssertionError("the second call has either returned or raised")
 
-    def redial_with(self, dial: Dial) -> None:
+    def redial_with(self, dial: Dialler) -> None:
         """Replace the connection, at the next call, by one that is made anew; try it at once."""
         self._dial = dial
         self._backoff.succeeded()
@@ -100,7 +98,7 @@ class Link:
         return connection.close() if connection is not None else None
 
     def _dropped(self, error: BaseException) -> bool:
-        return to_failure(error, "", "").kind is FailureKind.CONNECT
+        return to_failure(error, "", "", Names()).kind is FailureKind.CONNECT
 
     async def _connected(self) -> GuardedConnection:
         if self.usable and self._connection is not None:

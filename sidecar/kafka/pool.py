@@ -15,8 +15,9 @@ from typing import TypeVar
 
 from aiokafka.protocol.api import Response
 
+from sidecar.kafka.connection import Dialler
 from sidecar.kafka.first import first_success
-from sidecar.kafka.link import Dial, Link
+from sidecar.kafka.link import Link
 from sidecar.kafka.messages import AdminRequest
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind
@@ -55,7 +56,7 @@ class Pool:
     """
 
     def __init__(
-        self, bootstrap: tuple[HostPort, ...], dial: Dial, clock: Callable[[], float]
+        self, bootstrap: tuple[HostPort, ...], dial: Dialler, clock: Callable[[], float]
     ) -> None:
         self._bootstrap = bootstrap
         self._dial = dial
@@ -124,7 +125,7 @@ class Pool:
                 link.close()
         self._brokers = brokers
 
-    def redial_with(self, bootstrap: tuple[HostPort, ...], dial: Dial) -> None:
+    def redial_with(self, bootstrap: tuple[HostPort, ...], dial: Dialler) -> None:
         """Use these addresses, and this dial for every connection from the next call on."""
         for link in self._bootstrap_links.values():
             link.close()
@@ -166,5 +167,10 @@ def _summary(failures: list[Failure], wanted: str) -> Failure:
     kind = min((failure.kind for failure in failures), key=_TELLING.index)
     told = sorted(set(failures), key=lambda failure: _TELLING.index(failure.kind))
     more = f"; and {len(told) - _SHOWN_FAILURES} more" if len(told) > _SHOWN_FAILURES else ""
-    text = "; ".join(failure.message for failure in told[:_SHOWN_FAILURES])
+    # Addresses that failed alike are told together.
+    alike: dict[str, list[str]] = {}
+    for failure in told[:_SHOWN_FAILURES]:
+        address, _, why = failure.message.partition(": ")
+        alike.setdefault(why, []).append(address)
+    text = "; ".join(f"{', '.join(addresses)}: {why}" for why, addresses in alike.items())
     return Failure(kind, f"no broker told {wanted}: {text}{more}")

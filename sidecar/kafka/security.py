@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from sidecar.errors import SettingsError
+from sidecar.kafka.failures import Names
 from sidecar.kafka.tokens import ClientCredentials
 from sidecar.settings import KafkaAdmin
 
@@ -30,6 +31,7 @@ class Security:
         username: for PLAIN and SCRAM.
         password: for PLAIN and SCRAM.
         tokens: for OAUTHBEARER.
+        names: what messages call the settings.
     """
 
     protocol: str
@@ -38,6 +40,7 @@ class Security:
     username: str | None = None
     password: SecretStr | None = None
     tokens: ClientCredentials | None = field(default=None, repr=False)
+    names: Names = field(default_factory=Names)
 
 
 def load_security(admin: KafkaAdmin, clock: Callable[[], float]) -> Security:
@@ -59,6 +62,7 @@ def load_security(admin: KafkaAdmin, clock: Callable[[], float]) -> Security:
         username=admin.sasl_username,
         password=admin.sasl_password,
         tokens=_tokens(admin, clock) if logs_in and admin.sasl_mechanism == "OAUTHBEARER" else None,
+        names=Names(admin.given_in),
     )
     if logs_in and admin.sasl_mechanism is None:
         raise SettingsError((f"{admin.security_protocol} needs a SASL mechanism",))

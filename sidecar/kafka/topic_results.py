@@ -19,7 +19,7 @@ THROTTLED_TEXT = f"error {THROTTLING_QUOTA_EXCEEDED} (THROTTLING_QUOTA_EXCEEDED)
 
 _RIGHTS = (
     "to create it needs Create on the topic or the cluster, to grow Alter and to delete Delete on "
-    "the topic: kafka-acls --bootstrap-server <host:port> --add --allow-principal User:<name> "
+    "the topic: kafka-acls.sh --bootstrap-server <host:port> --add --allow-principal User:<name> "
     "--operation <operation> --topic <topic>"
 )
 

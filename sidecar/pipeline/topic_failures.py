@@ -24,7 +24,7 @@ _CAUSES: Final = (
     ),
     (
         r"(?:Topic|Cluster|Group)AuthorizationException",
-        "{bootstrap_servers}: this user may not read {topics}: kafka-acls --bootstrap-server"
+        "{bootstrap_servers}: this user may not read {topics}: kafka-acls.sh --bootstrap-server"
         " HOST:PORT --add --allow-principal User:NAME --operation Read --topic {topics}",
     ),
     (

@@ -1,4 +1,4 @@
-"""The kafka-configs commands that set quotas, as a person would type them.
+"""The kafka-configs.sh commands that set quotas, as a person would type them.
 
 Numbers are written as they are applied: 128, 55.7, 9.2, in full and never in powers of ten. Names
 are quoted for a POSIX shell.

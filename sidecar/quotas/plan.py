@@ -32,7 +32,7 @@ Who = str | Default
 
 
 class TenantKind(StrEnum):
-    """What tenants are told apart by, as kafka-configs calls it."""
+    """What tenants are told apart by, as kafka-configs.sh calls it."""
 
     USERS = "users"
     CLIENTS = "clients"

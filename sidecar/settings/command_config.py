@@ -9,28 +9,22 @@ Example: a file with ``security.protocol=SSL`` and ``acks=all``, and ``--bootstr
 are an admin of one address and TLS, and the notice that ``acks`` has no effect.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sidecar.errors import SettingsError
 from sidecar.settings import keys
-from sidecar.settings.environment import read_environment
 from sidecar.settings.foreign import ADMIN_KEYS, admin_verdict
 from sidecar.settings.kafka_admin import resolve_kafka_admin
-from sidecar.settings.loader import check_each, in_force
+from sidecar.settings.loader import check_each, given_in, in_force, read_all
 from sidecar.settings.problems import Problems, one_line
-from sidecar.settings.properties import PLACEHOLDER, parse_properties, read_properties
+from sidecar.settings.properties import PLACEHOLDER, parse_properties
 from sidecar.settings.reading import Entry, Reading
-from sidecar.settings.toml import read_toml
-from sidecar.settings.values import KafkaAdmin
+from sidecar.settings.values import KafkaAdmin, Place
 
 _FIELD_PREFIX = "kafka_admin_"
 _SERVERS = f"{_FIELD_PREFIX}bootstrap_servers"
-_OUR_NAME = re.compile(
-    re.escape(keys.PROPERTY_PREFIX + keys.ADMIN_PREFIX) + r"([a-z.]+) \(SIDECAR_[A-Z_]+\)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +55,7 @@ def read_command_config(bootstrap_server: str | None, command_config: Path | Non
         given = Entry(bootstrap_server, "--bootstrap-server", "command line")
         entries = {**reading.entries, _SERVERS: given}
         reading = Reading(entries, reading.problems, reading.notices, reading.readable)
-    try:
-        return _resolve([reading])
-    except SettingsError as error:
-        # There are no prefix and no environment variables for what is missing in such a file.
-        raise SettingsError(tuple(_OUR_NAME.sub(r"\1", line) for line in error.problems)) from None
+    return _resolve([reading], "command config")
 
 
 def read_daemon_admin(
@@ -81,17 +71,13 @@ def read_daemon_admin(
     Raises:
         SettingsError: with every problem found, one line each and no secret in any.
     """
-    readings = [read_environment(environ)]
-    if properties is not None:
-        readings.append(read_properties(properties))
-    if config is not None:
-        readings.append(read_toml(config))
+    readings = read_all(environ, config, properties)
     # Notices of the daemon's other settings are told when it starts.
-    return LoadedAdmin(_resolve(readings).admin)
+    return LoadedAdmin(_resolve(readings, given_in(config, properties)).admin)
 
 
-def _resolve(readings: list[Reading]) -> LoadedAdmin:
-    problems = Problems(in_force(readings))
+def _resolve(readings: list[Reading], place: Place) -> LoadedAdmin:
+    problems = Problems(in_force(readings), place)
     for reading in readings:
         for problem in reading.problems:
             problems.add_general(problem)

@@ -51,4 +51,5 @@ def resolve_kafka_admin(given: Given, *, required: bool, problems: Problems) -> 
         ssl_key_password=tls.key_password,
         ssl_verify_hostname=tls.verify_hostname,
         client_id=given.kafka_admin_client_id,
+        given_in=problems.given_in,
     )

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable
 
 from sidecar.settings.given import About, Given
+from sidecar.settings.values import Place
 
 ENVIRONMENT_PREFIX = "SIDECAR_"
 PROPERTY_PREFIX = "client.quota.callback.static."
@@ -68,10 +69,18 @@ def toml_key(field: str) -> str:
     return field
 
 
-def both_keys(field: str) -> str:
-    """How a setting that nobody has given is named in a message."""
-    key = property_key(field)
-    return f"{key} ({environment_key(field)})" if key else environment_key(field)
+def name_in(place: Place, field: str) -> str:
+    """How a message names a setting that was not given.
+
+    Args:
+        place: where the reader gives settings; a file's key is told with the variable.
+        field: its name here.
+    """
+    if place == "command config":
+        return f"{dotted(field).removeprefix(ADMIN_PREFIX)} in --command-config"
+    key = {"properties": property_key, "toml": toml_key}.get(place, environment_key)(field)
+    variable = environment_key(field)
+    return f"{key} ({variable})" if key not in {"", variable} else variable
 
 
 def nearest(key: str, known: Iterable[str]) -> str:

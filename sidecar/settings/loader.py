@@ -28,7 +28,7 @@ from sidecar.settings.reading import Entry, Reading, ReadingSource
 from sidecar.settings.report import rows
 from sidecar.settings.tls import unused_tls
 from sidecar.settings.toml import read_toml
-from sidecar.settings.values import HostPort, Settings
+from sidecar.settings.values import HostPort, Place, Settings
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 
 SAFE_VALIDITY_S = 5.0
@@ -55,13 +55,9 @@ def load(
     Raises:
         SettingsError: with every problem found, one line each and no secret in any.
     """
-    readings = [read_environment(environ)]
-    if properties is not None:
-        readings.append(read_properties(properties))
-    if config is not None:
-        readings.append(read_toml(config))
+    readings = read_all(environ, config, properties)
     entries = in_force(readings)
-    problems = Problems(entries)
+    problems = Problems(entries, given_in(config, properties))
     for reading in readings:
         for problem in reading.problems:
             problems.add_general(problem)
@@ -76,6 +72,25 @@ def load(
     notices = [notice for reading in readings for notice in reading.notices]
     notices += [*unused_tls(given, problems), *_short_validity(settings, problems)]
     return Loaded(settings, rows(entries, settings), tuple(map(one_line, notices)))
+
+
+def read_all(
+    environ: Mapping[str, str], config: Path | None, properties: Path | None
+) -> list[Reading]:
+    """Each place's reading, the one that wins first."""
+    readings = [read_environment(environ)]
+    if properties is not None:
+        readings.append(read_properties(properties))
+    if config is not None:
+        readings.append(read_toml(config))
+    return readings
+
+
+def given_in(config: Path | None, properties: Path | None) -> Place:
+    """Where a setting would be added: in the file that there is, the one that wins first."""
+    if properties is not None:
+        return "properties"
+    return "toml" if config is not None else "environment"
 
 
 def in_force(readings: list[Reading]) -> dict[str, Entry]:

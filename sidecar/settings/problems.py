@@ -6,6 +6,7 @@ settings in the documented order.
 
 from sidecar.settings import keys
 from sidecar.settings.reading import Entry
+from sidecar.settings.values import Place
 
 
 def one_line(text: str) -> str:
@@ -16,9 +17,14 @@ def one_line(text: str) -> str:
 
 
 class Problems:
-    """Gathers problems, and knows by which key each setting was given."""
+    """Gathers problems, and knows by which key each setting was given.
 
-    def __init__(self, entries: dict[str, Entry]) -> None:
+    Attributes:
+        given_in: where settings are given that are not yet.
+    """
+
+    def __init__(self, entries: dict[str, Entry], given_in: Place = "environment") -> None:
+        self.given_in = given_in
         self._entries = entries
         self._found: list[tuple[int, str]] = []
 
@@ -31,9 +37,9 @@ class Problems:
         self._found.append((-1, line))
 
     def name(self, field: str) -> str:
-        """The key by which a setting was given; else the keys by which it can be."""
+        """The key by which a setting was given; else the one by which it can be."""
         entry = self._entries.get(field)
-        return str(entry) if entry else keys.both_keys(field)
+        return str(entry) if entry else keys.name_in(self.given_in, field)
 
     def given(self, field: str) -> bool:
         """Whether a setting was given at all, well or not."""

@@ -153,11 +153,11 @@ def _check_pairs(problems: Problems) -> None:
     _one_of(_KEY, _KEYSTORE, problems)
     _one_of(_KEY, _KEY_LOCATION, problems)
     if problems.given(_CHAIN) and not problems.given(_KEY):
-        problems.add(_CHAIN, f"needs its key in {keys.both_keys(_KEY)}")
+        problems.add(_CHAIN, f"needs its key in {problems.name(_KEY)}")
     if problems.given(_KEY) and not problems.given(_CHAIN):
-        problems.add(_KEY, f"needs its certificates in {keys.both_keys(_CHAIN)}")
+        problems.add(_KEY, f"needs its certificates in {problems.name(_CHAIN)}")
     if problems.given(_KEY_LOCATION) and not problems.given(_KEYSTORE):
-        problems.add(_KEY_LOCATION, f"needs its certificates in {keys.both_keys(_KEYSTORE)}")
+        problems.add(_KEY_LOCATION, f"needs its certificates in {problems.name(_KEYSTORE)}")
 
 
 def _verify_hostname(given: Given, problems: Problems) -> bool:

@@ -22,6 +22,8 @@ SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
 IdsCount = Literal["active", "given"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+Place = Literal["environment", "properties", "toml", "command config"]
+"""Where settings are given; it decides by which name a message calls one."""
 
 
 class HostPort(NamedTuple):
@@ -63,6 +65,7 @@ class KafkaAdmin(BaseModel):
         ssl_key_password: what the key is encrypted with, if it is.
         ssl_verify_hostname: whether a broker's certificate must be for the name that was dialled.
         client_id: what brokers log and count us as.
+        given_in: where the reader of a message would set one of these.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -85,6 +88,7 @@ class KafkaAdmin(BaseModel):
     ssl_key_password: SecretStr | None = None
     ssl_verify_hostname: bool = True
     client_id: str = "throttle-sidecar"
+    given_in: Place = "environment"
 
 
 class Settings(BaseModel):

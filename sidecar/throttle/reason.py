@@ -54,14 +54,30 @@ def fell_back(memory: Memory, now: float) -> str:
 
 def unseen(memory: Memory, broker_ids: Collection[int]) -> str:
     """Which members were neither seen nor remembered, and why."""
-    told = []
-    for broker_id in sorted(broker_ids)[:_NAMED]:
+    alike: dict[str, list[int]] = {}
+    for broker_id in sorted(broker_ids):
         state = memory.brokers.get(broker_id)
         failure = state.failure if state else None
-        told.append(f"broker {broker_id} ({failure.message if failure else 'not asked'})")
-    more = len(broker_ids) - len(told)
+        address = memory.membership.active.get(broker_id) if memory.membership else None
+        why = without_broker(failure.message, broker_id, address) if failure else "not asked"
+        alike.setdefault(why, []).append(broker_id)
+    groups = list(alike.items())
+    told = [f"{_brokers(ids)} ({why})" for why, ids in groups[:_NAMED]]
+    more = sum(len(ids) for _, ids in groups[_NAMED:])
     rest = f" and {more} more" if more else ""
     return f"neither seen nor remembered: {', '.join(told)}{rest}"
+
+
+def without_broker(message: str, broker_id: int, address: str | None) -> str:
+    """What a broker's failure says, without whose it is: alike for all that fail alike."""
+    whose = (f"broker {broker_id}: ", f"{address}: ")
+    return next((message.removeprefix(each) for each in whose if message.startswith(each)), message)
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    named = ", ".join(map(str, ids[:_NAMED]))
+    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+    return f"broker{'s' if len(ids) > 1 else ''} {named}{more}"
 
 
 def describe(limit: Limit) -> str:

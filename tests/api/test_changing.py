@@ -301,6 +301,22 @@ async def test_a_token_that_is_not_ascii() -> None:
     assert response.status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({}, "A change needs the token: Authorization: Bearer TOKEN."),
+        (
+            {"Authorization": "Bearer another"},
+            "is not the one in the file that the sidecar's SIDEC",
+        ),
+    ],
+)
+async def test_none_and_another_are_told_apart(headers: dict[str, str], told: str) -> None:
+    """How it is sent, or which one is meant."""
+    response, _ = await send(overridden(), "DELETE", URL, headers=headers)
+    assert told in str(assert_problem(response, 401)["detail"])
+
+
 @pytest.mark.parametrize(("method", "url"), CHANGES)
 async def test_where_no_token_is_configured(method: str, url: str) -> None:
     """403 says how to enable changes; no token opens it."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -87,6 +88,47 @@ class TestVerdicts:
         assert 2 == len(rows(result))
         assert result.stderr.startswith("Could not tell: neither seen nor remembered: broker 2 (")
         assert 1 == len(result.stderr.splitlines())
+
+    def test_what_fails_alike_on_all_brokers_is_told_once(self, cluster: FakeCluster) -> None:
+        """With the brokers and the command that mends it."""
+        for broker_id in (0, 1, 2):
+            cluster.brokers[broker_id].log_dirs_error = 31
+        result = check(cluster)
+        assert 2 == result.exit_code
+        assert 1 == result.output.count("CLUSTER_AUTHORIZATION_FAILED")
+        expected = "Could not tell: neither seen nor remembered: brokers 0, 1, 2 (error 31 (CLUSTER"
+        assert result.stderr.startswith(expected)
+        assert result.stderr.endswith("--operation Describe --cluster)\n")
+        (line,) = result.stdout.splitlines()
+        assert line.startswith("Brokers 0 (127.0.0.1:")
+        assert line.endswith("): authorization")
+
+    def test_what_fails_alike_beside_a_violation_is_told_once(self, cluster: FakeCluster) -> None:
+        """By the brokers' line, since the verdict says another thing."""
+        cluster.brokers[0].log_dirs = (FULL,)
+        for broker_id in (1, 2):
+            cluster.brokers[broker_id].log_dirs_error = 31
+        result = check(cluster)
+        assert 1 == result.exit_code
+        assert 1 == result.output.count("--operation Describe --cluster")
+        assert "Brokers 1 (127.0.0.1:" in result.stdout
+
+    def test_a_mistake_is_told_by_the_names_that_check_takes(
+        self, cluster: FakeCluster, tmp_path: Path
+    ) -> None:
+        """A variable, or a file's key; no option of other commands."""
+        for broker in cluster.brokers.values():
+            # As a listener with TLS answers who speaks without: an alert.
+            broker.twist = lambda *_: b"\x15\x03\x03\x00\x02\x02P"
+        result = check(cluster)
+        assert 2 == result.exit_code
+        assert "without TLS? (SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL)" in result.stderr
+        assert "--command-config" not in result.output
+        properties = tmp_path / "server.properties"
+        properties.write_text("broker.id=1\n")
+        result = check(cluster, "--properties", str(properties))
+        expected = "(client.quota.callback.static.kafka.admin.security.protocol (SIDECAR_KAFKA_"
+        assert expected in result.stderr
 
     def test_a_hung_broker_is_given_up_at_the_deadline(self, cluster: FakeCluster) -> None:
         """The same deadline as the daemon's, 2 s at an interval of 1 s."""

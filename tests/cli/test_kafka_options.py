@@ -27,6 +27,14 @@ def test_kafkas_own_option() -> None:
     assert "a:1,b:2 yes\n" == run("--bootstrap-server", "a:1,b:2", "--more", "yes").stdout
 
 
+def test_messages_name_what_the_command_was_given(tmp_path: Path) -> None:
+    """Kafka's own file, or the daemon's settings and files."""
+    properties = tmp_path / "server.properties"
+    properties.write_text("client.quota.callback.static.kafka.admin.bootstrap.servers=p:1\n")
+    assert "command config" == load_kafka_admin(KafkaOptions("a:1")).given_in
+    assert "properties" == load_kafka_admin(KafkaOptions(properties=properties)).given_in
+
+
 def test_the_daemons_settings_without_it() -> None:
     """From the environment of the process."""
     assert "e:1 nothing\n" == run(SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="e:1").stdout

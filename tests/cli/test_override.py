@@ -98,7 +98,29 @@ class TestSet:
         result = run(*SET, "--sidecars", urls, "--token-file", token_file)
         assert 1 == result.exit_code
         assert "kept over a restart" in " ".join(result.output.split())
-        assert "A change needs the token" in result.output
+        assert "the sidecar has another token than" in result.output
+
+    def test_what_of_the_token_is_wrong(self, one: Canned, token_file: Path) -> None:
+        """None given, another one given, or none that the sidecar has; in this command's words."""
+        refusal = {"detail": "A change needs the token: Authorization: Bearer TOKEN."}
+        one.answers["PUT /v1/override"] = reply(refusal, 401)
+        asked = (*SET, "--sidecars", one.address)
+        expected = (
+            "a change needs the sidecar's token: give the file that holds it, by --token-file FILE "
+            "or SIDECAR_TOKEN_FILE"
+        )
+        assert expected in " ".join(run(*asked).output.split())
+        expected = (
+            "the sidecar has another token than the file of --token-file, or of SIDECAR_TOKEN_FILE,"
+            " holds"
+        )
+        told = " ".join(run(*asked, "--token-file", token_file).output.split())
+        assert expected in told
+        assert "Bearer" not in told
+        refusal = {"detail": "This sidecar has no token, so changes are not enabled."}
+        one.answers["PUT /v1/override"] = reply(refusal, 403)
+        told = " ".join(run(*asked, "--token-file", token_file).output.split())
+        assert "This sidecar has no token" in told
 
     def test_the_token_file_of_the_environment_is_used(self, one: Canned, token_file: Path) -> None:
         """The one that the sidecar itself has."""
@@ -170,6 +192,31 @@ class TestSet:
             ]
         }
         assert expected == json.loads(result.stdout)
+
+
+class TestWhere:
+    """Whom to ask, when nobody said it."""
+
+    def test_nobody_there_names_the_option_with_an_example(self) -> None:
+        """The sidecar may be on another machine."""
+        result = run("show", env={"SIDECAR_HTTP_LISTEN": "127.0.0.1:1"})
+        assert 1 == result.exit_code
+        expected = (
+            "No sidecar answers at http://127.0.0.1:1. Say where they are: "
+            "--sidecars b1:7070,b2:7070,b3:7070\n"
+        )
+        assert expected == result.stderr
+
+    def test_whoever_named_them_is_not_told_of_the_option(self) -> None:
+        """The row says why one does not answer."""
+        result = run("show", "--sidecars", "127.0.0.1:1")
+        assert (1, "") == (result.exit_code, result.stderr)
+
+    def test_one_that_refuses_is_there(self, one: Canned) -> None:
+        """It is not looked for elsewhere."""
+        one.answers["DELETE /v1/override"] = reply({"detail": "No."}, 403)
+        result = run("clear", env={"SIDECAR_HTTP_LISTEN": one.address})
+        assert (1, "") == (result.exit_code, result.stderr)
 
 
 class TestClear:

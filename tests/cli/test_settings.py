@@ -105,5 +105,5 @@ def test_every_problem_is_told_and_the_exit_code_is_2(args: tuple[str, ...]) -> 
     expected = (2, "")
     assert expected == (result.exit_code, result.stdout)
     lines = result.stderr.splitlines()
-    starts = ["SIDECAR_LOG_LEVL is not a setting", "client.quota", "client.quota", "SIDECAR_LOG_L"]
+    starts = ["SIDECAR_LOG_LEVL is not a setting", "SIDECAR_KAFK", "SIDECAR_STOR", "SIDECAR_LOG_L"]
     assert starts == [line[: len(start)] for line, start in zip(lines, starts, strict=True)]

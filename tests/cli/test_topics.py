@@ -255,7 +255,7 @@ class TestTelling:
         assert "failed" == result["outcome"]
         assert "error 29 (TOPIC_AUTHORIZATION_FAILED)" in result["message"]
         assert "to create it needs Create on the topic or the cluster" in result["message"]
-        assert "kafka-acls" in result["message"]
+        assert "kafka-acls.sh" in result["message"]
 
     def test_json_has_every_topic(self, controller: FakeController) -> None:
         """In the order in which they were named."""

@@ -243,6 +243,26 @@ async def test_the_whole_story_is_measured_from_what_the_file_systems_say(
         assert 0.0 <= step.seconds <= 2 * REACTION_S
 
 
+async def test_what_the_tenant_sent_is_told_beside_what_its_quota_allows(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both in bytes, since a window lets it be faster than its quota for a while."""
+    sidecars(monkeypatch, cluster)
+    story = Story()
+    await tell(story, cluster)
+    step = story.steps[-1]
+    told = re.fullmatch(
+        r"the tenant sent ([\d.]+) MB; its quota of 1 MB/s, 11 s' worth of it at once, allows "
+        r"([\d.]+) MB",
+        step.title,
+    )
+    assert told is not None, step.title
+    assert step.seconds is not None
+    sent = story.loads[-1].traffic.acknowledged_bytes
+    assert pytest.approx(sent / 1e6, abs=0.3) == float(told[1])
+    assert pytest.approx(step.seconds + 11.0, abs=0.1) == float(told[2])
+
+
 @pytest.mark.parametrize(
     ("always", "unseen"),
     [

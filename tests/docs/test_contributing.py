@@ -1,6 +1,8 @@
 """CONTRIBUTING.md, and what pages say of the Makefile: files, parts and targets are there."""
 
+import os
 import re
+import subprocess
 
 import pytest
 
@@ -56,6 +58,15 @@ def test_make_knows_the_targets_that_are_named(page: str) -> None:
     text = PAGES[page].read_text(encoding="utf-8")
     named = set(re.findall(r"(?:`|^\$ |^)make ([a-z-]+)", text, re.MULTILINE))
     assert [] == [each for each in named if not re.search(rf"^{each}:", MAKEFILE, re.MULTILINE)]
+
+
+def test_make_jar_says_where_the_jar_lies() -> None:
+    """When there is nothing to be done, too."""
+    jar = "deploy/quota-callback/target/throttle-sidecar-quota-callback.jar"
+    make = ["make", "--no-print-directory", f"--directory={ROOT}", f"--old-file={jar}", "jar"]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(make, capture_output=True, text=True, check=True, env=environ)
+    assert [str(ROOT / jar)] == done.stdout.splitlines()
 
 
 def test_the_license_is_there() -> None:

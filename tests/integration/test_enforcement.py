@@ -578,7 +578,7 @@ async def test_the_disk_wins_over_the_client(obeying: Obeying, start: Start) -> 
 
 
 async def test_it_is_switched_off_at_three_in_the_morning(obeying: Obeying, start: Start) -> None:
-    """By kafka-configs, without a restart, at once; and on again."""
+    """By kafka-configs.sh, without a restart, at once; and on again."""
     cluster = obeying.cluster
     (name,) = await topics(cluster, 0)
     daemons = await sidecars(cluster, start)

@@ -24,7 +24,7 @@ from tests.integration.test_secured import SCRAM, scram
 from tests.integration.waiting import seen
 
 DOCS = Path(__file__).parents[2] / "docs"
-ACLS = re.compile(r"^ *kafka-acls ((?:.*\\\n)*.*)$", re.MULTILINE)
+ACLS = re.compile(r"^ *kafka-acls\.sh ((?:.*\\\n)*.*)$", re.MULTILINE)
 TOPIC = "written-to"
 
 Use = Callable[[Mapping[str, str], KafkaAdmin], Awaitable[object]]

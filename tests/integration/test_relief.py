@@ -30,11 +30,11 @@ OTHERS_BYTES = 12 << 20
 """What is there besides: half of what is above the limit."""
 
 TOOLS = {
-    "kafka-acls": "org.apache.kafka.tools.AclCommand",
-    "kafka-configs": "kafka.admin.ConfigCommand",
-    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
-    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
-    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
+    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-get-offsets.sh": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-delete-records.sh": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
 }
 _COMMANDS = re.compile(r"<h3>(.*?)</h3>(.*?)(?=<h3>|</details>)", re.DOTALL)
 _LINES = re.compile(r"<pre><code>(.*?)</code></pre>", re.DOTALL)
@@ -45,7 +45,7 @@ async def type_tools(kafka: Cluster, folder: Path) -> str:
     own = await jars(kafka.version, cache_folder(os.environ))
     tools = await jars_of(Path(__file__).parent / "kafka_tools/pom.xml")
     for name, main in TOOLS.items():
-        script = folder / f"{name}.sh"
+        script = folder / name
         words = f"{java(os.environ)} -XX:TieredStopAtLevel=1 -cp '{own}/*:{tools}/*' {main}"
         script.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
         script.chmod(0o755)

@@ -14,6 +14,7 @@ from tests.integration.daemon import Done, Metrics, command, settings
 from tests.integration.waiting import seen
 
 SCRAM = "SCRAM-SHA-512"
+PASSWORD = "SIDECAR_KAFKA_ADMIN_SASL_PASSWORD"
 
 
 def tls(secure: SecureKafka, listener: str, **more: str) -> dict[str, str]:
@@ -62,6 +63,24 @@ def other_ca(folder: Path) -> str:
     return str(file)
 
 
+def certificate_of_another_ca(folder: Path) -> str:
+    """A file with a certificate and its key, signed by a CA that is not known here."""
+    file = folder / "other-client.pem"
+    certificate = trustme.CA().issue_cert("alice@example.org", common_name="alice")
+    certificate.private_key_and_cert_chain_pem.write_to_path(str(file))
+    return str(file)
+
+
+def without(environ: dict[str, str], name: str) -> dict[str, str]:
+    """Settings without one; its name without SIDECAR_KAFKA_ADMIN_."""
+    return {key: value for key, value in environ.items() if key != f"SIDECAR_KAFKA_ADMIN_{name}"}
+
+
+def by_name(environ: dict[str, str]) -> dict[str, str]:
+    """Settings that dial localhost, while certificates are for 127.0.0.1."""
+    return {key: value.replace("127.0.0.1", "localhost") for key, value in environ.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Mistake:
     """Settings that can't work.
@@ -81,7 +100,12 @@ MISTAKES = {
     "wrong password": Mistake(
         lambda secure, _: scram(secure, SASL_PASSWORD="wrong, with a backslash"),
         "authentication",
-        "the login was refused",
+        " (look at SIDECAR_KAFKA_ADMIN_SASL_USERNAME and SIDECAR_KAFKA_ADMIN_SASL_PASSWORD, or ",
+    ),
+    "wrong password, in the clear": Mistake(
+        lambda secure, _: basic(secure) | {PASSWORD: "wrong, with a backslash"},
+        "authentication",
+        " (look at SIDECAR_KAFKA_ADMIN_SASL_USERNAME and SIDECAR_KAFKA_ADMIN_SASL_PASSWORD, or ",
     ),
     "wrong mechanism": Mistake(
         lambda secure, _: scram(secure, SASL_MECHANISM="PLAIN"),
@@ -91,10 +115,29 @@ MISTAKES = {
     "wrong certificates to trust": Mistake(
         lambda secure, folder: tls(secure, "TLS", SSL_TRUSTSTORE_LOCATION=other_ca(folder)),
         "tls",
-        "its certificate is not trusted",
+        "; SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION must name a PEM file with the certificate ",
+    ),
+    "no certificates to trust": Mistake(
+        lambda secure, _: without(tls(secure, "TLS"), "SSL_TRUSTSTORE_LOCATION"),
+        "tls",
+        "; SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION must name a PEM file with the certificate ",
+    ),
+    "another name than the certificate's": Mistake(
+        lambda secure, _: by_name(tls(secure, "TLS")),
+        "tls",
+        "its certificate is for another name: Hostname mismatch, certificate is not valid for 'l",
     ),
     "no certificate of our own": Mistake(
-        lambda secure, _: tls(secure, "MTLS"), "tls", "TLS failed"
+        lambda secure, _: tls(secure, "MTLS"),
+        "tls",
+        "certificate of ours that it trusts: SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION",
+    ),
+    "a certificate of our own that it doesn't trust": Mistake(
+        lambda secure, folder: tls(
+            secure, "MTLS", SSL_KEYSTORE_LOCATION=certificate_of_another_ca(folder)
+        ),
+        "tls",
+        "certificate of ours that it trusts: SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION",
     ),
     "TLS where there is none": Mistake(
         lambda secure, _: tls(secure, "PLAIN"),
@@ -222,7 +265,7 @@ async def test_a_missing_acl_is_named_and_can_be_given_later(
         done = await command("check", environ=environ)
         line = refusal(done)
         assert "needs DESCRIBE on the Kafka cluster resource" in line
-        assert "kafka-acls --bootstrap-server" in line
+        assert "kafka-acls.sh --bootstrap-server" in line
         assert f"--add --allow-principal User:{user} --operation Describe --cluster" in line
         daemon = await start(secure_kafka.cluster, environ)
         broker = await daemon.shows_broker(0, "refuses", lambda broker: broker["last_failure"])

@@ -174,7 +174,7 @@ def no_tls(stream: Stream) -> tuple[Path, str, str]:
 
 def no_acl(stream: Stream) -> tuple[Path, str, str]:
     """For this topic."""
-    said = f"this user may not read {UNSEEN}: kafka-acls --bootstrap-server"
+    said = f"this user may not read {UNSEEN}: kafka-acls.sh --bootstrap-server"
     return stream.client(), UNSEEN, said
 
 

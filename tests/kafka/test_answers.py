@@ -29,7 +29,7 @@ def log_dirs(*results: tuple[Any, ...], error: int = 0) -> Any:
 
 
 def read(response: Any) -> Reading | Failure:
-    return read_log_dirs(response, 3, 17.0, "sidecar")
+    return read_log_dirs(response, 3, 17.0, "throttle-sidecar")
 
 
 def test_unfenced_brokers_are_active() -> None:
@@ -133,7 +133,7 @@ def test_a_missing_acl_is_named() -> None:
     assert isinstance(failure, Failure)
     assert failure.kind is FailureKind.AUTHORIZATION
     assert "needs DESCRIBE on the Kafka cluster resource" in failure.message
-    assert "--allow-principal User:sidecar --operation Describe --cluster" in failure.message
+    assert "User:throttle-sidecar --operation Describe --cluster" in failure.message
 
 
 @pytest.mark.parametrize(

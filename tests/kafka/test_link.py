@@ -11,7 +11,7 @@ import trustme
 from aiokafka.errors import KafkaConnectionError
 from pydantic import SecretStr
 
-from sidecar.kafka.connection import LONGEST_FRAME_BYTES, GuardedConnection, dial
+from sidecar.kafka.connection import LONGEST_FRAME_BYTES, Dialler, dial
 from sidecar.kafka.link import Link
 from sidecar.kafka.messages import DescribeLogDirs
 from sidecar.kafka.security import load_security
@@ -45,11 +45,7 @@ REQUEST = DescribeLogDirs()
 def link_to(address: HostPort, clock: Clock, **settings: Any) -> Link:
     """A link to one address."""
     security = load_security(admin(address, **settings), clock)
-
-    async def dial_one(endpoint: HostPort) -> GuardedConnection:
-        return await dial(endpoint, security, "tests", clock)
-
-    return Link(address, dial_one, clock)
+    return Link(address, Dialler(security, "tests", clock), clock)
 
 
 async def call(link: Link, within_s: float = 5.0) -> object:
@@ -205,7 +201,7 @@ async def test_the_longest_frame_that_is_believed_costs_only_what_comes(clock: C
     ("reply", "says"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "another protocol"),
-        (b"\x15\x03\x03\x00\x02\x02\x50", "spoken to without TLS? (security.protocol in"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", "spoken to without TLS? (SIDECAR_KAFKA_ADMIN_SEC"),
         (b"\0\0\0\x08\0\0\0\x01\xff\xff\xff\xff", "can't be decoded"),
         (b"\0\0\0\x04\0\0\0\x01", "can't be decoded"),
         (b"\0\0\0\x0a\0\0\0\x01\0\0\0\0\0\0", "needed"),

@@ -73,6 +73,23 @@ async def test_an_unknown_ca(clock: Clock, ca: trustme.CA) -> None:
             assert isinstance(failure, Failure)
             assert failure.kind is FailureKind.TLS
             assert "certificate is not trusted" in failure.message
+            told = "SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION must name a PEM file with the cert"
+            assert told in failure.message
+
+
+async def test_addresses_that_fail_alike_are_told_together(clock: Clock, ca: trustme.CA) -> None:
+    """What is to be done is said once."""
+    async with FakeCluster(ssl_context=server_context(ca)).add(2) as cluster:
+        addresses = [HostPort("127.0.0.1", broker.port) for broker in cluster.brokers.values()]
+        made = admin(*addresses, security_protocol="SSL")
+        async with KafkaVolumeSource(made, clock=clock) as source:
+            failure = await source.observe(None, 5.0)
+    assert isinstance(failure, Failure)
+    before = "no broker told which brokers there are: "
+    named, _, why = failure.message.removeprefix(before).partition(": ")
+    assert set(map(str, addresses)) == set(named.split(", "))
+    assert why.startswith("its certificate is not trusted: ")
+    assert 1 == why.count("SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION")
 
 
 async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> None:
@@ -82,6 +99,7 @@ async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> N
         failure = await poll(cluster, clock, ssl_ca_pem=pem(ca))
         assert isinstance(failure, Failure)
         assert failure.kind is FailureKind.TLS
+        assert "its certificate is for another name: IP address mismatch" in failure.message
         assert "127.0.0.1" in failure.message
         answer = await poll(cluster, clock, ssl_ca_pem=pem(ca), ssl_verify_hostname=False)
         assert isinstance(answer, Observation)
@@ -164,7 +182,8 @@ async def test_a_missing_client_certificate(clock: Clock, ca: trustme.CA) -> Non
             failure = await source.observe(None, 5.0)
     assert isinstance(failure, Failure)
     assert failure.kind is FailureKind.TLS
-    assert "CERTIFICATE_REQUIRED" in failure.message
+    assert "CERTIFICATE_REQUIRED; the broker wants a certificate of ours" in failure.message
+    assert "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION" in failure.message
 
 
 def refused(clock: Clock, **settings: Any) -> str:

@@ -1,4 +1,4 @@
-"""kafka-configs commands, as a person would type them."""
+"""kafka-configs.sh commands, as a person would type them."""
 
 import shlex
 

@@ -29,7 +29,10 @@ def problems(tmp_path: Path, text: str, bootstrap_server: str | None = "b:9092")
 class TestCommandConfig:
     def test_addresses_alone_are_enough(self) -> None:
         """Plain text, as with Kafka's tools."""
-        expected = KafkaAdmin(bootstrap_servers=(HostPort("a", 9092), HostPort("::1", 9093)))
+        expected = KafkaAdmin(
+            bootstrap_servers=(HostPort("a", 9092), HostPort("::1", 9093)),
+            given_in="command config",
+        )
         assert LoadedAdmin(expected) == read_command_config("a:9092,[::1]:9093", None)
 
     def test_a_file_as_kafkas_tools_take_it(self, tmp_path: Path) -> None:
@@ -72,7 +75,7 @@ class TestCommandConfig:
     def test_no_address_is_a_problem(self, tmp_path: Path) -> None:
         """By the key's name in such a file."""
         (line,) = problems(tmp_path, "client.id=ops\n", None)
-        assert line.startswith("bootstrap.servers: is required")
+        assert line.startswith("bootstrap.servers in --command-config: is required")
 
     def test_a_wrong_option_names_the_option(self) -> None:
         """Not a key of a file that was not given."""
@@ -85,7 +88,9 @@ class TestCommandConfig:
         """Neither the plugin's prefix nor an environment variable, which would do nothing."""
         lines = problems(tmp_path, "security.protocol=SASL_PLAINTEXT\n")
         (line,) = lines
-        assert line.startswith("sasl.mechanism: SASL_PLAINTEXT needs one of PLAIN")
+        assert line.startswith(
+            "sasl.mechanism in --command-config: SASL_PLAINTEXT needs one of PLAIN"
+        )
         assert "SIDECAR_" not in line
 
     @pytest.mark.parametrize(

@@ -236,10 +236,34 @@ def test_a_wrong_limit_is_not_also_missing() -> None:
 
 
 def test_servers_are_required() -> None:
-    """Without them nothing can be asked; both keys are named."""
+    """Without them nothing can be asked; the variable is named."""
     (line,) = problems({RATIO: "0.1"})
-    names = f"{STATIC}kafka.admin.bootstrap.servers ({ADMIN}BOOTSTRAP_SERVERS): is required"
-    assert line.startswith(names)
+    assert line.startswith(f"{ADMIN}BOOTSTRAP_SERVERS: is required")
+
+
+@pytest.mark.parametrize(
+    ("option", "key"),
+    [
+        ("properties", f"{STATIC}kafka.admin.bootstrap.servers"),
+        ("config", "kafka_admin.bootstrap_servers"),
+    ],
+)
+def test_what_is_missing_in_a_file_is_told_by_the_file_s_key(
+    tmp_path: Path, option: str, key: str
+) -> None:
+    """Whoever has a file adds to it; the variable does too."""
+    (tmp_path / "given").touch()
+    (line,) = problems({RATIO: "0.1"}, **{option: tmp_path / "given"})
+    assert line.startswith(f"{key} ({ADMIN}BOOTSTRAP_SERVERS): is required")
+
+
+def test_with_both_files_the_one_that_wins_is_told(tmp_path: Path) -> None:
+    """Properties win over TOML; so what is added there counts."""
+    for name in ("properties", "toml"):
+        (tmp_path / name).touch()
+    given = {"properties": tmp_path / "properties", "config": tmp_path / "toml"}
+    (line,) = problems({RATIO: "0.1"}, **given)
+    assert line.startswith(f"{STATIC}kafka.admin.bootstrap.servers ({ADMIN}BOOTSTRAP_SERVERS)")
 
 
 def test_wrong_servers_are_not_also_missing() -> None:

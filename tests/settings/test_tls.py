@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from sidecar.settings import KafkaAdmin
-from tests.settings.support import ADMIN, STATIC, loaded, problem, problems
+from tests.settings.support import ADMIN, loaded, problem, problems
 
 SSL = f"{ADMIN}SSL_"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
@@ -169,17 +169,17 @@ def test_a_type_wins_over_the_files_name() -> None:
         ),
         (
             "KEYSTORE_CERTIFICATE_CHAIN",
-            f"needs its key in {STATIC}kafka.admin.ssl.keystore.key",
+            f"needs its key in {SSL}KEYSTORE_KEY",
             {"keystore_certificate_chain": CERTIFICATE},
         ),
         (
             "KEYSTORE_KEY",
-            f"needs its certificates in {STATIC}kafka.admin.ssl.keystore.certificate.chain",
+            f"needs its certificates in {SSL}KEYSTORE_CERTIFICATE_CHAIN",
             {"keystore_key": KEY},
         ),
         (
             "KEYSTORE_KEY_LOCATION",
-            f"needs its certificates in {STATIC}kafka.admin.ssl.keystore.location",
+            f"needs its certificates in {SSL}KEYSTORE_LOCATION",
             {"keystore_key_location": "/tls.key"},
         ),
         (

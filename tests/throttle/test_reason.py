@@ -8,7 +8,7 @@ from sidecar.throttle import reason
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Memory, Override
-from sidecar.volumes import Observation
+from sidecar.volumes import Failure, FailureKind, Observation
 from tests.throttle.build import LONG_MAX, TIMED_OUT, reading, whole
 
 MB = 1_000_000
@@ -121,12 +121,32 @@ def test_disabled() -> None:
 
 
 def test_unseen_names_three() -> None:
-    """The first three members that were neither seen nor remembered are named with why."""
+    """The first three members that were neither seen nor remembered are named, and why once."""
     memory = after(whole(0.0, [reading(9, 0.0)], silent=[4, 2, 3, 1, 5]))
     assert memory.failure is not None
+    expected = "neither seen nor remembered: brokers 1, 2, 3 and 2 more (no answer within 2 s)"
+    assert expected == memory.failure.message
+
+
+def test_unseen_for_various_reasons() -> None:
+    """What fails alike is told once, whether brokers are named by id or by address."""
+    refused = "error 31 (CLUSTER_AUTHORIZATION_FAILED): grant it"
+    seen = whole(0.0, silent=[1, 2, 3, 4, 5, 6])
+    assert seen.membership is not None
+    says = {
+        1: f"broker 1: {refused}",
+        2: f"{seen.membership.active[2]}: refused while connecting",
+        3: f"broker 3: {refused}",
+        4: "broker 4: of its own",
+        5: "broker 5: another",
+        6: f"{seen.membership.active[6]}: refused while connecting",
+    }
+    answers = {broker: Failure(FailureKind.CONNECT, text) for broker, text in says.items()}
+    memory = after(replace(seen, answers=answers))
+    assert memory.failure is not None
     expected = (
-        "neither seen nor remembered: broker 1 (no answer within 2 s), broker 2 (no answer within "
-        "2 s), broker 3 (no answer within 2 s) and 2 more"
+        f"neither seen nor remembered: brokers 1, 3 ({refused}), brokers 2, 6 (refused while "
+        "connecting), broker 4 (of its own) and 1 more"
     )
     assert expected == memory.failure.message
 

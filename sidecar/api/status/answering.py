@@ -6,7 +6,7 @@ token. It goes through the same ``Changes`` as ``PUT /v1/override``.
 Example: ``GET /`` is the page; an open one asks ``GET /status/parts`` for what has changed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -16,7 +16,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from sidecar.api.answers import NO_STORE
 from sidecar.api.changes import Changes, OverrideRequest
 from sidecar.api.changing import check_token
-from sidecar.api.status.effects import ending_effects, setting_command, setting_effects
+from sidecar.api.status.effects import (
+    ending_command,
+    ending_effects,
+    setting_command,
+    setting_effects,
+)
 from sidecar.api.status.forms import DURATIONS, FACTORS, Given, form_fields
 from sidecar.api.status.headline import sentence
 from sidecar.api.status.moments import Now
@@ -50,8 +55,15 @@ _FOR_GOOD: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 class Answers:
     """Answers with pages, one method a route."""
 
-    def __init__(self, sight: Sight, changes: Changes, token: Callable[[], str | None]) -> None:
+    def __init__(
+        self,
+        sight: Sight,
+        changes: Changes,
+        token: Callable[[], str | None],
+        peers: Sequence[str],
+    ) -> None:
         self._sight = sight
+        self._peers = peers
         self._changes = changes
         self._token = token
 
@@ -92,7 +104,7 @@ class Answers:
         asked = given.checked()
         if isinstance(asked, list):
             return self._form(given, asked)
-        return self._confirm(given, asked)
+        return self._confirm(request, given, asked)
 
     async def set(self, request: Request) -> Response:
         """Sets it."""
@@ -104,13 +116,13 @@ class Answers:
         try:
             check_token(self._token(), fields.get("token", "").encode())
         except HTTPException as error:
-            return self._confirm(given, asked, error)
+            return self._confirm(request, given, asked, error)
         await self._changes.set_override(asked)
         return RedirectResponse("/", 303, headers=_HEADERS)
 
-    async def ask_end(self, _request: Request) -> Response:
+    async def ask_end(self, request: Request) -> Response:
         """What to end it would do."""
-        return self._confirm_end()
+        return self._confirm_end(request)
 
     async def end(self, request: Request) -> Response:
         """Ends it."""
@@ -118,7 +130,7 @@ class Answers:
         try:
             check_token(self._token(), fields.get("token", "").encode())
         except HTTPException as error:
-            return self._confirm_end(error)
+            return self._confirm_end(request, error)
         await self._changes.clear_override()
         return RedirectResponse("/", 303, headers=_HEADERS)
 
@@ -148,26 +160,43 @@ class Answers:
         }
         return _html(page("override.html", **values), 422 if problems else 200)
 
+    def _sidecars(self, request: Request) -> str:
+        """This sidecar, as it was reached, and its peers; without peers nobody knows the others."""
+        if not self._peers:
+            return "HOST:PORT,HOST:PORT"
+        own = f"{request.url.scheme}://{request.url.netloc}"
+        return ",".join(dict.fromkeys((own, *self._peers)))
+
+    def _filled_in(self) -> str:
+        """What is to be put into the command by hand."""
+        theirs = "" if self._peers else "their addresses for HOST:PORT and "
+        return f"{theirs}the token's file for FILE"
+
     def _confirm(
-        self, given: Given, asked: OverrideRequest, error: HTTPException | None = None
+        self,
+        request: Request,
+        given: Given,
+        asked: OverrideRequest,
+        error: HTTPException | None = None,
     ) -> Response:
         return _confirm(
             error,
             title="Set by hand: is this right?",
             effects=setting_effects(self._sight, asked, self._now()),
-            command=setting_command(asked),
+            command=setting_command(asked, self._sidecars(request)),
+            filled_in=self._filled_in(),
             action="/override",
             fields=given.fields(),
             does="Do it",
         )
 
-    def _confirm_end(self, error: HTTPException | None = None) -> Response:
+    def _confirm_end(self, request: Request, error: HTTPException | None = None) -> Response:
         return _confirm(
             error,
             title="End what is set by hand: is this right?",
             effects=ending_effects(self._sight, self._now()),
-            command="throttle-sidecar override clear --sidecars HOST:PORT,HOST:PORT "
-            "--token-file FILE",
+            command=ending_command(self._sidecars(request)),
+            filled_in=self._filled_in(),
             action="/override/end",
             fields=(),
             does="End it",

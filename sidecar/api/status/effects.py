@@ -46,12 +46,21 @@ def ending_effects(sight: Sight, now: Now) -> list[str]:
     ]
 
 
-def setting_command(asked: OverrideRequest) -> str:
-    """The command that sets an override on several sidecars."""
+def setting_command(asked: OverrideRequest, sidecars: str) -> str:
+    """The command that sets an override on several sidecars, by their addresses."""
     return (
         f"throttle-sidecar override set {asked.factor:g} --reason {shlex.quote(asked.reason)} "
-        f"--for {shlex.quote(asked.duration)} --sidecars HOST:PORT,HOST:PORT --token-file FILE"
+        f"--for {shlex.quote(asked.duration)} {_to(sidecars)}"
     )
+
+
+def ending_command(sidecars: str) -> str:
+    """The command that ends the override on several sidecars."""
+    return f"throttle-sidecar override clear {_to(sidecars)}"
+
+
+def _to(sidecars: str) -> str:
+    return f"--sidecars {shlex.quote(sidecars)} --token-file FILE"
 
 
 def _after(sight: Sight, decision: Decision) -> str:

@@ -6,7 +6,7 @@ Measured: 2.5 MB and 0.03 s.
 Example: ``GET /`` is the page; an open one asks ``GET /status/parts`` for what has changed.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +49,7 @@ def add_status(
     contents: VolumeContents | None,
     changes: Changes,
     token: Callable[[], str | None],
+    peers: Sequence[str],
 ) -> None:
     """Adds the routes.
 
@@ -60,6 +61,7 @@ def add_status(
         contents: what lies on volumes; None when no broker is asked.
         changes: what changes go through.
         token: read at each request; None refuses every change.
+        peers: the addresses of other sidecars, as far as they are known.
     """
 
     @cache
@@ -67,7 +69,7 @@ def add_status(
         from sidecar.api.status.answering import Answers  # noqa: PLC0415  see above
         from sidecar.api.status.view import Sight  # noqa: PLC0415  see above
 
-        return Answers(Sight(board, limit, validity_s, contents), changes, token)
+        return Answers(Sight(board, limit, validity_s, contents), changes, token, peers)
 
     for path, method, chosen in _ROUTES:
         app.add_route(path, _route(answers, chosen), [method], include_in_schema=False)

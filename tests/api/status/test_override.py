@@ -1,11 +1,17 @@
 """Setting and ending an override on the page: asked for twice, with the token, from here alone."""
 
+import re
+import shlex
+from dataclasses import replace
 from html import unescape
 
 import httpx
 import pytest
 
 from sidecar.board import Snapshot
+from sidecar.cli.override import set_override
+from sidecar.cli.sidecars import parse_address
+from sidecar.peers import Peers
 from tests.api.build import TOKEN, FakeSidecar
 from tests.throttle.build import reading, whole
 
@@ -42,6 +48,48 @@ async def test_asking_changes_nothing() -> None:
     assert "as far as is known here, nobody will notice" in text
     assert "override set 1 --reason 'disk is being replaced' --for PT1H" in text
     assert before is sidecar.board.snapshot
+
+
+def with_peers(*urls: str) -> FakeSidecar:
+    """A sidecar that knows others; with no addresses, none."""
+    alone = FakeSidecar()
+    peers = Peers(urls, lambda _user, _id: None) if urls else None
+    return FakeSidecar(ids=replace(alone.ids, peers=peers))
+
+
+@pytest.mark.parametrize(
+    ("peers", "expected"),
+    [
+        (
+            ("http://b2:7070", "https://b3/sidecar", "http://sidecar"),
+            "--sidecars http://sidecar,http://b2:7070,https://b3/sidecar --token-file FILE",
+        ),
+        ((), "--sidecars HOST:PORT,HOST:PORT --token-file FILE"),
+    ],
+    ids=["peers", "none known"],
+)
+async def test_the_command_for_all_sidecars(peers: tuple[str, ...], expected: str) -> None:
+    """This one as it was reached and its peers, or what is to be filled in is said."""
+    sidecar = with_peers(*peers)
+    asked, _ = await send(sidecar, "/override/ask", ASKED)
+    for response in (asked, await sidecar.get("/override/end")):
+        text = unescape(response.text)
+        assert f"{expected}</code>" in text
+        assert "the token's file for FILE:" in text
+        assert ("their addresses for HOST:PORT" in text) == (not peers)
+
+
+async def test_the_command_for_all_sidecars_is_one_that_the_command_line_takes() -> None:
+    """As a shell reads it."""
+    response, _ = await send(with_peers("http://b2:7070"), "/override/ask", ASKED)
+    found = re.search("<code>throttle-sidecar (override set .*)</code>", response.text)
+    assert found is not None
+    words = shlex.split(unescape(found[1]))
+    sidecars = words[words.index("--sidecars") + 1].split(",")
+    assert ["http://sidecar:80", "http://b2:7070"] == [str(parse_address(it)) for it in sidecars]
+    with set_override.make_context("set", words[2:]) as context:
+        assert 1.0 == context.params["factor"]
+        assert "disk is being replaced" == context.params["reason"]
 
 
 async def test_confirming_sets_it() -> None:

@@ -253,10 +253,14 @@ async def test_topics_and_their_commands() -> None:
     contents = sidecar.contents
     assert contents is not None
     task = asyncio.create_task(contents.run())
-    await sidecar.get("/")
+    first = await sidecar.get("/")
+    assert "The broker is being asked, now that somebody looks. What it says comes up" in first.text
+    assert "data-asking" in first.text
     await until(lambda: contents.of(1) is not None)
     response = await sidecar.get("/")
     task.cancel()
+    assert "being asked" not in response.text
+    assert "data-asking" not in response.text
     assert "kafka-reassign-partitions.sh --bootstrap-server" in response.text
     assert "<script>alert" not in response.text
     assert ' onload="' not in response.text

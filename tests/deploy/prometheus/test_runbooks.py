@@ -23,11 +23,11 @@ PARTS = [
     "When it is a false alarm",
 ]
 KAFKA = {
-    "kafka-acls",
-    "kafka-configs",
-    "kafka-delete-records",
-    "kafka-log-dirs",
-    "kafka-reassign-partitions",
+    "kafka-acls.sh",
+    "kafka-configs.sh",
+    "kafka-delete-records.sh",
+    "kafka-log-dirs.sh",
+    "kafka-reassign-partitions.sh",
 }
 """Kafka's own tools that the pages use."""
 

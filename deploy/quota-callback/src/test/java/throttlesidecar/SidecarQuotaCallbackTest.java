@@ -141,7 +141,7 @@ class SidecarQuotaCallbackTest {
         broker.close();
     }
 
-    /** Switched off by kafka-configs, the factor is gone at once, and back when it is on again. */
+    /** Switched off by kafka-configs.sh, the factor is gone at once, and back when it is on again. */
     @Test
     void isSwitchedOffAndOn() throws Exception {
         broker.configure(configs);
