@@ -22,7 +22,7 @@ from sidecar.errors import ClusterError
 from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.settings import HostPort, KafkaAdmin
 from tests.integration.conftest import PASSWORD, Obeying, Start
-from tests.integration.daemon import FULL_BYTES, Daemon, settings
+from tests.integration.daemon import FULL_BYTES, LIMIT_BYTES, Daemon, settings
 from tests.integration.waiting import seen
 from tests.support.java import Bean, bean
 from tests.support.java_traffic import JavaTraffic
@@ -165,6 +165,31 @@ async def test_followers_that_fill_up_by_replication_are_protected(
         await held([traffic])
         free = [await cluster.usage(1, index) for index in (0, 1)]
         assert min(available for _, available in free) > 35 << 20
+
+
+async def test_a_volume_that_fills_again_after_a_release_is_held_in_time(
+    obeying: Obeying, start: Start
+) -> None:
+    """With an interval of a minute: while it was held it stood still, which says nothing of now."""
+    cluster = obeying.cluster
+    (name,) = await topics(cluster, 0)
+    async with Admin(cluster.bootstrap) as admin:
+        await admin.set_topic_config(name, {"retention.bytes": "-1"})
+    slow = {"STORAGE_CHECK_INTERVAL": "PT1M", "STORAGE_CHECK_INTERVAL_MINIMUM": "PT0.5S"}
+    # Both, since nobody says on which of them the broker puts the topic.
+    for index in (0, 1):
+        await cluster.occupy(0, index, 12 << 20)
+    async with Traffic(cluster.bootstrap, name, bytes_per_s=RATE) as traffic:
+        daemons = await sidecars(cluster, start, **slow)
+        await daemons[0].decides(0.0)
+        await held([traffic])
+        for index in (0, 1):
+            await cluster.occupy(0, index, 2 << 20)
+        await daemons[0].decides(1.0)
+        await daemons[0].decides(0.0)
+        free = [await cluster.usage(0, index) for index in (0, 1)]
+        # What two seconds let in; the volumes were full before the next minute else.
+        assert min(available for _, available in free) > LIMIT_BYTES - 2 * RATE
 
 
 async def test_a_tenant_keeps_its_quota_and_gets_it_back(obeying: Obeying, start: Start) -> None:
