@@ -191,13 +191,14 @@ final class Throttle {
     /**
      * Puts the disk before the clients, or ends doing so.
      *
-     * <p>What leaks is scaled until the volume would not be full within the horizon; when it would
-     * not be for twice as long, the scale goes back. A scale is judged once: when whoever paused by
-     * the one before has been heard, and a fill rate over two of its own pauses began after that.
+     * <p>When a volume would be full within one horizon, what leaks is scaled so that it would be in
+     * two; when it would be in more than four, likewise. A scale is judged when whoever paused by the
+     * one before has been heard, and a fill rate over two of its own pauses began after that.
      *
      * <p>Example: 3 clients with requests of 1 MB and pauses of 4 s, 15 MB left and a horizon of
-     * 600 s: 750 kB/s where 25 may be. Share 0.03, which a step makes 0.1: pauses of 40 s, 75 kB/s.
-     * That is judged 4 + 3 x 40 s later: a third of it may be, so pauses of 120 s.
+     * 600 s: 750 kB/s, full in 20 s. Of 1,200 s that is a sixtieth, and a tenth is the largest step:
+     * pauses of 40 s, 75 kB/s. With as much left when that is judged, 4 + 3 x 40 s later, it is full
+     * in 200 s, a sixth of 1,200: pauses of 240 s, 12.5 kB/s.
      *
      * @param secondsToFull at the fill rate over {@link #fillWindowMs}; NaN: none fills.
      * @param limits the horizon within which no volume may be full, and the longest pauses.
