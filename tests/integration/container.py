@@ -20,7 +20,7 @@ from tests.integration.debian import DEBIANS_PYTHON, ROOT, debian, wheels
 REVISION: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """The commit that the build is told."""
 
-_BUILD_S: Final = 200.0
+_BUILD_S: Final = 350.0
 
 _RUN: Final = """
 set -e

@@ -23,7 +23,7 @@ from tests.support.background import bootstrap, running
 from tests.support.daemon import until
 from tests.support.fake_broker import FakeCluster
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(500)
 
 LIMIT = {"SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.1"}
 
