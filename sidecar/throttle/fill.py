@@ -7,7 +7,8 @@ the faster of that and the slope of the last two readings, so that one quiet int
 it blind, nor a burst find it asleep.
 
 Who holds producers by pauses of a minute needs a rate over minutes: over 5 s it is a spike or
-nothing. So marks are kept for ``LONGEST_WINDOW_S``, the older the further apart.
+nothing. So while they may be held marks are kept for ``LONGEST_WINDOW_S``, the older the further
+apart; else no longer than the published rate needs them.
 
 Example: 100 bytes used at 0 s, 300 at 10 s: 20 bytes/s. With 400 bytes available and a limit of 200
 the limit is (400 - 200) / 20 = 10 s away.
@@ -65,8 +66,17 @@ def first_fill(read_at: float, used_bytes: int) -> Fill:
     return Fill((Mark(read_at, used_bytes),))
 
 
-def next_fill(fill: Fill, read_at: float, used_bytes: int) -> Fill:
-    """The fill after one more reading; a reading that is not later replaces nothing."""
+def next_fill(
+    fill: Fill, read_at: float, used_bytes: int, kept_s: float = LONGEST_WINDOW_S
+) -> Fill:
+    """The fill after one more reading; a reading that is not later replaces nothing.
+
+    Args:
+        fill: before it.
+        read_at: steady seconds.
+        used_bytes: what lay on the volume then.
+        kept_s: for how long marks are kept, seconds, >= ``WINDOW_S``.
+    """
     last = fill.trail[-1]
     if read_at <= last.read_at:
         return fill
@@ -74,7 +84,7 @@ def next_fill(fill: Fill, read_at: float, used_bytes: int) -> Fill:
     marks = fill.trail
     if len(marks) > 1 and last.read_at - marks[-2].read_at < _TRAIL_SPACING_S:
         marks = marks[:-1]
-    trail = (*_thinned(marks, read_at), mark)
+    trail = (*_thinned(marks, read_at, kept_s), mark)
     base = _base(trail, WINDOW_S)
     rate = _slope(base, mark)
     return Fill(trail, rate, base.read_at, max(rate, _slope(last, mark)))
@@ -116,13 +126,13 @@ def _base(trail: tuple[Mark, ...], window_s: float) -> Mark:
     return next((mark for mark in trail[-2::-1] if mark.read_at <= until), trail[0])
 
 
-def _thinned(marks: tuple[Mark, ...], now: float) -> list[Mark]:
+def _thinned(marks: tuple[Mark, ...], now: float, kept_s: float) -> list[Mark]:
     """Without what is too old, and without what lies between two that are close for their age."""
     kept: list[Mark] = []
     for at, mark in enumerate(marks):
         if at + 1 < len(marks):
             after = marks[at + 1].read_at
-            if after <= now - LONGEST_WINDOW_S:
+            if after <= now - kept_s:
                 continue
             if kept and after - kept[-1].read_at <= (now - after) / _AGE_OVER_SPACING:
                 continue

@@ -19,7 +19,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from sidecar.quotas.id_quotas import ProducerIdQuotas
-from sidecar.throttle.fill import Fill, first_fill, next_fill, seconds_to
+from sidecar.throttle.fill import (
+    LONGEST_WINDOW_S,
+    WINDOW_S,
+    Fill,
+    first_fill,
+    next_fill,
+    seconds_to,
+)
 from sidecar.throttle.holds import Holds
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.validity import is_valid
@@ -159,6 +166,7 @@ def fold_in(memory: Memory, observation: Observation, limit: Limit, validity_s: 
     if memory.membership is None:
         return memory
     brokers = dict(memory.brokers)
+    kept_s = LONGEST_WINDOW_S if _may_hold(memory) else WINDOW_S
     for broker_id, answer in observation.answers.items():
         if broker_id not in memory.membership.active:
             continue
@@ -166,7 +174,7 @@ def fold_in(memory: Memory, observation: Observation, limit: Limit, validity_s: 
         if isinstance(answer, Failure):
             brokers[broker_id] = _failed(state, answer, now)
         elif state.read_at is None or answer.read_at >= state.read_at:
-            brokers[broker_id] = _read(state, answer, limit)
+            brokers[broker_id] = _read(state, answer, limit, kept_s)
     return replace(memory, brokers=brokers)
 
 
@@ -226,10 +234,17 @@ def _failed(state: BrokerState, failure: Failure, now: float) -> BrokerState:
     return replace(state, failure=failure, failed_since=state.failed_since if same else now)
 
 
-def _read(state: BrokerState, reading: Reading, limit: Limit) -> BrokerState:
+def _may_hold(memory: Memory) -> bool:
+    """Whether producers may be held, so that fill rates over long pauses may be asked for."""
+    return memory.override is not None or (
+        memory.computed is not None and memory.computed.factor < 1.0
+    )
+
+
+def _read(state: BrokerState, reading: Reading, limit: Limit, kept_s: float) -> BrokerState:
     before = {known.volume.log_dir: known for known in state.volumes}
     volumes = [
-        _volume_state(volume, reading.read_at, before.get(volume.log_dir), limit)
+        _volume_state(volume, reading.read_at, before.get(volume.log_dir), limit, kept_s)
         for volume in reading.volumes
     ]
     volumes += [
@@ -242,10 +257,10 @@ def _read(state: BrokerState, reading: Reading, limit: Limit) -> BrokerState:
 
 
 def _volume_state(
-    volume: Volume, read_at: float, before: VolumeState | None, limit: Limit
+    volume: Volume, read_at: float, before: VolumeState | None, limit: Limit, kept_s: float
 ) -> VolumeState:
     fill = (
-        next_fill(before.fill, read_at, volume.used_bytes)
+        next_fill(before.fill, read_at, volume.used_bytes, kept_s)
         if before is not None
         else first_fill(read_at, volume.used_bytes)
     )

@@ -83,7 +83,8 @@ async def test_the_window_of_the_fill_rate() -> None:
     sidecar = FakeSidecar()
     for second in range(61):
         left = 90 if second < 58 else 60
-        sidecar.see(whole(float(second), [reading(1, float(second), {"/d": left})]))
+        volumes = {"/d": left, "/full": 5}
+        sidecar.see(whole(float(second), [reading(1, float(second), volumes)]))
     sidecar.clock.now = 60.0
     etag = (await sidecar.get(URL)).headers["etag"]
     # 30 bytes in 5 s, or in all that there was; what is no number asks for nothing.

@@ -113,6 +113,15 @@ def test_hundred_ms_readings_make_a_short_trail() -> None:
     assert 1000.0 == pytest.approx(fill.bytes_per_second)
 
 
+def test_marks_are_kept_no_longer_than_wanted() -> None:
+    """Polls each second leave some seconds of a trail, and the same rate."""
+    fill = first_fill(0.0, 0)
+    for second in range(1, 1000):
+        fill = next_fill(fill, float(second), second * 100, WINDOW_S)
+    assert WINDOW_S <= 999.0 - fill.trail[0].read_at <= 1.34 * WINDOW_S
+    assert 100.0 == fill.bytes_per_second
+
+
 @pytest.mark.parametrize("poll_s", [0.1, 1.0, 2.5])
 @pytest.mark.parametrize("window_s", [10, 37, 120, 600])
 def test_a_rate_is_over_the_time_that_was_asked_for(window_s: int, poll_s: float) -> None:

@@ -5,7 +5,7 @@ import pytest
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.full import full_at
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory
+from sidecar.throttle.memory import Memory, Override
 from sidecar.volumes import Observation
 from tests.throttle.build import partial, reading, whole
 
@@ -56,8 +56,11 @@ def test_the_first_of_several() -> None:
 
 
 def test_the_window_of_the_rate() -> None:
-    """Read each second, 60 bytes come in one: over 5 s that is 12 a second, over 20 s 3."""
-    memory = Memory()
+    """Read each second, 60 bytes come in one: over 5 s that is 12 a second, over 20 s 3.
+
+    Who holds producers asks for more than 5 s, and only then is more known.
+    """
+    memory = Memory(override=Override(0.0, "hold", 0.0, 1000.0))
     for second in range(31):
         used = 60 if second >= 27 else 0
         seen = reading(1, float(second), {"/d": 960 - used}, total=1000)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Memory, VolumeState, fold_in, forget_broker
+from sidecar.throttle.memory import Computed, Memory, Override, VolumeState, fold_in, forget_broker
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 from tests.throttle.build import LONG_MAX, TIMED_OUT, partial, reading, whole
 
@@ -149,6 +149,27 @@ def test_huge_volume() -> None:
         state.fill.bytes_per_second,
         state.seconds_to_limit,
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "goes_back_s"),
+    [
+        (Memory(), 5.0),
+        (Memory(computed=Computed(1.0, 0.0, ())), 5.0),
+        (Memory(computed=Computed(0.0, 0.0, ())), 100.0),
+        (Memory(override=Override(0.0, "why", 0.0, 900.0)), 100.0),
+    ],
+)
+def test_fill_rates_over_long_are_known_while_producers_may_be_held(
+    before: Memory, goes_back_s: float
+) -> None:
+    """Else a large cluster's marks would take up memory for nothing."""
+    memory = before
+    for second in range(101):
+        seen = whole(float(second), [reading(1, float(second), {"/d": 50})])
+        memory = fold_in(memory, seen, LIMIT, VALIDITY_S)
+    trail = only_volume(memory).fill.trail
+    assert goes_back_s == trail[-1].read_at - trail[0].read_at
 
 
 def test_fill_goes_on_after_offline() -> None:
