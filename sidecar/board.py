@@ -23,6 +23,7 @@ from typing import Final
 from sidecar.throttle.decision import Decision, FactorSource, Source
 from sidecar.throttle.memory import Memory
 from sidecar.throttle.readers import Readers
+from sidecar.throttle.schedule import Release
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import FailureKind
 
@@ -47,12 +48,14 @@ class Snapshot:
         generation: 1 at the start, one more at each change.
         since: when factor and source became what they are, steady seconds.
         memory: what the decision was made from.
+        released: when the factor last rose, since the start; None: never.
     """
 
     decision: Decision
     generation: int
     since: float
     memory: Memory
+    released: Release | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +185,11 @@ class Board:
         decision = self._factors.decide(memory, now)
         changed = _identity(decision) != _identity(before.decision)
         since = before.since if _effect(decision) == _effect(before.decision) else now
-        self._snapshot = Snapshot(decision, before.generation + changed, since, memory)
+        released = before.released
+        if decision.factor > before.decision.factor:
+            full = frozenset(state.volume.broker_id for state in before.decision.violations)
+            released = Release(now, full)
+        self._snapshot = Snapshot(decision, before.generation + changed, since, memory, released)
         self._news.set()
         self._news = asyncio.Event()
         if changed:

@@ -16,7 +16,7 @@ from typing import Final
 
 from sidecar.board import Board, Snapshot, Tally
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.schedule import Timing, next_poll
+from sidecar.throttle.schedule import NextPoll, Timing, next_poll
 from sidecar.volumes import Failure, FailureKind, Observation, Reading, VolumeSource
 
 _log = logging.getLogger(__name__)
@@ -25,6 +25,9 @@ _BUG: Final = Failure(FailureKind.UNEXPECTED, "the poll failed unexpectedly: see
 
 _GRACE_S: Final = 1.0
 """What a source may take beyond its own deadline, to close what did not answer."""
+
+_HAIR_S: Final = 1e-6
+"""Waits shorter than what a clock can tell would never end."""
 
 
 @dataclass(slots=True)
@@ -56,16 +59,34 @@ class Poller:
             if brokers is None:
                 whole_started = started
             snapshot = await self.poll(brokers, deadline_s)
-            now = self.board.now()
-            self.polled(now - started)
-            plan = next_poll(snapshot.memory, self.timing, now, now - whole_started)
+            self.polled(self.board.now() - started)
+            plan = await self._wait(snapshot, whole_started)
             brokers = plan.brokers
             # A poll that failed may have needed longer: a deadline that stayed short would never
             # see a cluster that is slow to tell its brokers.
             failed = snapshot.memory.failed_polls > 0
             timing = self.timing
             deadline_s = timing.deadline_s if failed else timing.deadline_after(plan.delay_s)
-            await asyncio.sleep(plan.delay_s)
+
+    async def _wait(self, snapshot: Snapshot, whole_started: float) -> NextPoll:
+        """Returns when the next poll is due, with who to ask.
+
+        A release that no poll brought (an override that ends) may bring it nearer; no change puts
+        it off.
+        """
+        plan = self._plan(snapshot, whole_started)
+        due = self.board.now() + plan.delay_s
+        while (left_s := due - self.board.now()) > _HAIR_S and not self.board.closed:
+            snapshot = await self.board.wait_for_change(snapshot.generation, left_s)
+            sooner = self._plan(snapshot, whole_started)
+            if self.board.now() + sooner.delay_s < due:
+                plan, due = sooner, self.board.now() + sooner.delay_s
+        return plan
+
+    def _plan(self, snapshot: Snapshot, whole_started: float) -> NextPoll:
+        now = self.board.now()
+        since_whole_s = now - whole_started
+        return next_poll(snapshot.memory, self.timing, now, since_whole_s, snapshot.released)
 
     async def poll(self, brokers: frozenset[int] | None, deadline_s: float) -> Snapshot:
         """Looks once and publishes what follows.

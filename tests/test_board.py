@@ -11,6 +11,7 @@ from sidecar.board import CHANGES_KEPT, Began, Board, Snapshot
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.schedule import Release
 from sidecar.volumes import FailureKind, Observation
 from tests.throttle.build import TIMED_OUT, FakeClock, partial, reading, whole
 
@@ -191,6 +192,20 @@ def test_since_is_of_factor_and_source() -> None:
         sinces.append(board.update(fold(seen(at, d0=free[0], d1=free[1]))).since)
     assert [10.0, 20.0, 20.0, 40.0] == sinces
     assert [0.0, 10.0, 20.0, 30.0, 40.0] == [change.changed_at for change in board.changes]
+
+
+def test_release_is_the_last_rise_of_the_factor() -> None:
+    """With the brokers whose volumes violated until then; another hold or news don't move it."""
+    clock = FakeClock()
+    board = Board(factors, clock)
+    told = []
+    for available in (99, 30, 31, 40, 20):
+        clock.now += 1.0
+        board.update(fold(seen(clock.now, d0=available)))
+        told.append(board.snapshot.released)
+    # From the fallback of 0.5 to 1.0, held, let go, news, held.
+    first, second = Release(1.0), Release(3.0, frozenset({1}))
+    assert [first, first, second, second, second] == told
 
 
 def test_changes_are_the_newest_thousand() -> None:

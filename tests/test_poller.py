@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from sidecar.board import Board, Snapshot
 from sidecar.poller import Poller
 from sidecar.throttle.decision import Source, VolumeLimit
-from sidecar.throttle.memory import Memory
+from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation
 from tests.support.scripted import (
@@ -155,6 +155,70 @@ class TestWhenItLooks:
         await run_for(1.95, it.poller.run())
         assert 2.0 == it.source.calls[0].timeout_s
         assert 0.0 == it.board.snapshot.decision.factor
+
+
+class TestAfterARelease:
+    """Interval 60 s: while producers were held the volume stood still, its rate says nothing."""
+
+    async def test_a_volume_that_fills_again_is_caught_soon_after_its_limit(self) -> None:
+        """Full until 100 s, then 160 bytes are free; from 106 s on 10 bytes/s are written."""
+
+        async def full_again(call: Call) -> Observation:
+            free = 50 if call.at < 100 else 160 - round(10 * max(0.0, call.at - 106))
+            return whole(call.at, reading(call.at, 1, max(0, free)))
+
+        it = rig(full_again, Timing(MINUTE_S, 1.0))
+        await run_for(130, it.poller.run())
+        effects = [(at, snapshot.decision.factor) for at, snapshot in it.published]
+        changes = [later for earlier, later in pairwise(effects) if earlier[1] != later[1]]
+        (released, _), (held, _) = changes
+        assert 100 == released
+        # At 112 s 100 bytes are free, which is the limit.
+        assert 112 <= held <= 113
+
+    async def test_a_volume_that_stays_still_is_asked_less_and_less(self) -> None:
+        """A quarter of the time since the release, up to the interval."""
+
+        async def room(call: Call) -> Observation:
+            return whole(call.at, reading(call.at, 1, 50 if call.at < 10 else 500))
+
+        it = rig(room, Timing(MINUTE_S, 1.0))
+        await run_for(500, it.poller.run())
+        since = [call.at - 10 for call in it.source.calls if call.at >= 10]
+        assert [0, 1, 2, 3, 4, 5, 6.25] == since[:7]
+        assert 30 > len(since)
+        assert MINUTE_S == since[-1] - since[-2]
+
+    async def test_the_end_of_an_override_is_a_release(self) -> None:
+        """No poll brought it: the next one, not due before 61 s, comes the minimum after it."""
+        it = rig(idle, Timing(MINUTE_S, 1.0))
+        held = Override(0.0, "try", 2.0, 30.0)
+
+        async def hold() -> None:
+            await asyncio.sleep(2)
+            it.board.update(overridden(held))
+            await it.board.keep_time()
+
+        await run_for(34.5, it.poller.run(), hold())
+        assert [0, 1, 31, 32, 33, 34] == pytest.approx([c.at for c in it.source.calls], abs=0.01)
+
+    async def test_other_changes_neither_hasten_nor_put_off_the_next_poll(self) -> None:
+        """Somebody who sets an override each half second does not keep it from looking."""
+        it = rig(idle, Timing(MINUTE_S, 1.0))
+
+        async def meddle() -> None:
+            while True:
+                await asyncio.sleep(0.5)
+                now = it.board.now()
+                override = Override(1.0, f"at {now}", now, now + 1000)
+                it.board.update(overridden(override))
+
+        await run_for(130, it.poller.run(), meddle())
+        assert [0, 1, 61, 121] == [call.at for call in it.source.calls]
+
+
+def overridden(override: Override) -> Callable[[Memory], Memory]:
+    return lambda memory: replace(memory, override=override)
 
 
 class TestABug:

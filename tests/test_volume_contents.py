@@ -89,6 +89,7 @@ async def test_the_first_look_has_nothing_yet(scene: Scene) -> None:
 
 async def test_once_a_minute(scene: Scene) -> None:
     """However many look, and whether it answered or not."""
+    assert 60.0 == EVERY_S
     for scene.brokers.answer in (NOTHING, Failure(FailureKind.TIMEOUT, "no answer in time")):
         scene.brokers.asked = []
         begin = scene.clock.now

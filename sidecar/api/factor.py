@@ -10,7 +10,7 @@ from sidecar.throttle.limits import Limit
 def factor_page(wall: Wall, limit: Limit | None) -> Page:
     """The page; ``limit`` is what volumes are held against, None when disabled."""
 
-    def write(snapshot: Snapshot, _now: float) -> Written:
+    def write(snapshot: Snapshot, _now: float, _window_s: float) -> Written:
         decision = snapshot.decision
         before = {
             "factor": decision.factor,

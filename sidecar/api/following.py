@@ -15,8 +15,9 @@ from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
 from sidecar.api.factor import factor_page
 from sidecar.api.longpoll import LongPoll
 from sidecar.api.page import VALID_FOR
-from sidecar.api.quota_factors import SECONDS_TO_FULL, quota_factors_page
+from sidecar.api.quota_factors import FILL_WINDOW, SECONDS_TO_FULL, quota_factors_page
 from sidecar.board import Board
+from sidecar.throttle.fill import LONGEST_WINDOW_S, WINDOW_S
 from sidecar.throttle.limits import Limit
 
 
@@ -56,7 +57,7 @@ def add_following(
         summary="All factors in force, for a broker's quota callback",
         response_model=None,
         responses=_responses(QuotaFactorsDocument, _LEFT, {}),
-        openapi_extra={"parameters": _ASKED},
+        openapi_extra={"parameters": [*_ASKED, _WINDOW]},
     )
     async def all_quota_factors(request: Request) -> Response:
         """The factor for all, those of single users, and when the first volume will be full.
@@ -90,6 +91,12 @@ _ASKED: Final = [
         "of itself, for /v1/readers. Passed over when it has another form.",
     ),
 ]
+
+_WINDOW: Final = _parameter(
+    FILL_WINDOW,
+    f"SECONDS: over how long the fill rates behind seconds_to_full are to be; {WINDOW_S:.0f} at "
+    f"least, which is usual, {LONGEST_WINDOW_S:.0f} at most. Passed over when it is no number.",
+)
 
 _LEFT: Final[dict[str, Any]] = {
     SECONDS_TO_FULL: {

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE
 from sidecar.api.page import VALID_FOR, Page
-from sidecar.api.preferences import matches, preferred_wait_s
+from sidecar.api.preferences import fill_window_s, matches, preferred_wait_s
 from sidecar.api.reports import parse_report
 from sidecar.board import Board
 from sidecar.throttle.readers import Reader
@@ -57,16 +57,17 @@ class LongPoll:
                 further["Preference-Applied"] = f"wait={int(wait_s)}"
                 await self._wait(request, generation, wait_s, reader)
         snapshot, now = self._board.snapshot, self._board.now()
+        window_s = fill_window_s(asked.get("throttle-fill-window", ""))
         headers = {
             **NO_STORE,
             "ETag": f'"{self._board.etag}"',
             VALID_FOR: str(int(self._valid_for_s(now) * 1000)),
-            **page.headers(snapshot, now),
+            **page.headers(snapshot, now, window_s),
             **further,
         }
         if has_it and generation == snapshot.generation:
             return Response(status_code=304, headers=headers)
-        return page.answer(snapshot, now, asked.get("accept", "*/*"), headers)
+        return page.answer(snapshot, now, window_s, asked.get("accept", "*/*"), headers)
 
     def _heard(self, said: str | None, generation: int | None) -> Reader | None:
         report = None if said is None else parse_report(said)
@@ -116,7 +117,9 @@ def _asked(request: Request) -> dict[str, str]:
     return asked
 
 
-_ASKED: Final = frozenset((b"accept", b"if-none-match", b"prefer", b"throttle-reader"))
+_ASKED: Final = frozenset(
+    (b"accept", b"if-none-match", b"prefer", b"throttle-fill-window", b"throttle-reader")
+)
 
 
 async def _gone(request: Request) -> None:

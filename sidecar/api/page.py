@@ -1,5 +1,7 @@
 """A document that is asked for all the time: written once per snapshot, but for two numbers.
 
+Once for each window of fill rates, that is: brokers in an emergency ask for theirs.
+
 Between its parts come, at each answer, for how many ms it may be used, and the seconds until
 something happens that the snapshot foresees.
 
@@ -19,6 +21,9 @@ from sidecar.api.preferences import prefers_text
 from sidecar.board import Snapshot
 
 VALID_FOR: Final = "Throttle-Valid-For-Ms"
+
+_MOST_KEPT: Final = 16
+"""Windows; brokers that hold alike ask for the same one."""
 
 _prefers_text = lru_cache(maxsize=64)(prefers_text)
 
@@ -74,7 +79,7 @@ class Page:
 
     def __init__(
         self,
-        write: Callable[[Snapshot, float], Written],
+        write: Callable[[Snapshot, float, float], Written],
         wall: Wall,
         *,
         bare: Callable[[Snapshot], str] | None = None,
@@ -83,7 +88,7 @@ class Page:
         """A page of which nothing is written yet.
 
         Args:
-            write: snapshot, steady seconds -> what is served of it.
+            write: snapshot, steady seconds, window of fill rates in s -> what is served of it.
             wall: steady seconds -> epoch seconds of the machine's clock.
             bare: what is served instead to who prefers text.
             left_header: the header that tells the number that counts down, in a 304 too.
@@ -93,28 +98,37 @@ class Page:
         self._bare = bare
         self._left_header = left_header
         self._of: tuple[Snapshot, float] | None = None
-        self._kept: Written | None = None
+        self._kept: dict[float, Written] = {}
 
-    def headers(self, snapshot: Snapshot, now: float) -> dict[str, str]:
+    def headers(self, snapshot: Snapshot, now: float, window_s: float) -> dict[str, str]:
         """The headers of this document alone."""
         headers = {} if self._bare is None else {"Vary": "Accept"}
-        if self._left_header is not None and (left := self._written(snapshot, now).left(now)):
-            headers[self._left_header] = left
+        if self._left_header is not None:
+            left = self._written(snapshot, now, window_s).left(now)
+            return headers if left is None else {**headers, self._left_header: left}
         return headers
 
     def answer(
-        self, snapshot: Snapshot, now: float, accept: str, headers: dict[str, str]
+        self,
+        snapshot: Snapshot,
+        now: float,
+        window_s: float,
+        accept: str,
+        headers: dict[str, str],
     ) -> Response:
         """The document, in the form that is preferred."""
         if self._bare is not None and _prefers_text(accept):
             return Response(self._bare(snapshot), headers=headers, media_type="text/plain")
-        body = self._written(snapshot, now).body(headers[VALID_FOR], now)
+        body = self._written(snapshot, now, window_s).body(headers[VALID_FOR], now)
         return Response(body, headers=headers, media_type="application/json")
 
-    def _written(self, snapshot: Snapshot, now: float) -> Written:
+    def _written(self, snapshot: Snapshot, now: float, window_s: float) -> Written:
         offset_s = self._wall(0.0)
-        of, kept = self._of, self._kept
-        if kept is None or of is None or of[0] is not snapshot or of[1] != offset_s:
-            kept = self._kept = self._write(snapshot, now)
+        of = self._of
+        if of is None or of[0] is not snapshot or of[1] != offset_s or len(self._kept) > _MOST_KEPT:
+            self._kept.clear()
             self._of = snapshot, offset_s
+        kept = self._kept.get(window_s)
+        if kept is None:
+            kept = self._kept[window_s] = self._write(snapshot, now, window_s)
         return kept

@@ -1,7 +1,8 @@
 """GET /v1/quota-factors: all that a broker's quota callback needs, in one document.
 
 The factor for all, the users' own factors, and how long the fullest volume lasts, which a header
-says too: a 304 has no body, and a throttled broker has to hear it move.
+says too: a 304 has no body, and a throttled broker has to hear it move. Whoever holds producers by
+long pauses asks with ``Throttle-Fill-Window: 120`` for the rates of the last 120 s.
 """
 
 from typing import Final
@@ -14,11 +15,13 @@ from sidecar.throttle.full import full_at
 
 SECONDS_TO_FULL: Final = "Throttle-Seconds-To-Full"
 
+FILL_WINDOW: Final = "Throttle-Fill-Window"
+
 
 def quota_factors_page(wall: Wall, validity_s: float) -> Page:
     """The page; ``validity_s`` is for how long a reading counts, seconds."""
 
-    def write(snapshot: Snapshot, now: float) -> Written:
+    def write(snapshot: Snapshot, now: float, window_s: float) -> Written:
         decision = snapshot.decision
         before = {
             "factor": decision.factor,
@@ -27,7 +30,7 @@ def quota_factors_page(wall: Wall, validity_s: float) -> Page:
             "users": dict(decision.users),
         }
         # As of now: readings that expire before the next poll, failed or not, count until then.
-        ends_at = full_at(snapshot.memory, validity_s, now)
+        ends_at = full_at(snapshot.memory, validity_s, now, window_s)
         after = {"cluster_id": cluster_id(snapshot.memory)}
         between = {"generation": snapshot.generation}
         return Written.of(before, between, "seconds_to_full", ends_at, after)

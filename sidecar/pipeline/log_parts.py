@@ -12,8 +12,9 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from sidecar.pipeline.lines import Unread, blocks, parts, unpacked_blocks
-from sidecar.pipeline.paths import LogFile, open_input
+from sidecar.pipeline.paths import LogFile
 from sidecar.pipeline.records import REJECTED, ROWS, Parsed, parse_block
+from sidecar.pipeline.stored_logs import open_input
 
 SPLIT_BYTES: Final = 1 << 26
 TASK_BYTES: Final = 1 << 27

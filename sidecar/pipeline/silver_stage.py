@@ -15,7 +15,6 @@ from pyspark.sql import functions as sql
 
 from sidecar.pipeline.dim_topic import dim_topic
 from sidecar.pipeline.log_parts import Part, parts_of
-from sidecar.pipeline.paths import log_files
 from sidecar.pipeline.quota_config import silver_quota_config, snapshot_rows
 from sidecar.pipeline.run import InputsError, Options, Run, time_of
 from sidecar.pipeline.silver_files import OUTCOME, Span, write_requests
@@ -27,6 +26,7 @@ from sidecar.pipeline.silver_request import (
     silver_request,
 )
 from sidecar.pipeline.silver_volume import one_per_slot, silver_volume
+from sidecar.pipeline.stored_logs import log_files
 from sidecar.pipeline.tables import (
     DIM_TOPIC,
     QUARANTINE,

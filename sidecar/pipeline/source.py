@@ -26,8 +26,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.types import StructType
 
 from sidecar.pipeline.log_parts import SPLIT_BYTES, Part, in_tasks, parse_part, parts_of
-from sidecar.pipeline.paths import ALL_UTC, Zones, log_files
+from sidecar.pipeline.paths import ALL_UTC, Zones
 from sidecar.pipeline.records import REJECTED, ROWS
+from sidecar.pipeline.stored_logs import log_files
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
 from sidecar.pipeline.wanted import Wanted
 from sidecar.pipeline.worker_memory import settle

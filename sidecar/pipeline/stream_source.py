@@ -34,8 +34,9 @@ from sidecar.pipeline.growing import Packed, first_bytes, is_packed, opened
 from sidecar.pipeline.in_step import Unread as UnreadLog
 from sidecar.pipeline.in_step import ends_in_step
 from sidecar.pipeline.lines import Block, Unread, blocks
-from sidecar.pipeline.paths import RequestLogsError, Zones, log_files
+from sidecar.pipeline.paths import RequestLogsError, Zones
 from sidecar.pipeline.records import REJECTED, ROWS, parse_block
+from sidecar.pipeline.stored_logs import log_files
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST, Table
 
 FORMAT: Final = "requestlog-stream"

@@ -6,6 +6,9 @@ a longer memory would still tell of filling when producers are already held. The
 the faster of that and the slope of the last two readings, so that one quiet interval does not make
 it blind, nor a burst find it asleep.
 
+Who holds producers by pauses of a minute needs a rate over minutes: over 5 s it is a spike or
+nothing. So marks are kept for ``LONGEST_WINDOW_S``, the older the further apart.
+
 Example: 100 bytes used at 0 s, 300 at 10 s: 20 bytes/s. With 400 bytes available and a limit of 200
 the limit is (400 - 200) / 20 = 10 s away.
 """
@@ -15,8 +18,14 @@ from dataclasses import dataclass
 WINDOW_S = 5.0
 """Long enough to smooth 100 ms polls, short enough to follow a throttle within seconds."""
 
+LONGEST_WINDOW_S = 640.0
+"""Two pauses of 5 minutes, the longest by default."""
+
 _TRAIL_SPACING_S = WINDOW_S / 8
-"""Readings closer together than this are not kept apart: a trail has 9 or 10 points at most."""
+"""Readings closer together than this are not kept apart."""
+
+_AGE_OVER_SPACING = 4.0
+"""Nor are those closer than a quarter of their age: about 40 are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +46,17 @@ class Fill:
     """How a volume fills.
 
     Attributes:
-        trail: earlier marks, oldest first: the first is the base of the rate. The last reading of
-            all is always the last mark.
+        trail: earlier marks, oldest first. The last reading of all is always the last mark.
         bytes_per_second: the published rate, negative while the volume empties; None before a
             second reading.
+        since: when the time began that the published rate is over, steady seconds; None likewise.
         fastest_bytes_per_second: the faster of the published rate and that of the last two
             readings; None before a second reading.
     """
 
     trail: tuple[Mark, ...]
     bytes_per_second: float | None = None
+    since: float | None = None
     fastest_bytes_per_second: float | None = None
 
 
@@ -64,10 +74,27 @@ def next_fill(fill: Fill, read_at: float, used_bytes: int) -> Fill:
     marks = fill.trail
     if len(marks) > 1 and last.read_at - marks[-2].read_at < _TRAIL_SPACING_S:
         marks = marks[:-1]
-    while len(marks) > 1 and marks[1].read_at <= read_at - WINDOW_S:
-        marks = marks[1:]
-    rate = _slope(marks[0], mark)
-    return Fill((*marks, mark), rate, max(rate, _slope(last, mark)))
+    trail = (*_thinned(marks, read_at), mark)
+    base = _base(trail, WINDOW_S)
+    rate = _slope(base, mark)
+    return Fill(trail, rate, base.read_at, max(rate, _slope(last, mark)))
+
+
+def rate_over(fill: Fill, window_s: float) -> float | None:
+    """The slope over a time: at least that, when the trail goes back so far.
+
+    With polls that are closer than a quarter of it, a third more at most.
+
+    Args:
+        fill: how the volume fills.
+        window_s: seconds; what is less than ``WINDOW_S`` is that.
+
+    Returns:
+        Bytes per second, negative while the volume empties; None before a second reading.
+    """
+    if len(fill.trail) < 2:
+        return None
+    return _slope(_base(fill.trail, max(WINDOW_S, window_s)), fill.trail[-1])
 
 
 def seconds_to(headroom_bytes: float, bytes_per_second: float | None) -> float | None:
@@ -81,6 +108,26 @@ def seconds_to(headroom_bytes: float, bytes_per_second: float | None) -> float |
     if bytes_per_second is None or bytes_per_second <= 0:
         return None
     return headroom_bytes / bytes_per_second
+
+
+def _base(trail: tuple[Mark, ...], window_s: float) -> Mark:
+    """The last mark that is so old, before the last of all; else the first."""
+    until = trail[-1].read_at - window_s
+    return next((mark for mark in trail[-2::-1] if mark.read_at <= until), trail[0])
+
+
+def _thinned(marks: tuple[Mark, ...], now: float) -> list[Mark]:
+    """Without what is too old, and without what lies between two that are close for their age."""
+    kept: list[Mark] = []
+    for at, mark in enumerate(marks):
+        if at + 1 < len(marks):
+            after = marks[at + 1].read_at
+            if after <= now - LONGEST_WINDOW_S:
+                continue
+            if kept and after - kept[-1].read_at <= (now - after) / _AGE_OVER_SPACING:
+                continue
+        kept.append(mark)
+    return kept
 
 
 def _slope(earlier: Mark, later: Mark) -> float:

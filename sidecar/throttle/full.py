@@ -9,18 +9,21 @@ Example: read at 10 s with 400 bytes available and filling by 20 bytes/s, a volu
 With a validity of 300 s, and no reading since, it counts until 310 s.
 """
 
-from sidecar.throttle.fill import seconds_to
+from sidecar.throttle.fill import WINDOW_S, rate_over, seconds_to
 from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.validity import is_valid
 
 
-def full_at(memory: Memory, validity_s: float, now: float) -> float | None:
+def full_at(
+    memory: Memory, validity_s: float, now: float, window_s: float = WINDOW_S
+) -> float | None:
     """When the first volume has 0 bytes available at the rate at which it fills.
 
     Args:
         memory: what is remembered of the volumes.
         validity_s: for how long a reading counts, seconds.
         now: steady seconds.
+        window_s: over how long the rate is to be, seconds.
 
     Returns:
         Steady seconds, which may be past; None when no volume fills.
@@ -32,11 +35,11 @@ def full_at(memory: Memory, validity_s: float, now: float) -> float | None:
         if broker_id in active
         if broker.read_at is not None and is_valid(broker.read_at, validity_s, now)
         for known in broker.volumes
-        if known.online and (at := _full_at(known)) is not None
+        if known.online and (at := _full_at(known, window_s)) is not None
     ]
     return min(times, default=None)
 
 
-def _full_at(known: VolumeState) -> float | None:
-    left_s = seconds_to(known.volume.available_bytes, known.fill.bytes_per_second)
+def _full_at(known: VolumeState, window_s: float) -> float | None:
+    left_s = seconds_to(known.volume.available_bytes, rate_over(known.fill, window_s))
     return None if left_s is None else known.read_at + left_s

@@ -54,5 +54,7 @@ def held_fills(
 
 
 def _fills(known: VolumeState, since: float) -> bool:
-    rate = known.fill.bytes_per_second
-    return rate is not None and rate > 0 and known.fill.trail[0].read_at >= since + SETTLE_S
+    rate, rate_since = known.fill.bytes_per_second, known.fill.since
+    if rate is None or rate_since is None:
+        return False
+    return rate > 0 and rate_since >= since + SETTLE_S

@@ -10,12 +10,19 @@ sooner than 20 ms x brokers asked. Halving converges: a volume that fills evenly
 After a failed poll the next comes after the minimum, then twice that, and so on up to the interval:
 a sidecar that cannot see looks again soon, without hammering a cluster in trouble.
 
+A volume that stood still while producers were held says nothing of what comes when they are let go,
+and they come back one by one, as their pauses end. So after a release the next poll comes after a
+quarter of the time since then, at the latest; brokers whose volumes had violated are asked alone if
+need be. What comes back after t is seen within a quarter of t.
+
 Example: interval 60 s, minimum 1 s, 3 brokers, the nearest volume 20 s from its limit: the next
-poll comes 10 s later. Of 1,000 brokers a whole poll comes every 20 s at the soonest; the one broker
-whose volume is 8 s from its limit is asked alone after 4 s.
+poll comes 10 s later. Nothing fills after a release at 0 s: polls at 1, 2, 3, 4, 5, 6.25 s ..., and
+from 240 s on every 60 s. Of 1,000 brokers a whole poll comes every 20 s at the soonest; the one
+broker whose volume is 8 s from its limit is asked alone after 4 s.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sidecar.throttle.memory import BrokerState, Memory, VolumeState
@@ -53,6 +60,23 @@ class Timing:
         """
         return min(self.deadline_s, max(1.0, delay_s))
 
+    def within(self, wait_s: float) -> float:
+        """A wait within the minimum and the interval."""
+        return min(self.interval_s, max(self.minimum_s, wait_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A factor that rose.
+
+    Attributes:
+        at: when, steady seconds.
+        brokers: whose volumes violated until then.
+    """
+
+    at: float
+    brokers: frozenset[int] = frozenset()
+
 
 @dataclass(frozen=True, slots=True)
 class NextPoll:
@@ -67,7 +91,13 @@ class NextPoll:
     brokers: frozenset[int] | None = None
 
 
-def next_poll(memory: Memory, timing: Timing, now: float, since_whole_s: float) -> NextPoll:
+def next_poll(
+    memory: Memory,
+    timing: Timing,
+    now: float,
+    since_whole_s: float,
+    released: Release | None = None,
+) -> NextPoll:
     """Decides the next poll when one has just ended.
 
     Args:
@@ -75,10 +105,13 @@ def next_poll(memory: Memory, timing: Timing, now: float, since_whole_s: float) 
         timing: interval and minimum.
         now: steady seconds.
         since_whole_s: how long ago, at ``now``, the last whole poll started.
+        released: the last release; None: none since the start.
     """
     active = memory.membership.active if memory.membership else {}
     states = {key: memory.brokers[key] for key in active if key in memory.brokers}
-    wait = _within(timing, _half_of_nearest(states.values(), now))
+    halves = {key: _half_of_nearest(state, now) for key, state in states.items()}
+    quarter = math.inf if released is None else (now - released.at) / 4
+    wait = timing.within(min([quarter, *halves.values()]))
     if memory.failed_polls:
         wait = min(wait, timing.minimum_s * 2.0 ** min(memory.failed_polls - 1, 62))
     until_whole = max(
@@ -86,33 +119,32 @@ def next_poll(memory: Memory, timing: Timing, now: float, since_whole_s: float) 
         min(wait, timing.interval_s - since_whole_s),
         timing.minimum_s,
     )
-    close = {
-        key: state
-        for key, state in states.items()
-        if state.failure is None and any(map(_known_to_fill, state.volumes))
+    if memory.failed_polls:
+        return NextPoll(until_whole)
+    back = frozenset() if released is None else released.brokers
+    waits = {
+        key: timing.within(min(half, quarter) if key in back else half)
+        for key, half in halves.items()
+        if states[key].failure is None
+        if key in back or any(map(_known_to_fill, states[key].volumes))
     }
-    alone_in = _within(timing, _half_of_nearest(close.values(), now))
-    if close and memory.failed_polls == 0 and alone_in < until_whole:
-        near = frozenset(
-            key
-            for key, state in close.items()
-            if _within(timing, _half_of_nearest([state], now)) <= alone_in
-        )
-        alone_in = max(alone_in, _SPACING_PER_BROKER_S * len(near))
-        if alone_in < until_whole:
-            return NextPoll(alone_in, near)
-    return NextPoll(until_whole)
+    return _alone(waits, until_whole)
 
 
-def _half_of_nearest(states: Iterable[BrokerState], now: float) -> float | None:
-    """Half the time that the nearest online volume has; None when none fills."""
+def _alone(waits: Mapping[int, float], until_whole_s: float) -> NextPoll:
+    """Those who can't wait for the whole poll, or the whole poll."""
+    alone_in = min(waits.values(), default=math.inf)
+    near = frozenset(key for key, wait in waits.items() if wait <= alone_in)
+    alone_in = max(alone_in, _SPACING_PER_BROKER_S * len(near))
+    return NextPoll(alone_in, near) if alone_in < until_whole_s else NextPoll(until_whole_s)
+
+
+def _half_of_nearest(state: BrokerState, now: float) -> float:
+    """Half the time that the nearest online volume has, seconds; inf when none fills."""
     left = [
-        _time_left(volume, now)
-        for state in states
-        for volume in state.volumes
-        if volume.online and not _still(volume)
+        _time_left(volume, now) for volume in state.volumes if volume.online and not _still(volume)
     ]
-    return min(left) / 2 if left else None
+    return min(left, default=math.inf) / 2
 
 
 def _time_left(volume: VolumeState, now: float) -> float:
@@ -129,11 +161,3 @@ def _still(volume: VolumeState) -> bool:
 
 def _known_to_fill(volume: VolumeState) -> bool:
     return volume.online and volume.soonest_to_limit_s is not None
-
-
-def _within(timing: Timing, wait_s: float | None) -> float:
-    return (
-        timing.interval_s
-        if wait_s is None
-        else min(timing.interval_s, max(timing.minimum_s, wait_s))
-    )

@@ -4,6 +4,8 @@ import dataclasses
 from dataclasses import replace
 
 from sidecar.api.documents import QuotaFactorsDocument
+from sidecar.api.page import Page, Written
+from sidecar.board import Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.memory import Memory
 from tests.api.build import FACTORS, FakeSidecar
@@ -74,6 +76,37 @@ async def test_a_304_tells_the_seconds_as_they_are_now() -> None:
     slower = await sidecar.get(URL, if_none_match=etag)
     assert ["47.500", "0.000"] == left
     assert (304, None) == (slower.status_code, slower.headers.get(LEFT))
+
+
+async def test_the_window_of_the_fill_rate() -> None:
+    """Whoever asks with one hears the rate over that, in a 304 too; others that of 5 s."""
+    sidecar = FakeSidecar()
+    for second in range(61):
+        left = 90 if second < 58 else 60
+        sidecar.see(whole(float(second), [reading(1, float(second), {"/d": left})]))
+    sidecar.clock.now = 60.0
+    etag = (await sidecar.get(URL)).headers["etag"]
+    # 30 bytes in 5 s, or in all that there was; what is no number asks for nothing.
+    for asked, expected in (("600", 120.0), ("5", 10.0), ("0", 10.0), ("1e3", 10.0), ("-9", 10.0)):
+        told = await sidecar.get(URL, throttle_fill_window=asked)
+        renewed = await sidecar.get(URL, throttle_fill_window=asked, if_none_match=etag)
+        assert expected == told.json()["seconds_to_full"]
+        assert [f"{expected:.3f}"] * 2 == [told.headers[LEFT], renewed.headers[LEFT]]
+
+
+async def test_windows_of_one_snapshot_do_not_pile_up() -> None:
+    """Whoever asks with another window each time costs no more than some answers' memory."""
+    sidecar = FakeSidecar()
+    written = []
+
+    def write(_snapshot: Snapshot, _now: float, window_s: float) -> Written:
+        written.append(window_s)
+        return Written.of({"a": 1}, {"b": 2}, "left", window_s, {"c": 3})
+
+    page = Page(write, sidecar.wall, left_header=LEFT)
+    for window_s in (5.0, 5.0, *map(float, range(6, 100)), 5.0):
+        assert {LEFT: f"{window_s:.3f}"} == page.headers(sidecar.board.snapshot, 0.0, window_s)
+    assert [5.0, *map(float, range(6, 100)), 5.0] == written
 
 
 async def test_a_reading_that_is_too_old_says_nothing() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 import pytest
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
+from click.testing import CliRunner
 
 from sidecar.callback_jar import NAME
 from sidecar.cli import group
@@ -37,8 +38,20 @@ def test_the_specifications_schema_accepts_it() -> None:
 
 
 def test_the_sidecars_variables_are_settings(services: Any) -> None:
-    """An unknown one would be refused."""
-    assert set(services["sidecar"]["environment"]) <= {row.environment for row in describe()}
+    """An unknown one would be refused, as would a wrong value."""
+    environ = services["sidecar"]["environment"]
+    assert set(environ) <= {row.environment for row in describe()}
+    result = CliRunner().invoke(group, ["settings"], env=environ)
+    assert (0, "") == (result.exit_code, result.stderr)
+
+
+def test_what_the_sidecar_needs_from_outside_is_there(services: Any) -> None:
+    """Its address is one that the published port reaches, and its state is on its volume."""
+    environ = services["sidecar"]["environment"]
+    host, _, port = environ["SIDECAR_HTTP_LISTEN"].partition(":")
+    assert ("0.0.0.0", True) == (host, f"127.0.0.1:{port}:{port}" in services["broker"]["ports"])
+    folder = Path(environ["SIDECAR_STATE_FILE"]).parent
+    assert [f"state:{folder}"] == services["sidecar"]["volumes"]
 
 
 def property_of(variable: str) -> str:
@@ -67,9 +80,15 @@ def test_ours_are_shut_in(services: Any, name: str) -> None:
     service = services[name]
     assert (True, ["ALL"]) == (service["read_only"], service["cap_drop"])
     assert ["no-new-privileges:true"] == service["security_opt"]
+    assert set() == {"cap_add", "devices", "pid", "privileged", "user", "userns_mode"} & set(
+        service
+    )
 
 
 def test_ports_are_the_machines_alone(services: Any) -> None:
-    """Neither broker nor sidecar asks who one is."""
+    """Neither broker nor sidecar asks who one is; the sidecar has the broker's network alone."""
+    networks = {"broker": None, "callback": "none", "sidecar": "service:broker"}
+    assert networks == {name: each.get("network_mode") for name, each in services.items()}
+    assert not [name for name, service in services.items() if "networks" in service]
     ports = [port for service in services.values() for port in service.get("ports", [])]
     assert {"127.0.0.1:7070:7070", "127.0.0.1:9092:9092"} == set(ports)

@@ -8,6 +8,8 @@ of the reader's. WHERE is
 - ``sidecar``: a sidecar that sees no cluster, at 127.0.0.1:7070;
 - ``cluster``: a real broker, at b1:9092 and localhost:9092, and a sidecar that sees it; the
   daemon's settings are in the environment;
+- ``secured``: a real broker with an authorizer, at b1:9094 with SCRAM over TLS and at b1:9095 with
+  mutual TLS, and Kafka's own tools; what is in /etc/throttle-sidecar is in a folder of the test's;
 - ``spark``: a local Spark.
 
 Options: ``exit N`` of the last command, else 0; ``as shown``: each line that is shown is printed,
@@ -151,7 +153,7 @@ def run(
         where: such as "alone".
         folder: an empty one.
         instead: text -> what is there for it, such as addresses.
-        environ: besides what every program needs.
+        environ: besides what every program needs; PATH is searched after ours.
     """
     program = folder / "bin" / "throttle-sidecar"
     program.parent.mkdir()
@@ -164,10 +166,11 @@ def run(
     for name, text in files(page).items():
         (work / name).write_text(_replaced(text, instead), encoding="utf-8")
     needed = {name: os.environ[name] for name in ("HOME", "JAVA_HOME") if name in os.environ}
-    path = f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    path = environ.get("PATH", os.environ["PATH"])
     env = {
         **needed,
-        "PATH": path,
+        **environ,
+        "PATH": f"{program.parent}:{Path(sys.executable).parent}:{path}",
         "PYTHONPATH": str(ROOT),
         "CURL_HOME": str(folder),
         "COLUMNS": "100",
@@ -175,7 +178,7 @@ def run(
     }
     for block in blocks(page):
         if (block.mark, block.where) == ("run", where):
-            _run(block, work, {**instead, **block.instead}, {**env, **environ})
+            _run(block, work, {**instead, **block.instead}, env)
 
 
 def _run(block: Block, work: Path, instead: Mapping[str, str], environ: Mapping[str, str]) -> None:

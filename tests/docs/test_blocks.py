@@ -10,7 +10,7 @@ from tests.api.build import FakeSidecar
 from tests.docs.blocks import PAGES, Block, blocks, commands, is_shown, run
 from tests.support.daemon import started
 
-WHERE = ("alone", "sidecar", "cluster", "spark")
+WHERE = ("alone", "sidecar", "cluster", "secured", "spark")
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 

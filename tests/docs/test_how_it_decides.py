@@ -9,7 +9,7 @@ import pytest
 from sidecar.throttle.decision import Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Memory, Override
-from sidecar.throttle.schedule import Timing, next_poll
+from sidecar.throttle.schedule import Release, Timing, next_poll
 from sidecar.volumes import Failure, FailureKind, Observation, Volume
 from tests.docs.markdown import Table, tables
 from tests.throttle.build import TIMED_OUT, reading, whole
@@ -167,12 +167,16 @@ SEEN: dict[str, Callable[[str], Memory]] = {
 def test_when_it_looks() -> None:
     """Each row of the table: what was seen gives that wait until the next whole poll."""
     for row in the_table("what was seen").rows:
+        told = re.fullmatch(r"(.*?)(?:, (\d+) s after a release)?", row["what was seen"])
+        assert told is not None
+        what, since_s = told.groups()
         (memory,) = [
             make(match[match.lastindex or 0])
             for pattern, make in SEEN.items()
-            if (match := re.fullmatch(pattern, row["what was seen"]))
+            if (match := re.fullmatch(pattern, what))
         ]
-        plan = next_poll(memory, Timing(60.0, 1.0), 10.0, 0.0)
+        released = Release(10.0 - float(since_s)) if since_s else None
+        plan = next_poll(memory, Timing(60.0, 1.0), 10.0, 0.0, released)
         wait_s = float(row["next poll after"].removesuffix(" s"))
         assert None is plan.brokers
         assert pytest.approx(wait_s, rel=1e-3) == plan.delay_s, row

@@ -17,6 +17,9 @@ from typing import Any, Final
 from sidecar.callback_jar import callback_jar
 from tests.integration.debian import DEBIANS_PYTHON, ROOT, debian, wheels
 
+REVISION: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""The commit that the build is told."""
+
 _BUILD_S: Final = 200.0
 
 _RUN: Final = """
@@ -134,7 +137,7 @@ def built(folder: Path) -> Iterator[Image]:
     pip.write_text("[global]\nno-index = true\nfind-links = /wheels\n")
     buildah(
         *build,
-        *("--build-arg", "BASE=localhost/base"),
+        *("--build-arg", "BASE=localhost/base", "--build-arg", f"REVISION={REVISION}"),
         *("--build-context", f"callback={callback_jar().parent}"),
         *("--secret", f"id=pip.conf,src={pip}", "--volume", f"{wheels(DEBIANS_PYTHON)}:/wheels:ro"),
         *("--tag", "localhost/throttle-sidecar", str(ROOT)),

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.integration.waiting import seen
+from tests.integration.waiting import SEEN_S, seen
 
 Document = dict[str, Any]
 Labels = frozenset[tuple[str, str]]
@@ -173,13 +173,13 @@ class Daemon:
     async def ask(self, path: str, method: str = "GET", token: str = "") -> httpx.Response:
         """One request."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        async with httpx.AsyncClient(base_url=self.url, timeout=5.0) as client:
+        async with httpx.AsyncClient(base_url=self.url, timeout=SEEN_S) as client:
             return await client.request(method, path, headers=headers)
 
     async def put(self, path: str, body: object, token: str) -> httpx.Response:
         """One change."""
         headers = {"Authorization": f"Bearer {token}"}
-        async with httpx.AsyncClient(base_url=self.url, timeout=5.0) as client:
+        async with httpx.AsyncClient(base_url=self.url, timeout=SEEN_S) as client:
             return await client.put(path, headers=headers, json=body)
 
     async def get(self, path: str) -> Document:
@@ -220,7 +220,7 @@ class Daemon:
         )
 
     async def decides(
-        self, factor: float, source: str = "observation", timeout_s: float = 20.0
+        self, factor: float, source: str = "observation", timeout_s: float = SEEN_S
     ) -> Document:
         """Wait until this factor of this source is in force; its document."""
         return await seen(

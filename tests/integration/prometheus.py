@@ -14,7 +14,7 @@ import httpx
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
 from tests.integration.daemon import Beside, Daemon
-from tests.integration.waiting import seen
+from tests.integration.waiting import SEEN_S, seen
 
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "prometheus" / "prometheus.yaml"
 
@@ -36,7 +36,7 @@ class Prometheus:
 
     async def get(self, path: str, **parameters: str) -> Any:
         """The data of an answer of its API, which must be a good one."""
-        async with httpx.AsyncClient(base_url=self.url, timeout=5.0) as client:
+        async with httpx.AsyncClient(base_url=self.url, timeout=SEEN_S) as client:
             answer = await client.get(f"/api/v1/{path}", params=parameters)
         document = answer.json()
         assert "success" == document["status"], (parameters, document)

@@ -1,6 +1,7 @@
 """The console blocks of README.md and docs/ that need a cluster, run as they stand."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from tests.docs.test_blocks import pages_with
 from tests.integration.conftest import SecureKafka, Start
 from tests.integration.daemon import settings
 from tests.integration.test_quotas import admin, quotas_of
+from tests.integration.test_relief import type_tools
+from tests.integration.test_secured import SCRAM
 
 
 @pytest.fixture
@@ -45,3 +48,33 @@ async def test_blocks_on_a_cluster(
     instead = dict.fromkeys(("b1:9092", "localhost:9092"), cluster.bootstrap)
     instead["127.0.0.1:7070"] = address
     await asyncio.to_thread(run, page, "cluster", tmp_path, instead, environ)
+
+
+@pytest.mark.parametrize("page", pages_with("secured"))
+async def test_blocks_on_a_secured_cluster(
+    page: str, secure_kafka: SecureKafka, tmp_path: Path
+) -> None:
+    """An administrator's commands give a user who may nothing what the sidecar needs."""
+    cluster = secure_kafka.cluster
+    etc, tools = tmp_path / "etc", tmp_path / "tools"
+    etc.mkdir()
+    tools.mkdir()
+    for name, file in {
+        "ca.pem": secure_kafka.ca_file,
+        "tls.crt": secure_kafka.client_certificate_file,
+        "tls.key": secure_kafka.client_key_file,
+    }.items():
+        shutil.copy(file, etc / name)
+    async with Admin(cluster.bootstrap) as client:
+        await client.create_scram_user("admin", "admin-secret", SCRAM)
+        await client.allow("admin", "ALL", "BROKER", "kafka-cluster")
+    instead = {
+        "b1:9094": cluster.bootstrap_of("SCRAM"),
+        "b1:9095": cluster.bootstrap_of("MTLS"),
+        "/etc/throttle-sidecar": str(etc),
+    }
+    # Other tests have a user of that name on this cluster, who at first may do nothing.
+    for word in ("User:", "entity-name ", "USERNAME="):
+        instead[f"{word}throttle-sidecar"] = f"{word}newcomer"
+    environ = {"PATH": await type_tools(cluster, tools)}
+    await asyncio.to_thread(run, page, "secured", tmp_path, instead, environ)

@@ -202,7 +202,7 @@ async def test_traffic_fills_the_volumes_that_it_is_meant_for(kafka: Cluster) ->
         empty = [(await kafka.usage(2, index))[1] for index in (0, 1)]
         async with (
             Traffic(kafka.bootstrap, "fill", bytes_per_s=20e6, partitions=(0, 1)) as traffic,
-            deadline(30.0, "16 MB were not acknowledged"),
+            deadline(60.0, "16 MB were not acknowledged"),
         ):
             await until(lambda: traffic.acknowledged_bytes >= 16_000_000)
         assert (0, None) == (traffic.failed_records, traffic.last_failure)
@@ -285,7 +285,7 @@ async def test_nothing_outlives_a_killed_owner(tmp_path: Path) -> None:
         assert len(_processes(mark)) >= 3  # Two brokers and the controller.
         process.kill()
         await process.wait()
-        async with deadline(5.0, "processes or mounts stayed"):
+        async with deadline(20.0, "processes or mounts stayed"):
             await until(lambda: not _processes(mark) and not _mounts(mark))
     assert 1 == len(sweep(tmp_path))
     assert [] == _entries(tmp_path)

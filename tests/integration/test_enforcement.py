@@ -22,7 +22,7 @@ from sidecar.errors import ClusterError
 from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.settings import HostPort, KafkaAdmin
 from tests.integration.conftest import PASSWORD, Obeying, Start
-from tests.integration.daemon import FULL_BYTES, Daemon, settings
+from tests.integration.daemon import FULL_BYTES, LIMIT_BYTES, Daemon, settings
 from tests.integration.waiting import seen
 from tests.support.java import Bean, bean
 from tests.support.java_traffic import JavaTraffic
@@ -39,6 +39,10 @@ LARGEST_BATCH = 1_000_000
 """Of librdkafka, bytes: batch.size."""
 
 PAUSE_MAX_S = 4.0
+
+BACK_S = 40.0
+"""For traffic to be at its rate again, on a busy machine; ``make bench-enforcement`` says how soon
+it is. Less than a minute, after which librdkafka dials anew, whatever the broker has told it."""
 
 _NUMBERS = itertools.count()
 
@@ -76,9 +80,9 @@ async def rates(traffics: Sequence[Traffic | JavaTraffic], over_s: float) -> lis
     return list(await asyncio.gather(*(rate(each, over_s) for each in traffics)))
 
 
-async def flows(traffics: Sequence[Traffic | JavaTraffic], timeout_s: float = 20.0) -> None:
+async def flows(traffics: Sequence[Traffic | JavaTraffic]) -> None:
     """Until every producer is at nearly its own rate."""
-    async with deadline(timeout_s, "not every producer was at its rate"):
+    async with deadline(BACK_S, "not every producer was at its rate"):
         while min(await rates(traffics, 1.2)) < 0.85 * RATE:
             pass
 
@@ -127,7 +131,7 @@ async def held(traffics: Sequence[Traffic | JavaTraffic], over_s: float = 5.0) -
 async def test_a_volume_full_on_one_broker_holds_producers_whose_leaders_are_on_others(
     any_obeying: Obeying, start: Start
 ) -> None:
-    """The proposal's own example; and traffic is back within seconds of the space being free."""
+    """The proposal's own example; and traffic is back once the space is free."""
     cluster = any_obeying.cluster
     others = [broker_id for broker_id in cluster.brokers if broker_id != 1]
     names = await topics(cluster, *others)
@@ -142,7 +146,7 @@ async def test_a_volume_full_on_one_broker_holds_producers_whose_leaders_are_on_
         await cluster.occupy(1, 0, 0)
         for daemon in daemons:
             await daemon.decides(1.0)
-        await flows(traffics, timeout_s=PAUSE_MAX_S + 8.0)
+        await flows(traffics)
         assert 0 == sum(each.failed_records for each in traffics)
 
 
@@ -165,6 +169,31 @@ async def test_followers_that_fill_up_by_replication_are_protected(
         await held([traffic])
         free = [await cluster.usage(1, index) for index in (0, 1)]
         assert min(available for _, available in free) > 35 << 20
+
+
+async def test_a_volume_that_fills_again_after_a_release_is_held_in_time(
+    obeying: Obeying, start: Start
+) -> None:
+    """With an interval of a minute: while it was held it stood still, which says nothing of now."""
+    cluster = obeying.cluster
+    (name,) = await topics(cluster, 0)
+    async with Admin(cluster.bootstrap) as admin:
+        await admin.set_topic_config(name, {"retention.bytes": "-1"})
+    slow = {"STORAGE_CHECK_INTERVAL": "PT1M", "STORAGE_CHECK_INTERVAL_MINIMUM": "PT0.5S"}
+    # Both, since nobody says on which of them the broker puts the topic.
+    for index in (0, 1):
+        await cluster.occupy(0, index, 12 << 20)
+    async with Traffic(cluster.bootstrap, name, bytes_per_s=RATE) as traffic:
+        daemons = await sidecars(cluster, start, **slow)
+        await daemons[0].decides(0.0)
+        await held([traffic])
+        for index in (0, 1):
+            await cluster.occupy(0, index, 2 << 20)
+        await daemons[0].decides(1.0)
+        await daemons[0].decides(0.0)
+        free = [await cluster.usage(0, index) for index in (0, 1)]
+        # What two seconds let in; the volumes were full before the next minute else.
+        assert min(available for _, available in free) > LIMIT_BYTES - 2 * RATE
 
 
 async def test_a_tenant_keeps_its_quota_and_gets_it_back(obeying: Obeying, start: Start) -> None:
@@ -201,7 +230,7 @@ async def test_a_tenant_keeps_its_quota_and_gets_it_back(obeying: Obeying, start
             await cluster.occupy(1, 0, 0)
             for daemon in daemons:
                 await daemon.decides(1.0)
-            await flows(others, timeout_s=PAUSE_MAX_S + 8.0)
+            await flows(others)
             await asyncio.sleep(12.0)
             assert pytest.approx(quota, rel=0.5) == await rate(traffic, 12.0)
     finally:
@@ -232,7 +261,7 @@ async def test_a_factor_between_holds_producers_to_that_share(
         assert 0.0 < traffics[0].longest_throttle_s <= PAUSE_MAX_S + 1.0
         for daemon in daemons:
             assert 200 == (await daemon.ask("/v1/override", "DELETE", "t0k3n")).status_code
-        await flows(traffics, timeout_s=PAUSE_MAX_S + 8.0)
+        await flows(traffics)
 
 
 async def test_consumers_are_not_slowed(obeying: Obeying, start: Start) -> None:
@@ -243,7 +272,7 @@ async def test_consumers_are_not_slowed(obeying: Obeying, start: Start) -> None:
         await admin.set_topic_config(name, {"retention.bytes": "-1"})
     daemons = await sidecars(cluster, start)
     async with producers(cluster, [name]) as traffics:
-        async with deadline(30.0, "there was not enough to read"):
+        async with deadline(60.0, "there was not enough to read"):
             await until(lambda: traffics[0].acknowledged_bytes > 8_000_000)
         await cluster.occupy(1, 0, FULL_BYTES)
         await daemons[0].decides(0.0)
@@ -356,7 +385,7 @@ async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Obeying, st
             assert (0.0, "SIDECAR") == (now["FactorApplied"], now["Source"])
             now = await seen("the fallback", source, lambda now: now["Source"] == "FALLBACK")
             assert 1.0 == now["FactorApplied"]
-            assert time.monotonic() - gone < validity_s + 3.0
+            assert time.monotonic() - gone < validity_s + 10.0
             await flows(traffics)
             if again is not None:
                 daemons[0].send(again)
@@ -445,7 +474,7 @@ async def test_a_transactional_producer_survives_with_its_transactions_whole(
             "linger.ms": 300,
         },
     ) as traffic:
-        async with deadline(30.0, "nothing was committed"):
+        async with deadline(60.0, "nothing was committed"):
             await until(lambda: traffic.committed_records > 0)
         await cluster.occupy(1, 0, FULL_BYTES)
         await daemons[0].decides(0.0)
@@ -453,7 +482,7 @@ async def test_a_transactional_producer_survives_with_its_transactions_whole(
         await cluster.occupy(1, 0, 0)
         await daemons[0].decides(1.0)
         committed = traffic.committed_records
-        async with deadline(20.0, "nothing was committed after the throttle"):
+        async with deadline(BACK_S, "nothing was committed after the throttle"):
             await until(lambda: traffic.committed_records > committed + 50)
         assert (0, None) == (traffic.failed_records, traffic.last_failure)
         committed = traffic.committed_records
@@ -483,7 +512,7 @@ def _committed_values(bootstrap: str, topic: str) -> list[str]:
 async def test_java_and_librdkafka_are_held_and_released_alike(
     obeying: Obeying, start: Start
 ) -> None:
-    """Side by side on one broker: both at a trickle, both back within seconds."""
+    """Side by side on one broker: both at a trickle, both back afterwards."""
     cluster = obeying.cluster
     names = await topics(cluster, 0, 2)
     daemons = await sidecars(cluster, start)
@@ -503,7 +532,7 @@ async def test_java_and_librdkafka_are_held_and_released_alike(
         await cluster.occupy(1, 0, 0)
         for daemon in daemons:
             await daemon.decides(1.0)
-        await flows([librdkafka, java], timeout_s=PAUSE_MAX_S + 8.0)
+        await flows([librdkafka, java])
         assert 0 == librdkafka.failed_records + java.failed_records
 
 
@@ -560,7 +589,7 @@ async def test_it_is_switched_off_at_three_in_the_morning(obeying: Obeying, star
         await asyncio.sleep(1.0)
         await held(traffics, 3.0)
         await admin.set_broker_config(0, {enabled: "false"})
-        await flows(traffics, PAUSE_MAX_S + 3.0)
+        await flows(traffics)
         await admin.set_broker_config(0, {enabled: "true"})
         await asyncio.sleep(2.0)
         await held(traffics, 3.0)

@@ -49,7 +49,7 @@ async def test_it_sends_at_the_rate_asked_for(any_kafka: Cluster) -> None:
         config={"acks": 1},
         version=any_kafka.version,
     ) as traffic:
-        async with deadline(30.0, "nothing was acknowledged"):
+        async with deadline(60.0, "nothing was acknowledged"):
             await until(lambda: traffic.acknowledged_bytes > 0)
         begin = (await _next_sample(traffic))[0]
         await asyncio.sleep(2.0)
@@ -76,7 +76,7 @@ async def test_a_transaction_is_there_whole_or_not_at_all(kafka: Cluster) -> Non
         JavaTraffic(
             kafka.bootstrap, "whole", bytes_per_s=5e5, partitions=(0, 1), config=config
         ) as traffic,
-        deadline(30.0, "nothing was committed"),
+        deadline(60.0, "nothing was committed"),
     ):
         await until(lambda: traffic.committed_records >= 200)
     assert (0, None) == (traffic.failed_records, traffic.last_failure)
@@ -99,6 +99,6 @@ async def test_a_wrong_configuration_is_told() -> None:
 
 async def _next_sample(traffic: JavaTraffic) -> tuple[float, float]:
     count = len(traffic.samples)
-    async with deadline(5.0, "there was no sample"):
+    async with deadline(20.0, "there was no sample"):
         await until(lambda: len(traffic.samples) > count)
     return list(traffic.samples)[-1]

@@ -4,6 +4,9 @@ import asyncio
 import os
 import re
 import shlex
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,40 +14,115 @@ import pytest
 from sidecar.demo.admin import Admin
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.jars import jars, java
+from sidecar.kafka.active_producers import ActiveProducers
+from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
+from sidecar.settings import KafkaAdmin, load
+from sidecar.volumes import Failure, FailureKind
 from tests.integration.conftest import SecureKafka
 from tests.integration.daemon import command
 from tests.integration.test_secured import SCRAM, scram
+from tests.integration.waiting import seen
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "kubernetes.md").read_text("utf-8")
-LINES = re.findall(r"^kafka-acls\.sh (.*)$", DOCUMENT, re.MULTILINE)
+DOCS = Path(__file__).parents[2] / "docs"
+ACLS = re.compile(r"^ *kafka-acls\.sh ((?:.*\\\n)*.*)$", re.MULTILINE)
+TOPIC = "written-to"
+
+Use = Callable[[Mapping[str, str], KafkaAdmin], Awaitable[object]]
+"""What the sidecar does of which the page says that it needs a line: what became of it."""
+
+
+def lines(page: Path) -> list[list[str]]:
+    """The words of a page's lines, after the program."""
+    return [shlex.split(each) for each in ACLS.findall(page.read_text("utf-8"))]
+
+
+def right(words: Sequence[str]) -> tuple[str, ...]:
+    """The operation that a line gives, and on what."""
+    return tuple(words[words.index("--operation") :])
+
+
+async def look(environ: Mapping[str, str], _: KafkaAdmin) -> object:
+    """At the volumes."""
+    return (await command("check", environ=environ)).code or None
+
+
+async def quotas(_: Mapping[str, str], admin: KafkaAdmin) -> object:
+    """Read, as admissions are made by."""
+    found = await describe_client_quotas(admin)
+    return found if isinstance(found, Failure) else None
+
+
+async def hold(_: Mapping[str, str], admin: KafkaAdmin) -> object:
+    """By request_percentage; only validated."""
+    quota = ({"user": "etl"}, {"request_percentage": 1.0})
+    return await alter_client_quotas(admin, [quota], validate_only=True)
+
+
+async def who_writes(_: Mapping[str, str], admin: KafkaAdmin) -> object:
+    """The producers of a topic."""
+    producers = ActiveProducers(admin, None, time.monotonic)
+    try:
+        found = await producers.look(lambda *_, **__: None, 10.0)
+        if isinstance(found, Failure):
+            return found
+        assert {TOPIC} == {topic for of in producers.partitions.values() for topic, _ in of}
+        return None if found.partitions == 1 else found.failures
+    finally:
+        await producers.close()
+
+
+USES: dict[tuple[str, ...], Use] = {
+    ("--operation", "Describe", "--cluster"): look,
+    ("--operation", "DescribeConfigs", "--cluster"): quotas,
+    ("--operation", "AlterConfigs", "--cluster"): hold,
+    ("--operation", "Read", "--topic", "*"): who_writes,
+}
 
 
 # The jars of later versions lack the tool's; it is a client, and talks to those too.
 @pytest.mark.parametrize("version", ["3.9.1"])
-async def test_each_line_is_taken_and_the_first_is_enough(
+async def test_each_line_is_enough_for_what_it_is_for_and_nothing_less_is(
     version: str, secure_kafka: SecureKafka
 ) -> None:
-    """Without it the cluster can't be seen, with it alone it can; the tool takes the others too."""
+    """Refused with all the lines before it, and not any more with it."""
     libraries = await jars(version, cache_folder(os.environ))
     environ = scram(secure_kafka, SASL_USERNAME="throttle-sidecar")
-    async with Admin(secure_kafka.cluster.bootstrap) as admin:
-        await admin.create_scram_user("throttle-sidecar", secure_kafka.password, SCRAM)
-    assert 2 == (await command("check", environ=environ)).code
+    sidecar = load(environ=environ).settings.kafka_admin
+    assert sidecar is not None
+    bootstrap = secure_kafka.cluster.bootstrap
 
-    async def give(line: str) -> None:
-        words = shlex.split(line.replace("b:9092", secure_kafka.cluster.bootstrap))
+    async def give(words: Sequence[str]) -> None:
+        placed = [bootstrap if word == "b:9092" else word for word in words]
         tool = await asyncio.create_subprocess_exec(
-            *(java(os.environ), "-cp", f"{libraries}/*", "kafka.admin.AclCommand", *words),
+            *(java(os.environ), "-cp", f"{libraries}/*", "kafka.admin.AclCommand", *placed),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
         said, _ = await asyncio.wait_for(tool.communicate(), 60.0)
-        operation = words[words.index("--operation") + 1]
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operation).upper()
-        assert f"operation={name}" in said.decode()
+        assert 0 == tool.returncode, said.decode()
 
-    first, *others = LINES
-    assert 3 == len(others)
-    await give(first)
-    assert 0 == (await command("check", environ=environ)).code
-    await asyncio.gather(*map(give, others))
+    async with Admin(bootstrap) as admin:
+        await admin.create_scram_user("throttle-sidecar", secure_kafka.password, SCRAM)
+        await admin.create_topic(TOPIC, assignment=[[0]])
+        try:
+            given = lines(DOCS / "kubernetes.md")
+            assert list(USES) == [right(words) for words in given]
+            for words in given:
+                use = partial(USES[right(words)], environ, sidecar)
+                refused = await use()
+                kind = getattr(refused, "kind", None)
+                assert refused == 2 or FailureKind.AUTHORIZATION == kind, refused
+                await give(words)
+                await seen(f"enough: {words}", use, lambda refused: refused is None)
+        finally:
+            await admin.delete_topic(TOPIC)
+
+
+def test_the_other_pages_give_no_other_right() -> None:
+    """What a page says alone is one of those lines' rights."""
+    pages = [page for page in sorted(DOCS.rglob("*.md")) if lines(page)]
+    assert {"KafkaThrottleFallback", "kubernetes", "quotas", "security"} <= {
+        page.stem for page in pages
+    }
+    for page in pages:
+        assert {right(words) for words in lines(page)} <= set(USES), page

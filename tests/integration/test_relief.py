@@ -30,6 +30,7 @@ OTHERS_BYTES = 12 << 20
 """What is there besides: half of what is above the limit."""
 
 TOOLS = {
+    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
     "kafka-configs.sh": "kafka.admin.ConfigCommand",
     "kafka-get-offsets.sh": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-delete-records.sh": "org.apache.kafka.tools.DeleteRecordsCommand",

@@ -11,6 +11,8 @@ import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
 from playwright.async_api import expect as expected
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as RequestScope
 
 from sidecar.api.connections import Connections
 from sidecar.api.server import HttpServer
@@ -21,8 +23,11 @@ from tests.integration.status_scenes import SCENES, Scene, normal, throttled
 CHROMIUM = shutil.which("chromium")
 """Debian's: apt-get install -y chromium"""
 
-SOON_MS = 8000
+SOON_MS = 20_000
 """For what the page shows when it has heard of it, on a busy machine."""
+
+DEADLINE_MS = 15_000
+"""Of the page's longest question: the 10 s that it asks the sidecar to wait, and 5 s."""
 
 _EXPECTED = re.compile(r"net::ERR|status of 40[13]")
 """Requests that find nobody, and changes that are refused, are no fault of the page."""
@@ -45,12 +50,38 @@ async def browser() -> AsyncIterator[Browser]:
         await chromium.close()
 
 
+class Silence:
+    """An app that can take requests, as before, and answer none."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._first = ""
+        self._over = asyncio.Event()
+        self._over.set()
+
+    def begin_at(self, path: str) -> None:
+        """From the next request for this path on."""
+        self._first = path
+
+    def end(self) -> None:
+        """All are answered, those that wait, too."""
+        self._first = ""
+        self._over.set()
+
+    async def __call__(self, scope: RequestScope, receive: Receive, send: Send) -> None:
+        if scope["path"] == self._first:
+            self._over.clear()
+        await self._over.wait()
+        await self._app(scope, receive, send)
+
+
 class Served:
     """A scene that is served, and can go away.
 
     Attributes:
         scene: whose page it is.
         url: where it is.
+        silence: keeps its answers back.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -60,6 +91,7 @@ class Served:
         self._task: asyncio.Task[None] | None = None
         assert scene.contents is not None
         self._contents = asyncio.create_task(scene.contents.run())
+        self.silence = Silence(scene.app)
 
     @property
     def url(self) -> str:
@@ -71,7 +103,7 @@ class Served:
 
     async def come(self) -> None:
         """Listens, at the address that it had."""
-        self._server = HttpServer(self.scene.app, self._listen, Connections(64))
+        self._server = HttpServer(self.silence, self._listen, Connections(64))
         self._listen = self._server.address
         self._task = asyncio.create_task(self._server.serve())
 
@@ -84,6 +116,7 @@ class Served:
 
     async def end(self) -> None:
         """Ends it for good."""
+        self.silence.end()
         await self.go()
         self._contents.cancel()
         await asyncio.gather(self._contents, return_exceptions=True)
@@ -156,6 +189,22 @@ async def test_axe_finds_nothing_on_the_other_pages(
             await page.get_by_role("button", name="See what it would do").click()
             await page.wait_for_selector("#token")
             await assert_accessible(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_limit_is_drawn_on_the_bar(browser: Browser, scheme: str) -> None:
+    """A line where 10 of 100 GB are left, in another colour than what is used and what is not."""
+    async with opened(browser, throttled(), color_scheme=scheme) as (_, page):
+        found = await page.locator(".volumes .bar").first.evaluate(
+            """bar => [...bar.querySelectorAll("rect")].map(each => {
+                const whole = bar.getBoundingClientRect(), own = each.getBoundingClientRect();
+                const at = 100 * ((own.left + own.right) / 2 - whole.left) / whole.width;
+                return [at, own.width > 1, getComputedStyle(each).fill];
+            })"""
+        )
+        (track, _, free), (used, _, full), (limit, is_wide, line) = found
+        assert [50.0, 91.95 / 2, 90.0] == pytest.approx([track, used, limit], abs=0.5)
+        assert (True, 3) == (is_wide, len({free, full, line}))
 
 
 async def test_a_change_comes_to_an_open_page(browser: Browser) -> None:
@@ -235,6 +284,21 @@ async def test_the_sidecar_goes_away_and_comes_back(browser: Browser) -> None:
         await expected(page.locator("#lost")).to_be_hidden(timeout=SOON_MS)
         await shown(page, "#sentence", "Nobody is throttled")
         assert "" == await page.evaluate("document.documentElement.className")
+
+
+@pytest.mark.parametrize("path", ["/v1/throttle-factor", "/status/parts"])
+async def test_the_sidecar_takes_questions_and_answers_none(browser: Browser, path: str) -> None:
+    """As a frozen one does: each question has a deadline, and then it is as if it had gone."""
+    async with opened(browser, throttled()) as (served, page):
+        await shown(page, "#contents-1", "orders")
+        served.silence.begin_at(path)
+        served.scene.look(140.0, 30.0)
+        await expected(page.locator("#lost")).to_be_visible(timeout=DEADLINE_MS + SOON_MS)
+        await shown(page, "#said", "The sidecar is not heard since")
+        served.silence.end()
+        served.scene.look(170.0, 7.0)
+        await expected(page.locator("#lost")).to_be_hidden(timeout=SOON_MS)
+        await shown(page, "#sentence", "7.0\u00a0GB")
 
 
 async def test_without_javascript(browser: Browser) -> None:

@@ -8,12 +8,13 @@ wait N / T longer at a quota of T, until a window bounds it.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import cycle
+from itertools import cycle, takewhile
 from statistics import median
+from time import monotonic
 from typing import Any
 
 from confluent_kafka import Producer
@@ -206,7 +207,8 @@ async def test_request_time_is_a_lower_bound(kafka: Cluster) -> None:
         limit = percent(round(median(warm) * 100 * NS_PER_MS)) / (OVER_MS / 1000)
         quotas: ClientQuotas = {Entity(client_id="light"): {QuotaKey.REQUEST: limit}}
         async with under(kafka, quotas):
-            await asyncio.to_thread(produce, kafka, "light", "light", [100] * 300)
+            # A machine that is slower now would wait a second for each of them.
+            await asyncio.to_thread(produce, kafka, "light", "light", for_a_minute([100] * 300))
     node = predicted(logs.lines[0], quotas)
     light = node.of("light")
     assert any(each.told_ms for each in light), seen(light)
@@ -312,6 +314,12 @@ def produce(
         sent = value if isinstance(value, bytes) else random.Random(value).randbytes(value)
         producer.produce(topic, sent, partition=0)
         assert 0 == producer.flush(60)
+
+
+def for_a_minute(values: Iterable[int]) -> Iterator[int]:
+    """As many of them as are asked for within it."""
+    end = monotonic() + 60.0
+    return takewhile(lambda _: monotonic() < end, values)
 
 
 def size(line: Line) -> int:

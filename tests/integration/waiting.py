@@ -8,12 +8,18 @@ import pytest
 
 T = TypeVar("T")
 
+SEEN_S = 40.0
+"""For what a quick machine shows within a second or two, seconds."""
+
 LOOK_S = 0.05
 """How often it is looked, seconds."""
 
 
 async def seen(
-    what: str, ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool], timeout_s: float = 20.0
+    what: str,
+    ask: Callable[[], Awaitable[T]],
+    holds: Callable[[T], bool],
+    timeout_s: float = SEEN_S,
 ) -> T:
     """Ask until the answer is as wanted, and give it back.
 

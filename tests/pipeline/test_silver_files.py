@@ -15,7 +15,7 @@ from pyspark.sql import Row, SparkSession
 from sidecar.pipeline import silver_files
 from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.log_parts import Part, in_tasks, parse_part, parts_of
-from sidecar.pipeline.paths import ALL_UTC, Zones, log_files
+from sidecar.pipeline.paths import ALL_UTC, Zones
 from sidecar.pipeline.publish import Output
 from sidecar.pipeline.records import ROWS
 from sidecar.pipeline.run import Inputs, Options, Run
@@ -23,6 +23,7 @@ from sidecar.pipeline.silver_files import Span, write_parts
 from sidecar.pipeline.silver_request import RequestLogs
 from sidecar.pipeline.stages import STAGES, Stage
 from sidecar.pipeline.store import Store
+from sidecar.pipeline.stored_logs import log_files
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
 from sidecar.pipeline.task_files import NotWrittenError, Written, attempts_of, place
 from tests.requestlog.lines import BY_HAND, REAL

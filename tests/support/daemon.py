@@ -15,8 +15,8 @@ from typing import Any
 
 import httpx
 
-PATIENCE_S = 10.0
-"""How long a test waits for something before it is red."""
+PATIENCE_S = 40.0
+"""How long a test waits for something before it is red; a busy machine starts a broker in 20 s."""
 
 DECIDED = re.compile(r"throttle factor \S+ \(observation\)")
 

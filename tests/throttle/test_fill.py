@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.throttle.fill import WINDOW_S, Fill, first_fill, next_fill, seconds_to
+from sidecar.throttle.fill import (
+    LONGEST_WINDOW_S,
+    WINDOW_S,
+    Fill,
+    first_fill,
+    next_fill,
+    rate_over,
+    seconds_to,
+)
+
+LONGEST_TRAIL = 45
 
 
 def filled(*marks: tuple[float, int]) -> Fill:
@@ -93,14 +103,47 @@ def test_resized_volume_does_not_look_filled() -> None:
 
 
 def test_hundred_ms_readings_make_a_short_trail() -> None:
-    """Polls every 100 ms keep a mark for each eighth of the window at least, and few of them."""
+    """Polls every 100 ms for half an hour keep few marks, and those of the longest window."""
     fill = first_fill(0.0, 0)
-    for tick in range(1, 601):
+    for tick in range(1, 18_001):
         fill = next_fill(fill, tick / 10, tick * 100)
-    assert len(fill.trail) <= 10
-    assert 60.0 == fill.trail[-1].read_at
-    assert WINDOW_S <= 60.0 - fill.trail[0].read_at <= WINDOW_S + 1.0
+        assert len(fill.trail) <= LONGEST_TRAIL
+    assert 1800.0 == fill.trail[-1].read_at
+    assert LONGEST_WINDOW_S <= 1800.0 - fill.trail[0].read_at <= 1.34 * LONGEST_WINDOW_S
     assert 1000.0 == pytest.approx(fill.bytes_per_second)
+
+
+@pytest.mark.parametrize("poll_s", [0.1, 1.0, 2.5])
+@pytest.mark.parametrize("window_s", [10, 37, 120, 600])
+def test_a_rate_is_over_the_time_that_was_asked_for(window_s: int, poll_s: float) -> None:
+    """Filling stopped: still seen a window later, not seen any more after a third of it besides."""
+    fill = filled(*((tick * poll_s, tick * 1000) for tick in range(int(1000 / poll_s))))
+    stopped_at, used = fill.trail[-1].read_at, fill.trail[-1].used_bytes
+    seen_until = stopped_at
+    while fill.trail[-1].read_at < stopped_at + 1000:
+        fill = next_fill(fill, fill.trail[-1].read_at + poll_s, used)
+        if rate_over(fill, window_s):
+            seen_until = fill.trail[-1].read_at
+    assert window_s - 2 * poll_s <= seen_until - stopped_at <= 1.34 * window_s
+
+
+def test_one_request_a_minute_is_its_size_over_a_minute() -> None:
+    """Over 5 s it is a spike or nothing; over two minutes, what comes in the long run."""
+    fill = first_fill(0.0, 0)
+    short, long = set(), set()
+    for second in range(1, 1200):
+        fill = next_fill(fill, float(second), 600_000 * (second // 60))
+        if second >= 600:
+            short.add(round(rate_over(fill, WINDOW_S) or 0.0, -3))
+            long.add(rate_over(fill, 120.0) or 0.0)
+    assert (0.0, 120_000.0) == (min(short), max(short))
+    assert 7_500 <= min(long) <= max(long) <= 15_000
+
+
+def test_a_short_trail_is_all_there_is() -> None:
+    """After a start the rate is over what was seen; one reading says nothing."""
+    assert rate_over(first_fill(0.0, 100), 600.0) is None
+    assert 20.0 == rate_over(filled((0.0, 100), (10.0, 300)), 600.0)
 
 
 steps_s = st.one_of(st.sampled_from([0.0, 0.1, 0.5, 0.625, 1.0, 5.0, 60.0]), st.floats(0.001, 10))
@@ -108,7 +151,7 @@ steps_s = st.one_of(st.sampled_from([0.0, 0.1, 0.5, 0.625, 1.0, 5.0, 60.0]), st.
 
 @given(st.lists(st.tuples(steps_s, st.integers(0, 10**12)), min_size=1, max_size=60))
 def test_any_trail_is_short_ordered_and_current(steps: list[tuple[float, int]]) -> None:
-    """Whatever the readings: at most 10 marks in order, the last one the last reading."""
+    """Whatever the readings: few marks in order, the last one the last reading."""
     now = 0.0
     fill = first_fill(now, 0)
     last = (0.0, 0)
@@ -117,7 +160,7 @@ def test_any_trail_is_short_ordered_and_current(steps: list[tuple[float, int]]) 
         fill = next_fill(fill, now, used)
         last = (now, used) if now > last[0] else last
         times = [mark.read_at for mark in fill.trail]
-        assert len(fill.trail) <= 10
+        assert len(fill.trail) <= LONGEST_TRAIL
         assert sorted(set(times)) == times
         assert last == (fill.trail[-1].read_at, fill.trail[-1].used_bytes)
         if fill.bytes_per_second is not None:

@@ -55,6 +55,17 @@ def test_the_first_of_several() -> None:
     assert 18.0 == full_at(memory, VALIDITY_S, 10.0)
 
 
+def test_the_window_of_the_rate() -> None:
+    """Read each second, 60 bytes come in one: over 5 s that is 12 a second, over 20 s 3."""
+    memory = Memory()
+    for second in range(31):
+        used = 60 if second >= 27 else 0
+        seen = reading(1, float(second), {"/d": 960 - used}, total=1000)
+        memory = FACTORS.fold(memory, whole(float(second), [seen]))
+    assert 30.0 + 900 / 12 == full_at(memory, VALIDITY_S, 30.0)
+    assert 30.0 + 900 / (60 / 22) == full_at(memory, VALIDITY_S, 30.0, window_s=20.0)
+
+
 @pytest.mark.parametrize(
     "last",
     [

@@ -183,7 +183,7 @@ class Life(RuleBasedStateMachine):
                 else set()
             )
             assert {known.volume.log_dir for known in state.volumes} <= reported
-            assert all(len(known.fill.trail) <= 10 for known in state.volumes)
+            assert all(len(known.fill.trail) <= 45 for known in state.volumes)
 
     @invariant()
     def factor_is_one_that_may_be(self) -> None:

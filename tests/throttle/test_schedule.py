@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
-from sidecar.throttle.schedule import NextPoll, Timing, next_poll
+from sidecar.throttle.schedule import NextPoll, Release, Timing, next_poll
 from tests.throttle.build import TIMED_OUT, partial, reading, whole
 
 MINUTE = Timing(interval_s=60.0, minimum_s=1.0)
@@ -84,6 +84,28 @@ def test_unknown_rate_is_asked_again_after_the_minimum() -> None:
     """While a volume's rate is not known there is no saying how near it is."""
     memory = factors.fold(Memory(), whole(10.0, [reading(1, 10.0, {"/d0": TOTAL}, total=TOTAL)]))
     assert NextPoll(1.0) == next_at_10_s(memory, MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("since_s", "expected"), [(0.0, 1.0), (4.0, 1.0), (10.0, 2.5), (240.0, 60.0), (1e6, 60.0)]
+)
+def test_quarter_of_the_time_since_a_release(since_s: float, expected: float) -> None:
+    """What stood still while producers were held may fill again: within minimum and interval."""
+    memory = filling({1: None})
+    poll = next_poll(memory, MINUTE, 10.0, 0.0, Release(10.0 - since_s, frozenset({1})))
+    assert NextPoll(expected) == poll
+
+
+def test_volume_that_fills_after_a_release_is_not_put_off() -> None:
+    """The sooner of the two holds."""
+    assert NextPoll(2.0) == next_poll(filling({1: 4.0}), MINUTE, 10.0, 0.0, Release(-30.0))
+
+
+def test_release_does_not_hasten_failing_polls() -> None:
+    """A cluster in trouble is not hammered: the minimum is the soonest for it, too."""
+    memory = replace(filling({1: None}), failed_polls=3)
+    assert NextPoll(1.0) == next_poll(memory, MINUTE, 10.0, 0.0, Release(10.0, frozenset({1})))
+    assert NextPoll(4.0) == next_poll(memory, MINUTE, 10.0, 0.0, Release(-90.0, frozenset({1})))
 
 
 def test_fixed_interval() -> None:
@@ -164,6 +186,20 @@ def test_brokers_as_near_are_asked_with_it() -> None:
     """All whose half time is within the wait are asked at once, the others are not."""
     memory = many({7: 1.0, 8: 1.9, 9: 2.0, 10: 2.1})
     assert NextPoll(1.0, frozenset({7, 8, 9})) == next_at_10_s(memory, MINUTE)
+
+
+def test_broker_whose_volume_had_violated_is_asked_alone_after_the_release() -> None:
+    """The whole poll comes after 20 s, what may fill again is seen sooner; the silent one isn't."""
+    memory = factors.fold(many({}), partial(10.0, silent=[8]))
+    poll = next_poll(memory, MINUTE, 10.0, 0.0, Release(2.0, frozenset({7, 8})))
+    assert NextPoll(2.0, frozenset({7})) == poll
+    assert NextPoll(20.0) == next_poll(memory, MINUTE, 10.0, 0.0, Release(-70.0, frozenset({7})))
+
+
+def test_broker_that_left_is_not_asked_after_the_release() -> None:
+    """Only active ones are, whoever's volume it was."""
+    poll = next_poll(many({}), MINUTE, 10.0, 0.0, Release(2.0, frozenset({5000})))
+    assert NextPoll(20.0) == poll
 
 
 def test_many_near_brokers_are_asked_more_slowly() -> None:
@@ -254,6 +290,7 @@ kinds = st.sampled_from(["still", "filling", "violating", "emptying", "new", "si
     seconds=st.sampled_from([(60.0, 1.0), (60.0, 0.1), (5.0, 5.0), (0.1, 0.1), (3600.0, 0.1)]),
     age_s=st.floats(0.0, 5000.0),
     since_whole_s=st.floats(0.0, 5000.0),
+    released_s=st.none() | st.floats(0.0, 5000.0),
 )
 def test_wait_is_within_bounds(
     *,
@@ -263,6 +300,7 @@ def test_wait_is_within_bounds(
     seconds: tuple[float, float],
     age_s: float,
     since_whole_s: float,
+    released_s: float | None,
 ) -> None:
     """The wait is at least the minimum, at most the interval or 20 ms for each broker, and > 0."""
     timing = Timing(*seconds)
@@ -281,7 +319,9 @@ def test_wait_is_within_bounds(
         ]
         memory = factors.fold(memory, whole(at, answers, silent=silent))
     memory = replace(memory, failed_polls=failed_polls)
-    poll_next = next_poll(memory, timing, 10.0 + age_s, since_whole_s)
+    now = 10.0 + age_s
+    released = None if released_s is None else Release(now - released_s, frozenset({0, 1, 7}))
+    poll_next = next_poll(memory, timing, now, since_whole_s, released)
     active = set(brokers) | set(silent)
     spacing_s = 0.02 * len(active)
     assert timing.minimum_s <= poll_next.delay_s <= max(timing.interval_s, spacing_s)

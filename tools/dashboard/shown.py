@@ -19,12 +19,10 @@ class Query:
     Attributes:
         expr: with Grafana's variables $cluster and $__rate_interval.
         legend: the name of each of its series.
-        may_be_empty: whether a cluster without trouble has no such series.
     """
 
     expr: str
     legend: str = ""
-    may_be_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,8 @@ class Shown:
         kind: how it looks.
         width: of 24.
         steps: from which value on which colour; the first from the smallest on.
-        if_empty: what is said when there is nothing to show.
+        if_empty: what is said when there is nothing to show; said of a panel whose queries find no
+            series in a cluster without trouble, and of no other.
         decimals: how many; None leaves it to Grafana.
         least: the lower end of the axis; None where values may be negative.
         most: the upper end of the axis; None leaves it to Grafana.

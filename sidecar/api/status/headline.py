@@ -34,6 +34,19 @@ class Until:
 
 
 @dataclass(frozen=True, slots=True)
+class ToDo:
+    """What helps, and where on the page it is.
+
+    Attributes:
+        text: what helps.
+        section: the id of the section that has it.
+    """
+
+    text: str
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
 class Headline:
     """The head of the page.
 
@@ -46,6 +59,7 @@ class Headline:
         reason: the decision's own words, where they say more than the sentence; else "".
         since: when factor and source became what they are.
         until: how long it lasts, as far as that can be said.
+        to_do: what helps; None: nothing is the matter.
     """
 
     tone: Tone
@@ -56,6 +70,7 @@ class Headline:
     reason: str
     since: Moment
     until: tuple[Until, ...]
+    to_do: ToDo | None
 
 
 def headline(snapshot: Snapshot, limit: Limit | None, now: Now) -> Headline:
@@ -78,6 +93,7 @@ def headline(snapshot: Snapshot, limit: Limit | None, now: Now) -> Headline:
         reason=decision.reason if says_more else "",
         since=now.moment(snapshot.since),
         until=tuple(_until(snapshot, limit, now)),
+        to_do=_to_do(snapshot),
     )
 
 
@@ -170,6 +186,17 @@ def _until(snapshot: Snapshot, limit: Limit | None, now: Now) -> list[Until]:
         text = "If nothing more can be seen, the fallback follows after"
         found.append(Until(text, now.moment(decision.valid_until)))
     return found
+
+
+def _to_do(snapshot: Snapshot) -> ToDo | None:
+    decision = snapshot.decision
+    if decision.source is Source.FALLBACK:
+        return ToDo("See to it that the brokers answer", "brokers")
+    if not decision.violations:
+        return None
+    if why_held(snapshot.memory, worst(decision.violations)):
+        return ToDo("It can't be read now: see to its broker and its disk", "brokers")
+    return ToDo("Free space: what lies there, and the commands that make it smaller", "contents-1")
 
 
 def _held_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:

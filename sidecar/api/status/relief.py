@@ -128,7 +128,8 @@ def _more(topics: LogDirTopics) -> str:
     if others <= 0:
         return ""
     left = topics.size_bytes - sum(each.size_bytes for each in topics.largest)
-    return f"{others:,} other topics have {size(left)} there."
+    they_have = "other topic has" if others == 1 else "other topics have"
+    return f"{others:,} {they_have} {size(left)} there."
 
 
 def _topics(

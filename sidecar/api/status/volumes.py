@@ -40,7 +40,7 @@ class Row:
         limit_at: where on the bar the limit is, 0 to 100.
         fills: how fast; "" when that is not known.
         to_limit: when the limit is reached at that rate, "" when it is not.
-        read: how old the reading is, when it is not of the last poll; else "".
+        read: how old the reading is, when it is not of the last poll or that failed; else "".
     """
 
     broker_id: int
@@ -164,7 +164,8 @@ def _to_limit(known: VolumeState, now: float) -> str:
 def _read(known: VolumeState, snapshot: Snapshot, now: Now) -> str:
     newest = snapshot.memory.membership_at
     # Answers of one poll come within its deadline of 10 s at most.
-    if newest is None or known.read_at >= newest - 10.0:
+    of_last_poll = newest is not None and known.read_at >= newest - 10.0
+    if of_last_poll and not snapshot.memory.failed_polls:
         return ""
     return now.moment(known.read_at).relative
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from sidecar.errors import SettingsError, SidecarError
 from sidecar.pipeline.days import asked_days, no_requests
 from sidecar.pipeline.lock import refuse_locked
-from sidecar.pipeline.paths import Zones, log_files
+from sidecar.pipeline.paths import Zones
 from sidecar.pipeline.tables import (
     GOLD_REPLAY,
     GOLD_USAGE_1S,
@@ -134,6 +134,8 @@ def check_logs(path: str, zones: Iterable[str], broker_pattern: str | None) -> N
     Raises:
         SidecarError: they aren't, or it can't.
     """
+    from sidecar.pipeline.stored_logs import log_files  # noqa: PLC0415 - of the extra
+
     log_files(path, Zones.of(zones), broker_pattern)
 
 

@@ -165,6 +165,22 @@ def test_the_fallback(fallback: float, does: str, tone: str) -> None:
     assert {tone} == {first.tone, later.tone}
 
 
+def test_what_to_do() -> None:
+    """Where on the page it is: the largest topics, or the brokers where these can't be asked."""
+    silent = whole(60.0, [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)], silent=[2])
+    failure = Failure(FailureKind.CONNECT, "broker-0:9092: refused")
+    by_hand = Override(1.0, "disk is being replaced", 0.0, 100.0)
+    told = [
+        head([free(2, 0.0, 50)]),
+        head([free(2, 0.0, 8)]),
+        head([free(2, 0.0, 8)], override=by_hand),
+        head([free(2, 0.0, 8), silent]),
+        head([], failure=failure),
+    ]
+    sections = [None if each.to_do is None else each.to_do.section for each in told]
+    assert [None, "contents-1", "contents-1", "brokers", "brokers"] == sections
+
+
 def test_disabled() -> None:
     """Nothing is polled."""
     board = Board(Disabled(), FakeClock())

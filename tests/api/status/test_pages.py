@@ -97,6 +97,18 @@ async def test_the_order() -> None:
     assert "etlProducers are held until 22:14:20 UTC (in 60 s)too many" in page.words
 
 
+async def test_what_to_do_leads_to_a_section() -> None:
+    """To what lies on the volume, which the page has."""
+    page = await outline(throttled())
+    ids = {attributes.get("id") for _, attributes in page.tags}
+    targets = [
+        each["href"] for tag, each in page.tags if tag == "a" and "#" in (each["href"] or "")
+    ]
+    assert ["#contents-1"] == targets
+    assert "contents-1" in ids
+    assert "What to doFree space: what lies there" in page.words
+
+
 async def test_brokers_that_are_not_seen() -> None:
     """One that does not answer, with why and since when, and one that is fenced."""
     page = await outline(throttled())

@@ -5,20 +5,21 @@ from sidecar.api.status.volumes import Row, rate, volume_rows
 from sidecar.board import Board
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.volumes import Observation
-from tests.throttle.build import FakeClock, reading, whole
+from sidecar.volumes import Failure, Observation
+from tests.throttle.build import TIMED_OUT, FakeClock, reading, whole
 
 LIMIT = MinAvailableBytes(10)
 FACTORS = VolumeLimit(LIMIT, 300.0, 1.0)
 
 
 def rows(
-    *observations: Observation, now: float = 0.0, first: int = 0, count: int = 20
+    *news: Observation | Failure, now: float = 0.0, first: int = 0, count: int = 20
 ) -> tuple[list[Row], int]:
-    """The rows after these observations."""
+    """The rows after these observations and failed polls."""
     board = Board(FACTORS, FakeClock())
-    for observation in observations:
-        board.update(lambda memory, seen=observation: FACTORS.fold(memory, seen))  # type: ignore[misc]
+    for each in news:
+        fold = FACTORS.fail if isinstance(each, Failure) else FACTORS.fold
+        board.update(lambda memory, each=each, fold=fold: fold(memory, each))  # type: ignore[misc]
     return volume_rows(board.snapshot, LIMIT, Now(now, lambda steady_s: steady_s), first, count)
 
 
@@ -71,6 +72,15 @@ def test_what_a_broker_that_is_gone_left() -> None:
         found[0].read,
     )
     assert "" == found[1].read
+
+
+def test_after_a_failed_poll_every_reading_has_its_age() -> None:
+    """A time to the limit is of what was read then."""
+    seen = [whole(at, [reading(1, at, {"/d": 50 - round(at)})]) for at in (0.0, 10.0)]
+    (row,), _ = rows(*seen, now=20.0)
+    assert ("", "in 20 s") == (row.read, row.to_limit)
+    (row,), _ = rows(*seen, TIMED_OUT, now=20.0)
+    assert ("10 s ago", "in 20 s") == (row.read, row.to_limit)
 
 
 def test_pages() -> None:

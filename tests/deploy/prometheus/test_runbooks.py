@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,6 +69,23 @@ def test_every_alert_links_its_page() -> None:
     """Below the one address that docs/alerts.md tells to change."""
     expected = {(name, f"{base_url()}{name}.md") for name in names()}
     assert expected == {(rule["alert"], rule["annotations"]["runbook_url"]) for rule in alerts()}
+
+
+def test_one_command_changes_where_the_pages_are(tmp_path: Path) -> None:
+    """That of docs/alerts.md: in the rules, their tests and the rules for Kubernetes, all of it."""
+    shutil.copytree(ROOT / "deploy", tmp_path / "deploy", ignore=shutil.ignore_patterns("target"))
+    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^ *(sed .*)$", page, re.MULTILINE)
+    subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=True, timeout=10)
+    host = base_url().removesuffix("docs/runbooks/")
+    told = [
+        (path.name, text.count(host), text.count("https://git.your.org/"))
+        for path in (tmp_path / "deploy").rglob("*.yaml")
+        if "runbook_url" in (text := path.read_text(encoding="utf-8"))
+    ]
+    assert {0} == {left for _, left, _ in told}
+    changed = {name for name, _, new in told if new}
+    assert {"prometheus-rule.yaml", "throttle-sidecar.yaml"} < changed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

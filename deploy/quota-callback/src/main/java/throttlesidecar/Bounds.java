@@ -67,10 +67,7 @@ final class Bounds {
         switch (throttle.mode()) {
             case HELD:
                 double budget = throttle.budget(limits.leakRatio(), limits.leakBytesPerSecond());
-                double cap =
-                        Math.min(
-                                limits.emergencyPauseMaxMs(),
-                                limits.pauseMaxMs() / throttle.emergencyScale());
+                double cap = throttle.capMs(limits);
                 return pausing(throttle.pacer().pauseMs(bytes, budget, cap, 0.0, nanos));
             case SCALED:
                 double limit = throttle.factor() * (hasQuota() ? own : scaled(throttle));

@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.stats.Rate;
@@ -99,8 +100,7 @@ final class Enforcement {
         }
         if (factor < 1.0) {
             Throttle next = factor == old.factor() ? old : old.change(factor, ++epochs, nanos);
-            return next.watch(
-                    factors.secondsToFull(), now.emergencyHorizonMs(), now.pauseMaxMs(), nanos);
+            return next.watch(factors.secondsToFull(), now, nanos);
         }
         Throttle next = old.release(epochs + 1, nanos, now.rampMs(), now.pauseMaxMs());
         epochs += next == old ? 0 : 1;
@@ -262,6 +262,15 @@ final class Enforcement {
             }
         }
         return limits.of(user, clientId);
+    }
+
+    /** Over how long the fill rates have to be that factors come with, ms; 0 for any. */
+    double fillWindowMs() {
+        State now = state;
+        return Stream.concat(Stream.of(now.all), now.users.values().stream())
+                .mapToDouble(throttle -> throttle.fillWindowMs(now.limits))
+                .max()
+                .getAsDouble();
     }
 
     /** For the metrics. */

@@ -1,5 +1,6 @@
 package throttlesidecar;
 
+import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -22,7 +23,7 @@ final class Follower implements AutoCloseable {
 
     private final Following following;
     private final Consumer<Factors> apply;
-    private final Supplier<String> report;
+    private final Supplier<Map<String, String>> says;
     private final Moments moments;
     private final Journal journal;
     private final BlockingQueue<Runnable> inbox = new LinkedBlockingQueue<>();
@@ -40,19 +41,19 @@ final class Follower implements AutoCloseable {
      * @param terms at first.
      * @param client asks the sidecar.
      * @param apply makes factors count; called by the follower's thread alone.
-     * @param report what each question says of this broker; see {@link SidecarClient#ask}.
+     * @param says what each question says of this broker; see {@link SidecarClient#ask}.
      */
     Follower(
             Terms terms,
             SidecarClient client,
             Consumer<Factors> apply,
-            Supplier<String> report,
+            Supplier<Map<String, String>> says,
             Moments moments,
             Journal journal) {
         this.following = new Following(terms, journal, moments.nanos());
         this.client = client;
         this.apply = apply;
-        this.report = report;
+        this.says = says;
         this.moments = moments;
         this.journal = journal;
     }
@@ -123,7 +124,7 @@ final class Follower implements AutoCloseable {
         }
         Following.Question question = following.question(moments.nanos());
         if (question != null) {
-            ask(question, ++asked, client, report.get());
+            ask(question, ++asked, client, says.get());
         }
     }
 
@@ -148,7 +149,8 @@ final class Follower implements AutoCloseable {
         }
     }
 
-    private void ask(Following.Question question, long id, SidecarClient of, String said) {
+    private void ask(
+            Following.Question question, long id, SidecarClient of, Map<String, String> said) {
         asker.execute(
                 () -> {
                     Answer answer;

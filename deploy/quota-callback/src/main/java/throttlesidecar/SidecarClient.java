@@ -9,6 +9,7 @@ import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
@@ -78,11 +79,10 @@ final class SidecarClient {
      *
      * @param etag of the document that is known; null: none is.
      * @param waitS for how long the sidecar may keep the answer back while there are no news, s.
-     * @param report what this broker says of itself, for the sidecar's page, as the header
-     *     Throttle-Reader; null: nothing.
+     * @param says what this broker says of itself, as headers.
      * @return the answer; a failure when {@link #close()} was called meanwhile.
      */
-    Answer ask(String etag, int waitS, String report) {
+    Answer ask(String etag, int waitS, Map<String, String> says) {
         long deadlineMs = TimeUnit.SECONDS.toMillis(waitS) + patienceMs;
         CompletableFuture<Boolean> late = new CompletableFuture<>();
         try (Socket socket = new Socket()) {
@@ -92,7 +92,7 @@ final class SidecarClient {
             }
             late.completeOnTimeout(true, deadlineMs, TimeUnit.MILLISECONDS)
                     .thenRun(() -> close(socket));
-            return exchange(socket, question(etag, waitS, report), etag);
+            return exchange(socket, question(etag, waitS, says), etag);
         } catch (WrongAnswer wrong) {
             return Answer.failed("the answer is wrong: " + wrong.getMessage());
         } catch (IOException error) {
@@ -147,7 +147,8 @@ final class SidecarClient {
         return secured;
     }
 
-    private String question(String etag, int waitS, String report) throws IOException {
+    private String question(String etag, int waitS, Map<String, String> says)
+            throws IOException {
         StringBuilder head = new StringBuilder();
         head.append("GET ").append(path).append(" HTTP/1.1\r\n");
         head.append("Host: ").append(authority).append("\r\n");
@@ -158,9 +159,8 @@ final class SidecarClient {
             head.append("If-None-Match: ").append(etag).append("\r\n");
             head.append("Prefer: wait=").append(waitS).append("\r\n");
         }
-        if (report != null) {
-            head.append("Throttle-Reader: ").append(report).append("\r\n");
-        }
+        says.forEach((name, value) ->
+                head.append(name).append(": ").append(value).append("\r\n"));
         if (tokenFile != null) {
             head.append("Authorization: Bearer ").append(token()).append("\r\n");
         }

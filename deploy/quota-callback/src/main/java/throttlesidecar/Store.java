@@ -2,6 +2,7 @@ package throttlesidecar;
 
 import java.lang.management.ManagementFactory;
 import java.net.URI;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
@@ -53,7 +54,7 @@ final class Store implements QuotaCallbackMXBean {
                         terms(settings),
                         client(settings),
                         this::apply,
-                        this::report,
+                        this::says,
                         Moments.SYSTEM,
                         journal);
     }
@@ -191,14 +192,21 @@ final class Store implements QuotaCallbackMXBean {
         wasEmergency = emergency;
     }
 
-    private String report() {
-        if (nodeId == null) {
-            return null;
+    private Map<String, String> says() {
+        Map<String, String> says = new HashMap<>();
+        if (nodeId != null) {
+            Enforcement.Figures figures = enforcement.figures();
+            says.put(
+                    "Throttle-Reader",
+                    String.format(
+                            "broker=%d; emergency=%b; held=%d",
+                            nodeId, figures.emergency, figures.tagSetsHeld));
         }
-        Enforcement.Figures figures = enforcement.figures();
-        return String.format(
-                "broker=%d; emergency=%b; held=%d",
-                nodeId, figures.emergency, figures.tagSetsHeld);
+        double windowMs = enforcement.fillWindowMs();
+        if (windowMs > 0.0) {
+            says.put("Throttle-Fill-Window", Long.toString((long) Math.ceil(windowMs / 1000.0)));
+        }
+        return says;
     }
 
     @Override

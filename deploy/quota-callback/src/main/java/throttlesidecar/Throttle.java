@@ -34,7 +34,25 @@ final class Throttle {
     /** From one change of the emergency's scale to the next at least: fill rates are over 5 s. */
     static final long EMERGENCY_STEP_MS = 10_000;
 
+    /** A fill rate is to be over so many pauses: over less than one it sees all clients or none. */
+    private static final double PAUSES_OF_A_RATE = 2.0;
+
+    /** A sidecar's fill rates are over the time that was asked for, to half as much again. */
+    private static final double RATES_AT_MOST = 1.5;
+
     private static final double SMALLEST_SCALE = 0.001;
+
+    /**
+     * What is aimed at, in horizons until full. Twice as much as must be: a fill rate over two pauses
+     * can be half as much again as it is in the long run, and room is lost until the next.
+     */
+    private static final double AIM = 2.0;
+
+    /** No step is larger: just after the beginning followers may still fetch what they lack. */
+    private static final double LARGEST_STEP = 10.0;
+
+    /** When nobody paused before: a scale by which pauses are of 0 ms. */
+    private static final double NO_PAUSES = Double.POSITIVE_INFINITY;
 
     /** Real brokers tell rates that are up to a tenth too high: what leaks is to be under them. */
     private static final double CAREFUL = 0.9;
@@ -47,6 +65,7 @@ final class Throttle {
     private final double rateBefore;
     private final int setsBefore;
     private final double emergencyScale;
+    private final double scaleBefore;
     private final long scaledAtNanos;
 
     private Throttle(
@@ -58,6 +77,7 @@ final class Throttle {
             double rateBefore,
             int setsBefore,
             double emergencyScale,
+            double scaleBefore,
             long scaledAtNanos) {
         this.mode = mode;
         this.factor = factor;
@@ -67,13 +87,14 @@ final class Throttle {
         this.rateBefore = rateBefore;
         this.setsBefore = setsBefore;
         this.emergencyScale = emergencyScale;
+        this.scaleBefore = scaleBefore;
         this.scaledAtNanos = scaledAtNanos;
     }
 
     /** Nothing is throttled, and never was. */
     static Throttle free(long nowNanos) {
         return new Throttle(
-                Mode.FREE, 1.0, 0, nowNanos - WINDOW_NANOS, null, 0.0, 0, 1.0, nowNanos);
+                Mode.FREE, 1.0, 0, nowNanos - WINDOW_NANOS, null, 0.0, 0, 1.0, NO_PAUSES, nowNanos);
     }
 
     /** What was there when a throttle began. */
@@ -114,6 +135,7 @@ final class Throttle {
                 before.bytesPerSecond,
                 before.tagSets,
                 1.0,
+                NO_PAUSES,
                 nowNanos);
     }
 
@@ -130,6 +152,7 @@ final class Throttle {
                 new Pacer(nowNanos),
                 rateBefore,
                 setsBefore,
+                1.0,
                 1.0,
                 nowNanos);
     }
@@ -156,6 +179,7 @@ final class Throttle {
                 rateBefore,
                 setsBefore,
                 1.0,
+                NO_PAUSES,
                 nowNanos);
     }
 
@@ -167,32 +191,61 @@ final class Throttle {
     /**
      * Puts the disk before the clients, or ends doing so.
      *
-     * <p>What leaks is scaled, step by step, until the volume would not be full within the horizon;
-     * when it would not be for twice as long, the scale goes back the same way.
+     * <p>When a volume would be full within one horizon, what leaks is scaled so that it would be in
+     * two; when it would be in more than four, likewise. A scale is judged when whoever paused by the
+     * one before has been heard, and a fill rate over two of its own pauses began after that.
      *
-     * @param secondsToFull at the present fill rate; NaN: none fills.
-     * @param horizonMs within which no volume may be full, ms.
-     * @param pauseMaxMs the longest pause without an emergency, ms; what it does shows in the fill
-     *     rate after some seconds more.
+     * <p>Example: 3 clients with requests of 1 MB and pauses of 4 s, 15 MB left and a horizon of
+     * 600 s: 750 kB/s, full in 20 s. Of 1,200 s that is a sixtieth, and a tenth is the largest step:
+     * pauses of 40 s, 75 kB/s. With as much left when that is judged, 4 + 3 x 40 s later, it is full
+     * in 200 s, a sixth of 1,200: pauses of 240 s, 12.5 kB/s.
+     *
+     * @param secondsToFull at the fill rate over {@link #fillWindowMs}; NaN: none fills.
+     * @param limits the horizon within which no volume may be full, and the longest pauses.
      */
-    Throttle watch(double secondsToFull, long horizonMs, long pauseMaxMs, long nowNanos) {
-        // A pause that is twice as long takes twice as long to show.
-        double settleMs = Math.max(EMERGENCY_STEP_MS, 2.0 * pauseMaxMs / emergencyScale);
-        if (mode != Mode.HELD || nowNanos - scaledAtNanos < settleMs * 1e6) {
+    Throttle watch(double secondsToFull, Enforcement.Limits limits, long nowNanos) {
+        double settleMs =
+                Math.max(
+                        EMERGENCY_STEP_MS,
+                        capMs(scaleBefore, limits) + RATES_AT_MOST * fillWindowMs(limits));
+        if (mode != Mode.HELD || nowNanos - scaledAtNanos < settleMs * NANOS_PER_MS) {
             return this;
         }
-        double share = secondsToFull * 1000.0 / horizonMs;
-        double scale = emergencyScale;
-        if (share <= 1.0) {
-            scale = Math.max(SMALLEST_SCALE, emergencyScale * Math.max(share, 0.1));
-        } else if (Double.isNaN(share) || share > 2.0) {
-            scale = Math.min(1.0, emergencyScale * 2.0);
+        double share = secondsToFull * 1000.0 / limits.emergencyHorizonMs();
+        if (share > 1.0 && share <= AIM * AIM) {
+            return this;
         }
+        double step = Double.isNaN(share) ? LARGEST_STEP : share / AIM;
+        step = Math.min(LARGEST_STEP, Math.max(1.0 / LARGEST_STEP, step));
+        double scale = Math.min(1.0, Math.max(SMALLEST_SCALE, emergencyScale * step));
         if (scale == emergencyScale) {
             return this;
         }
         return new Throttle(
-                mode, factor, epoch, sinceNanos, pacer, rateBefore, setsBefore, scale, nowNanos);
+                mode,
+                factor,
+                epoch,
+                sinceNanos,
+                pacer,
+                rateBefore,
+                setsBefore,
+                scale,
+                emergencyScale,
+                nowNanos);
+    }
+
+    /** The longest pause while the factor is 0, ms: longer in an emergency. */
+    double capMs(Enforcement.Limits limits) {
+        return capMs(emergencyScale, limits);
+    }
+
+    private static double capMs(double scale, Enforcement.Limits limits) {
+        return Math.min(limits.emergencyPauseMaxMs(), limits.pauseMaxMs() / scale);
+    }
+
+    /** Over how long a fill rate has to be that {@link #watch} judges by, ms; 0 while it doesn't. */
+    double fillWindowMs(Enforcement.Limits limits) {
+        return mode == Mode.HELD ? PAUSES_OF_A_RATE * capMs(limits) : 0.0;
     }
 
     Mode mode() {
@@ -220,11 +273,6 @@ final class Throttle {
     /** Whether the disk is put before the clients. */
     boolean isEmergency() {
         return emergencyScale < 1.0;
-    }
-
-    /** By which all that leaks is multiplied, by longer pauses: 1 without an emergency. */
-    double emergencyScale() {
-        return emergencyScale;
     }
 
     /** What all together may let through while the factor is 0, bytes per second, at least 1. */

@@ -17,6 +17,7 @@ import java.nio.file.Path;
 import java.security.KeyStore;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLSocketFactory;
@@ -80,7 +81,7 @@ class AuthoritiesTest {
 
     private static Answer ask(HttpsServer server, String host, SSLSocketFactory tls) {
         URI url = URI.create("https://" + host + ":" + server.getAddress().getPort());
-        return new SidecarClient(url, tls, null, Moments.SYSTEM, 5_000).ask(null, 0, null);
+        return new SidecarClient(url, tls, null, Moments.SYSTEM, 5_000).ask(null, 0, Map.of());
     }
 
     private HttpsServer server(String name, String names) throws Exception {

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -127,7 +128,7 @@ class FollowerTest {
 
             assertEquals(1.0, next(Source.DISABLED).global());
             assertTrue(msSince(before) < 200, msSince(before) + " ms");
-            assertTrue(first.ask(null, 0, null).isFailure());
+            assertTrue(first.ask(null, 0, Map.of()).isFailure());
             Thread.sleep(700);
             assertEquals(2, questions.get());
             assertEquals(0, follower.failures());
@@ -237,7 +238,7 @@ class FollowerTest {
                         terms(true),
                         client,
                         apply,
-                        () -> "broker=1; emergency=false; held=0",
+                        () -> Map.of("Throttle-Reader", "broker=1; emergency=false; held=0"),
                         Moments.SYSTEM,
                         lines);
         follower.start();

@@ -191,17 +191,18 @@ class ReleaseTest {
         rig.enforcement.apply(factors(0.0, 60));
         assertEquals(1000, rig.sensor.produce("", "c", 100_000), 2);
         // At once it would be judged by the rate before the throttle.
+        moments.pass(11_999);
+        rig.enforcement.apply(factors(0.0, 300));
         assertTrue(!rig.enforcement.figures().emergency);
-        moments.pass(10_000);
+        moments.pass(1);
         rig.enforcement.apply(factors(0.0, 300));
         assertTrue(rig.enforcement.figures().emergency);
-        // Full in half the horizon: half as much may leak.
-        assertEquals(2000, rig.sensor.produce("", "c", 100_000), 5);
-        moments.pass(20_000);
-        rig.enforcement.apply(factors(0.0, 1000));
-        assertTrue(rig.enforcement.figures().emergency, "until it would not be for twice as long");
-        moments.pass(20_000);
-        rig.enforcement.apply(factors(0.0, 1201));
+        // Full in half the horizon, and it is to be in twice that: a quarter may leak.
+        assertEquals(4000, rig.sensor.produce("", "c", 100_000), 5);
+        moments.pass(60_000);
+        rig.enforcement.apply(factors(0.0, 2399));
+        assertTrue(rig.enforcement.figures().emergency, "until it would not be for four times that");
+        rig.enforcement.apply(factors(0.0, 4801));
         assertTrue(!rig.enforcement.figures().emergency);
         assertEquals(1000, rig.sensor.produce("", "c", 100_000), 2);
     }
@@ -212,10 +213,17 @@ class ReleaseTest {
         rig.enforcement.apply(factors(0.0, 120));
         assertEquals(4000, rig.sensor.produce("", "c", 1e9), 2);
         moments.pass(12_000);
-        rig.enforcement.apply(factors(0.0, 120));
+        rig.enforcement.apply(factors(0.0, 240));
         assertEquals(20_000, rig.sensor.produce("", "c", 1e9), 5);
+        // Judged when pauses of 4 s are over, and three of 20 s.
+        moments.pass(63_999);
+        rig.enforcement.apply(factors(0.0, 240));
+        assertEquals(20_000, rig.sensor.produce("", "c", 1e9), 5);
+        moments.pass(1);
+        rig.enforcement.apply(factors(0.0, 240));
+        assertEquals(100_000, rig.sensor.produce("", "c", 1e9), 5);
         for (int step = 0; step < 20; step++) {
-            moments.pass(700_000);
+            moments.pass(1_200_000);
             rig.enforcement.apply(factors(0.0, 1));
         }
         assertEquals(300_000, rig.sensor.produce("", "c", 1e12), 5);

@@ -16,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -29,6 +30,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** What a sidecar can answer, and that nothing it answers does a broker harm. */
 class SidecarClientTest {
     private static final long PATIENCE_MS = 400;
+    private static final Map<String, String> SAYS =
+            Map.of("Throttle-Reader", "broker=1", "Throttle-Fill-Window", "80");
     private static final String GOOD = "{\"factor\":0.5,\"generation\":3,\"valid_for_ms\":299000}";
 
     /** A document comes with its entity tag; the first question asks for no wait. */
@@ -47,7 +50,7 @@ class SidecarClientTest {
         }
     }
 
-    /** Who knows a document says so, and how long it would wait; 304 renews. */
+    /** Who knows a document says so, how long it would wait, and how it is; 304 renews. */
     @Test
     void hearsThatThereAreNoNews() throws Exception {
         byte[] bytes =
@@ -64,6 +67,8 @@ class SidecarClientTest {
             assertEquals(12.345, answer.secondsToFull());
             assertTrue(hasHeader(server, "if-none-match: \"a-3\""));
             assertTrue(hasHeader(server, "prefer: wait=7"));
+            assertTrue(hasHeader(server, "throttle-reader: broker=1"));
+            assertTrue(hasHeader(server, "throttle-fill-window: 80"));
         }
     }
 
@@ -232,13 +237,13 @@ class SidecarClientTest {
                         })) {
             SidecarClient client = client(server.url(), null);
             CompletableFuture<Answer> answer =
-                    CompletableFuture.supplyAsync(() -> client.ask("\"a\"", 30, "broker=1"));
+                    CompletableFuture.supplyAsync(() -> client.ask("\"a\"", 30, SAYS));
             assertTrue(asked.await(5, TimeUnit.SECONDS));
             client.close();
 
             assertTrue(answer.get(1, TimeUnit.SECONDS).isFailure());
             await(server.broken);
-            assertTrue(client.ask(null, 0, null).isFailure());
+            assertTrue(client.ask(null, 0, Map.of()).isFailure());
             assertEquals(1, server.heads.size());
         }
     }
@@ -250,13 +255,13 @@ class SidecarClientTest {
         byte[] bytes = RawServer.http("200 OK", "", GOOD);
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
             SidecarClient client = client(server.url(), file);
-            assertTrue(client.ask(null, 0, null).failure().contains("can't be read"));
+            assertTrue(client.ask(null, 0, Map.of()).failure().contains("can't be read"));
             Files.writeString(file, "first\n");
-            assertNull(client.ask(null, 0, null).failure());
+            assertNull(client.ask(null, 0, Map.of()).failure());
             Files.writeString(file, "second");
-            assertNull(client.ask(null, 0, null).failure());
+            assertNull(client.ask(null, 0, Map.of()).failure());
             Files.writeString(file, "hidden\nhidden");
-            String failure = client.ask(null, 0, null).failure();
+            String failure = client.ask(null, 0, Map.of()).failure();
 
             assertEquals(
                     List.of("Bearer first", "Bearer second"),
@@ -289,7 +294,7 @@ class SidecarClientTest {
     }
 
     private static Answer ask(URI url, String etag, int waitS) {
-        return client(url, null).ask(etag, waitS, null);
+        return client(url, null).ask(etag, waitS, SAYS);
     }
 
     /** Until the other end's connection was seen broken. */

@@ -87,10 +87,27 @@ class SidecarQuotaCallbackTest {
         assertEquals(0L, figure("PauseInForceMs"));
         assertEquals(0L, figure("Failures"));
         assertTrue((long) figure("DocumentAgeMs") >= 0);
-        assertTrue(
-                sidecar.heads.get(0).stream()
-                        .map(line -> line.toLowerCase(Locale.ROOT))
-                        .anyMatch("throttle-reader: broker=7; emergency=false; held=0"::equals));
+        assertTrue(says(0, "throttle-reader: broker=7; emergency=false; held=0"));
+    }
+
+    /** While producers are held, fill rates are asked for over two of the longest pauses. */
+    @Test
+    void asksForFillRatesOverTwoPauses() throws Exception {
+        broker.configure(configs);
+        await("FactorApplied", 0.0);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+        while (sidecar.heads.size() < 2 && System.nanoTime() < deadline) {
+            Thread.sleep(5);
+        }
+
+        assertTrue(sidecar.heads.get(0).stream().noneMatch(line -> line.contains("Fill-Window")));
+        assertTrue(says(1, "throttle-fill-window: 8"));
+    }
+
+    private boolean says(int question, String header) {
+        return sidecar.heads.get(question).stream()
+                .map(line -> line.toLowerCase(Locale.ROOT))
+                .anyMatch(header::equals);
     }
 
     /** In combined mode there is one follower and one set of figures, until both have closed. */

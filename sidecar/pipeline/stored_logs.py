@@ -1,0 +1,163 @@
+"""The request log's files, found and opened: on this machine, or in object storage, by Arrow.
+
+A store that doesn't answer is given up after half a minute.
+
+Example: ``s3://logs/*/kafka-request.log*`` lists what is below ``s3://logs`` and takes those files
+that the glob means; whose each is, ``paths`` tells.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from io import BufferedIOBase
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import pyarrow as pa
+from pyarrow import fs
+
+from sidecar.pipeline.addresses import Address, address_of
+from sidecar.pipeline.object_storage import told_in_a_line
+from sidecar.pipeline.paths import (
+    DEFAULT_PATTERNS,
+    WILDCARDS,
+    LogFile,
+    RequestLogsError,
+    Zones,
+    broker_of,
+    glob,
+    pattern_of,
+)
+
+_CONNECT_S: Final = 5.0
+_ANSWER_S: Final = 10.0
+_ATTEMPTS: Final = 3
+_FLAGS: Final = {
+    "allow_bucket_creation",
+    "allow_bucket_deletion",
+    "check_directory_existence_before_creation",
+    "force_virtual_addressing",
+}
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+
+
+def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tuple[LogFile, ...]:
+    """The files of a path, by path.
+
+    Args:
+        path: of a file, a folder or a glob.
+        zones: of the brokers' clocks.
+        broker_pattern: a regular expression with a group named ``broker``, to find in the path.
+
+    Raises:
+        RequestLogsError: there are none, or it can't be told whose one is.
+        ObjectStorageError: the store can't be reached, or refuses.
+        SecretInPathError: the path holds credentials.
+    """
+    patterns = DEFAULT_PATTERNS if broker_pattern is None else (pattern_of(broker_pattern),)
+    address = address_of(path)
+    found = sorted(_found(address))
+    if not found:
+        raise RequestLogsError(
+            f"{address}: there are no files; name a file, a folder or a glob"
+            + (
+                " of a bucket that is there, and that these credentials may list"
+                * bool(address.store)
+            )
+        )
+    return tuple(
+        LogFile(where, broker, zones.name_of(broker), size, address.options)
+        for where, size in found
+        for broker in (broker_of(where, patterns),)
+    )
+
+
+def open_input(path: str, options: str = "") -> BufferedIOBase:
+    """Opens a file to read from any place of it; to be closed by the caller.
+
+    Args:
+        path: of a ``LogFile``.
+        options: of the same.
+
+    Raises:
+        OSError: it can't be opened.
+    """
+    # Not of the whole: a file's name may have a "?" in it, and an "@".
+    store, separator, name = path.partition("://")
+    host, slash, name = name.partition("/")
+    at = (
+        Address(store + separator + host, slash + name, options) if separator else Address("", path)
+    )
+    system, inner = _located(at)
+    opened: BufferedIOBase = system.open_input_file(inner)
+    return opened
+
+
+def _located(at: Address) -> tuple[fs.FileSystem, str]:
+    if not at.store:
+        return fs.LocalFileSystem(), at.path
+    system, inner = fs.FileSystem.from_uri(at.uri)
+    if isinstance(system, fs.S3FileSystem):
+        return _impatient(system.region, at.options), inner
+    return system, inner
+
+
+def _impatient(region: str, options: str) -> fs.S3FileSystem:
+    """The same store with shorter waits than a URI can ask for: its own add up to 99 s."""
+    given: dict[str, Any] = {name: values[-1] for name, values in parse_qs(options[1:]).items()}
+    given.pop("region", None)
+    for name in _FLAGS & given.keys():
+        given[name] = given[name].lower() in {"1", "true"}
+    # Arrow looks for it in the environment only when it is given a URI.
+    endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), None)
+    return fs.S3FileSystem(
+        region=region,
+        connect_timeout=_CONNECT_S,
+        request_timeout=_ANSWER_S,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+        **{"endpoint_override": endpoint, **given},
+    )
+
+
+def _found(path: Address) -> Iterable[tuple[str, int]]:
+    """Paths and sizes."""
+    if path.store:
+        path = replace(path, path=path.path.rstrip("/"))
+    else:
+        path = Address("", str(Path(path.path).absolute()))
+    base = path.path
+    if wildcard := WILDCARDS.search(base):
+        base = base[: base.rindex("/", 0, wildcard.start())] or ("" if path.store else "/")
+    try:
+        with told_in_a_line(str(path)):
+            system, inner = _located(replace(path, path=base))
+            infos = _infos(system, inner)
+    except (OSError, pa.ArrowException) as error:
+        raise RequestLogsError(f"{path}: {_first_line(error)}") from error
+    root = f"{path.store}{base}"
+    wanted = glob(str(path)) if wildcard else None
+    for info in infos:
+        whole = root + info.path[len(inner) :]
+        if wanted is None or wanted.fullmatch(whole):
+            yield whole, info.size
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _infos(system: fs.FileSystem, inner: str) -> list[fs.FileInfo]:
+    info = system.get_file_info(inner)
+    if info.type == fs.FileType.Directory:
+        infos = system.get_file_info(fs.FileSelector(inner, recursive=True))
+    else:
+        infos = [info]
+    return [
+        one
+        for one in infos
+        if one.type == fs.FileType.File
+        and not any(
+            name.startswith((".", "_")) for name in one.path[len(inner) :].split("/") if name
+        )
+    ]
