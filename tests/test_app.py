@@ -500,7 +500,7 @@ class TestCommands:
             environment = {"SIDECAR_TOKEN_FILE": None, "COLUMNS": "200"}
             done = CliRunner().invoke(group, args, env=environment)
         assert 1 == done.exit_code
-        assert "name it in SIDECAR_TOKEN_FILE" in done.output
+        assert "name it in the sidecar's SIDECAR_TOKEN_FILE" in done.output
 
 
 class TestSecrets:
