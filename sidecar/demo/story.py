@@ -273,10 +273,11 @@ async def _quotas_were_kept(story: Story) -> None:
         sent = load.traffic.acknowledged_bytes
         most = load.quota * (seconds + QUOTA_WINDOW_S)
         title = (
-            f"the {load.name} sent {sent / 1e6:.1f} MB; its quota of {load.quota / 1e6:.0f} MB/s, "
-            f"{QUOTA_WINDOW_S:.0f} s' worth of it at once, allows {most / 1e6:.1f} MB"
+            f"the {load.name} sent {sent / 1e6:.1f} MB, its quota of {load.quota / 1e6:.0f} MB/s "
+            f"allows {most / 1e6:.1f} MB"
         )
-        async with story.step(title, "the producers' start") as step:
+        allowed = f"the producers' start; {QUOTA_WINDOW_S:.0f} s' worth may come at once"
+        async with story.step(title, allowed) as step:
             if not 0 < sent <= most:
                 raise ClusterError(f"the {load.name} sent {sent / 1e6:.1f} MB in {seconds:.1f} s")
             step.seconds = seconds

@@ -77,6 +77,8 @@ def name_in(place: Place, field: str) -> str:
         field: its name here.
     """
     if place == "command config":
+        if field == "kafka_admin_bootstrap_servers":
+            return "--bootstrap-server"
         return f"{dotted(field).removeprefix(ADMIN_PREFIX)} in --command-config"
     key = {"properties": property_key, "toml": toml_key}.get(place, environment_key)(field)
     variable = environment_key(field)

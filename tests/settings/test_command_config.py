@@ -73,9 +73,9 @@ class TestCommandConfig:
         assert loaded.notices[0].endswith(": security_protocol")
 
     def test_no_address_is_a_problem(self, tmp_path: Path) -> None:
-        """By the key's name in such a file."""
+        """By the option, which is shorter than a line in the file."""
         (line,) = problems(tmp_path, "client.id=ops\n", None)
-        assert line.startswith("bootstrap.servers in --command-config: is required")
+        assert line.startswith("--bootstrap-server: is required")
 
     def test_a_wrong_option_names_the_option(self) -> None:
         """Not a key of a file that was not given."""
