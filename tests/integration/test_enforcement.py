@@ -47,18 +47,16 @@ it is. Less than a minute, after which librdkafka dials anew, whatever the broke
 _NUMBERS = itertools.count()
 
 
+async def beside(cluster: Cluster, start: Start, broker_id: int, **more: str) -> Daemon:
+    """One beside a broker, where its callback asks."""
+    listen = f"127.0.0.1:{cluster.brokers[broker_id].sidecar_port}"
+    environ = {**settings(cluster.bootstrap, **more), "SIDECAR_HTTP_LISTEN": listen}
+    return await start(cluster, environ)
+
+
 async def sidecars(cluster: Cluster, start: Start, **more: str) -> list[Daemon]:
-    """One beside each broker, where its callback asks; all see the cluster."""
-    daemons = [
-        await start(
-            cluster,
-            {
-                **settings(cluster.bootstrap, **more),
-                "SIDECAR_HTTP_LISTEN": f"127.0.0.1:{broker.sidecar_port}",
-            },
-        )
-        for broker in cluster.brokers.values()
-    ]
+    """One beside each broker; all see the cluster."""
+    daemons = [await beside(cluster, start, broker_id, **more) for broker_id in cluster.brokers]
     for daemon in daemons:
         await daemon.decides(1.0)
     return daemons
@@ -182,15 +180,17 @@ async def test_a_volume_that_fills_again_after_a_release_is_held_in_time(
     slow = {"STORAGE_CHECK_INTERVAL": "PT1M", "STORAGE_CHECK_INTERVAL_MINIMUM": "PT0.5S"}
     # Both, since nobody says on which of them the broker puts the topic.
     for index in (0, 1):
-        await cluster.occupy(0, index, 12 << 20)
+        await cluster.occupy(0, index, 8 << 20)
     async with Traffic(cluster.bootstrap, name, bytes_per_s=RATE) as traffic:
-        daemons = await sidecars(cluster, start, **slow)
-        await daemons[0].decides(0.0)
+        # Before the sidecar looks: it would not look again for a minute at what stands still.
+        await flows([traffic])
+        daemon = await beside(cluster, start, 0, **slow)
+        await daemon.decides(0.0)
         await held([traffic])
         for index in (0, 1):
-            await cluster.occupy(0, index, 2 << 20)
-        await daemons[0].decides(1.0)
-        await daemons[0].decides(0.0)
+            await cluster.occupy(0, index, 0)
+        await daemon.decides(1.0)
+        await daemon.decides(0.0)
         free = [await cluster.usage(0, index) for index in (0, 1)]
         # What two seconds let in; the volumes were full before the next minute else.
         assert min(available for _, available in free) > LIMIT_BYTES - 2 * RATE
