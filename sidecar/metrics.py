@@ -243,16 +243,16 @@ class _BoardCollector(Collector):
         since = held_since(snapshot.decision.factor, snapshot.since)
         family = _gauge(
             "held_fill_bytes_per_second",
-            "How fast a volume fills although producers are held (factor 0), by readings that all"
-            " came 5 s after the hold began or later; no series for any other volume.",
+            "How fast a volume fills although producers are held (factor 0), over 5 minutes of"
+            " readings that came 5 s after the hold began or later; no series for any other.",
         )
         family.samples = [
             Sample(
                 family.name,
-                _labels(known.volume.broker_id, known.volume.log_dir),
-                known.fill.bytes_per_second or 0.0,
+                _labels(each.known.volume.broker_id, each.known.volume.log_dir),
+                each.bytes_per_second,
             )
-            for known in held_fills(snapshot.memory, since, self._validity_s, self._board.now())
+            for each in held_fills(snapshot.memory, since, self._validity_s, self._board.now())
         ]
         return family
 

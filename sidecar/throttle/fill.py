@@ -50,14 +50,12 @@ class Fill:
         trail: earlier marks, oldest first. The last reading of all is always the last mark.
         bytes_per_second: the published rate, negative while the volume empties; None before a
             second reading.
-        since: when the time began that the published rate is over, steady seconds; None likewise.
         fastest_bytes_per_second: the faster of the published rate and that of the last two
             readings; None before a second reading.
     """
 
     trail: tuple[Mark, ...]
     bytes_per_second: float | None = None
-    since: float | None = None
     fastest_bytes_per_second: float | None = None
 
 
@@ -85,9 +83,8 @@ def next_fill(
     if len(marks) > 1 and last.read_at - marks[-2].read_at < _TRAIL_SPACING_S:
         marks = marks[:-1]
     trail = (*_thinned(marks, read_at, kept_s), mark)
-    base = _base(trail, WINDOW_S)
-    rate = _slope(base, mark)
-    return Fill(trail, rate, base.read_at, max(rate, _slope(last, mark)))
+    rate = _slope(_base(trail, WINDOW_S), mark)
+    return Fill(trail, rate, max(rate, _slope(last, mark)))
 
 
 def rate_over(fill: Fill, window_s: float) -> float | None:
@@ -105,6 +102,25 @@ def rate_over(fill: Fill, window_s: float) -> float | None:
     if len(fill.trail) < 2:
         return None
     return _slope(_base(fill.trail, max(WINDOW_S, window_s)), fill.trail[-1])
+
+
+def rate_since(fill: Fill, since: float, window_s: float) -> float | None:
+    """The slope over a time, of readings none of which is older than a moment.
+
+    Args:
+        fill: how the volume fills.
+        since: the moment, steady seconds.
+        window_s: seconds, >= ``WINDOW_S``; less when the moment is later.
+
+    Returns:
+        Bytes per second, negative while the volume empties; None when the readings since then are
+        less than ``WINDOW_S`` apart.
+    """
+    last = fill.trail[-1]
+    trail = tuple(mark for mark in fill.trail if mark.read_at >= since)
+    if len(trail) < 2 or last.read_at - trail[0].read_at < WINDOW_S:
+        return None
+    return _slope(_base(trail, window_s), last)
 
 
 def seconds_to(headroom_bytes: float, bytes_per_second: float | None) -> float | None:

@@ -31,15 +31,32 @@ def filling(first: float, second: float, *, by: int = 10) -> Memory:
     )
 
 
-def rates(memory: Memory, since: float | None, now: float) -> list[float | None]:
+def rates(memory: Memory, since: float | None, now: float) -> list[float]:
     """The rates of the volumes that fill although producers are held."""
-    return [each.fill.bytes_per_second for each in held_fills(memory, since, VALIDITY_S, now)]
+    return [each.bytes_per_second for each in held_fills(memory, since, VALIDITY_S, now)]
 
 
 def test_docstring_example() -> None:
     """Readings at 104 s and 110 s are too early for a hold since 100 s; 105 s and 112 s do."""
     assert [] == rates(filling(104.0, 110.0), HELD_SINCE, 110.0)
     assert [10.0] == rates(filling(105.0, 112.0), HELD_SINCE, 112.0)
+
+
+def test_producers_that_pause_for_a_minute() -> None:
+    """60 bytes land in a minute's first second: 1 byte/s, and neither 12 nor none."""
+    seen = [
+        whole(
+            float(at), [reading(1, float(at), {"/d": 9000 - 60 * (at // 60), "/e": 5}, total=9999)]
+        )
+        for at in range(700)
+    ]
+    memory = FACTORS.fold(Memory(), seen[0])
+    told = set()
+    for observation in seen[1:]:
+        memory = FACTORS.fold(memory, observation)
+        if observation.observed_at > 400.0:
+            told.update(rates(memory, 0.0, observation.observed_at))
+    assert 0.8 <= min(told) <= max(told) <= 1.2
 
 
 def test_nobody_is_held() -> None:

@@ -190,38 +190,44 @@ def hidden(snapshot: Snapshot, factor: float) -> str:
     if factor == 0.0 or not violations:
         return ""
     known = worst(violations)
-    filling = rate(known.fill.bytes_per_second if known.online else None)
     others = len(violations) - 1
     others_too = (
         f" {others} more {'is' if others == 1 else 'are'} at or below it." if others else ""
     )
-    full = full_in(known, known.read_at)
-    so = "".join(f" and {text}" for text in (filling, full and f"is full {full}") if text)
     return (
         f"{known.volume.log_dir} of broker {known.volume.broker_id} has "
-        f"{size(known.volume.available_bytes)} left, at or below the limit,{so} by the last "
-        f"reading.{others_too}"
+        f"{size(known.volume.available_bytes)} left, at or below the limit"
+        f"{_how_it_goes(snapshot, known)}.{others_too}"
     )
 
 
-def full_in(known: VolumeState, now: float) -> str:
-    """When nothing is left at the rate just seen; "" when that is not known."""
-    left_s = seconds_to(known.volume.available_bytes, known.fill.bytes_per_second)
+def _how_it_goes(snapshot: Snapshot, known: VolumeState) -> str:
+    if snapshot.decision.factor == 0.0:
+        return ", while producers are held: let go, they fill it"
+    by = known.fill.bytes_per_second if known.online else None
+    full = full_in(known, by, known.read_at)
+    told = [text for text in (rate(by), full and f"is full {full}") if text]
+    return f", and {' and '.join(told)} by the last reading" if told else ""
+
+
+def full_in(known: VolumeState, bytes_per_second: float | None, now: float) -> str:
+    """When nothing is left at a rate; "" when it does not fill."""
+    left_s = seconds_to(known.volume.available_bytes, bytes_per_second)
     return "" if left_s is None else f"in {span(max(0.0, known.read_at + left_s - now))}"
 
 
 def _filling(snapshot: Snapshot, validity_s: float, now: Now) -> list[Filling]:
     since = held_since(snapshot.decision.factor, snapshot.since)
     found = held_fills(snapshot.memory, since, validity_s, now.now)
-    found.sort(key=lambda known: known.volume.available_bytes)
+    found.sort(key=lambda each: each.known.volume.available_bytes)
     return [
         Filling(
-            known.volume.broker_id,
-            known.volume.log_dir,
-            rate(known.fill.bytes_per_second),
-            full_in(known, now.now),
+            each.known.volume.broker_id,
+            each.known.volume.log_dir,
+            rate(each.bytes_per_second),
+            full_in(each.known, each.bytes_per_second, now.now),
         )
-        for known in found[:FILLING]
+        for each in found[:FILLING]
     ]
 
 

@@ -16,6 +16,7 @@ from sidecar.api.documents import BrokerStateName
 from sidecar.api.status.moments import Now, span
 from sidecar.api.views import broker_state
 from sidecar.board import Snapshot
+from sidecar.throttle.held_fill import held_rate, held_since
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.reason import size
@@ -138,7 +139,7 @@ def _row(found: _Found, snapshot: Snapshot, limit: Limit, now: Now) -> Row:
         total=size(volume.total_bytes),
         used=_percent(volume.used_bytes / total),
         limit_at=_percent(1.0 - threshold / total),
-        fills=rate(known.fill.bytes_per_second if known.online else None),
+        fills=rate(_fill_rate(known, snapshot)),
         to_limit=_to_limit(known, now.now),
         read=_read(known, snapshot, now),
     )
@@ -151,6 +152,15 @@ def _state(known: VolumeState, offline: OfflineLogDir | None, broker: BrokerStat
     if broker != "active":
         told.append("the broker is fenced" if broker == "fenced" else "the broker is gone")
     return "; ".join(told)
+
+
+def _fill_rate(known: VolumeState, snapshot: Snapshot) -> float | None:
+    """While producers are held, over several of their pauses: 5 s tell of a spike or nothing."""
+    since = held_since(snapshot.decision.factor, snapshot.since)
+    held = None if since is None else held_rate(known, since)
+    if held is not None:
+        return held
+    return known.fill.bytes_per_second if known.online else None
 
 
 def _to_limit(known: VolumeState, now: float) -> str:

@@ -44,7 +44,8 @@ async def test_asking_changes_nothing() -> None:
     text = unescape(response.text)
     assert 200 == response.status_code
     assert "For 60 min, until 23:13:20 UTC: nobody is throttled." in text
-    assert "It does not heed that /d1 of broker 1 has 5 B left, at or below the limit" in text
+    assert "It does not heed that /d1 of broker 1 has 5 B left, at or below the limit, " in text
+    assert "while producers are held: let go, they fill it." in text
     assert "as far as is known here, nobody will notice" in text
     assert "override set 1 --reason 'disk is being replaced' --for PT1H" in text
     assert before is sidecar.board.snapshot

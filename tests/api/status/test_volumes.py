@@ -9,18 +9,22 @@ from sidecar.volumes import Failure, Observation
 from tests.throttle.build import TIMED_OUT, FakeClock, reading, whole
 
 LIMIT = MinAvailableBytes(10)
-FACTORS = VolumeLimit(LIMIT, 300.0, 1.0)
 
 
 def rows(
-    *news: Observation | Failure, now: float = 0.0, first: int = 0, count: int = 20
+    *news: Observation | Failure,
+    now: float = 0.0,
+    first: int = 0,
+    count: int = 20,
+    limit: MinAvailableBytes = LIMIT,
 ) -> tuple[list[Row], int]:
     """The rows after these observations and failed polls."""
-    board = Board(FACTORS, FakeClock())
+    factors = VolumeLimit(limit, 300.0, 1.0)
+    board = Board(factors, FakeClock())
     for each in news:
-        fold = FACTORS.fail if isinstance(each, Failure) else FACTORS.fold
+        fold = factors.fail if isinstance(each, Failure) else factors.fold
         board.update(lambda memory, each=each, fold=fold: fold(memory, each))  # type: ignore[misc]
-    return volume_rows(board.snapshot, LIMIT, Now(now, lambda steady_s: steady_s), first, count)
+    return volume_rows(board.snapshot, limit, Now(now, lambda steady_s: steady_s), first, count)
 
 
 def test_docstring_example() -> None:
@@ -81,6 +85,16 @@ def test_after_a_failed_poll_every_reading_has_its_age() -> None:
     assert ("", "in 20 s") == (row.read, row.to_limit)
     (row,), _ = rows(*seen, TIMED_OUT, now=20.0)
     assert ("10 s ago", "in 20 s") == (row.read, row.to_limit)
+
+
+def test_the_rate_while_producers_are_held() -> None:
+    """A request that lands each minute is a byte a second, not a spike and then nothing."""
+    seen = [
+        whole(float(at), [reading(1, float(at), {"/d": 900 - 60 * (at // 60)}, total=100_000)])
+        for at in range(250)
+    ]
+    (row,), _ = rows(*seen, now=250.0, limit=MinAvailableBytes(1000))
+    assert ("fills by 1 B/s", "reached") == (row.fills, row.to_limit)
 
 
 def test_pages() -> None:
