@@ -30,7 +30,10 @@ public interface QuotaCallbackMXBean {
     /** The longest pause that any client was given since the broker started, ms. */
     long getLongestPauseGivenMs();
 
-    /** The pause that keeps the leak budget at present, ms; 0 unless the factor is 0. */
+    /**
+     * How long from now until all that has landed is let through by the leak budget, ms: what is
+     * left of the pause that the last request was given. 0 unless the factor is 0.
+     */
     long getPauseInForceMs();
 
     /** Whether pauses may be longer, since a volume will be full soon though clients are held. */
