@@ -180,13 +180,17 @@ class TestSet:
         one.answers["PUT /v1/override"] = reply(answer)
         result = run(*SET, "--sidecars", f"{one.address},127.0.0.1:1", "--json")
         assert 1 == result.exit_code
+        refused = (
+            "Connection refused: nothing listens there; a sidecar's API listens where its "
+            "SIDECAR_HTTP_LISTEN says"
+        )
         expected = {
             "sidecars": [
                 {"sidecar": one.url, "ok": True, "problem": None, "answer": answer},
                 {
                     "sidecar": "http://127.0.0.1:1",
                     "ok": False,
-                    "problem": "Connection refused",
+                    "problem": refused,
                     "answer": None,
                 },
             ]
@@ -234,8 +238,8 @@ class TestFull:
         let_go(one, volume(1, "/d\x1b[2J", 0))
         result = run(*SET, "--sidecars", one.address)
         expected = (
-            "1 volume is at or below the limit: broker 1 /d\\x1b[2J has 0 B left; producers fill it "
-            f"until {UNTIL}.\n"
+            "1 volume is at or below the limit: broker 1 /d\\x1b[2J has 0 B left; producers fill "
+            f"it until {UNTIL}.\n"
         )
         assert expected == result.stderr
 
