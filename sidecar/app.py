@@ -15,6 +15,7 @@ import socket
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Final
 
 from sidecar import __version__
@@ -27,11 +28,10 @@ from sidecar.api.server import HttpServer
 from sidecar.board import Began, Board
 from sidecar.broker_metrics import BrokerCollector
 from sidecar.clock import SteadyClock
-from sidecar.errors import SettingsError, SidecarError
+from sidecar.errors import SidecarError
 from sidecar.history import Folder, History, Recorded
 from sidecar.history_metrics import HistoryCollector
 from sidecar.id_metrics import ProducerIdCollector
-from sidecar.id_quota_file import IdQuotaFile
 from sidecar.journal import log_publication
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.active_producers import ActiveProducers
@@ -51,10 +51,10 @@ from sidecar.quotas.mutation_admissions import MutationAdmissions
 from sidecar.request_holds import RequestHolds
 from sidecar.requestlog.producer_ids import ProducerIdMade
 from sidecar.settings import Settings
+from sidecar.start_files import read_start_files, token_of
 from sidecar.state import Damaged, Kept, StateFile
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.schedule import Timing
-from sidecar.token import read_token
 from sidecar.volume_contents import VolumeContents
 from sidecar.volumes import Failure, VolumeSource
 
@@ -117,13 +117,14 @@ class _Daemon:
         self._settings = settings
         self._connections = connections
         self._reload_settings = reload
-        self._token = _token(settings)
+        files = read_start_files(settings)
+        self._token = files.token
         self._admin = settings.kafka_admin
         self._stop = asyncio.Event()
         self._clock = SteadyClock()
         self._timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
         self._factors = _factors(settings)
-        state = _state_file(settings, self._factors)
+        state = _state_file(files.state_file, self._factors)
         kept = _load(state, self._clock.now())
         self._board = Board(
             self._factors or Disabled(),
@@ -136,10 +137,9 @@ class _Daemon:
         if state is not None:
             self._keeper = Keeper(self._board, state, self._clock.wall, settings.validity_s)
         self._holds: RequestHolds | None = None
-        self._id_file = _id_file(settings)
-        quotas = None if self._id_file is None else self._id_file.load()
+        self._id_file = files.id_file
         self._producers = _producers(settings, self._clock.now)
-        self._ids = _id_parts(settings, self._board, self._on_id, quotas, self._producers)
+        self._ids = _id_parts(settings, self._board, self._on_id, files.id_quotas, self._producers)
         self._mutations = _mutations(settings, self._clock.now)
         self._registry = build_registry(
             self._board,
@@ -304,7 +304,7 @@ class _Daemon:
     def _on_reload(self) -> None:
         try:
             settings = self._reload_settings()
-            token = _token(settings)
+            token = token_of(settings)
             if self._source is not None and settings.kafka_admin is not None:
                 self._source.reload(settings.kafka_admin)
             if self._producers is not None and settings.kafka_admin is not None:
@@ -417,25 +417,17 @@ def _history(settings: Settings, wall: Callable[[float], float]) -> History | No
     return History(Folder(settings.history_dir, origin, settings.history_max_bytes), wall)
 
 
-def _id_file(settings: Settings) -> IdQuotaFile | None:
-    file = settings.producer_id_quota_file
-    return None if file is None else IdQuotaFile(file)
-
-
-def _state_file(settings: Settings, factors: VolumeLimit | None) -> StateFile | None:
+def _state_file(path: Path | None, factors: VolumeLimit | None) -> StateFile | None:
     if factors is None:
         return None
-    if settings.state_file is None:
+    if path is None:
         _log.info(
             "no SIDECAR_STATE_FILE: a restart forgets the decision, the last volumes of brokers "
             "that are down (so a full broker that restarts with the sidecar releases the throttle) "
             "and the override"
         )
         return None
-    folder = settings.state_file.parent
-    if not folder.is_dir():
-        raise SettingsError((f"SIDECAR_STATE_FILE: the folder {folder} does not exist: create it",))
-    return StateFile(settings.state_file, factors.limit)
+    return StateFile(path, factors.limit)
 
 
 def _load(state: StateFile | None, now: float) -> Kept | None:
@@ -444,7 +436,3 @@ def _load(state: StateFile | None, now: float) -> Kept | None:
         _log.error("%s; starting without it", loaded.problem)
         return None
     return loaded
-
-
-def _token(settings: Settings) -> str | None:
-    return read_token(settings.token_file) if settings.token_file is not None else None

@@ -479,6 +479,9 @@ class TestCommands:
                 assert TOKEN not in done.output
                 return done.exit_code, done.output
 
+            code, output = run("override", "set", "1.0", "--reason", "why", "--for", "PT5M")
+            assert (0, 1) == (code, output.count("1 volume is at or below the limit: broker 2 "))
+            assert 0 == run("override", "clear")[0]
             code, output = run("forget", "2")
             assert (0, 2) == (code, output.count("forgot 1 volume; the factor is 1.0"))
             code, output = run("override", "set", "0.5", "--reason", "why", "--for", "PT5M")

@@ -20,6 +20,9 @@ from sidecar.api.answers import NO_STORE
 
 MEDIA_TYPE: Final = "application/problem+json"
 
+NOTHING_HERE: Final = "There is nothing here: /docs lists what there is."
+"""To a path that is not known."""
+
 _SCHEMA: Final[dict[str, object]] = {
     "type": "object",
     "title": "Problem",
@@ -91,7 +94,7 @@ async def refused(request: Request, error: Exception) -> Response:
         raise error
     headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
     detail = {
-        404: "There is nothing here: /docs lists what there is.",
+        404: NOTHING_HERE,
         405: "This method does nothing here: /docs lists what does.",
     }.get(error.status_code)
     if detail is None or error.detail != HTTPStatus(error.status_code).phrase:

@@ -33,14 +33,16 @@ def command(
     """Look at the cluster once and tell whether its volumes are within the limit.
 
     The exit code is 0 within the limit, 1 when a volume violates it, and 2 when it could not tell:
-    the brokers can't be listed, no violation was seen and a broker did not answer, or a setting is
-    wrong. Standard error then says why.
+    the brokers can't be listed, no violation was seen and a broker did not answer, or a setting or
+    a file that it names is one with which "run" would not start. Standard error then says why.
     """
     settings = load_settings(config, properties).settings
 
     from sidecar import logs  # noqa: PLC0415 - see the module's docstring
     from sidecar.cli.look import look  # noqa: PLC0415
+    from sidecar.start_files import read_start_files  # noqa: PLC0415
 
+    read_start_files(settings)
     # What fails is told below, once.
     logs.set_up("text", "error")
     seen = asyncio.run(look(settings))

@@ -21,6 +21,7 @@ from sidecar.cli.asking import (
     token_option,
 )
 from sidecar.cli.sidecars import Address, Answer, Question, ask
+from sidecar.cli.still_full import still_full
 
 
 def _factor(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
@@ -105,10 +106,15 @@ def set_override(
     token_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Set the throttle factor by hand, from 0 (stop producers) to 1 (let them go)."""
+    """Set the throttle factor by hand, from 0 (stop producers) to 1 (let them go).
+
+    Above 0, standard error tells the volumes at or below the limit: producers go on to fill them.
+    """
     body = {"factor": factor, "reason": reason, "duration": duration}
     answers = change(Question("PUT", "/v1/override", body), sidecars, token_file)
     tell(answers, Told(["Answer"], _told_set), as_json)
+    for line in still_full(answers) if factor > 0 else ():
+        click.echo(line, err=True)
     context.exit(exit_code(answers))
 
 

@@ -31,6 +31,16 @@ _WANTS_ONE: Final = (
 _HAS_ANOTHER: Final = (
     "the sidecar has another token than the file of --token-file, or of SIDECAR_TOKEN_FILE, holds"
 )
+_REFUSED: Final = (
+    "Connection refused: nothing listens there; a sidecar's API listens where its "
+    "SIDECAR_HTTP_LISTEN says"
+)
+_NOTHING_HERE: Final = "There is nothing here: /docs lists what there is."
+"""``sidecar.api.problems.NOTHING_HERE``, without what importing that takes."""
+_NO_API: Final = (
+    "the API is not there, but where the sidecar's SIDECAR_HTTP_LISTEN says: is this the port of "
+    "its metrics (SIDECAR_METRICS_LISTEN)?"
+)
 _LOOPBACK: Final = ("localhost", "::1")
 
 
@@ -171,7 +181,8 @@ def _ask(
     except ssl.SSLError as error:
         return _unreached(address, documents, f"TLS failed: {error.reason or error}")
     except OSError as error:
-        return _unreached(address, documents, error.strerror or str(error))
+        why = _REFUSED if isinstance(error, ConnectionRefusedError) else error.strerror
+        return _unreached(address, documents, why or str(error))
     except (http.client.HTTPException, ValueError):
         return _unreached(address, documents, "what answers there is no sidecar")
     return Answer(address, tuple(documents))
@@ -224,6 +235,8 @@ def _problem(status: int, document: Mapping[str, object], has_token: bool) -> st
     if status == http.HTTPStatus.UNAUTHORIZED:
         # Its own words are of HTTP's headers.
         return _HAS_ANOTHER if has_token else _WANTS_ONE
+    if status == http.HTTPStatus.NOT_FOUND and detail == _NOTHING_HERE:
+        return _NO_API
     errors = document.get("errors")
     fields = [
         f"{each.get('field')}: {each.get('problem')}"

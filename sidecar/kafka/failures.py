@@ -5,6 +5,9 @@ Everything below this line (sockets, TLS, aiokafka, decoding) raises; everything
 certificates, credentials, broker), the message names the address first, and never holds a secret.
 """
 
+import errno
+import os
+import re
 import socket
 import ssl
 from collections.abc import Callable
@@ -61,9 +64,11 @@ class Names:
 
     Attributes:
         place: where the reader of the message gives settings.
+        login: how the settings that gave user and password are called; empty when it is not known.
     """
 
     place: Place = "environment"
+    login: tuple[str, ...] = ()
 
     def __getitem__(self, setting: str) -> str:
         """One of ``kafka.admin.*``, by its name after that with underscores."""
@@ -143,8 +148,27 @@ def _tls(error: ssl.SSLError, _doing: str, names: Names) -> str:
     return f"TLS failed: {reason or error}{asked}"
 
 
+def _unconnected(error: OSError) -> str:
+    """Why no address of a name could be connected to, by the loop's errors; "" if it was another.
+
+    The loop's words tell the number alone, and it makes one error of those of several addresses.
+    """
+    if _CALL_FAILED not in str(error):
+        return ""
+    numbers = dict.fromkeys(int(number) for number in re.findall(r"\[Errno (\d+)\]", str(error)))
+    return ", ".join(os.strerror(number).lower() for number in numbers)
+
+
 def _system(error: OSError, doing: str, names: Names) -> str:
     # The loop raises some without a word, such as a reset during the TLS handshake.
+    unconnected = _unconnected(error)
+    if unconnected == os.strerror(errno.ECONNREFUSED).lower():
+        return (
+            f"{unconnected}: nothing listens there; is the broker up, and is this its address and "
+            "port?"
+        )
+    if unconnected:
+        return f"{unconnected} while {doing}"
     return f"{error!s} while {doing}" if str(error) else _dropped("was dropped", doing, names)
 
 
@@ -173,14 +197,17 @@ def _refused(error: KafkaError, _doing: str, names: Names) -> str:
     told = str(error)
     if not any(words in told.lower() for words in _WRONG_PASSWORD):
         return f"the login was refused: {told}"
-    where = (
-        names["sasl_jaas_config"]
-        if names.place == "command config"
-        else f"{names['sasl_username']} and {names['sasl_password']}, or what is given instead"
-    )
+    where = " and ".join(names.login)
+    if not where and names.place == "command config":
+        where = names["sasl_jaas_config"]
+    elif not where:
+        passwords = f"{names['sasl_password']} or {names['sasl_password_file']}"
+        where = f"{names['sasl_username']} and {passwords}"
     return f"the login was refused: {told} (look at {where})"
 
 
+_CALL_FAILED = "Connect call failed"
+"""What asyncio says in place of the system's words."""
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING")
 """OpenSSL's words for another protocol's, or for an end, where a handshake was expected."""
 _WANTS_OURS = (

@@ -62,7 +62,7 @@ def load_security(admin: KafkaAdmin, clock: Callable[[], float]) -> Security:
         username=admin.sasl_username,
         password=admin.sasl_password,
         tokens=_tokens(admin, clock) if logs_in and admin.sasl_mechanism == "OAUTHBEARER" else None,
-        names=Names(admin.given_in),
+        names=Names(admin.given_in, admin.sasl_given_as),
     )
     if logs_in and admin.sasl_mechanism is None:
         raise SettingsError((f"{admin.security_protocol} needs a SASL mechanism",))
@@ -115,7 +115,7 @@ def _trust(admin: KafkaAdmin, *, besides_system: bool) -> ssl.SSLContext:
         context.load_verify_locations(cafile=admin.ssl_ca_file, cadata=admin.ssl_ca_pem)
     except (OSError, ValueError) as error:
         shown = _shown(admin.ssl_ca_file, "CA certificate")
-        raise SettingsError((f"{shown} can't be used: {_reason(error)}",)) from error
+        raise SettingsError((f"{shown} can't be used: {_why_no_ca(error)}",)) from error
     return context
 
 
@@ -142,6 +142,15 @@ def _path(file: Path | None, text: str | None, files: ExitStack) -> str | None:
 
 def _shown(file: Path | None, what: str) -> str:
     return f"the {what} file {file}" if file is not None else f"the {what} given as text"
+
+
+def _why_no_ca(error: Exception) -> str:
+    if not isinstance(error, ssl.SSLError):
+        return _reason(error)
+    # Of text OpenSSL has words and no reason.
+    if error.reason == "NO_CERTIFICATE_OR_CRL_FOUND" or "not contain a certificate" in str(error):
+        return "it holds no certificate (PEM that begins with -----BEGIN CERTIFICATE-----)"
+    return f"{error.reason} (is it PEM?)" if error.reason else "it is not PEM"
 
 
 def _reason(error: Exception) -> str:

@@ -84,7 +84,9 @@ def positive_bytes(raw: object) -> int:
     elif isinstance(raw, int) and not isinstance(raw, bool):
         number = raw
     else:
-        raise ValueError(f"{shown(raw)} is not a whole number of bytes")
+        raise ValueError(
+            f"{shown(raw)} is not a whole number of bytes such as 10000000000, for 10 GB"
+        )
     if not 0 < number <= _LARGEST:
         raise ValueError(f"{shown(raw)} must be > 0 and at most {_LARGEST} bytes")
     return number

@@ -38,6 +38,7 @@ def resolve_kafka_admin(given: Given, *, required: bool, problems: Problems) -> 
         sasl_mechanism=given.kafka_admin_sasl_mechanism,
         sasl_username=sasl.username,
         sasl_password=sasl.password,
+        sasl_given_as=sasl.given_as,
         oauth_token_url=sasl.token_url,
         oauth_client_id=sasl.client_id,
         oauth_client_secret=sasl.client_secret,

@@ -42,6 +42,8 @@ class Sasl:
     client_id: str | None = None
     client_secret: SecretStr | None = None
     scope: str | None = None
+    given_as: tuple[str, ...] = ()
+    """How the settings that gave user and password are called."""
 
 
 def resolve_sasl(given: Given, problems: Problems) -> Sasl:
@@ -110,10 +112,16 @@ def _user(given: Given, options: Mapping[str, str] | None, problems: Problems) -
         username, password = options.get("username"), options.get("password")
         if not username or not password:
             problems.add(_JAAS, "needs the options username and password")
-        return Sasl(username=username, password=SecretStr(password or ""))
+        named = (problems.name(_JAAS),)
+        return Sasl(username=username, password=SecretStr(password or ""), given_as=named)
     if not problems.given(_USERNAME):
         problems.add(_USERNAME, _missing(given, "a user"))
-    return Sasl(username=given.kafka_admin_sasl_username, password=_password(given, problems))
+    holds_password = _PASSWORD_FILE if problems.given(_PASSWORD_FILE) else _PASSWORD
+    return Sasl(
+        username=given.kafka_admin_sasl_username,
+        password=_password(given, problems),
+        given_as=(problems.name(_USERNAME), problems.name(holds_password)),
+    )
 
 
 def _password(given: Given, problems: Problems) -> SecretStr | None:

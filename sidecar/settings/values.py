@@ -52,6 +52,7 @@ class KafkaAdmin(BaseModel):
         sasl_mechanism: None unless the protocol is a SASL one.
         sasl_username: for PLAIN and SCRAM.
         sasl_password: for PLAIN and SCRAM.
+        sasl_given_as: how the settings that gave user and password are called.
         oauth_token_url: for OAUTHBEARER: where a token is had for the client's credentials.
         oauth_client_id: for OAUTHBEARER.
         oauth_client_secret: for OAUTHBEARER.
@@ -75,6 +76,7 @@ class KafkaAdmin(BaseModel):
     sasl_mechanism: SaslMechanism | None = None
     sasl_username: str | None = None
     sasl_password: SecretStr | None = None
+    sasl_given_as: tuple[str, ...] = ()
     oauth_token_url: str | None = None
     oauth_client_id: str | None = None
     oauth_client_secret: SecretStr | None = None

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 
 from sidecar.throttle.limits import Limit, MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override, VolumeState
+from sidecar.volumes import Volume
 
 DISABLED = "disabled: the check interval is PT0S, so nothing is polled and nobody is throttled"
 
@@ -31,8 +32,16 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
     return (
         f"broker {volume.broker_id} {volume.log_dir} has {size(volume.available_bytes)} of "
         f"{size(volume.total_bytes)} available ({volume.available_ratio:.1%}), at or below the "
-        f"limit of {describe(limit)}{held}{more}"
+        f"limit of {describe(limit)}{held}{_always(volume, limit)}{more}"
     )
+
+
+def _always(volume: Volume, limit: Limit) -> str:
+    """That no room on this volume would ever be enough; "" where some would be."""
+    if not isinstance(limit, MinAvailableBytes) or limit.available_bytes < volume.total_bytes:
+        return ""
+    much = "all that" if limit.available_bytes == volume.total_bytes else "more than"
+    return f"; the limit is {much} the volume has, so it is always violated"
 
 
 def overridden(override: Override, violations: Sequence[VolumeState]) -> str:

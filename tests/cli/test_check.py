@@ -152,6 +152,29 @@ class TestVerdicts:
         assert 2 == check(cluster, **both).exit_code
         assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
 
+    @pytest.mark.parametrize(
+        ("name", "text", "told"),
+        [
+            ("SIDECAR_TOKEN_FILE", None, "the token file {} can't be read: No such file"),
+            ("SIDECAR_TOKEN_FILE", "two words", "the token file {} does not hold one line"),
+            ("SIDECAR_PRODUCER_ID_QUOTA_FILE", None, "{} can't be read: No such file"),
+            ("SIDECAR_PRODUCER_ID_QUOTA_FILE", "[", "{} is not TOML"),
+            ("SIDECAR_STATE_FILE", None, "SIDECAR_STATE_FILE: the folder "),
+        ],
+    )
+    def test_a_file_that_stops_the_daemon_s_start_is_exit_code_2(
+        self, cluster: FakeCluster, tmp_path: Path, name: str, text: str | None, told: str
+    ) -> None:
+        """Else all is well here, and the service does not come up."""
+        file = tmp_path / "gone" / "file" if text is None else tmp_path / "file"
+        if text is not None:
+            file.write_text(text)
+        result = check(cluster, **{name: str(file)})
+        assert 2 == result.exit_code
+        assert result.stderr.startswith(told.format(file))
+        assert 1 == len(result.stderr.splitlines())
+        assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
+
     def test_a_disabled_sidecar_is_checked_all_the_same_if_it_can_be(
         self, cluster: FakeCluster
     ) -> None:

@@ -81,7 +81,7 @@ class TestSet:
         assert f"{one.url} factor 0.5 until {UNTIL}: a migration; kept over a restart" in told
         assert f"{other.url} factor 0.5 until {UNTIL}: a migration; a restart forgets it" in told
         for server in (one, other):
-            (asked,) = server.asked
+            asked, _ = server.asked
             body = {"factor": 0.5, "reason": "a migration", "duration": "PT30M"}
             assert body == json.loads(asked.body)
             assert f"Bearer {TOKEN}" == asked.headers["Authorization"]
@@ -180,18 +180,114 @@ class TestSet:
         one.answers["PUT /v1/override"] = reply(answer)
         result = run(*SET, "--sidecars", f"{one.address},127.0.0.1:1", "--json")
         assert 1 == result.exit_code
+        refused = (
+            "Connection refused: nothing listens there; a sidecar's API listens where its "
+            "SIDECAR_HTTP_LISTEN says"
+        )
         expected = {
             "sidecars": [
                 {"sidecar": one.url, "ok": True, "problem": None, "answer": answer},
                 {
                     "sidecar": "http://127.0.0.1:1",
                     "ok": False,
-                    "problem": "Connection refused",
+                    "problem": refused,
                     "answer": None,
                 },
             ]
         }
         assert expected == json.loads(result.stdout)
+
+
+def volume(broker_id: int, log_dir: str, left: int, total: int = 100 * 10**6) -> dict[str, object]:
+    """One at or below the limit, as far as it matters here."""
+    return {
+        "broker_id": broker_id,
+        "log_dir": log_dir,
+        "total_bytes": total,
+        "available_bytes": left,
+        "available_ratio": left / total,
+        "limit": None,
+    }
+
+
+def let_go(
+    server: Canned, *violations: object, factor: float = 1.0, cluster_id: str | None = "A"
+) -> None:
+    """The server takes the override, and has these volumes at or below the limit."""
+    answer = {"override": by_hand(factor, "a migration"), "kept_over_restart": True}
+    server.answers["PUT /v1/override"] = reply(answer)
+    document = {"factor": factor, "violations": violations, "cluster_id": cluster_id}
+    server.answers["GET /v1/throttle-factor"] = reply(document)
+
+
+class TestFull:
+    """An override that lets producers go although volumes are at or below the limit."""
+
+    def test_the_volumes_that_fill_on_are_told_the_fullest_first(self, one: Canned) -> None:
+        """On standard error, with what each has left and until when; the exit code stays 0."""
+        let_go(one, volume(2, "/data/d2", 40 * 10**6), volume(1, "/d", 11_100_000))
+        result = run(*SET, "--sidecars", one.address, "--json")
+        expected = (
+            "2 volumes are at or below the limit: broker 1 /d has 11.1 MB left, broker 2 /data/d2 "
+            f"has 40.0 MB left; producers fill them until {UNTIL}.\n"
+        )
+        assert (0, expected) == (result.exit_code, result.stderr)
+
+    def test_one_is_not_many(self, one: Canned) -> None:
+        """A name of a broker's drives no terminal."""
+        let_go(one, volume(1, "/d\x1b[2J", 0))
+        result = run(*SET, "--sidecars", one.address)
+        expected = (
+            "1 volume is at or below the limit: broker 1 /d\\x1b[2J has 0 B left; producers fill "
+            f"it until {UNTIL}.\n"
+        )
+        assert expected == result.stderr
+
+    def test_of_many_three_are_named(self, one: Canned) -> None:
+        """The others are counted."""
+        let_go(one, *[volume(n, "/d", n * 10**6) for n in range(1, 6)])
+        told = run(*SET, "--sidecars", one.address).stderr
+        assert told.startswith("5 volumes are at or below the limit: broker 1 /d has 1.0 MB left, ")
+        assert "broker 3 /d has 3.0 MB left and 2 more; producers" in told
+        assert "broker 4" not in told
+
+    def test_the_sidecars_of_a_cluster_are_one_line(self, one: Canned, other: Canned) -> None:
+        """Of the one that sees most, since they do not read at the same moment."""
+        let_go(one, volume(1, "/d", 11_100_000))
+        let_go(other, volume(1, "/d", 11_000_000), volume(2, "/d", 12_000_000))
+        told = run(*SET, "--sidecars", f"{one.address},{other.address}").stderr
+        assert 1 == len(told.splitlines())
+        assert told.startswith("2 volumes are ")
+
+    def test_another_cluster_has_its_own_line(self, one: Canned, other: Canned) -> None:
+        """With its id, since both have a broker 1."""
+        let_go(one, volume(1, "/d", 11_100_000))
+        let_go(other, volume(1, "/d", 11_100_000), cluster_id="B")
+        told = run(*SET, "--sidecars", f"{one.address},{other.address}").stderr.splitlines()
+        assert ["Cluster A: 1 volume", "Cluster B: 1 volume"] == [line[:19] for line in told]
+
+    @pytest.mark.parametrize("violations", [[], None, [{}], [{"broker_id": 1}], "x"])
+    def test_nothing_is_told_of_nothing(self, one: Canned, violations: object) -> None:
+        """No volume is that full, or an answer that makes no sense: the override is set."""
+        let_go(one)
+        document = {"factor": 1.0, "violations": violations, "cluster_id": "A"}
+        one.answers["GET /v1/throttle-factor"] = reply(document)
+        result = run(*SET, "--sidecars", one.address)
+        assert (0, "") == (result.exit_code, result.stderr)
+
+    def test_factor_0_fills_nothing(self, one: Canned) -> None:
+        """So it is not even asked for."""
+        let_go(one, volume(1, "/d", 11_100_000), factor=0.0)
+        arguments = ("set", "0", "--reason", "stop", "--for", "PT30M", "--sidecars", one.address)
+        assert (0, "") == (run(*arguments).exit_code, run(*arguments).stderr)
+        assert {"PUT"} == {asked.method for asked in one.asked}
+
+    def test_one_that_refused_is_not_asked(self, one: Canned) -> None:
+        """It set nothing."""
+        let_go(one, volume(1, "/d", 11_100_000))
+        one.answers["PUT /v1/override"] = reply({"detail": "No."}, 403)
+        assert "" == run(*SET, "--sidecars", one.address).stderr
+        assert ["PUT"] == [asked.method for asked in one.asked]
 
 
 class TestWhere:

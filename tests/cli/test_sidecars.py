@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from sidecar.api.problems import NOTHING_HERE
 from sidecar.cli.sidecars import Address, Question, ask, parse_address
 from tests.support.background import Canned, serving
 
@@ -108,7 +109,11 @@ class TestAsking:
         good, gone = parse_address(canned.address), Address("http", "127.0.0.1", 1)
         answers = ask([good, gone, good], [SHOW])
         assert [good, gone, good] == [answer.address for answer in answers]
-        assert [None, "Connection refused", None] == [answer.problem for answer in answers]
+        refused = (
+            "Connection refused: nothing listens there; a sidecar's API listens where its "
+            "SIDECAR_HTTP_LISTEN says"
+        )
+        assert [None, refused, None] == [answer.problem for answer in answers]
         assert ({"override": None},) == answers[0].documents
 
     def test_several_questions_are_asked_one_after_the_other(self, canned: Canned) -> None:
@@ -199,6 +204,23 @@ class TestAsking:
         question = Question("PUT", "/v1/override", {})
         (answer,) = ask([parse_address(canned.address)], [question])
         assert "The input is not as it must be. duration: too long" == answer.problem
+
+    def test_the_port_of_the_metrics_is_told_as_such(self, canned: Canned) -> None:
+        """By its not knowing the path; a path that is known is refused in the sidecar's words."""
+        for detail, expected in (
+            (
+                NOTHING_HERE,
+                "the API is not there, but where the sidecar's SIDECAR_HTTP_LISTEN says:",
+            ),
+            ("Nothing is remembered of this broker.", "Nothing is remembered of this broker."),
+        ):
+            body = json.dumps({"detail": detail}).encode()
+            canned.answers["DELETE /v1/override"] = (404, JSON, body)
+            question = Question("DELETE", "/v1/override")
+            (answer,) = ask([parse_address(canned.address)], [question])
+            assert answer.problem is not None
+            assert answer.problem.startswith(expected)
+            assert "/docs" not in answer.problem
 
     def test_a_name_without_an_address_is_told(self) -> None:
         """By the resolver's own words."""

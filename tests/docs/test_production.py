@@ -73,7 +73,7 @@ def of_a_board(caplog: pytest.LogCaptureFixture) -> set[str]:
     see(whole(0.0, [says(1, 500)], fenced=[2]))
     see(whole(0.0, [says(1, 500), says(2, 200)]))
     clock.now = 400.0
-    unreachable = Failure(FailureKind.CONNECT, "kafka-0:9092: Connect call failed")
+    unreachable = Failure(FailureKind.CONNECT, "kafka-0:9092: no route to host while connecting")
     board.update(lambda memory: FACTORS.fail(memory, unreachable))
     clock.now = 1000.0
     see(whole(1000.0, [says(1, 500)], silent=[2]))

@@ -38,7 +38,34 @@ HERE = Names()
     [
         (TimeoutError(), FailureKind.TIMEOUT, "no answer in time while connecting"),
         (OSError(errno.ETIMEDOUT, "x"), FailureKind.TIMEOUT, "no answer in time"),
-        (ConnectionRefusedError(111, "refused"), FailureKind.CONNECT, "refused while connecting"),
+        (
+            ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('10.0.0.1', 9092)"),
+            FailureKind.CONNECT,
+            ": connection refused: nothing listens there; is the broker up, and is this its address"
+            " and port?",
+        ),
+        (
+            OSError(
+                "Multiple exceptions: [Errno 111] Connect call failed ('::1', 9092, 0, 0), "
+                "[Errno 111] Connect call failed ('127.0.0.1', 9092)"
+            ),
+            FailureKind.CONNECT,
+            ": connection refused: nothing listens there; ",
+        ),
+        (
+            OSError(
+                "Multiple exceptions: [Errno 101] Connect call failed ('fd00::1', 9092, 0, 0), "
+                "[Errno 111] Connect call failed ('10.0.0.1', 9092)"
+            ),
+            FailureKind.CONNECT,
+            ": network is unreachable, connection refused while connecting",
+        ),
+        (
+            OSError(errno.EHOSTUNREACH, "Connect call failed ('10.0.0.1', 9092)"),
+            FailureKind.CONNECT,
+            ": no route to host while connecting",
+        ),
+        (OSError(errno.EMFILE, "Too many"), FailureKind.CONNECT, "[Errno 24] Too many while conn"),
         (
             ConnectionResetError(),
             FailureKind.CONNECT,
@@ -81,6 +108,7 @@ def test_every_foreign_error_has_a_kind(error: Exception, kind: FailureKind, say
     assert failure.message.startswith("b1:9092: ")
     assert says in failure.message
     assert "AIOKafkaConnection" not in failure.message
+    assert "call failed" not in failure.message
 
 
 def test_a_connection_that_had_worked_is_of_the_right_protocol() -> None:
@@ -130,7 +158,7 @@ TOLD = [
     (_alert("SSLV3_ALERT_HANDSHAKE_FAILURE"), set()),
     (
         SaslAuthenticationFailed("Authentication failed: Invalid username or password"),
-        {"sasl_username", "sasl_password"},
+        {"sasl_username", "sasl_password", "sasl_password_file"},
     ),
     (SaslAuthenticationFailed("too many connections"), set()),
 ]
@@ -176,6 +204,15 @@ def test_a_wrong_password_in_a_command_config() -> None:
     error = SaslAuthenticationFailed("invalid credentials with SASL mechanism SCRAM-SHA-512")
     message = to_failure(error, "b1:9092", "connecting", Names("command config")).message
     assert message.endswith(" (look at sasl.jaas.config in --command-config)")
+
+
+def test_a_wrong_password_is_looked_for_where_it_was_given() -> None:
+    """Not in a setting beside it."""
+    error = SaslAuthenticationFailed("Authentication failed: Invalid username or password")
+    for place in ("environment", "command config"):
+        names = Names(place, ("USER", "PASSWORD_FILE (properties x:3)"))
+        message = to_failure(error, "b1:9092", "connecting", names).message
+        assert message.endswith(" (look at USER and PASSWORD_FILE (properties x:3))")
 
 
 async def test_another_protocol_in_the_tls_handshake() -> None:

@@ -79,7 +79,7 @@ async def test_nothing_listens(clock: Clock) -> None:
     failure = await failing_call(link_to(address, clock))
     assert failure.kind is FailureKind.CONNECT
     assert failure.message.startswith(f"{address}: ")
-    assert "Connect call failed" in failure.message
+    assert "connection refused: nothing listens there" in failure.message
 
 
 async def test_a_name_without_an_address(clock: Clock) -> None:

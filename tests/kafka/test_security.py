@@ -200,7 +200,20 @@ async def test_material_that_can_not_be_read(clock: Clock, ca: trustme.CA, tmp_p
     missing = tmp_path / "missing.pem"
     text = refused(clock, security_protocol="SSL", ssl_ca_file=missing)
     assert f"the CA certificate file {missing} can't be used: No such file" in text
-    assert "is it PEM" in refused(clock, security_protocol="SSL", ssl_ca_pem="nonsense")
+    key_file = tmp_path / "key.pem"
+    key_file.write_text(pems["key"])
+    text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
+    expected = (
+        f"the CA certificate file {key_file} can't be used: it holds no certificate (PEM that "
+        "begins with -----BEGIN CERTIFICATE-----)"
+    )
+    assert expected == text
+    text = refused(clock, security_protocol="SSL", ssl_ca_pem="nonsense")
+    assert text.startswith("the CA certificate given as text can't be used: it holds no cert")
+    key_file.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
+    assert "can't be used: " in text
+    assert "password" not in text
     own = {"security_protocol": "SSL", "ssl_certificate_pem": pems["certificate"]}
     for key in (
         {"ssl_key_pem": pems["encrypted"]},

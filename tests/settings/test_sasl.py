@@ -56,6 +56,19 @@ def test_user_and_password_are_in_the_jaas_config(mechanism: str, module: str) -
     assert expected == (found.sasl_username, found.sasl_password)
 
 
+def test_it_is_kept_how_user_and_password_were_given(tmp_path: Path) -> None:
+    """For the message that the brokers refuse them."""
+    file = tmp_path / "password"
+    file.write_text("hunter2")
+    user = f"{ADMIN}SASL_USERNAME"
+    found = admin(sasl("PLAIN", username="ann", password="hunter2"))
+    assert (user, f"{ADMIN}SASL_PASSWORD") == found.sasl_given_as
+    found = admin(sasl("PLAIN", username="ann", password_file=str(file)))
+    assert (user, f"{ADMIN}SASL_PASSWORD_FILE") == found.sasl_given_as
+    found = admin(sasl("PLAIN", jaas_config=f'{PLAIN} required username="a" password="b";'))
+    assert (f"{ADMIN}SASL_JAAS_CONFIG",) == found.sasl_given_as
+
+
 @pytest.mark.parametrize("text", ["hunter2", "hunter2\n", "hunter2\r\n"])
 def test_the_password_is_in_a_file(tmp_path: Path, text: str) -> None:
     """The line end that editors add isn't part of it."""

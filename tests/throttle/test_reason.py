@@ -57,6 +57,27 @@ def test_one_violation() -> None:
     assert expected == why(memory)
 
 
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (MinAvailableBytes(10_000 * MB), "10.0 GB; the limit is more than the volume has, so it "),
+        (MinAvailableBytes(64 * MB), "64.0 MB; the limit is all that the volume has, so it "),
+        (MinAvailableBytes(64 * MB - 1), "64.0 MB"),
+        (MinAvailableRatio(0.999_999), "100.0%"),
+    ],
+    ids=["more", "all", "less", "ratio"],
+)
+def test_a_limit_that_no_volume_of_its_size_is_above(limit: Limit, expected: str) -> None:
+    """It is a mistake in the setting, which no deleting mends."""
+    always = VolumeLimit(limit, 120.0, fallback=1.0)
+    free = (64 * MB - 100) / MB
+    memory = always.fold(Memory(), whole(0.0, [reading(*mb(2, 0.0, free), total=64 * MB)]))
+    told = always.decide(memory, 0.0).reason
+    assert "broker 2 /data/d0 has 64.0 MB of 64.0 MB available (100.0%)" in told
+    told = told.partition(" at or below the limit of ")[2]
+    assert told == (f"{expected}is always violated" if "; " in expected else expected)
+
+
 def test_several_violations_name_the_worst() -> None:
     """The volume with the least room is named, the others are counted."""
     memory = after(whole(0.0, [reading(*mb(1, 0.0, 30, 10, 20), total=64 * MB)]))
