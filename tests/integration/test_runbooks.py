@@ -6,13 +6,9 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.docs.markdown import ROOT
 from tests.integration.conftest import SecureKafka
 from tests.integration.test_relief import type_tools
-
-pytestmark = pytest.mark.integration
 
 PAGE = ROOT / "docs/runbooks/KafkaThrottleHeldButFilling.md"
 
