@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from sidecar.errors import SettingsError
 from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.failures import Names
 from sidecar.kafka.security import load_security
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind, Observation
@@ -246,6 +247,13 @@ async def test_credentials_that_are_missing(
 ) -> None:
     """What the mechanism needs is asked for at the start, not at the first connection."""
     assert says == refused(clock, security_protocol="SASL_PLAINTEXT", **settings)
+
+
+async def test_messages_know_how_user_and_password_were_given(clock: Clock) -> None:
+    """As the settings say it, and where they are given."""
+    made = admin(NOWHERE, sasl_given_as=("USER", "PASSWORD_FILE"), given_in="properties")
+    assert Names("properties", ("USER", "PASSWORD_FILE")) == load_security(made, clock).names
+    await asyncio.sleep(0)
 
 
 async def test_its_text_holds_no_secret(clock: Clock) -> None:
