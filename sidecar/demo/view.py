@@ -132,7 +132,7 @@ def _loads(story: Story) -> Table:
         grid.add_row(
             f"  to {load.name}" if load.quota is None else f"  {load.name}",
             Text(_sparks(load), "cyan"),
-            f"{load.rate() / 1e6:.1f} MB/s now" + (f", told to wait {told:.1f} s" if told else ""),
+            f"{load.rate() / 1e6:.1f} MB/s now" + (f", longest wait {told:.1f} s" if told else ""),
         )
     return grid
 

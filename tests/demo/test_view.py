@@ -159,7 +159,7 @@ def test_throughput_is_drawn_second_by_second() -> None:
     """As high as what is wanted; with what the producer was told to wait."""
     story = Story(loads=(load("broker 0", [8e6, 4e6, 0.0]), load("tenant", [1e6], 1e6)))
     first, second = [line for line in text(draw(story)) if "MB/s" in line]
-    assert "to broker 0 █▄  0.0 MB/s now, told to wait 4.0 s" == first.strip()
+    assert "to broker 0 █▄  0.0 MB/s now, longest wait 4.0 s" == first.strip()
     assert "tenant      ▁   1.0 MB/s now" == second.strip()
 
 
