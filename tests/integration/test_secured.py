@@ -100,12 +100,12 @@ MISTAKES = {
     "wrong password": Mistake(
         lambda secure, _: scram(secure, SASL_PASSWORD="wrong, with a backslash"),
         "authentication",
-        " (look at SIDECAR_KAFKA_ADMIN_SASL_USERNAME and SIDECAR_KAFKA_ADMIN_SASL_PASSWORD, or ",
+        " (look at SIDECAR_KAFKA_ADMIN_SASL_USERNAME and SIDECAR_KAFKA_ADMIN_SASL_PASSWORD)",
     ),
     "wrong password, in the clear": Mistake(
         lambda secure, _: basic(secure) | {PASSWORD: "wrong, with a backslash"},
         "authentication",
-        " (look at SIDECAR_KAFKA_ADMIN_SASL_USERNAME and SIDECAR_KAFKA_ADMIN_SASL_PASSWORD, or ",
+        " (look at SIDECAR_KAFKA_ADMIN_SASL_USERNAME and SIDECAR_KAFKA_ADMIN_SASL_PASSWORD)",
     ),
     "wrong mechanism": Mistake(
         lambda secure, _: scram(secure, SASL_MECHANISM="PLAIN"),
