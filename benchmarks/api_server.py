@@ -19,11 +19,11 @@ from sidecar.api.server import HttpServer
 from sidecar.board import Board
 from sidecar.clock import SteadyClock
 from sidecar.metrics import build_registry
-from sidecar.peers import Given
+from sidecar.peers import AllocatedIdLog
 from sidecar.producer_ids import ProducerIdWatch
 from sidecar.quotas.entities import DEFAULT, Entity, QuotaKey
 from sidecar.quotas.id_quotas import ProducerIdQuota
-from sidecar.quotas.mutation_admissions import Asked, Judged, MutationAdmissions, Muted
+from sidecar.quotas.mutation_admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
 from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings import HostPort
@@ -77,7 +77,7 @@ def _admit(cluster: _Cluster) -> Admit:
     admissions = MutationAdmissions("token-bucket", QuotaWindow())
     admissions.set_quotas({Entity(DEFAULT): {QuotaKey.CONTROLLER_MUTATION: 1e9}})
 
-    async def admit(asked: Asked) -> Judged | Muted:
+    async def admit(asked: AdmissionRequest) -> Judged | Muted:
         return admissions.admit(asked, int(cluster.clock.now() * 1000))
 
     return admit
@@ -102,7 +102,7 @@ async def _serve(brokers: int, volumes: int) -> None:
         forget=_FACTORS.forget,
         ids=IdParts(
             ProducerIdWatch(board, ProducerIdSettings(), ProducerIdQuota(None), 60.0),
-            Given(board.start_id),
+            AllocatedIdLog(board.start_id),
             log=None,
             peers=None,
             is_enabled=True,
@@ -113,7 +113,7 @@ async def _serve(brokers: int, volumes: int) -> None:
     cluster.look()
     server = HttpServer(app, HostPort("127.0.0.1", 0), Connections(2048))
     serving = asyncio.create_task(server.serve())
-    keeping = asyncio.create_task(board.keep_time())
+    keeping = asyncio.create_task(board.publish_expiries())
     print(server.address.port, flush=True)
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
@@ -132,8 +132,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--brokers", type=int, default=3)
     parser.add_argument("--volumes", type=int, default=2)
-    given = parser.parse_args()
-    asyncio.run(_serve(given.brokers, given.volumes))
+    allocated = parser.parse_args()
+    asyncio.run(_serve(allocated.brokers, allocated.volumes))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-_LOOK_S = 0.3
+_CHECK_S = 0.3
 _PACKAGES = ("aiokafka", "fastapi", "uvicorn", "httptools", "pydantic")
 
 
@@ -20,7 +20,7 @@ def quiet_cores(count: int) -> list[int]:
     They were looked at for 0.3 s.
     """
     before = _idle_ticks()
-    time.sleep(_LOOK_S)
+    time.sleep(_CHECK_S)
     after = _idle_ticks()
     allowed = sorted(os.sched_getaffinity(0), key=lambda core: before[core] - after[core])
     return (allowed * count)[:count]

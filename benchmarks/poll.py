@@ -150,5 +150,5 @@ def _received() -> Iterator[int]:
             if not str(descriptor.readlink()).startswith("socket:"):
                 continue
             with socket.socket(fileno=os.dup(int(descriptor.name))) as connection:
-                told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-                yield struct.unpack_from("<Q", told, _BYTES_RECEIVED)[0]
+                reported = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+                yield struct.unpack_from("<Q", reported, _BYTES_RECEIVED)[0]

@@ -16,7 +16,7 @@ _MARGIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReceivedFactor:
     """What a reader was told.
 
     Attributes:
@@ -44,7 +44,7 @@ class Reader:
             sidecar: where it listens.
             wait_s: how long an answer may wait for a change, seconds.
         """
-        self.last: Heard | None = None
+        self.last: ReceivedFactor | None = None
         self._wait_s = wait_s
         self._connection = http.client.HTTPConnection(
             sidecar.host, sidecar.port, timeout=wait_s + _MARGIN_S
@@ -82,8 +82,8 @@ class Reader:
                     "Prefer": f"wait={self._wait_s:.0f}",
                 }
                 if response.status == HTTPStatus.OK:
-                    told = json.loads(body)
-                    self.last = Heard(at, told["factor"], told["source"])
+                    document = json.loads(body)
+                    self.last = ReceivedFactor(at, document["factor"], document["source"])
         except (OSError, http.client.HTTPException):
             if not self._stopping:
                 raise

@@ -105,9 +105,9 @@ class _Broker:
 
     async def set_log(self, level: str) -> None:
         """Turn the request log on or off."""
-        told = await set_levels(self.admin, {0: level}, REQUEST_LOGGER)
-        if told != {0: level}:
-            raise RuntimeError(f"the request log was not set: {told}")
+        result = await set_levels(self.admin, {0: level}, REQUEST_LOGGER)
+        if result != {0: level}:
+            raise RuntimeError(f"the request log was not set: {result}")
 
 
 def run() -> list[Row]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from benchmarks.reader import Heard, Reader
+from benchmarks.reader import Reader, ReceivedFactor
 from sidecar.settings import HostPort
 
 LIMIT: Final = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES"
@@ -86,7 +86,7 @@ class SidecarProcess:
         """How many threads it has."""
         return len(list(Path(f"/proc/{self._process.pid}/task").iterdir()))
 
-    def wait_observed(self) -> Heard:
+    def wait_observed(self) -> ReceivedFactor:
         """The first answer to a waiting reader that comes from an observation."""
         with Reader(self.address) as reader:
             return wait_heard(reader, lambda heard: heard.source == "observation")
@@ -103,8 +103,8 @@ class SidecarProcess:
 
 
 def wait_heard(
-    reader: Reader, holds: Callable[[Heard], bool], timeout_s: float = _START_TIMEOUT_S
-) -> Heard:
+    reader: Reader, holds: Callable[[ReceivedFactor], bool], timeout_s: float = _START_TIMEOUT_S
+) -> ReceivedFactor:
     """What a reader has heard, once it is what is waited for.
 
     Raises:

@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
-from sidecar.kafka.active_producers import Looked, Take
+from sidecar.kafka.active_producers import OnStates, ScanResult
 from sidecar.kafka.leaders import Partition
 from sidecar.kafka.producer_messages import ProducerStates
 from sidecar.quotas.active_ids import ActiveIds, WrittenSince
@@ -32,7 +32,7 @@ TIMEOUT_S: Final = 30.0
 LONGEST_PAUSE_S: Final = 30.0
 """After one, unless the interval is longer."""
 
-_PAUSE_PER_LOOK: Final = 9
+_PAUSE_PER_SCAN: Final = 9
 
 
 class ProducerSource(Protocol):
@@ -42,7 +42,7 @@ class ProducerSource(Protocol):
     def partitions(self) -> Mapping[int, list[Partition]]:
         """Those that are looked at."""
 
-    async def look(self, take: Take, timeout_s: float) -> Looked | Failure:
+    async def scan(self, on_states: OnStates, timeout_s: float) -> ScanResult | Failure:
         """Looks once."""
 
 
@@ -51,7 +51,7 @@ class ActiveIdWatch:
 
     Attributes:
         ids: owners, and ids that wait for theirs.
-        looked: what the last look saw; None before the first, and while nobody can be asked.
+        last_scan: what the last look saw; None before the first, and while nobody can be asked.
         failure: why nobody could be asked; None when somebody could.
         active: how many ids wrote between the last two looks.
     """
@@ -78,7 +78,7 @@ class ActiveIdWatch:
             interval_s: between two looks at least, > 0.
         """
         self.ids = ids
-        self.looked: Looked | None = None
+        self.last_scan: ScanResult | None = None
         self.failure: Failure | None = None
         self.active = 0
         self._source = source
@@ -90,57 +90,59 @@ class ActiveIdWatch:
         self._partitions: Mapping[int, list[Partition]] = {}
         self._wrote: set[int] = set()
         self._failing: frozenset[FailureKind] = frozenset()
-        self._left_out = 0
+        self._skipped = 0
 
-    def given(self, user: str, producer_id: int) -> None:
+    def allocated(self, user: str, producer_id: int) -> None:
         """An id is a user's, says a log."""
-        told = self.ids.given(user, producer_id)
-        if told is not None:
+        attribution = self.ids.allocated(user, producer_id)
+        if attribution is not None:
             self._count(user, producer_id)
 
     def wrote(self, producer_id: int) -> None:
         """An id wrote, says another sidecar."""
-        told = self.ids.wrote(producer_id, self._now_ms())
-        if told is not None and told.user is not None:
-            self._count(told.user, producer_id)
+        attribution = self.ids.wrote(producer_id, self._now_ms())
+        if attribution is not None and attribution.user is not None:
+            self._count(attribution.user, producer_id)
 
     async def run(self) -> None:
         """Looks until cancelled."""
         while True:
             begin = self._clock()
-            await self.look()
+            await self.scan()
             self.ids.tick(self._now_ms())
-            rest_s = min(_PAUSE_PER_LOOK * (self._clock() - begin), LONGEST_PAUSE_S)
+            rest_s = min(_PAUSE_PER_SCAN * (self._clock() - begin), LONGEST_PAUSE_S)
             await asyncio.sleep(max(self._interval_s, rest_s))
 
-    async def look(self) -> None:
+    async def scan(self) -> None:
         """Looks once."""
         self._wrote = set()
-        looked = await self._source.look(self._take, TIMEOUT_S)
+        last_scan = await self._source.scan(self._take, TIMEOUT_S)
         self.active = len(self._wrote)
-        self.failure = looked if isinstance(looked, Failure) else None
-        self.looked = None if isinstance(looked, Failure) else looked
-        self._tell_failures(looked)
+        self.failure = last_scan if isinstance(last_scan, Failure) else None
+        self.last_scan = None if isinstance(last_scan, Failure) else last_scan
+        self._log_failures(last_scan)
         if self._source.partitions is not self._partitions:
             self._partitions = self._source.partitions
-            self._since.keep(_each(self._partitions))
+            self._since.retain(_each(self._partitions))
 
     def _take(self, partition: Partition, states: ProducerStates, *, is_new: bool) -> None:
         now_ms = self._now_ms()
-        for producer_id in self._since.look(partition, states, is_new=is_new):
+        for producer_id in self._since.scan(partition, states, is_new=is_new):
             self._wrote.add(producer_id)
-            told = self.ids.wrote(producer_id, now_ms)
-            if told is None:
+            attribution = self.ids.wrote(producer_id, now_ms)
+            if attribution is None:
                 continue
-            self._tell(told.user, producer_id)
-            if told.user is not None:
-                self._count(told.user, producer_id)
+            self._tell(attribution.user, producer_id)
+            if attribution.user is not None:
+                self._count(attribution.user, producer_id)
 
-    def _tell_failures(self, looked: Looked | Failure) -> None:
-        failures = [looked] if isinstance(looked, Failure) else list(looked.failures.values())
+    def _log_failures(self, last_scan: ScanResult | Failure) -> None:
+        failures = (
+            [last_scan] if isinstance(last_scan, Failure) else list(last_scan.failures.values())
+        )
         by_kind = {failure.kind: failure for failure in failures}
         for kind in by_kind.keys() - self._failing:
-            where = "" if isinstance(looked, Failure) else f" of {len(failures)} partitions"
+            where = "" if isinstance(last_scan, Failure) else f" of {len(failures)} partitions"
             _log.warning(
                 "the active producers%s can't be seen, and what these write counts for nobody: %s",
                 where,
@@ -149,14 +151,14 @@ class ActiveIdWatch:
         if self._failing and not by_kind:
             _log.info("the active producers of all partitions are seen again")
         self._failing = frozenset(by_kind)
-        left_out = 0 if isinstance(looked, Failure) else looked.left_out
-        if left_out and not self._left_out:
+        skipped = 0 if isinstance(last_scan, Failure) else last_scan.skipped
+        if skipped and not self._skipped:
             _log.warning(
                 "%d partitions are too many to be looked at, and what producers write there counts "
                 "for nobody; with SIDECAR_BROKER_ID each sidecar looks at its own broker's",
-                left_out,
+                skipped,
             )
-        self._left_out = left_out
+        self._skipped = skipped
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)

@@ -19,7 +19,7 @@ from typing import Final
 
 from sidecar.errors import SidecarError
 from sidecar.quotas.entities import ClientQuotas
-from sidecar.quotas.mutation_admissions import Asked, Judged, MutationAdmissions, Muted
+from sidecar.quotas.mutation_admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
@@ -31,7 +31,7 @@ RETRY_AFTER_S: Final = 1.0
 """The same after a read that failed."""
 FORGOTTEN_AFTER_S: Final = 600.0
 """So long after the last request the quotas are no longer read."""
-PATIENCE_S: Final = 5.0
+TIMEOUT_S: Final = 5.0
 """How long a request waits for quotas when none are known."""
 
 ReadQuotas = Callable[[KafkaAdmin, float], Awaitable[ClientQuotas | Failure]]
@@ -69,7 +69,7 @@ class ControllerMutations:
         # Read anew well before what is known may no longer be used.
         self._every_s = min(READ_EVERY_S, validity_s / 2)
         self._wanted = asyncio.Event()
-        self._asked_at = clock()
+        self._described_at = clock()
         self._read_at: float | None = None
         self._failure: Failure | None = None
         self._news = asyncio.Condition()
@@ -78,23 +78,23 @@ class ControllerMutations:
         """Use new addresses and credentials from the next read on."""
         self._admin = admin
 
-    async def admit(self, asked: Asked) -> Judged | Muted | Failure:
+    async def admit(self, request: AdmissionRequest) -> Judged | Muted | Failure:
         """What becomes of a request.
 
         Returns:
             A failure: the quotas are not known, so nobody is admitted.
         """
-        self._asked_at = self._clock()
+        self._described_at = self._clock()
         self._wanted.set()
         if not self._known():
             try:
-                async with asyncio.timeout(PATIENCE_S), self._news:
+                async with asyncio.timeout(TIMEOUT_S), self._news:
                     await self._news.wait()
             except TimeoutError:
                 return self._failure or _NOT_READ
             if not self._known():
                 return self._failure or _NOT_READ
-        return self._admissions.admit(asked, int(self._clock() * 1000))
+        return self._admissions.admit(request, int(self._clock() * 1000))
 
     async def run(self) -> None:
         """Keep the quotas up to date while they are asked for; ends only when cancelled."""
@@ -104,7 +104,7 @@ class ControllerMutations:
             async with self._news:
                 self._news.notify_all()
             await asyncio.sleep(self._every_s if read else RETRY_AFTER_S)
-            if self._clock() > self._asked_at + FORGOTTEN_AFTER_S:
+            if self._clock() > self._described_at + FORGOTTEN_AFTER_S:
                 self._wanted.clear()
 
     def _known(self) -> bool:
@@ -112,7 +112,7 @@ class ControllerMutations:
 
     async def _read_once(self) -> bool:
         try:
-            answer = await self._read(self._admin, PATIENCE_S)
+            answer = await self._read(self._admin, TIMEOUT_S)
         except SidecarError as error:
             # Certificates or credentials that can't be read just now.
             answer = Failure(FailureKind.AUTHENTICATION, str(error))

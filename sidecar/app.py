@@ -25,7 +25,7 @@ from sidecar.api import Polling, build_app, build_metrics_app
 from sidecar.api.connections import AcceptErrors, Connections, most_connections
 from sidecar.api.producer_ids import IdParts
 from sidecar.api.server import HttpServer
-from sidecar.board import Began, Board
+from sidecar.board import Board, RestoredDecision
 from sidecar.broker_metrics import BrokerCollector
 from sidecar.clock import SteadyClock
 from sidecar.errors import SidecarError
@@ -38,21 +38,21 @@ from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_each, describe_client_quotas
 from sidecar.kafka.largest_topics import LogDirTopics, largest_topics
 from sidecar.kafka.quota_messages import Alteration
-from sidecar.keeper import Keeper
+from sidecar.keeper import StateWriter
 from sidecar.log_reader import LogReader
 from sidecar.metrics import build_registry, poll_duration
-from sidecar.peers import Given, Peers
+from sidecar.peers import AllocatedIdLog, Peers
 from sidecar.poller import Poller
 from sidecar.producer_ids import ProducerIdWatch
 from sidecar.quotas.active_ids import ActiveIds
 from sidecar.quotas.entities import ClientQuotas
 from sidecar.quotas.id_quotas import ProducerIdQuota, ProducerIdQuotas
 from sidecar.quotas.mutation_admissions import MutationAdmissions
-from sidecar.request_holds import RequestHolds
-from sidecar.requestlog.producer_ids import ProducerIdMade
+from sidecar.request_holds import RequestQuotaEnforcer
+from sidecar.requestlog.producer_ids import ProducerIdAllocated
 from sidecar.settings import Settings
 from sidecar.start_files import read_start_files, token_of
-from sidecar.state import Damaged, Kept, StateFile
+from sidecar.state import Damaged, PersistedState, StateFile
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.schedule import Timing
 from sidecar.volume_contents import VolumeContents
@@ -125,21 +125,27 @@ class _Daemon:
         self._timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
         self._factors = _factors(settings)
         state = _state_file(files.state_file, self._factors)
-        kept = _load(state, self._clock.now())
+        persisted = _load(state, self._clock.now())
         self._board = Board(
             self._factors or Disabled(),
             self._clock.now,
-            memory=kept.memory if kept else None,
-            began=Began(kept.factor, kept.source, kept.since) if kept else None,
+            memory=persisted.memory if persisted else None,
+            restored=RestoredDecision(persisted.factor, persisted.source, persisted.since)
+            if persisted
+            else None,
             listeners=(log_publication,),
         )
-        self._keeper: Keeper | None = None
+        self._state_writer: StateWriter | None = None
         if state is not None:
-            self._keeper = Keeper(self._board, state, self._clock.wall, settings.validity_s)
-        self._holds: RequestHolds | None = None
+            self._state_writer = StateWriter(
+                self._board, state, self._clock.wall, settings.validity_s
+            )
+        self._request_quota_enforcer: RequestQuotaEnforcer | None = None
         self._id_file = files.id_file
         self._producers = _producers(settings, self._clock.now)
-        self._ids = _id_parts(settings, self._board, self._on_id, files.id_quotas, self._producers)
+        self._ids = _id_parts(
+            settings, self._board, self._on_allocated, files.id_quotas, self._producers
+        )
         self._mutations = _mutations(settings, self._clock.now)
         self._registry = build_registry(
             self._board,
@@ -157,7 +163,7 @@ class _Daemon:
         self._contents: VolumeContents | None = None
         if self._factors is not None and settings.kafka_admin is not None:
             self._source = KafkaVolumeSource(settings.kafka_admin, clock=self._clock.now)
-            self._contents = VolumeContents(self._lies_on, self._clock.now)
+            self._contents = VolumeContents(self._log_dir_topics, self._clock.now)
 
     async def run(self) -> None:
         """Runs until a signal, or until a part ends that should not."""
@@ -184,16 +190,16 @@ class _Daemon:
             self._board.close()
             for server in servers:
                 server.stop()
-            if self._holds is not None:
-                await self._holds.leave(_LEAVE_S)
-            await self._keep()
+            if self._request_quota_enforcer is not None:
+                await self._request_quota_enforcer.leave(_LEAVE_S)
+            await self._persist()
             if self._history is not None:
                 await self._history.leave(_LAST_LINE_S)
 
     def _parts(self) -> dict[str, Coroutine[object, object, None]]:
-        parts = {"expiry": self._board.keep_time()}
-        if self._keeper is not None:
-            parts["keeper"] = self._keeper.run()
+        parts = {"expiry": self._board.publish_expiries()}
+        if self._state_writer is not None:
+            parts["keeper"] = self._state_writer.run()
         if self._source is not None and self._factors is not None:
             polled = poll_duration(self._registry).observe
             source: VolumeSource = self._source
@@ -222,17 +228,17 @@ class _Daemon:
         if self._id_file is not None:
             parts["producer id quota file"] = self._id_file.run(ids.watch.set_file)
         if self._admin is not None and (ids.log is not None or ids.peers is not None):
-            self._holds = RequestHolds(
+            self._request_quota_enforcer = RequestQuotaEnforcer(
                 self._board,
                 ids.watch.quota_of,
                 self._describe_quotas,
                 self._alter_quotas,
-                self._keep,
+                self._persist,
             )
-            parts["request holds"] = self._holds.run()
+            parts["request holds"] = self._request_quota_enforcer.run()
         return parts
 
-    async def _lies_on(self, broker_id: int) -> Mapping[str, LogDirTopics] | Failure:
+    async def _log_dir_topics(self, broker_id: int) -> Mapping[str, LogDirTopics] | Failure:
         assert self._admin is not None  # noqa: S101 - else nobody asks, see __init__
         return await largest_topics(self._admin, broker_id, _CONTENTS_S)
 
@@ -244,10 +250,12 @@ class _Daemon:
         assert self._admin is not None  # noqa: S101 - else nobody asks, see _id_tasks
         return await alter_each(self._admin, alterations)
 
-    def _on_id(self, made: ProducerIdMade) -> None:
+    def _on_allocated(self, allocated: ProducerIdAllocated) -> None:
         ids = self._ids
-        ids.given.add(made.user, made.producer_id)
-        (ids.watch.seen if ids.active is None else ids.active.given)(made.user, made.producer_id)
+        ids.allocated.add(allocated.user, allocated.producer_id)
+        (ids.watch.seen if ids.active is None else ids.active.allocated)(
+            allocated.user, allocated.producer_id
+        )
 
     def _bind(self) -> list[HttpServer]:
         settings, wall = self._settings, self._clock.wall
@@ -264,7 +272,7 @@ class _Daemon:
             polling=polling,
             registry=None if apart else self._registry,
             token=lambda: self._token,
-            persist=self._keep,
+            persist=self._persist,
             forget=self._factors.forget if self._factors is not None else None,
             ids=self._ids,
             admit=self._mutations.admit if self._mutations is not None else None,
@@ -278,8 +286,8 @@ class _Daemon:
         _log.info("throttle-sidecar %s listens on %s", __version__, addresses)
         return servers
 
-    async def _keep(self) -> bool:
-        return await self._keeper.keep() if self._keeper is not None else False
+    async def _persist(self) -> bool:
+        return await self._state_writer.write() if self._state_writer is not None else False
 
     async def _endless(self, part: Coroutine[object, object, None]) -> None:
         await part
@@ -334,7 +342,7 @@ def _factors(settings: Settings) -> VolumeLimit | None:
 def _id_parts(
     settings: Settings,
     board: Board,
-    on_id: Callable[[ProducerIdMade], None],
+    on_id: Callable[[ProducerIdAllocated], None],
     quotas: ProducerIdQuotas | None,
     producers: ActiveProducers | None,
 ) -> IdParts:
@@ -349,16 +357,16 @@ def _id_parts(
     def is_limited() -> bool:
         return any(each.quota.producer_ids_rate is not None for each in watch.quotas.values())
 
-    given = Given(board.start_id)
-    active = _active(settings, watch, given, board.now, producers)
-    told = (watch.seen, None) if active is None else (active.given, active.wrote)
+    allocated = AllocatedIdLog(board.start_id)
+    active = _active(settings, watch, allocated, board.now, producers)
+    callbacks = (watch.seen, None) if active is None else (active.allocated, active.wrote)
     parts = IdParts(
         watch,
-        given,
+        allocated,
         LogReader(settings.request_log_file, on_id, is_limited)
         if settings.request_log_file
         else None,
-        Peers(settings.peers, *told) if settings.peers else None,
+        Peers(settings.peers, *callbacks) if settings.peers else None,
         is_enabled=settings.check_interval_s > 0.0,
         active=active,
         counts=settings.ids_count,
@@ -383,7 +391,7 @@ def _producers(settings: Settings, clock: Callable[[], float]) -> ActiveProducer
 def _active(
     settings: Settings,
     watch: ProducerIdWatch,
-    given: Given,
+    allocated: AllocatedIdLog,
     clock: Callable[[], float],
     producers: ActiveProducers | None,
 ) -> ActiveIdWatch | None:
@@ -391,7 +399,12 @@ def _active(
         return None
     ids = ActiveIds(settings.producer_ids.window_size_s * 1000)
     return ActiveIdWatch(
-        producers, ids, watch.seen, given.add_written, clock, interval_s=settings.active_interval_s
+        producers,
+        ids,
+        watch.seen,
+        allocated.add_written,
+        clock,
+        interval_s=settings.active_interval_s,
     )
 
 
@@ -430,7 +443,7 @@ def _state_file(path: Path | None, factors: VolumeLimit | None) -> StateFile | N
     return StateFile(path, factors.limit)
 
 
-def _load(state: StateFile | None, now: float) -> Kept | None:
+def _load(state: StateFile | None, now: float) -> PersistedState | None:
     loaded = state.load(now) if state is not None else None
     if isinstance(loaded, Damaged):
         _log.error("%s; starting without it", loaded.problem)

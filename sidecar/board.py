@@ -27,14 +27,14 @@ from sidecar.throttle.schedule import Release
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import FailureKind
 
-CHANGES_KEPT: Final = 1000
+MOST_CHANGES: Final = 1000
 """A volume that flaps at the default minimum of 1 s fills this in a quarter of an hour; one that
 changes twice a day, in more than a year."""
 
-_LOOK_S: Final = 5.0
+_CHECK_S: Final = 5.0
 """How late an expiry may be published after the machine was suspended."""
 
-VIOLATIONS_KEPT: Final = 20
+MOST_VIOLATIONS: Final = 20
 """Of each change: a limit set too high violates everywhere, and a thousand such changes of a large
 cluster would be gigabytes."""
 
@@ -65,7 +65,7 @@ class Change:
     Attributes:
         changed_at: when, steady seconds.
         generation: the generation that began.
-        decision: what was decided then, with its first ``VIOLATIONS_KEPT`` violations.
+        decision: what was decided then, with its first ``MOST_VIOLATIONS`` violations.
         violation_count: how many there were.
     """
 
@@ -76,7 +76,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class RestoredDecision:
     """A decision that was in force before a restart.
 
     Attributes:
@@ -120,7 +120,7 @@ class Board:
     Attributes:
         start_id: differs at every start.
         tally: what is counted.
-        changes: the newest ``CHANGES_KEPT`` changes, oldest first.
+        changes: the newest ``MOST_CHANGES`` changes, oldest first.
         readers: the brokers that follow what is published.
     """
 
@@ -130,12 +130,12 @@ class Board:
         clock: Callable[[], float],
         *,
         memory: Memory | None = None,
-        began: Began | None = None,
+        restored: RestoredDecision | None = None,
         listeners: tuple[Listener, ...] = (),
     ) -> None:
         self.start_id = secrets.token_hex(4)
         self.tally = Tally()
-        self.changes: deque[Change] = deque(maxlen=CHANGES_KEPT)
+        self.changes: deque[Change] = deque(maxlen=MOST_CHANGES)
         self.readers = Readers()
         self._factors = factors
         self._clock = clock
@@ -146,10 +146,10 @@ class Board:
         now = clock()
         memory = memory or Memory()
         decision = factors.decide(memory, now)
-        same = began is not None and (began.factor, began.source) == _effect(decision)
-        since = began.since if began is not None and same else now
+        same = restored is not None and (restored.factor, restored.source) == _effect(decision)
+        since = restored.since if restored is not None and same else now
         self._snapshot = Snapshot(decision, 1, since, memory)
-        self._began(None, now)
+        self._record_change(None, now)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -193,7 +193,7 @@ class Board:
         self._news.set()
         self._news = asyncio.Event()
         if changed:
-            self._began(before, now)
+            self._record_change(before, now)
         for listener in self._listeners:
             listener(before, self._snapshot)
         return self._snapshot
@@ -213,7 +213,7 @@ class Board:
             pass
         return self._snapshot
 
-    async def keep_time(self) -> None:
+    async def publish_expiries(self) -> None:
         """Publishes what time alone changes, when it changes it; runs until cancelled."""
         while True:
             news = self._news
@@ -226,7 +226,7 @@ class Board:
             with contextlib.suppress(TimeoutError):
                 # The loop's clock stands still while the machine is suspended and the board's does
                 # not, so the boundary may come sooner than the loop's timer says.
-                async with asyncio.timeout(None if wait_s is None else min(wait_s, _LOOK_S)):
+                async with asyncio.timeout(None if wait_s is None else min(wait_s, _CHECK_S)):
                     await news.wait()
 
     def close(self) -> None:
@@ -234,9 +234,9 @@ class Board:
         self._closed = True
         self._changed.set()
 
-    def _began(self, before: Snapshot | None, now: float) -> None:
+    def _record_change(self, before: Snapshot | None, now: float) -> None:
         decision = self._snapshot.decision
-        kept = replace(decision, violations=decision.violations[:VIOLATIONS_KEPT])
+        kept = replace(decision, violations=decision.violations[:MOST_VIOLATIONS])
         self.changes.append(Change(now, self._snapshot.generation, kept, len(decision.violations)))
         if before is not None and before.decision.source is not Source.FALLBACK:
             self.tally.fallback_applied += decision.source is Source.FALLBACK

@@ -96,7 +96,7 @@ class ProducerIdCollector(Collector):
 
     def _writing(self) -> Iterator[Metric]:
         active = self._active
-        looked = None if active is None else active.looked
+        last_scan = None if active is None else active.last_scan
         for name, text, value in (
             (
                 "ids_active",
@@ -104,17 +104,17 @@ class ProducerIdCollector(Collector):
                 active and active.active,
             ),
             (
-                "partitions_seen",
+                "partitions_read",
                 "Partitions whose producers the last look saw.",
-                looked and looked.partitions,
+                last_scan and last_scan.partitions,
             ),
             (
-                "partitions_not_seen",
+                "partitions_not_read",
                 "Partitions whose producers it did not see: what these write counts for nobody.",
-                looked and len(looked.failures) + looked.left_out,
+                last_scan and len(last_scan.failures) + last_scan.skipped,
             ),
             (
-                "looks_failing",
+                "scans_failing",
                 "Whether brokers can't be asked which producer ids write (1): none count.",
                 active and int(active.failure is not None),
             ),

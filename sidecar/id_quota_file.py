@@ -10,7 +10,7 @@ Example::
 
     [users.alice]
     producer_ids_rate = 50
-    held_request_percentage = 0.01
+    throttled_request_percentage = 0.01
 
     [users.migration]
     producer_ids_rate = "unlimited"
@@ -49,7 +49,7 @@ from sidecar.quotas.id_quotas import (
 _log = logging.getLogger(__name__)
 
 UNLIMITED: Final = "unlimited"
-_LOOK_S: Final = 1.0
+_CHECK_S: Final = 1.0
 _LARGEST_BYTES: Final = 4 << 20
 _Stamp = tuple[int, int, int, int]
 
@@ -86,7 +86,7 @@ class QuotaForm(BaseModel):
 
     producer_ids_rate: _Rate
     """New producer ids in a window, or "unlimited"."""
-    held_request_percentage: (
+    throttled_request_percentage: (
         Annotated[float, Field(ge=SMALLEST_PERCENTAGE, le=LARGEST_PERCENTAGE)] | None
     ) = None
     """The request_percentage that the user has in Kafka while they are held; without it they are
@@ -95,7 +95,7 @@ class QuotaForm(BaseModel):
     def quota(self) -> ProducerIdQuota:
         """As it counts."""
         rate = None if self.producer_ids_rate == UNLIMITED else float(self.producer_ids_rate)
-        return ProducerIdQuota(rate, self.held_request_percentage)
+        return ProducerIdQuota(rate, self.throttled_request_percentage)
 
 
 class _FileForm(BaseModel):
@@ -141,12 +141,12 @@ class IdQuotaFile:
     async def run(self, changed: Callable[[ProducerIdQuotas], None]) -> None:
         """Tells what it says whenever that has changed, until cancelled."""
         while True:
-            await asyncio.sleep(_LOOK_S)
-            quotas = await asyncio.to_thread(self.look)
+            await asyncio.sleep(_CHECK_S)
+            quotas = await asyncio.to_thread(self.read_change)
             if quotas is not None:
                 changed(quotas)
 
-    def look(self) -> ProducerIdQuotas | None:
+    def read_change(self) -> ProducerIdQuotas | None:
         """What it says, if it is another than was read and is as it was at the last look.
 
         What is wrong is told once.

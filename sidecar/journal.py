@@ -69,8 +69,8 @@ def _log_users(before: Snapshot | None, after: Snapshot) -> None:
     old = {} if before is None else before.decision.users
     new = after.decision.users
     for user in sorted(set(new) - set(old)):
-        hold = after.memory.holds[user]
-        _log.warning("user %s is held: %s", user, hold.reason, extra={"user": user})
+        throttle = after.memory.user_throttles[user]
+        _log.warning("user %s is held: %s", user, throttle.reason, extra={"user": user})
     for user in sorted(set(old) - set(new)):
         _log.info("user %s is held no longer", user, extra={"user": user})
 

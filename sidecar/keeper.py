@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Final
 
 from sidecar.board import Board, Snapshot
-from sidecar.state import Kept, StateFile
-from sidecar.throttle.holds import Holds
+from sidecar.state import PersistedState, StateFile
+from sidecar.throttle.holds import UserThrottles
 
 _log = logging.getLogger(__name__)
 
@@ -27,12 +27,12 @@ _VALIDITY_SHARE: Final = 0.25
 """Of a short validity: what a kill -9 leaves on disk is still valid after it."""
 
 
-_HOLD_LOOK_S: Final = 1.0
+_THROTTLE_CHECK_S: Final = 1.0
 _LONGER_S: Final = 1.0
 """A user who is held for so much longer must not be let go early by a kill -9."""
 
 
-class Keeper:
+class StateWriter:
     """Writes what a board publishes to a state file."""
 
     def __init__(
@@ -50,24 +50,24 @@ class Keeper:
         """Keeps until the board is closed."""
         while not self._board.closed:
             snapshot = self._board.snapshot
-            await self.keep()
+            await self.write()
             await self._wait(snapshot)
 
-    async def _wait(self, kept: Snapshot) -> None:
+    async def _wait(self, state: Snapshot) -> None:
         """Returns when it is time to write again."""
         now = asyncio.get_running_loop().time
         until = now() + self._spacing_s
         while now() < until:
             # Holds that begin are a change; those that get longer are none.
-            look_s = _HOLD_LOOK_S if kept.memory.holds else self._spacing_s
+            look_s = _THROTTLE_CHECK_S if state.memory.user_throttles else self._spacing_s
             snapshot = await self._board.wait_for_change(
-                kept.generation, min(look_s, until - now())
+                state.generation, min(look_s, until - now())
             )
-            changed = snapshot.generation != kept.generation or self._board.closed
-            if changed or _longer(kept.memory.holds, snapshot.memory.holds):
+            changed = snapshot.generation != state.generation or self._board.closed
+            if changed or _longer(state.memory.user_throttles, snapshot.memory.user_throttles):
                 return
 
-    async def keep(self) -> bool:
+    async def write(self) -> bool:
         """Writes what is published now, unless it is written already.
 
         Returns:
@@ -75,17 +75,19 @@ class Keeper:
         """
         # A write in its thread can't be cancelled, so neither is what holds the lock for it: the
         # last write of a stopping daemon comes after it, not beside it.
-        return await asyncio.shield(asyncio.create_task(self._keep(), name="keep"))
+        return await asyncio.shield(asyncio.create_task(self._write(), name="keep"))
 
-    async def _keep(self) -> bool:
+    async def _write(self) -> bool:
         async with self._lock:
             snapshot = self._board.snapshot
             if snapshot is self._written:
                 return True
             decision = snapshot.decision
-            kept = Kept(snapshot.memory, decision.factor, decision.source, snapshot.since)
+            state = PersistedState(
+                snapshot.memory, decision.factor, decision.source, snapshot.since
+            )
             try:
-                await asyncio.to_thread(self._file.save, kept, self._wall)
+                await asyncio.to_thread(self._file.save, state, self._wall)
             except OSError as error:
                 if not self._failing:
                     _log.warning(
@@ -102,7 +104,7 @@ class Keeper:
             return True
 
 
-def _longer(before: Holds, after: Holds) -> bool:
+def _longer(before: UserThrottles, after: UserThrottles) -> bool:
     if after is before:
         return False
     return any(

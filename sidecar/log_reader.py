@@ -3,7 +3,7 @@
 The log is empty until ``kafka.request.logger`` is at DEBUG, and a file that is not there is no
 fault. What can't be read is told once, and again when it can.
 
-Example: alice's INIT_PRODUCER_ID is answered with id 1000001: ``made`` is told of it a quarter of a
+Example: alice's INIT_PRODUCER_ID is answered with id 1000001: ``on_allocated`` is told of it a quarter of a
 second later at most, or as much later as the log is behind.
 """
 
@@ -16,8 +16,8 @@ from typing import Final
 
 from sidecar.quotas.id_quotas import LONGEST_USER
 from sidecar.requestlog.line import Line, parse
-from sidecar.requestlog.looking import Looked, TailCounts
-from sidecar.requestlog.producer_ids import ProducerIdMade, producer_id
+from sidecar.requestlog.looking import TailCounts, TailRead
+from sidecar.requestlog.producer_ids import ProducerIdAllocated, producer_id
 from sidecar.requestlog.tail import Tail, follow
 from sidecar.requestlog.usage import Usage
 
@@ -34,33 +34,33 @@ class LogReader:
         path: the file.
         usage: who used what since the start.
         behind: bytes that are not read yet.
-        is_there: whether there is a file.
+        exists: whether there is a file.
     """
 
     def __init__(
         self,
         path: Path,
-        made: Callable[[ProducerIdMade], None],
+        on_allocated: Callable[[ProducerIdAllocated], None],
         is_needed: Callable[[], bool] = lambda: False,
     ) -> None:
         """Nothing is read yet.
 
         Args:
             path: the file; it need not be there.
-            made: told of each id that a producer was given.
+            on_allocated: told of each id that a producer was given.
             is_needed: whether somebody is to be held by what it says.
         """
         self.path = path
         self.usage = Usage()
         self.behind = 0
-        self.is_there = False
-        self._made = made
+        self.exists = False
+        self._on_allocated = on_allocated
         self._tail = Tail(path)
         self._failure: str | None = None
         self._absent: bool | None = None
         self._is_needed = is_needed
         self._silent_since: float | None = None
-        self._told_silence = False
+        self._silence_logged = False
 
     @property
     def counts(self) -> TailCounts:
@@ -70,45 +70,45 @@ class LogReader:
     async def run(self) -> None:
         """Reads until cancelled."""
         async with aclosing(follow(self._tail)) as looks:
-            async for looked in looks:
-                self._take(looked)
+            async for read in looks:
+                self._take(read)
 
-    def _take(self, looked: Looked) -> None:
-        self.behind, self.is_there = looked.behind, looked.there
-        if looked.failure != self._failure:
-            self._tell(looked.failure)
-        elif looked.failure is None:
-            self._tell_absence()
-            self._tell_silence()
-        for bytes_ in looked.lines:
+    def _take(self, read: TailRead) -> None:
+        self.behind, self.exists = read.behind, read.there
+        if read.failure != self._failure:
+            self._tell(read.failure)
+        elif read.failure is None:
+            self._log_absence()
+            self._log_silence()
+        for bytes_ in read.lines:
             line = parse(bytes_)
             self.usage.record(line)
-            made = producer_id(line) if isinstance(line, Line) else None
-            if made is not None and len(made.user) <= LONGEST_USER:
-                self._made(made)
+            on_allocated = producer_id(line) if isinstance(line, Line) else None
+            if on_allocated is not None and len(on_allocated.user) <= LONGEST_USER:
+                self._on_allocated(on_allocated)
 
-    def _tell_absence(self) -> None:
+    def _log_absence(self) -> None:
         # A rotation is no news: from then on the log is only between two files.
-        if self._absent is None and not self.is_there:
+        if self._absent is None and not self.exists:
             _log.info(
                 "the request log %s is not there yet, so nothing of this broker's requests is seen;"
                 ' "throttle-sidecar request-log" turns it on and says where it is',
                 self.path,
             )
-        elif self._absent and self.is_there:
+        elif self._absent and self.exists:
             _log.info("the request log %s is there now", self.path)
-        self._absent = self._absent is not False and not self.is_there
+        self._absent = self._absent is not False and not self.exists
 
-    def _tell_silence(self) -> None:
+    def _log_silence(self) -> None:
         # A broker at DEBUG writes a line for each of our own polls.
-        if self._told_silence or self.counts.lines or not (self.is_there and self._is_needed()):
+        if self._silence_logged or self.counts.lines or not (self.exists and self._is_needed()):
             self._silent_since = None
             return
         now = asyncio.get_running_loop().time()
         if self._silent_since is None:
             self._silent_since = now
         elif now >= self._silent_since + SILENT_S:
-            self._told_silence = True
+            self._silence_logged = True
             _log.warning(
                 "the request log %s is there, but nothing was written to it for %g s: while "
                 "kafka.request.logger is not at DEBUG no producer ids are seen, and nobody is held "

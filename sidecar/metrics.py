@@ -21,7 +21,7 @@ from sidecar import __version__
 from sidecar.board import Board
 from sidecar.throttle.decision import Source
 from sidecar.throttle.full import full_at
-from sidecar.throttle.held_fill import held_fills, held_since
+from sidecar.throttle.held_fill import throttled_fills, throttled_since
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 
@@ -109,7 +109,7 @@ class _BoardCollector(Collector):
         yield from self._readers()
         yield from self._counts()
         yield from self._volumes()
-        yield self._held_fill()
+        yield self._throttled_fill()
 
     def _decision(self) -> Iterator[Metric]:
         snapshot = self._board.snapshot
@@ -238,11 +238,11 @@ class _BoardCollector(Collector):
                 ]
             yield family
 
-    def _held_fill(self) -> Metric:
+    def _throttled_fill(self) -> Metric:
         snapshot = self._board.snapshot
-        since = held_since(snapshot.decision.factor, snapshot.since)
+        since = throttled_since(snapshot.decision.factor, snapshot.since)
         family = _gauge(
-            "held_fill_bytes_per_second",
+            "throttled_fill_bytes_per_second",
             "How fast a volume fills although producers are held (factor 0), over 5 minutes of"
             " readings that came 5 s after the hold began or later; no series for any other.",
         )
@@ -252,7 +252,7 @@ class _BoardCollector(Collector):
                 _labels(each.known.volume.broker_id, each.known.volume.log_dir),
                 each.bytes_per_second,
             )
-            for each in held_fills(snapshot.memory, since, self._validity_s, self._board.now())
+            for each in throttled_fills(snapshot.memory, since, self._validity_s, self._board.now())
         ]
         return family
 

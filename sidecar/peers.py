@@ -26,13 +26,13 @@ from sidecar.quotas.id_quotas import LONGEST_USER
 
 _log = logging.getLogger(__name__)
 
-PATH: Final = "/v1/producer-ids/given"
-KEPT: Final = 20_000
+PATH: Final = "/v1/producer-ids/allocated"
+MOST_ALLOCATED: Final = 20_000
 """So many ids wait for the other sidecars: ten minutes of 30 a second."""
 PIECE: Final = 2000
 """So many are in one answer."""
 
-_LOOK_S: Final = 1.0
+_CHECK_S: Final = 1.0
 _SPACING_S: Final = 0.02
 """Between two questions on average, however many sidecars there are: each is asked by all."""
 _DEADLINE_S: Final = 5.0
@@ -42,7 +42,7 @@ _AT_ONCE: Final = 100
 """So many ids are counted before others get their turn."""
 
 
-class IdGiven(msgspec.Struct, frozen=True, gc=False):
+class AllocatedId(msgspec.Struct, frozen=True, gc=False):
     """An id that a broker gave to a user's producer, or that wrote."""
 
     user: str | None
@@ -51,34 +51,34 @@ class IdGiven(msgspec.Struct, frozen=True, gc=False):
     wrote: bool = False
 
 
-class GivenPage(msgspec.Struct, frozen=True):
+class AllocatedIdPage(msgspec.Struct, frozen=True):
     """A piece of what a sidecar's broker gave."""
 
     next: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z-]{1,100}\Z")]
     """Where the next piece begins: the start id, "-", and a number. It is put into an address."""
     lost: Annotated[int, msgspec.Meta(ge=0)]
     """How many were asked for too late."""
-    ids: list[IdGiven]
+    ids: list[AllocatedId]
 
 
-class Given:
+class AllocatedIdLog:
     """The ids of the broker beside this sidecar, for the others; initially none."""
 
     def __init__(self, start_id: str) -> None:
         """``start_id`` differs at every start."""
         self._start_id = start_id
-        self._ids: deque[IdGiven] = deque(maxlen=KEPT)
+        self._ids: deque[AllocatedId] = deque(maxlen=MOST_ALLOCATED)
         self._count = 0
 
     def add(self, user: str, producer_id: int) -> None:
         """One more."""
-        self._add(IdGiven(user, producer_id))
+        self._add(AllocatedId(user, producer_id))
 
     def add_written(self, user: str | None, producer_id: int) -> None:
         """One that wrote, with its owner if that is known."""
-        self._add(IdGiven(user, producer_id, wrote=True))
+        self._add(AllocatedId(user, producer_id, wrote=True))
 
-    def page(self, after: str | None) -> GivenPage:
+    def page(self, after: str | None) -> AllocatedIdPage:
         """The ids from a place on.
 
         Args:
@@ -86,7 +86,7 @@ class Given:
                 this sidecar, all since that.
         """
         if after is None:
-            return GivenPage(self._at(self._count), 0, [])
+            return AllocatedIdPage(self._at(self._count), 0, [])
         start_id, _, number = after.rpartition("-")
         known = start_id == self._start_id and number.isascii() and number.isdigit()
         position = min(int(number), self._count) if known and len(number) < 19 else 0
@@ -94,10 +94,10 @@ class Given:
         lost = max(0, first - position)
         begin = max(position, first) - first
         ids = [self._ids[index] for index in range(begin, min(begin + PIECE, len(self._ids)))]
-        return GivenPage(self._at(first + begin + len(ids)), lost, ids)
+        return AllocatedIdPage(self._at(first + begin + len(ids)), lost, ids)
 
-    def _add(self, given: IdGiven) -> None:
-        self._ids.append(given)
+    def _add(self, allocated: AllocatedId) -> None:
+        self._ids.append(allocated)
         self._count += 1
 
     def _at(self, number: int) -> str:
@@ -145,7 +145,7 @@ class Peers:
         self.peers = [Peer(url) for url in urls]
         self._seen = seen
         self._wrote = wrote
-        self._look_s = max(_LOOK_S, _SPACING_S * len(urls))
+        self._look_s = max(_CHECK_S, _SPACING_S * len(urls))
         self._ssl = ssl.create_default_context()
 
     async def run(self) -> None:
@@ -194,7 +194,7 @@ class Peers:
             )
         if status != 200:
             raise HttpError(f"it answers {status}")
-        page = msgspec.json.decode(body, type=GivenPage)
+        page = msgspec.json.decode(body, type=AllocatedIdPage)
         peer.after = page.next
         peer.ids += len(page.ids)
         peer.lost += page.lost
@@ -204,15 +204,15 @@ class Peers:
                 await asyncio.sleep(0)
         return len(page.ids) == PIECE
 
-    def _take(self, told: IdGiven) -> None:
-        if told.wrote:
+    def _take(self, reported: AllocatedId) -> None:
+        if reported.wrote:
             if self._wrote is None:
                 return
-            if told.user is not None and len(told.user) <= LONGEST_USER:
-                self._seen(told.user, told.producer_id)
-            self._wrote(told.producer_id)
-        elif told.user is not None and len(told.user) <= LONGEST_USER:
-            self._seen(told.user, told.producer_id)
+            if reported.user is not None and len(reported.user) <= LONGEST_USER:
+                self._seen(reported.user, reported.producer_id)
+            self._wrote(reported.producer_id)
+        elif reported.user is not None and len(reported.user) <= LONGEST_USER:
+            self._seen(reported.user, reported.producer_id)
 
 
 def _tell(peer: Peer, failure: str | None) -> None:

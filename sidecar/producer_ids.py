@@ -29,9 +29,9 @@ from sidecar.quotas.id_quotas import InForce, ProducerIdQuota, ProducerIdQuotas,
 from sidecar.quotas.producer_ids import Dropped, ProducerIds, ProducerIdSettings
 from sidecar.quotas.user_ids import ProducerIdStatus
 from sidecar.settings.durations import format_duration
-from sidecar.throttle.holds import UserHold, hold_all, release
+from sidecar.throttle.holds import UserThrottle, release, throttle_users
 
-_LOOK_S: Final = 1.0
+_CHECK_S: Final = 1.0
 """How late a hold becomes longer, or shorter by a quota that was changed in the file."""
 
 
@@ -82,9 +82,9 @@ class ProducerIdWatch:
                 min(each.ends_at, board.now() + longest_s),
                 quota_of(self._quotas, user).quota.producer_ids_rate,
             )
-            for user, each in holds_of(board).items()
+            for user, each in user_throttles_of(board).items()
         }
-        self._held = set(self._taken_over)
+        self._throttled = set(self._taken_over)
 
     @property
     def quotas(self) -> Mapping[str | Default, InForce]:
@@ -127,10 +127,10 @@ class ProducerIdWatch:
         self._renew()
         noted = self._ids.record(user, producer_id, self._now_ms())
         if noted.throttle_ms > 0 and noted.is_new:
-            self._held.add(user)
+            self._throttled.add(user)
             now = self._board.now()
-            before = self._board.snapshot.memory.holds.get(user)
-            if before is None or before.ends_at < now + 2 * _LOOK_S:
+            before = self._board.snapshot.memory.user_throttles.get(user)
+            if before is None or before.ends_at < now + 2 * _CHECK_S:
                 self._publish([user], now)
 
     async def run(self) -> None:
@@ -142,11 +142,11 @@ class ProducerIdWatch:
             if self._board.now() >= clean_at:
                 self._ids.tick(self._now_ms())
                 clean_at = self._board.now() + self._cleanup_s
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_CHECK_S)
 
     def review(self) -> None:
         """Makes all holds as long as what was counted and the quotas of now make them."""
-        self._publish(self._held, self._board.now())
+        self._publish(self._throttled, self._board.now())
 
     def _renew(self) -> None:
         """Puts quotas in force that operators have changed."""
@@ -162,10 +162,10 @@ class ProducerIdWatch:
         return quotas
 
     def _publish(self, users: Iterable[str], now: float) -> None:
-        before = self._board.snapshot.memory.holds
+        before = self._board.snapshot.memory.user_throttles
         ends = {user: self._ends_at(user, now) for user in users}
         over = {user for user, ends_at in ends.items() if ends_at <= now}
-        self._held -= over
+        self._throttled -= over
         longer = {
             user: (ends_at, self._reason(user))
             for user, ends_at in ends.items()
@@ -175,7 +175,10 @@ class ProducerIdWatch:
         if longer or over:
             self._board.update(
                 lambda memory: replace(
-                    memory, holds=hold_all(release(memory.holds, over), longer, now)
+                    memory,
+                    user_throttles=throttle_users(
+                        release(memory.user_throttles, over), longer, now
+                    ),
                 )
             )
 
@@ -194,7 +197,7 @@ class ProducerIdWatch:
         status = self._ids.status(user, self._now_ms())
         if status is None or status.limit is None or status.tokens is None or status.tokens >= 0:
             # Counted before a restart.
-            before = self._board.snapshot.memory.holds.get(user)
+            before = self._board.snapshot.memory.user_throttles.get(user)
             return "too many new producer ids" if before is None else before.reason
         window = format_duration(float(self.settings.window_size_s))
         return (
@@ -207,13 +210,17 @@ class ProducerIdWatch:
         return int(self._board.now() * 1000)
 
 
-def _differs(before: UserHold | None, ends_at: float, now: float) -> bool:
+def _differs(before: UserThrottle | None, ends_at: float, now: float) -> bool:
     # A millisecond's difference is how both were rounded.
     return before is None or abs(before.ends_at - ends_at) >= 0.002 or before.ends_at <= now
 
 
-def holds_of(board: Board) -> Mapping[str, UserHold]:
+def user_throttles_of(board: Board) -> Mapping[str, UserThrottle]:
     """The holds in force; a factor source may have factors of users for other reasons too."""
     snapshot = board.snapshot
-    holds = snapshot.memory.holds
-    return {user: holds[user] for user in sorted(snapshot.decision.users) if user in holds}
+    user_throttles = snapshot.memory.user_throttles
+    return {
+        user: user_throttles[user]
+        for user in sorted(snapshot.decision.users)
+        if user in user_throttles
+    }

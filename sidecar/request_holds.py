@@ -34,7 +34,7 @@ from sidecar.volumes import Failure, FailureKind
 _log = logging.getLogger(__name__)
 
 _DIGITS: Final = 1e-12
-_LOOK_S: Final = 5.0
+_CHECK_S: Final = 5.0
 """How often what is set in Kafka is compared with what should be, while anybody is held."""
 _SPACING_S: Final = 1.0
 """Between two such comparisons: short holds that follow each other must not wear a controller."""
@@ -51,7 +51,7 @@ Persist = Callable[[], Awaitable[bool]]
 
 
 @dataclass(slots=True)
-class RequestHolds:
+class RequestQuotaEnforcer:
     """Sets and takes back.
 
     Attributes:
@@ -83,8 +83,8 @@ class RequestHolds:
 
     async def _change(self, generation: int) -> None:
         board = self.board
-        if board.snapshot.decision.users or board.snapshot.memory.request_holds:
-            await board.wait_for_change(generation, _LOOK_S)
+        if board.snapshot.decision.users or board.snapshot.memory.enforced_request_percentages:
+            await board.wait_for_change(generation, _CHECK_S)
         elif not self._adopted:
             await board.wait_for_change(generation, _RETRY_S)
         else:
@@ -95,13 +95,13 @@ class RequestHolds:
     async def settle(self) -> None:
         """Does once what is to be done now."""
         async with self._lock:
-            wanted = self._wanted()
-            self._left &= set(wanted)
-            matters = bool(wanted or self.board.snapshot.memory.request_holds)
+            targets = self._targets()
+            self._left &= set(targets)
+            matters = bool(targets or self.board.snapshot.memory.enforced_request_percentages)
             if matters or not self._adopted:
-                failure = await self._compare(wanted)
+                failure = await self._compare(targets)
                 # That what an earlier run may have left can't be looked for yet wakes nobody.
-                self._tell(failure, logging.WARNING if matters else logging.INFO)
+                self._log_outcome(failure, logging.WARNING if matters else logging.INFO)
 
     async def leave(self, timeout_s: float) -> None:
         """Takes all back, for a sidecar that stops: nobody would do it later.
@@ -111,11 +111,11 @@ class RequestHolds:
         """
         try:
             async with asyncio.timeout(timeout_s), self._lock:
-                if self.board.snapshot.memory.request_holds:
-                    self._tell(await self._compare({}), logging.WARNING)
+                if self.board.snapshot.memory.enforced_request_percentages:
+                    self._log_outcome(await self._compare({}), logging.WARNING)
         except TimeoutError:
             pass
-        left = self.board.snapshot.memory.request_holds
+        left = self.board.snapshot.memory.enforced_request_percentages
         if left:
             _log.warning(
                 "the request_percentage of %d held users is left in Kafka; the next start of a "
@@ -124,23 +124,23 @@ class RequestHolds:
                 ", ".join(sorted(left)[:10]),
             )
 
-    def _wanted(self) -> dict[str, float]:
-        wanted = {}
+    def _targets(self) -> dict[str, float]:
+        targets = {}
         for user in self.board.snapshot.decision.users:
-            percentage = self.quota_of(user).quota.held_request_percentage
+            percentage = self.quota_of(user).quota.throttled_request_percentage
             if percentage is not None:
-                wanted[user] = signed(percentage)
-        return wanted
+                targets[user] = signed(percentage)
+        return targets
 
-    async def _compare(self, wanted: Mapping[str, float]) -> Failure | None:
+    async def _compare(self, targets: Mapping[str, float]) -> Failure | None:
         found = await _unraised(self.describe())
         if isinstance(found, Failure):
             return found
-        noted = dict(self.board.snapshot.memory.request_holds)
+        noted = dict(self.board.snapshot.memory.enforced_request_percentages)
         if not self._adopted:
             noted |= _left_by_others(found, noted)
             self._adopted = True
-        changes, noted = self._changes(found, wanted, noted)
+        changes, noted = self._changes(found, targets, noted)
         self._note(noted)
         if not changes:
             return None
@@ -150,16 +150,16 @@ class RequestHolds:
         return await self._change_all(changes)
 
     def _changes(
-        self, found: ClientQuotas, wanted: Mapping[str, float], noted: Mapping[str, float]
+        self, found: ClientQuotas, targets: Mapping[str, float], noted: Mapping[str, float]
     ) -> tuple[dict[str, float | None], dict[str, float]]:
         """What to set and what to remove (None), by user; and what is noted from then on."""
         changes: dict[str, float | None] = {}
         kept: dict[str, float] = {}
         for user, value in noted.items():
-            if user not in wanted and is_signed(_percentage(found, user)):
+            if user not in targets and is_signed(_percentage(found, user)):
                 kept[user] = value
                 changes[user] = None
-        for user, value in wanted.items():
+        for user, value in targets.items():
             now = _percentage(found, user)
             if now is not None and not is_signed(now):
                 self._leave_to_operator(user, now)
@@ -188,7 +188,7 @@ class RequestHolds:
         outcomes = await _unraised(self.alter(alterations))
         if isinstance(outcomes, Failure):
             return outcomes
-        noted = dict(self.board.snapshot.memory.request_holds)
+        noted = dict(self.board.snapshot.memory.enforced_request_percentages)
         for (user, value), failure in zip(changes.items(), outcomes, strict=True):
             if failure is not None:
                 continue
@@ -203,8 +203,8 @@ class RequestHolds:
         return next((failure for failure in outcomes if failure is not None), None)
 
     def _note(self, noted: Mapping[str, float]) -> None:
-        if noted != self.board.snapshot.memory.request_holds:
-            self.board.update(lambda memory: replace(memory, request_holds=noted))
+        if noted != self.board.snapshot.memory.enforced_request_percentages:
+            self.board.update(lambda memory: replace(memory, enforced_request_percentages=noted))
 
     async def _persist(self) -> None:
         try:
@@ -213,7 +213,7 @@ class RequestHolds:
         except TimeoutError:
             pass
 
-    def _tell(self, failure: Failure | None, level: int) -> None:
+    def _log_outcome(self, failure: Failure | None, level: int) -> None:
         before, self._told = self._told, None if failure is None else (failure.kind, level)
         if failure is None:
             if before is not None:

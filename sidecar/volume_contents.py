@@ -2,7 +2,7 @@
 
 Whoever looks at a broker's volumes gets what is known and wants it asked; one task asks one broker
 at a time, no broker more often than every ``EVERY_S``, whether it answered or not. What nobody has
-looked at for ``KEPT_S`` is forgotten.
+looked at for ``RETENTION_S`` is forgotten.
 
 Example: three people have a page open that looks every 10 s: broker 2 is asked once a minute. They
 close it: it is asked no more.
@@ -20,12 +20,12 @@ from sidecar.volumes import Failure, FailureKind
 EVERY_S: Final = 60.0
 """The answer grows with the broker's partitions: 88 kB and 34 ms of it for 4,000."""
 
-KEPT_S: Final = 600.0
+RETENTION_S: Final = 600.0
 
-Told = Mapping[str, LogDirTopics] | Failure
+ContentsResult = Mapping[str, LogDirTopics] | Failure
 """Log dir -> what lies there, or why that is not known."""
 
-Ask = Callable[[int], Awaitable[Told]]
+FetchContents = Callable[[int], Awaitable[ContentsResult]]
 """Broker id -> what it says; within a deadline of its own."""
 
 
@@ -34,18 +34,18 @@ class Contents:
     """What lies on a broker's volumes.
 
     Attributes:
-        told: what it said.
-        told_at: when, steady seconds.
+        result: what it said.
+        answered_at: when, steady seconds.
     """
 
-    told: Told
-    told_at: float
+    result: ContentsResult
+    answered_at: float
 
 
 class VolumeContents:
     """What is known of brokers that somebody looks at. Initially nothing."""
 
-    def __init__(self, ask: Ask, clock: Callable[[], float]) -> None:
+    def __init__(self, ask: FetchContents, clock: Callable[[], float]) -> None:
         """Nothing is asked yet.
 
         Args:
@@ -56,38 +56,38 @@ class VolumeContents:
         self._clock = clock
         self._known: dict[int, Contents] = {}
         # Broker id -> when it was last begun to ask.
-        self._asked: dict[int, float] = {}
-        self._wanted: dict[int, None] = {}
+        self._requested: dict[int, float] = {}
+        self._due: dict[int, None] = {}
         self._news = asyncio.Event()
 
     def of(self, broker_id: int) -> Contents | None:
         """What is known of a broker, which is asked anew if that is due; None before it answers."""
-        asked_at = self._asked.get(broker_id)
+        asked_at = self._requested.get(broker_id)
         if asked_at is None or self._clock() >= asked_at + EVERY_S:
-            self._wanted[broker_id] = None
+            self._due[broker_id] = None
             self._news.set()
         known = self._known.get(broker_id)
-        return known if known and self._clock() <= known.told_at + KEPT_S else None
+        return known if known and self._clock() <= known.answered_at + RETENTION_S else None
 
     async def run(self) -> NoReturn:
         """Asks who is wanted, until cancelled."""
         while True:
             await self._news.wait()
             self._news.clear()
-            while self._wanted:
-                broker_id = next(iter(self._wanted))
-                self._asked[broker_id] = self._clock()
+            while self._due:
+                broker_id = next(iter(self._due))
+                self._requested[broker_id] = self._clock()
                 try:
-                    told = await self._ask(broker_id)
+                    result = await self._ask(broker_id)
                 except SidecarError as error:
                     # A password file that can't be read now; polls go on with what they have.
-                    told = Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
-                del self._wanted[broker_id]
-                self._known[broker_id] = Contents(told, self._clock())
+                    result = Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
+                del self._due[broker_id]
+                self._known[broker_id] = Contents(result, self._clock())
             self._forget()
 
     def _forget(self) -> None:
         now = self._clock()
-        for broker_id in [each for each, at in self._asked.items() if now > at + KEPT_S]:
-            del self._asked[broker_id]
+        for broker_id in [each for each, at in self._requested.items() if now > at + RETENTION_S]:
+            del self._requested[broker_id]
             self._known.pop(broker_id, None)

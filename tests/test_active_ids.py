@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from sidecar.active_ids import LONGEST_PAUSE_S, ActiveIdWatch
-from sidecar.kafka.active_producers import Looked, Take
+from sidecar.kafka.active_producers import OnStates, ScanResult
 from sidecar.kafka.leaders import Partition
 from sidecar.kafka.producer_messages import ProducerStates
 from sidecar.quotas.active_ids import WAIT_MS, ActiveIds
@@ -37,11 +37,11 @@ class FakeSource:
         self.new: set[Partition] = set()
         self.failures: dict[Partition, Failure] = {}
         self.failure: Failure | None = None
-        self.left_out = 0
+        self.skipped = 0
         self.took_s = 0.0
         self.looks: list[float] = []
 
-    async def look(self, take: Take, timeout_s: float) -> Looked | Failure:
+    async def scan(self, on_states: OnStates, timeout_s: float) -> ScanResult | Failure:
         """Looks once."""
         assert timeout_s > 0
         self.looks.append(asyncio.get_running_loop().time())
@@ -49,9 +49,9 @@ class FakeSource:
         if self.failure is not None:
             return self.failure
         for partition, states in self.written.items():
-            take(partition, states, is_new=partition in self.new)
+            on_states(partition, states, is_new=partition in self.new)
         producers = sum(map(len, self.written.values()))
-        return Looked(len(self.written), producers, 0, self.failures, self.left_out)
+        return ScanResult(len(self.written), producers, 0, self.failures, self.skipped)
 
 
 class Looking:
@@ -78,14 +78,14 @@ class Looking:
     async def see(self, *written: tuple[int, int], at: Partition = ORDERS) -> None:
         """A look at which a partition has these producers."""
         self.source.written[at] = packed(*written)
-        await self.watch.look()
+        await self.watch.scan()
 
 
 async def test_an_id_counts_when_it_writes() -> None:
     """Not when it is given; the other sidecars are told once of it, with its owner."""
     looking = Looking()
     await looking.see()
-    looking.watch.given("bob", 7)
+    looking.watch.allocated("bob", 7)
     assert [] == looking.counted
     await looking.see((7, 0))
     await looking.see((7, 1))
@@ -98,8 +98,8 @@ async def test_an_id_counts_when_it_writes() -> None:
 async def test_what_is_active_when_the_sidecar_starts_counts_for_nobody() -> None:
     """Though owners be known; a partition that is new itself has no past."""
     looking = Looking()
-    looking.watch.given("bob", 7)
-    looking.watch.given("bob", 8)
+    looking.watch.allocated("bob", 7)
+    looking.watch.allocated("bob", 8)
     await looking.see((7, 0))
     assert [] == looking.counted == looking.told
     looking.source.new = {CLICKS}
@@ -107,67 +107,69 @@ async def test_what_is_active_when_the_sidecar_starts_counts_for_nobody() -> Non
     assert [("bob", 8)] == looking.counted
 
 
-async def test_an_owner_who_is_told_late_is_charged_then() -> None:
+async def test_an_owner_who_is_reported_late_is_charged_then() -> None:
     """The others are told at once that it wrote, since they may know whose it is."""
     looking = Looking()
     await looking.see()
     await looking.see((7, 0))
     assert ([], [(None, 7)]) == (looking.counted, looking.told)
-    looking.watch.given("bob", 7)
+    looking.watch.allocated("bob", 7)
     assert ([("bob", 7)], [(None, 7)]) == (looking.counted, looking.told)
 
 
 async def test_an_id_that_another_sidecar_saw_counts_here_too() -> None:
     """For its owner if that is known here; it is not told again."""
     looking = Looking()
-    looking.watch.given("bob", 7)
+    looking.watch.allocated("bob", 7)
     looking.watch.wrote(7)
     looking.watch.wrote(8)
     assert ([("bob", 7)], []) == (looking.counted, looking.told)
-    looking.watch.given("eve", 8)
+    looking.watch.allocated("eve", 8)
     assert ("eve", 8) == looking.counted[-1]
 
 
 async def test_an_id_that_writes_to_two_partitions_is_one() -> None:
     """It counts once and is one that is active."""
     looking = Looking()
-    looking.watch.given("bob", 7)
+    looking.watch.allocated("bob", 7)
     await looking.see()
     await looking.see(at=CLICKS)
     looking.source.written = {ORDERS: packed((7, 0)), CLICKS: packed((7, 4))}
-    await looking.watch.look()
+    await looking.watch.scan()
     assert ([("bob", 7)], 1) == (looking.counted, looking.watch.active)
 
 
 async def test_a_partition_that_left_is_looked_at_for_the_first_time_when_it_is_back() -> None:
     """What its producers wrote meanwhile, another sidecar has told."""
     looking = Looking()
-    looking.watch.given("bob", 7)
+    looking.watch.allocated("bob", 7)
     await looking.see((7, 0))
     looking.source.partitions = {0: [CLICKS]}
     looking.source.written = {}
-    await looking.watch.look()
+    await looking.watch.scan()
     looking.source.partitions = {0: [ORDERS, CLICKS]}
     await looking.see((7, 9))
     assert [] == looking.counted
 
 
-async def test_what_cannot_be_seen_is_told_once_by_kind(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_cannot_be_seen_is_reported_once_by_kind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """And once when it is over; the other partitions count."""
     caplog.set_level(logging.INFO)
     looking = Looking()
     looking.source.failures = {CLICKS: REFUSED}
-    looking.watch.given("bob", 7)
+    looking.watch.allocated("bob", 7)
     await looking.see()
     await looking.see((7, 0))
     assert [("bob", 7)] == looking.counted
     looking.source.failures = {CLICKS: REFUSED, ("clicks", 1): SILENT}
-    await looking.watch.look()
+    await looking.watch.scan()
     looking.source.failures = {CLICKS: SILENT}
-    await looking.watch.look()
+    await looking.watch.scan()
     looking.source.failures = {}
-    await looking.watch.look()
-    await looking.watch.look()
+    await looking.watch.scan()
+    await looking.watch.scan()
     assert [logging.WARNING, logging.WARNING, logging.INFO] == [
         record.levelno for record in caplog.records
     ]
@@ -179,23 +181,25 @@ async def test_what_cannot_be_seen_is_told_once_by_kind(caplog: pytest.LogCaptur
 async def test_nobody_can_be_asked(caplog: pytest.LogCaptureFixture) -> None:
     """Then nothing was seen, and nobody is charged."""
     looking = Looking()
-    looking.watch.given("bob", 7)
+    looking.watch.allocated("bob", 7)
     await looking.see()
     looking.source.failure = SILENT
     await looking.see((7, 0))
-    assert (None, SILENT, []) == (looking.watch.looked, looking.watch.failure, looking.counted)
+    assert (None, SILENT, []) == (looking.watch.last_scan, looking.watch.failure, looking.counted)
     assert ["WARNING"] == [record.levelname for record in caplog.records]
     looking.source.failure = None
     await looking.see((7, 0))
     assert (None, [("bob", 7)]) == (looking.watch.failure, looking.counted)
 
 
-async def test_partitions_that_are_too_many_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_partitions_that_are_too_many_are_reported_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """With the setting that helps."""
     looking = Looking()
-    looking.source.left_out = 5
-    await looking.watch.look()
-    await looking.watch.look()
+    looking.source.skipped = 5
+    await looking.watch.scan()
+    await looking.watch.scan()
     assert ["5 partitions"] == [record.getMessage()[:12] for record in caplog.records]
     assert "SIDECAR_BROKER_ID" in caplog.text
 
@@ -210,7 +214,7 @@ async def look_times(looking: Looking, until_s: float) -> list[float]:
 
 
 @pytest.mark.looptime
-async def test_a_look_that_takes_long_is_followed_by_a_long_pause() -> None:
+async def test_a_scan_that_takes_long_is_followed_by_a_long_pause() -> None:
     """A tenth of the time at most is spent in looks, unless one takes minutes."""
     quick, slow, endless = Looking(), Looking(), Looking()
     slow.source.took_s = 1.0

@@ -9,13 +9,13 @@ import pytest
 
 from sidecar.admission import (
     FORGOTTEN_AFTER_S,
-    PATIENCE_S,
     READ_EVERY_S,
+    TIMEOUT_S,
     ControllerMutations,
 )
 from sidecar.errors import SettingsError
 from sidecar.quotas.entities import ClientQuotas, Entity
-from sidecar.quotas.mutation_admissions import Asked, Judged, MutationAdmissions, Muted
+from sidecar.quotas.mutation_admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -83,8 +83,8 @@ async def running(
             await task
 
 
-def asked(partitions: int = 1) -> Asked:
-    return Asked("alice", "portal", [partitions])
+def asked(partitions: int = 1) -> AdmissionRequest:
+    return AdmissionRequest("alice", "portal", [partitions])
 
 
 async def test_nobody_asks_and_nothing_is_read() -> None:
@@ -183,7 +183,7 @@ async def test_a_hung_broker_is_not_waited_for_long(is_deaf: bool) -> None:
     brokers = Brokers(takes_s=3600, is_deaf=is_deaf)
     async with running(brokers) as mutations:
         assert isinstance(await mutations.admit(asked()), Failure)
-        assert PATIENCE_S == now()
+        assert TIMEOUT_S == now()
 
 
 async def test_what_was_read_holds_for_the_validity_duration() -> None:

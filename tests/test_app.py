@@ -155,8 +155,8 @@ class TestStart:
             daemon.wait_for(DECIDED)
             until(lambda: counted(daemon, "history_lost_total") >= 3)
             assert 200 == daemon.get("/readyz").status_code
-            told = f"the volume history in {gone} loses what is seen: No such file or directory"
-            assert 1 == daemon.output.count(told)
+            reported = f"the volume history in {gone} loses what is seen: No such file or directory"
+            assert 1 == daemon.output.count(reported)
 
     def test_metrics_can_listen_apart(self, tmp_path: Path, settings: dict[str, str]) -> None:
         """Two addresses in the log; the second has metrics and health alone."""
@@ -169,20 +169,20 @@ class TestStart:
             assert 200 == get(f"{metrics}/readyz").status_code
             assert 404 == get(f"{metrics}/v1/throttle-factor").status_code
 
-    def test_quotas_for_ids_that_nobody_reads_are_told(
+    def test_quotas_for_ids_that_nobody_reads_are_reported(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
         """A WARNING, once; with a log that is read there is nothing to tell."""
         rate = {"SIDECAR_PRODUCER_IDS_RATE": "5"}
-        told = "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE"
+        reported = "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE"
         with started(tmp_path, settings | rate) as daemon:
             daemon.wait_for(DECIDED)
-            assert 1 == daemon.output.count(told)
+            assert 1 == daemon.output.count(reported)
         log = {"SIDECAR_REQUEST_LOG_FILE": str(tmp_path / "requests.log")}
         for more in (log | rate, {}):
             with started(tmp_path, settings | more) as daemon:
                 daemon.wait_for(DECIDED)
-                assert told not in daemon.output
+                assert reported not in daemon.output
 
     def test_a_port_in_use_is_exit_code_2_and_one_line(
         self, tmp_path: Path, settings: dict[str, str]
@@ -192,10 +192,10 @@ class TestStart:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             with started(tmp_path, settings | {"SIDECAR_HTTP_LISTEN": address}) as daemon:
                 assert 2 == daemon.ended()[0]
-        told = [line for line in daemon.output.splitlines() if "SIDECAR_STATE_FILE" not in line]
-        assert 1 == len(told)
-        assert address in told[0]
-        assert "in use" in told[0]
+        reported = [line for line in daemon.output.splitlines() if "SIDECAR_STATE_FILE" not in line]
+        assert 1 == len(reported)
+        assert address in reported[0]
+        assert "in use" in reported[0]
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -406,7 +406,7 @@ class TestRestart:
         with started(tmp_path, settings) as daemon:
             daemon.wait_for(r"throttle factor 0\.0 \(observation\)")
             answer = daemon.override(TOKEN, 0.25)
-            assert answer.json()["kept_over_restart"] is True
+            assert answer.json()["persisted"] is True
             before = daemon.factor()
             etag = daemon.get("/v1/throttle-factor").headers["ETag"]
             daemon.process.kill()
@@ -449,9 +449,9 @@ class TestRestart:
         with started(tmp_path, settings) as daemon:
             daemon.wait_for(DECIDED)
             until(state_file.exists)
-        told = [line for line in daemon.output.splitlines() if " ERROR " in line]
-        assert 1 == len(told)
-        assert "set aside" in told[0]
+        reported = [line for line in daemon.output.splitlines() if " ERROR " in line]
+        assert 1 == len(reported)
+        assert "set aside" in reported[0]
         aside = state_file.with_name("state.json.damaged")
         assert b'{"version": 1, "sha256": "' == aside.read_bytes()
 
@@ -528,7 +528,7 @@ class TestSecrets:
         [("text", PASSWORD), ("json", PASSWORD), ("text", "another")],
     )
     @pytest.mark.usefixtures("token_file")
-    def test_neither_password_nor_token_is_told(
+    def test_neither_password_nor_token_is_reported(
         self,
         *,
         tmp_path: Path,
@@ -561,13 +561,13 @@ class TestSecrets:
             assert 0 == daemon.ended()[0]
             if form == "json":
                 assert {"debug", "info"} <= {record["level"] for record in daemon.records()}
-        told = daemon.output + "".join(f"{answer.headers}{answer.text}" for answer in answers)
+        reported = daemon.output + "".join(f"{answer.headers}{answer.text}" for answer in answers)
         assert "alice" not in daemon.output or not works
         for each in (PASSWORD, TOKEN):
-            assert each not in told
+            assert each not in reported
 
 
-def id_given(user: str, producer_id: int) -> bytes:
+def allocate_id(user: str, producer_id: int) -> bytes:
     """A broker's line: a producer was given an id."""
     line = next(line for line in BY_HAND if b'"producerId":1000001' in line)
     line = line.replace(b'"producerId":1000001', b'"producerId":%d' % producer_id)
@@ -604,7 +604,7 @@ class TestProducerIds:
 
     def opens(self, log: Path, user: str, *ids: int) -> None:
         with log.open("ab") as file:
-            file.writelines(id_given(user, each) for each in ids)
+            file.writelines(allocate_id(user, each) for each in ids)
         # What is given writes at once.
         written = self.producers.producers.setdefault(self.WRITTEN, [])
         written += [(each, 0, 0) for each in ids]
@@ -617,7 +617,7 @@ class TestProducerIds:
 
     def is_followed(self, daemon: Daemon) -> None:
         """From its end on: what is written before is not read."""
-        until(lambda: daemon.get("/v1/producer-ids").json()["request_log"]["is_there"])
+        until(lambda: daemon.get("/v1/producer-ids").json()["request_log"]["exists"])
 
     def test_a_stop_leaves_nothing_in_kafka_and_a_restart_holds_on(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
@@ -649,7 +649,12 @@ class TestProducerIds:
                 assert took_s < 2
                 assert self.percentage(quotas) is None
                 assert "Traceback" not in daemon.output + other.output
-            assert {} == json.loads((tmp_path / "own.json").read_bytes())["state"]["request_holds"]
+            assert (
+                {}
+                == json.loads((tmp_path / "own.json").read_bytes())["state"][
+                    "enforced_request_percentages"
+                ]
+            )
             with started(tmp_path, own) as daemon:
                 assert {"alice", "bob"} == self.held(daemon)
                 until(lambda: self.percentage(quotas) is not None)
@@ -682,8 +687,8 @@ class TestProducerIds:
             )
             assert "Traceback" not in daemon.output
         kept = json.loads(state_file.read_bytes())["state"]
-        assert {"bob"} == set(kept["request_holds"])
-        assert {"bob"} == {hold["user"] for hold in kept["holds"]}
+        assert {"bob"} == set(kept["enforced_request_percentages"])
+        assert {"bob"} == {hold["user"] for hold in kept["user_throttles"]}
 
     def test_whatever_it_reads_from_misbehaves_it_runs_and_stops(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path

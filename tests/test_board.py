@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sidecar.board import CHANGES_KEPT, Began, Board, Snapshot
+from sidecar.board import MOST_CHANGES, Board, RestoredDecision, Snapshot
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
@@ -43,7 +43,7 @@ def loop_time() -> float:
 @asynccontextmanager
 async def keeping_time(board: Board) -> AsyncIterator[None]:
     """With the board's own task running."""
-    task = asyncio.create_task(board.keep_time(), name="keep time")
+    task = asyncio.create_task(board.publish_expiries(), name="keep time")
     await asyncio.sleep(0)
     try:
         yield
@@ -84,18 +84,18 @@ def test_starts_with_what_was_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("began", "since"),
+    ("restored", "since"),
     [
         (None, 100.0),
-        (Began(0.0, Source.OBSERVATION, 3.0), 3.0),
-        (Began(1.0, Source.OBSERVATION, 3.0), 100.0),
-        (Began(0.0, Source.OVERRIDE, 3.0), 100.0),
+        (RestoredDecision(0.0, Source.OBSERVATION, 3.0), 3.0),
+        (RestoredDecision(1.0, Source.OBSERVATION, 3.0), 100.0),
+        (RestoredDecision(0.0, Source.OVERRIDE, 3.0), 100.0),
     ],
 )
-def test_since_goes_on_over_a_restart(began: Began | None, since: float) -> None:
+def test_since_goes_on_over_a_restart(restored: RestoredDecision | None, since: float) -> None:
     """Factor and source that are the same as before the restart have been since then."""
     kept = factors.fold(Memory(), seen(0.0, d0=30))
-    assert since == Board(factors, FakeClock(100.0), memory=kept, began=began).snapshot.since
+    assert since == Board(factors, FakeClock(100.0), memory=kept, restored=restored).snapshot.since
 
 
 def test_starts_with_the_fallback_when_what_was_kept_expired() -> None:
@@ -198,20 +198,20 @@ def test_release_is_the_last_rise_of_the_factor() -> None:
     """With the brokers whose volumes violated until then; another hold or news don't move it."""
     clock = FakeClock()
     board = Board(factors, clock)
-    told = []
+    reported = []
     for available in (99, 30, 31, 40, 20):
         clock.now += 1.0
         board.update(fold(seen(clock.now, d0=available)))
-        told.append(board.snapshot.released)
+        reported.append(board.snapshot.released)
     # From the fallback of 0.5 to 1.0, held, let go, news, held.
     first, second = Release(1.0), Release(3.0, frozenset({1}))
-    assert [first, first, second, second, second] == told
+    assert [first, first, second, second, second] == reported
 
 
 def test_changes_are_the_newest_thousand() -> None:
     """The oldest changes make room."""
     board = Board(factors, FakeClock())
-    for turn in range(CHANGES_KEPT + 5):
+    for turn in range(MOST_CHANGES + 5):
         board.update(fold(seen(0.0, d0=30 if turn % 2 else 99)))
     assert 1000 == len(board.changes)
     generations = [change.generation for change in board.changes]

@@ -67,10 +67,10 @@ def test_a_full_broker_that_left_is_not_active() -> None:
 def test_callbacks_that_follow_and_that_do_not() -> None:
     """One waits, one has an older decision, one fell silent; 10 minutes later it is forgotten."""
     scene = Scene()
-    heard = scene.board.readers.heard
-    heard(Report(1, emergency=False, held=0), 1, 0.0).waiting += 1
-    heard(Report(2, emergency=False, held=0), None, 0.0)
-    heard(Report(3, emergency=False, held=0), 1, 0.0)
+    heard = scene.board.readers.record
+    heard(Report(1, emergency=False, throttled_clients=0), 1, 0.0).waiting += 1
+    heard(Report(2, emergency=False, throttled_clients=0), None, 0.0)
+    heard(Report(3, emergency=False, throttled_clients=0), 1, 0.0)
     assert {"1": 1.0, "2": 0.0, "3": 1.0} == scene.series("reader_follows")
     scene.clock.now = 11.0
     assert {"1": 1.0, "2": 0.0, "3": 0.0} == scene.series("reader_follows")

@@ -42,8 +42,8 @@ def test_a_jar_that_was_named_is_taken(tmp_path: Path) -> None:
 
 def test_without_a_jar_it_says_where_there_is_one(tmp_path: Path) -> None:
     """As in an install from a checkout in which nobody has built it."""
-    told = r"without the quota callback's jar.*make jar leaves it in"
-    with pytest.raises(CallbackError, match=told):
+    reported = r"without the quota callback's jar.*make jar leaves it in"
+    with pytest.raises(CallbackError, match=reported):
         callback_jar(places=(tmp_path / NAME,))
 
 

@@ -94,12 +94,12 @@ def test_every_route_is_documented() -> None:
     for path, operations in sidecar.app.openapi()["paths"].items():
         plain = re.sub(r"\{(\w+):path\}", r"{\1}", path).replace("{broker_id}", "{id}")
         served |= {(method.upper(), plain) for method in operations if method.upper() in METHODS}
-    told = {
+    reported = {
         (method, path)
         for request, *_ in rows("docs/api.md", 2)
         for method, path in re.findall(rf"`({'|'.join(METHODS)}) (/[^\s`]*)`", request)
     }
-    assert served == told
+    assert served == reported
 
 
 def setting_cells(row: SettingRow) -> list[str]:
@@ -111,50 +111,50 @@ def setting_cells(row: SettingRow) -> list[str]:
 
 def test_every_setting_is_documented() -> None:
     """Docs/settings.md has each one, in order, with its keys, default, unit and meaning."""
-    heading, line, *told = rows("docs/settings.md", 6)
+    heading, line, *reported = rows("docs/settings.md", 6)
     assert (["TOML", "---"]) == [heading[1], line[1]]
-    assert [setting_cells(row) for row in describe()] == told
+    assert [setting_cells(row) for row in describe()] == reported
 
 
 def test_every_table_of_the_pipeline_is_documented() -> None:
     """Docs/pipeline.md has each one, in order, with its meaning and its columns'."""
     _, text = text_of("docs/pipeline.md").split("\n## Tables\n")
     sections = re.findall(r"^### (\w+)\n\n(\w)(.*?)\. ?.*\n\n((?:\|.*\n)+)", text, re.MULTILINE)
-    told = {
+    reported = {
         name: (
             first.lower() + rest,
             re.findall(r"^\| (\w+) \| `(.*)` \| (.*) \|$", cells, re.MULTILINE),
         )
         for name, first, rest, cells in sections
     }
-    assert list(told) == [table.name for table in TABLES]
+    assert list(reported) == [table.name for table in TABLES]
     for table in TABLES:
         columns = [(column.name, column.type, column.meaning) for column in table.columns]
-        assert (table.meaning, columns) == told[table.name]
+        assert (table.meaning, columns) == reported[table.name]
 
 
 def test_the_floors_of_recommendations_are_documented() -> None:
     """Docs/pipeline.md has each kind of quota, and the smallest that is recommended of it."""
-    told = {
+    reported = {
         kind: float(floor.replace(",", ""))
         for kinds, _, floor, *_ in rows("docs/pipeline.md", 3)
         for kind in kinds.split(", ")
         if kind in FLOORS
     }
-    assert FLOORS == told
+    assert FLOORS == reported
 
 
 def test_the_volume_history_is_documented() -> None:
     """Docs/volume-history.md has each field of a line, and each column that is made of them."""
     page = "docs/volume-history.md"
-    told = [row for row in rows(page, 3) if row[0] in SILVER_VOLUME.names]
+    reported = [row for row in rows(page, 3) if row[0] in SILVER_VOLUME.names]
     columns = [(column.name, column.meaning) for column in SILVER_VOLUME.columns]
-    assert columns == [(name, meaning) for name, _, meaning in told]
+    assert columns == [(name, meaning) for name, _, meaning in reported]
     reading = Reading(1, 0.0, (Volume(1, "/d1", 100, 25),), (OfflineLogDir("/d2", "gone"),))
     observation = Observation(0.0, "b1:9092", None, {1: reading})
     line = json.loads(to_line(observation, "kafka-0-7070", 0.5))
     parts = {f"{each}.{name}" for each in ("volumes", "offline") for name in line[each][0]}
-    named = {name for _, cell, _ in told for name in re.findall("`(.*?)`", cell)}
+    named = {name for _, cell, _ in reported for name in re.findall("`(.*?)`", cell)}
     assert parts | {"time", "offline"} == named
     in_no_column = set(line) - {name.split(".")[0] for name in named}
     _, text = text_of(page).split("\n## The table\n")
@@ -178,8 +178,8 @@ def test_metrics_that_are_named_exist(page: str) -> None:
 
 def test_every_command_is_documented() -> None:
     """The README's table has each command; a page has each subcommand of a group."""
-    told = " ".join(cell for cell, *_ in rows("README.md", 2))
-    assert [] == [name for name in COMMANDS if f"throttle-sidecar {name}" not in told]
+    reported = " ".join(cell for cell, *_ in rows("README.md", 2))
+    assert [] == [name for name in COMMANDS if f"throttle-sidecar {name}" not in reported]
     pages = {
         "callback": "quota-callback",
         "quotas": "quotas",

@@ -12,7 +12,7 @@ WALL_S = 1_767_600_000.0
 """2026-01-05T08:00:00Z, when the steady clock is at 0."""
 
 
-def told(history: History | None) -> dict[str, float]:
+def reported(history: History | None) -> dict[str, float]:
     registry = CollectorRegistry()
     registry.register(HistoryCollector(history))
     return {
@@ -25,7 +25,7 @@ def told(history: History | None) -> dict[str, float]:
 def test_all_are_there_without_a_history() -> None:
     """At 0."""
     expected = ("observations_total", "lost_total", "removed_files_total", "bytes")
-    assert dict.fromkeys(expected, 0.0) == told(None)
+    assert dict.fromkeys(expected, 0.0) == reported(None)
 
 
 async def test_they_are_those_of_the_history(tmp_path: Path) -> None:
@@ -46,4 +46,4 @@ async def test_they_are_those_of_the_history(tmp_path: Path) -> None:
         "removed_files_total": 1.0,
         "bytes": 200.0 + size,
     }
-    assert expected == told(history)
+    assert expected == reported(history)

@@ -20,7 +20,7 @@ producer_ids_rate = 200
 
 [users.alice]
 producer_ids_rate = 50
-held_request_percentage = 0.01
+throttled_request_percentage = 0.01
 
 [users."CN=migration,O=x"]
 producer_ids_rate = "unlimited"
@@ -44,7 +44,7 @@ def test_it_says_who_may_have_how_many(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[users.alice]\nproducer_ids_rat = 5", "users.alice.producer_ids_rat: is not a key here"),
         (
@@ -78,12 +78,12 @@ def test_it_says_who_may_have_how_many(path: Path) -> None:
         ("a = '\udcff'", "is not TOML"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(path: Path, text: str, told: str) -> None:
+def test_what_is_wrong_is_reported_with_its_place(path: Path, text: str, message: str) -> None:
     """By the names that the file has."""
     path.write_text(text, errors="surrogateescape")
     with pytest.raises(SettingsError) as raised:
         IdQuotaFile(path).load()
-    assert f"{path}: {told}" in str(raised.value) or f"{path} {told}" in str(raised.value)
+    assert f"{path}: {message}" in str(raised.value) or f"{path} {message}" in str(raised.value)
 
 
 def test_a_file_that_is_not_there_stops_the_start(path: Path) -> None:
@@ -94,11 +94,11 @@ def test_a_file_that_is_not_there_stops_the_start(path: Path) -> None:
 
 def later(file: IdQuotaFile) -> ProducerIdQuotas | None:
     """What it says when it is looked at twice."""
-    assert file.look() is None, "a file that may be being written is not read"
-    return file.look()
+    assert file.read_change() is None, "a file that may be being written is not read"
+    return file.read_change()
 
 
-def test_a_change_is_told_and_a_wrong_one_changes_nothing(
+def test_a_change_is_reported_and_a_wrong_one_changes_nothing(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A warning once, not at each look; a file that is gone is such a change too."""
@@ -126,9 +126,9 @@ def test_a_file_that_is_being_written_is_not_read(path: Path) -> None:
     file = IdQuotaFile(path)
     expected = file.load()
     path.write_text("")
-    assert file.look() is None
+    assert file.read_change() is None
     path.write_text("# half of it\n")
-    assert file.look() is None
+    assert file.read_change() is None
     path.write_text("# all\n" + EXAMPLE)
     assert expected == later(file)
 
@@ -147,9 +147,9 @@ def test_what_can_not_be_read_is_tried_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "open", full)
-        assert [None, None, None] == [file.look() for _ in range(3)]
+        assert [None, None, None] == [file.read_change() for _ in range(3)]
     assert 1 == len(caplog.messages)
-    assert {DEFAULT: ProducerIdQuota(7)} == file.look()
+    assert {DEFAULT: ProducerIdQuota(7)} == file.read_change()
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
@@ -161,7 +161,7 @@ def test_what_is_no_file_neither_hangs_nor_counts(path: Path, make: Callable[[Pa
     path.unlink()
     make(path)
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
-    assert [None] * 5 == [file.look() for _ in range(5)]
+    assert [None] * 5 == [file.read_change() for _ in range(5)]
     assert descriptors == len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(SettingsError, match="it is not a regular file"):
         file.load()
@@ -184,14 +184,14 @@ async def test_it_is_followed_until_it_is_cancelled(path: Path) -> None:
     write(path, EXAMPLE)
     file = IdQuotaFile(path)
     file.load()
-    told: list[ProducerIdQuotas] = []
-    task = asyncio.create_task(file.run(told.append))
+    message: list[ProducerIdQuotas] = []
+    task = asyncio.create_task(file.run(message.append))
     write(path, "a = " + "[" * 100_000)
     await asyncio.sleep(10)
-    assert [] == told
+    assert [] == message
     write(path, "[default]\nproducer_ids_rate = 7")
     await asyncio.sleep(10)
-    assert [{DEFAULT: ProducerIdQuota(7)}] == told
+    assert [{DEFAULT: ProducerIdQuota(7)}] == message
     assert not task.done()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

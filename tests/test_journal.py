@@ -9,7 +9,7 @@ import pytest
 from sidecar.board import Board
 from sidecar.journal import log_publication
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.holds import hold
+from sidecar.throttle.holds import throttle_user
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
 from sidecar.volumes import Failure, FailureKind, Observation
@@ -36,9 +36,9 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[Line]]:
     caplog.set_level(logging.DEBUG, "sidecar.journal")
 
     def since() -> list[Line]:
-        told = [(record.levelno, record.getMessage()) for record in caplog.records]
+        logged = [(record.levelno, record.getMessage()) for record in caplog.records]
         caplog.clear()
-        return told
+        return logged
 
     return since
 
@@ -84,8 +84,8 @@ class TestDecisions:
             "throttle factor 0.0 (observation): broker 1 /d has 10 B of 100 B available (10.0%),"
             " at or below the limit of 10 B"
         )
-        told = [(logging.INFO, HEALTHY), (logging.WARNING, full), (logging.INFO, HEALTHY)]
-        assert told == lines()
+        logged = [(logging.INFO, HEALTHY), (logging.WARNING, full), (logging.INFO, HEALTHY)]
+        assert logged == lines()
 
     def test_another_violating_volume_is_a_change(
         self, board: Board, lines: Callable[[], list[Line]]
@@ -94,12 +94,12 @@ class TestDecisions:
         see(board, whole(0, [reading(1, 0, {"/d0": 10, "/d1": 50})]))
         lines()
         see(board, whole(1, [reading(1, 1, {"/d0": 10, "/d1": 9})]))
-        told = lines()
-        assert [logging.INFO] == [level for level, _ in told]
-        assert told[0][1].startswith("throttle factor 0.0 (observation): broker 1 /d1 has 9 B")
-        assert told[0][1].endswith("; 2 volumes violate it")
+        logged = lines()
+        assert [logging.INFO] == [level for level, _ in logged]
+        assert logged[0][1].startswith("throttle factor 0.0 (observation): broker 1 /d1 has 9 B")
+        assert logged[0][1].endswith("; 2 volumes violate it")
 
-    def test_an_override_is_told_with_the_operators_words(
+    def test_an_override_is_reported_with_the_operators_words(
         self, board: Board, lines: Callable[[], list[Line]]
     ) -> None:
         """Set and cleared."""
@@ -207,11 +207,11 @@ class TestFailuresOfABroker:
         self.silent(board, 1, SLOW)
         both = whole(2, silent=[1, 2])
         see(board, replace(both, answers={1: SLOW, 2: REFUSED}))
-        told = [text for level, text in lines() if level == logging.WARNING]
+        logged = [text for level, text in lines() if level == logging.WARNING]
         assert [
             "broker 1: timeout: no answer within 2 s",
             "broker 2: connect: nothing listens on b1:9092",
-        ] == [text for text in told if text.startswith("broker")]
+        ] == [text for text in logged if text.startswith("broker")]
 
     def test_a_broker_that_is_fenced_while_it_fails_ends_it(
         self, board: Board, lines: Callable[[], list[Line]]
@@ -221,11 +221,11 @@ class TestFailuresOfABroker:
         lines()
         for at in (2, 3):
             see(board, whole(at, [reading(2, at, {"/d": 50})], fenced=[1]))
-        assert "works again" not in str(told := lines())
-        assert 1 == told.count(
+        assert "works again" not in str(logged := lines())
+        assert 1 == logged.count(
             (logging.INFO, "broker 1: is fenced, gone or forgotten (timeout is over)")
         )
-        assert 1 == str(told).count("broker 1:")
+        assert 1 == str(logged).count("broker 1:")
 
     def test_a_violating_broker_that_is_fenced_while_it_fails_ends_it_too(
         self, board: Board, lines: Callable[[], list[Line]]
@@ -238,8 +238,8 @@ class TestFailuresOfABroker:
         assert (
             logging.INFO,
             "broker 1: is fenced, gone or forgotten (timeout is over)",
-        ) in (told := lines())
-        assert "works again" not in str(told)
+        ) in (logged := lines())
+        assert "works again" not in str(logged)
 
 
 class TestFailuresOfPolling:
@@ -279,7 +279,7 @@ class TestFailuresOfPolling:
         assert [] == loud(lines())
 
 
-def test_who_is_held_is_told_and_the_factor_for_all_is_not_told_again(
+def test_who_is_throttled_is_reported_and_the_factor_for_all_is_not_told_again(
     board: Board, clock: FakeClock, lines: Callable[[], list[Line]]
 ) -> None:
     """A warning when it begins, a line when it ends; prolonged, nothing above DEBUG."""
@@ -288,16 +288,19 @@ def test_who_is_held_is_told_and_the_factor_for_all_is_not_told_again(
 
     def holding(ends_at: float) -> Callable[[Memory], Memory]:
         return lambda memory: replace(
-            memory, holds=hold(memory.holds, "bob", ends_at, "2 ids too many", clock())
+            memory,
+            user_throttles=throttle_user(
+                memory.user_throttles, "bob", ends_at, "2 ids too many", clock()
+            ),
         )
 
-    def told() -> list[Line]:
+    def logged() -> list[Line]:
         return [line for line in lines() if line[0] > logging.DEBUG]
 
     board.update(holding(72.0))
-    assert [(logging.WARNING, "user bob is held: 2 ids too many")] == told()
+    assert [(logging.WARNING, "user bob is held: 2 ids too many")] == logged()
     board.update(holding(90.0))
-    assert [] == told()
+    assert [] == logged()
     clock.now = 91.0
     board.update(lambda memory: memory)
-    assert [(logging.INFO, "user bob is held no longer")] == told()
+    assert [(logging.INFO, "user bob is held no longer")] == logged()

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from sidecar.board import Board
-from sidecar.keeper import Keeper
-from sidecar.state import Kept, StateFile
+from sidecar.keeper import StateWriter
+from sidecar.state import PersistedState, StateFile
 from sidecar.throttle.decision import Source, VolumeLimit
-from sidecar.throttle.holds import hold
+from sidecar.throttle.holds import throttle_user
 from sidecar.throttle.memory import Override
 from tests.support.scripted import LIMIT, reading, run_for, whole
 
@@ -25,7 +25,7 @@ FACTORS = VolumeLimit(LIMIT, 300.0, 1.0)
 PATIENCE_S = 10.0
 """How long a test waits for a thread before it is red."""
 
-Save = Callable[[StateFile, Kept, Callable[[float], float]], None]
+Save = Callable[[StateFile, PersistedState, Callable[[float], float]], None]
 
 
 def see(board: Board, available: int) -> None:
@@ -34,9 +34,9 @@ def see(board: Board, available: int) -> None:
     board.update(lambda memory: FACTORS.fold(memory, whole(at, reading(at, 1, available))))
 
 
-def kept_in(path: Path) -> Kept:
+def kept_in(path: Path) -> PersistedState:
     kept = StateFile(path, LIMIT).load(1e12)
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, PersistedState)
     return kept
 
 
@@ -54,8 +54,8 @@ def new_board() -> Board:
     return Board(FACTORS, asyncio.get_running_loop().time)
 
 
-def new_keeper(board: Board, path: Path, validity_s: float = 300.0) -> Keeper:
-    return Keeper(board, StateFile(path, LIMIT), lambda steady_s: steady_s, validity_s)
+def new_state_writer(board: Board, path: Path, validity_s: float = 300.0) -> StateWriter:
+    return StateWriter(board, StateFile(path, LIMIT), lambda steady_s: steady_s, validity_s)
 
 
 @pytest.fixture
@@ -69,13 +69,13 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     times: list[float] = []
     real: Save = StateFile.save
 
-    def save(file: StateFile, kept: Kept, wall: Callable[[float], float]) -> None:
+    def save(file: StateFile, kept: PersistedState, wall: Callable[[float], float]) -> None:
         times.append(asyncio.get_running_loop().time())
         real(file, kept, wall)
 
     async def inline(
-        function: Callable[[Kept, Callable[[float], float]], None],
-        kept: Kept,
+        function: Callable[[PersistedState, Callable[[float], float]], None],
+        kept: PersistedState,
         wall: Callable[[float], float],
     ) -> None:
         function(kept, wall)
@@ -93,7 +93,7 @@ class TestWhen:
         self, path: Path, writes: list[float]
     ) -> None:
         """So that an unwritable folder is told at the start, too."""
-        await run_for(1, new_keeper(new_board(), path).run())
+        await run_for(1, new_state_writer(new_board(), path).run())
         assert [0] == writes
         assert Source.FALLBACK == kept_in(path).source
 
@@ -107,7 +107,7 @@ class TestWhen:
             await asyncio.sleep(2)
             see(board, 50)
 
-        await run_for(9, new_keeper(board, path).run(), fill())
+        await run_for(9, new_state_writer(board, path).run(), fill())
         assert [0, 1, 3] == writes
         assert (0.0, Source.OBSERVATION, 3.0) == (
             kept_in(path).factor,
@@ -115,7 +115,7 @@ class TestWhen:
             kept_in(path).since,
         )
 
-    async def test_a_hold_that_gets_longer_is_written_within_a_second(
+    async def test_a_user_throttle_that_gets_longer_is_written_within_a_second(
         self, path: Path, writes: list[float]
     ) -> None:
         """One that gets longer by less waits for the next write; one that begins does not."""
@@ -125,7 +125,10 @@ class TestWhen:
         def held(until: float) -> None:
             board.update(
                 lambda memory: replace(
-                    memory, holds=hold(memory.holds, "bob", until, "too many ids", board.now())
+                    memory,
+                    user_throttles=throttle_user(
+                        memory.user_throttles, "bob", until, "too many ids", board.now()
+                    ),
                 )
             )
 
@@ -137,9 +140,9 @@ class TestWhen:
             await asyncio.sleep(2)
             held(172.9)
 
-        await run_for(16, new_keeper(board, path).run(), lengthen())
+        await run_for(16, new_state_writer(board, path).run(), lengthen())
         assert [0, 2, 5, 15] == pytest.approx(writes)
-        assert kept_in(path).memory.holds["bob"].ends_at == pytest.approx(172.9)
+        assert kept_in(path).memory.user_throttles["bob"].ends_at == pytest.approx(172.9)
 
     async def test_moving_bytes_alone_are_written_every_ten_seconds(
         self, path: Path, writes: list[float]
@@ -153,7 +156,7 @@ class TestWhen:
                 see(board, 500 + n)
                 await asyncio.sleep(0.1)
 
-        await run_for(59.5, new_keeper(board, path).run(), move())
+        await run_for(59.5, new_state_writer(board, path).run(), move())
         assert [0, 10, 20, 30, 40, 50] == pytest.approx(writes)
         assert 1000 == available_in(path)
 
@@ -169,54 +172,54 @@ class TestWhen:
                 see(board, 500 + n)
                 await asyncio.sleep(0.1)
 
-        await run_for(3.5, new_keeper(board, path, validity_s=4.0).run(), move())
+        await run_for(3.5, new_state_writer(board, path, validity_s=4.0).run(), move())
         assert [0, 1, 2, 3] == pytest.approx(writes)
 
     async def test_nothing_new_is_not_written_again(self, path: Path, writes: list[float]) -> None:
         """An idle disabled minute costs no write."""
-        await run_for(60, new_keeper(new_board(), path).run())
+        await run_for(60, new_state_writer(new_board(), path).run())
         assert [0] == writes
 
     async def test_it_ends_when_the_board_is_closed(self, path: Path, writes: list[float]) -> None:
         """Nobody is left waiting for a board that publishes no more."""
         board = new_board()
-        task = asyncio.create_task(new_keeper(board, path).run())
+        task = asyncio.create_task(new_state_writer(board, path).run())
         await asyncio.sleep(1)
         board.close()
         await asyncio.wait_for(task, 1)
 
 
 class TestKeep:
-    """What ``keep`` says."""
+    """What ``write`` says."""
 
     async def test_true_once_the_override_is_on_disk(self, path: Path) -> None:
         """The API tells an operator whether a restart keeps an override: it is read back here."""
         board = new_board()
         override = Override(0.5, "a migration", board.now(), board.now() + 60)
         board.update(lambda memory: replace(memory, override=override))
-        assert await new_keeper(board, path).keep()
+        assert await new_state_writer(board, path).write()
         assert override == kept_in(path).memory.override
 
     async def test_true_without_writing_when_it_is_on_disk_already(self, path: Path) -> None:
         """The same snapshot twice is one write."""
-        keeper = new_keeper(new_board(), path)
-        assert await keeper.keep()
+        state_writer = new_state_writer(new_board(), path)
+        assert await state_writer.write()
         inode = inode_of(path)
-        assert await keeper.keep()
+        assert await state_writer.write()
         assert inode == inode_of(path)
 
     async def test_false_when_it_can_not_be_written(self, tmp_path: Path) -> None:
         """An override that is not on disk must not be said to survive."""
-        assert not await new_keeper(new_board(), tmp_path / "gone" / "state.json").keep()
+        assert not await new_state_writer(new_board(), tmp_path / "gone" / "state.json").write()
 
 
 class TestADiskThatFails:
-    async def test_a_full_disk_is_told_once_and_told_when_it_is_over(
+    async def test_a_full_disk_is_reported_once_and_reported_when_it_is_over(
         self, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         """Three failed writes, one line; the next that succeeds, one more; and again."""
         board = new_board()
-        keeper = new_keeper(board, path)
+        state_writer = new_state_writer(board, path)
         real = os.fsync
 
         def full(_: int) -> None:
@@ -227,7 +230,7 @@ class TestADiskThatFails:
             for works in (True, False, False, False, True, True, False):
                 monkeypatch.setattr(os, "fsync", real if works else full)
                 see(board, 500)
-                said.append(await keeper.keep())
+                said.append(await state_writer.write())
         assert [True, False, False, False, True, True, False] == said
         lost = f"the state can't be kept in {path}: No space left on device; a restart would forget"
         assert [
@@ -241,16 +244,16 @@ class TestADiskThatFails:
     ) -> None:
         """What was kept before the disk was full is still kept."""
         board = new_board()
-        keeper = new_keeper(board, path)
+        state_writer = new_state_writer(board, path)
         see(board, 500)
-        await keeper.keep()
+        await state_writer.write()
 
         def full(_: int) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         monkeypatch.setattr(os, "fsync", full)
         see(board, 400)
-        await keeper.keep()
+        await state_writer.write()
         assert 500 == available_in(path)
         assert [path] == list(path.parent.iterdir())
 
@@ -270,7 +273,7 @@ class TestADiskThatFails:
             see(board, 50)
 
         caplog.set_level(logging.INFO, "sidecar.keeper")
-        await run_for(3, new_keeper(board, path).run(), happen())
+        await run_for(3, new_state_writer(board, path).run(), happen())
         assert [0, 1, 2] == writes
         assert 50 == available_in(path)
         assert ["WARNING", "INFO"] == [record.levelname for record in caplog.records]
@@ -288,7 +291,7 @@ class Disk:
         monkeypatch.setattr(StateFile, "save", self._saver())
 
     def _saver(self) -> Save:
-        def save(file: StateFile, kept: Kept, wall: Callable[[float], float]) -> None:
+        def save(file: StateFile, kept: PersistedState, wall: Callable[[float], float]) -> None:
             self.writing += 1
             self.most = max(self.most, self.writing)
             self.begun.release()
@@ -311,11 +314,11 @@ class TestOneWriteAtATime:
     ) -> None:
         """The API's and the keeper's own write don't race for the same file."""
         disk, board = Disk(monkeypatch), new_board()
-        keeper = new_keeper(board, path)
-        first = asyncio.create_task(keeper.keep())
+        state_writer = new_state_writer(board, path)
+        first = asyncio.create_task(state_writer.write())
         await disk.write_begun()
         see(board, 500)
-        second = asyncio.create_task(keeper.keep())
+        second = asyncio.create_task(state_writer.write())
         await asyncio.sleep(0.02)
         disk.let.release(2)
         assert await first
@@ -332,12 +335,12 @@ class TestOneWriteAtATime:
         renamed over the newer.
         """
         disk, board = Disk(monkeypatch), new_board()
-        keeper = new_keeper(board, path)
-        run = asyncio.create_task(keeper.run())
+        state_writer = new_state_writer(board, path)
+        run = asyncio.create_task(state_writer.run())
         await disk.write_begun()
         run.cancel()
         see(board, 500)
-        last = asyncio.create_task(keeper.keep())
+        last = asyncio.create_task(state_writer.write())
         await asyncio.sleep(0.02)
         disk.let.release(2)
         assert await last
@@ -351,7 +354,7 @@ class TestOneWriteAtATime:
     ) -> None:
         """Readers are answered although the disk stands still."""
         disk = Disk(monkeypatch)
-        task = asyncio.create_task(new_keeper(new_board(), path).keep())
+        task = asyncio.create_task(new_state_writer(new_board(), path).write())
         await disk.write_begun()
         await asyncio.sleep(0)
         assert not task.done()

@@ -12,7 +12,7 @@ import pytest
 from sidecar.log_reader import SILENT_S, LogReader
 from sidecar.quotas.id_quotas import LONGEST_USER
 from sidecar.requestlog.line import RejectedKind
-from sidecar.requestlog.producer_ids import ProducerIdMade
+from sidecar.requestlog.producer_ids import ProducerIdAllocated
 from tests.api.build import until
 from tests.requestlog.lines import BY_HAND
 
@@ -38,15 +38,15 @@ def move(path: Path) -> None:
 @asynccontextmanager
 async def reading(path: Path) -> AsyncIterator[tuple[LogReader, list[tuple[str, int]]]]:
     """Follows a log until the test is over; the task must not end before."""
-    made: list[tuple[str, int]] = []
+    on_allocated: list[tuple[str, int]] = []
 
-    def note(each: ProducerIdMade) -> None:
-        made.append((each.user, each.producer_id))
+    def note(each: ProducerIdAllocated) -> None:
+        on_allocated.append((each.user, each.producer_id))
 
     reader = LogReader(path, note)
     task = asyncio.create_task(reader.run())
     try:
-        yield reader, made
+        yield reader, on_allocated
         assert not task.done()
     finally:
         task.cancel()
@@ -68,49 +68,49 @@ def empty(path: Path) -> Path:
 
 async def test_ids_and_usage_come_from_a_log_that_appears_later(path: Path) -> None:
     """From its first line; rotated, from the next one's."""
-    async with reading(path) as (reader, made):
+    async with reading(path) as (reader, on_allocated):
         await asyncio.sleep(0.3)
-        assert not reader.is_there
+        assert not reader.exists
         append(path, given("bob", 1), given("eve", 2))
-        await until(lambda: len(made) == 2)
+        await until(lambda: len(on_allocated) == 2)
         move(path)
         append(path, given("bob", 3))
-        await until(lambda: len(made) == 3)
-        assert [("bob", 1), ("eve", 2), ("bob", 3)] == made
+        await until(lambda: len(on_allocated) == 3)
+        assert [("bob", 1), ("eve", 2), ("bob", 3)] == on_allocated
         assert {"bob": 2, "eve": 1} == {
             user: usage.requests for (user, _), usage in reader.usage.clients().items()
         }
-        assert (True, 0, 1) == (reader.is_there, reader.behind, reader.counts.rotations)
+        assert (True, 0, 1) == (reader.exists, reader.behind, reader.counts.rotations)
 
 
-async def test_a_log_that_is_not_there_is_told_once(
+async def test_a_log_that_is_not_there_is_reported_once(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With what to look at, and again when it is there; a rotation is no news."""
     caplog.set_level(logging.INFO, "sidecar.log_reader")
-    async with reading(path) as (_, made):
+    async with reading(path) as (_, on_allocated):
         await asyncio.sleep(0.6)
         (message,) = caplog.messages
         assert f"the request log {path} is not there yet" in message
         assert '"throttle-sidecar request-log"' in message
         append(path, given("bob", 1))
-        await until(lambda: len(made) == 1)
+        await until(lambda: len(on_allocated) == 1)
         assert f"the request log {path} is there now" == caplog.messages[1]
         move(path)
         await asyncio.sleep(0.6)
         append(path, given("bob", 2))
-        await until(lambda: len(made) == 2)
+        await until(lambda: len(on_allocated) == 2)
         assert 2 == len(caplog.messages)
 
 
 async def test_what_was_there_before_the_start_is_not_counted_again(path: Path) -> None:
     """A restart would else hold users for ids of yesterday."""
     append(path, given("bob", 1))
-    async with reading(path) as (reader, made):
-        await until(lambda: reader.is_there)
+    async with reading(path) as (reader, on_allocated):
+        await until(lambda: reader.exists)
         append(path, given("bob", 2))
-        await until(lambda: len(made) > 0)
-        assert [("bob", 2)] == made
+        await until(lambda: len(on_allocated) > 0)
+        assert [("bob", 2)] == on_allocated
 
 
 @pytest.mark.parametrize(
@@ -127,13 +127,15 @@ async def test_what_was_there_before_the_start_is_not_counted_again(path: Path) 
         GIVEN.replace(b"User:alice", b"User:" + b"x" * (LONGEST_USER + 1)),
     ],
 )
-async def test_a_strange_line_holds_nobody_and_ends_nothing(empty: Path, strange: bytes) -> None:
+async def test_a_strange_line_throttles_nobody_and_ends_nothing(
+    empty: Path, strange: bytes
+) -> None:
     """The lines around it count."""
-    async with reading(empty) as (reader, made):
-        await until(lambda: reader.is_there)
+    async with reading(empty) as (reader, on_allocated):
+        await until(lambda: reader.exists)
         append(empty, given("bob", 1), strange, given("bob", 2))
-        await until(lambda: ("bob", 2) in made)
-        assert [("bob", 1), ("bob", 2)] == made
+        await until(lambda: ("bob", 2) in on_allocated)
+        assert [("bob", 1), ("bob", 2)] == on_allocated
         assert 3 == sum(reader.usage.rejected.values()) + sum(
             usage.requests for usage in reader.usage.clients().values()
         )
@@ -141,40 +143,40 @@ async def test_a_strange_line_holds_nobody_and_ends_nothing(empty: Path, strange
 
 async def test_what_has_no_name_of_a_user_is_counted_as_nobody(empty: Path) -> None:
     """A principal without a type or a name."""
-    async with reading(empty) as (reader, made):
-        await until(lambda: reader.is_there)
+    async with reading(empty) as (reader, on_allocated):
+        await until(lambda: reader.exists)
         append(empty, GIVEN.replace(b"User:alice", b"alice"), given("", 2), given("é\u202e", 3))
-        await until(lambda: len(made) == 3)
-        assert ["", "", "é\u202e"] == [user for user, _ in made]
+        await until(lambda: len(on_allocated) == 3)
+        assert ["", "", "é\u202e"] == [user for user, _ in on_allocated]
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
-async def test_what_is_no_log_is_told_once(
+async def test_what_is_no_log_is_reported_once(
     path: Path, make: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A folder, or a pipe nobody writes to; and a line when there is a log."""
     caplog.set_level(logging.INFO, "sidecar.log_reader")
     make(path)
-    async with reading(path) as (reader, made):
+    async with reading(path) as (reader, on_allocated):
         await until(lambda: reader.counts.failures > 2)
         assert 1 == len(caplog.messages)
         assert f"the request log {path} can't be read: not a regular file" == caplog.messages[0]
         move(path)
         append(path, given("bob", 1))
-        await until(lambda: reader.is_there)
+        await until(lambda: reader.exists)
         append(path, given("bob", 2))
-        await until(lambda: ("bob", 2) in made)
+        await until(lambda: ("bob", 2) in on_allocated)
         assert 2 == len(caplog.messages)
         assert "can be read again" in caplog.messages[1]
 
 
 async def test_a_long_backlog_lets_others_have_their_turn(empty: Path) -> None:
     """10,000 ids at once: all are read, and the loop turns meanwhile."""
-    async with reading(empty) as (reader, made):
-        await until(lambda: reader.is_there)
+    async with reading(empty) as (reader, on_allocated):
+        await until(lambda: reader.exists)
         append(empty, *[given("bob", number) for number in range(10_000)])
         turns = 0
-        while len(made) < 10_000:
+        while len(on_allocated) < 10_000:
             assert turns < 10_000
             await asyncio.sleep(0.001)
             turns += 1
@@ -203,7 +205,7 @@ def _inline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.looptime
 @pytest.mark.usefixtures("_inline")
-async def test_a_log_to_which_nothing_is_written_is_told_once(
+async def test_a_log_to_which_nothing_is_written_is_reported_once(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """When somebody is to be held by it: its logger is not at DEBUG."""

@@ -140,14 +140,14 @@ class TestJson:
 class TestSetUp:
     def test_text_by_default_of_the_settings(self, written: Callable[..., str]) -> None:
         """One line, once."""
-        told = written(lambda: logging.getLogger("sidecar.journal").info("hello"))
-        assert told.endswith(" INFO    hello\n")
-        assert 1 == told.count("hello")
+        reported = written(lambda: logging.getLogger("sidecar.journal").info("hello"))
+        assert reported.endswith(" INFO    hello\n")
+        assert 1 == reported.count("hello")
 
     def test_json_on_request(self, written: Callable[..., str]) -> None:
         """A line for machines."""
-        told = written(lambda: logging.getLogger("sidecar.journal").info("hello"), "json")
-        assert "hello" == json.loads(told)["message"]
+        reported = written(lambda: logging.getLogger("sidecar.journal").info("hello"), "json")
+        assert "hello" == json.loads(reported)["message"]
 
     def test_the_level_is_the_sidecars_own(self, written: Callable[..., str]) -> None:
         """At debug, libraries are no louder than before."""
@@ -175,8 +175,8 @@ class TestSetUp:
     def test_set_up_twice_it_says_everything_once(self, written: Callable[..., str]) -> None:
         """No second handler is left."""
         written(lambda: None)
-        told = written(lambda: logging.getLogger("sidecar.journal").info("hello"))
-        assert 1 == told.count("hello")
+        reported = written(lambda: logging.getLogger("sidecar.journal").info("hello"))
+        assert 1 == reported.count("hello")
 
     def test_a_warning_of_python_is_a_log_line(self, written: Callable[..., str]) -> None:
         """Not a line of another form in the middle of JSON."""

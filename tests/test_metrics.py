@@ -124,7 +124,7 @@ def test_volumes() -> None:
     assert scene.series("kafka_throttle_valid_until_timestamp_seconds") == {(): 1310.0}
 
 
-def test_a_limit_that_is_a_ratio_is_told_in_bytes() -> None:
+def test_a_limit_that_is_a_ratio_is_reported_in_bytes() -> None:
     """Of each volume's size; and nothing is told where there is no limit."""
     scene = Scene()
     ratio = build_registry(scene.board, float, 300.0, MinAvailableRatio(0.25))
@@ -155,10 +155,10 @@ def test_offline_log_dirs() -> None:
     assert scene.series("kafka_throttle_active_log_dirs") == {(): 2.0}
 
 
-def test_a_volume_that_fills_although_producers_are_held() -> None:
+def test_a_volume_that_fills_although_producers_are_throttled() -> None:
     """A series for it alone, once two readings came after the hold took effect."""
     scene = Scene()
-    name = "kafka_throttle_held_fill_bytes_per_second"
+    name = "kafka_throttle_fill_while_throttled_bytes_per_second"
     for at, left in ((0.0, 10), (6.0, 10), (12.0, 4)):
         assert {} == scene.series(name)
         scene.see(whole(at, [reading(1, at, {"/a": left, "/b": 60})]))
@@ -239,8 +239,8 @@ def test_readers() -> None:
     scene = Scene()
     names = ("kafka_throttle_readers", "kafka_throttle_readers_in_emergency")
     counts = []
-    scene.board.readers.heard(Report(1, emergency=True, held=3), 1, 0.0)
-    scene.board.readers.heard(Report(2, emergency=False, held=3), 1, 1.0)
+    scene.board.readers.record(Report(1, emergency=True, throttled_clients=3), 1, 0.0)
+    scene.board.readers.record(Report(2, emergency=False, throttled_clients=3), 1, 1.0)
     for scene.clock.now in (600.0, 601.0, 602.0):
         counts.append([scene.series(name)[()] for name in names])
     assert [[2.0, 1.0], [1.0, 0.0], [0.0, 0.0]] == counts
@@ -275,7 +275,7 @@ def test_openmetrics_tells_the_units() -> None:
         "kafka_throttle_volume_available_bytes": "bytes",
         "kafka_throttle_volume_limit_bytes": "bytes",
         "kafka_throttle_volume_fill_bytes_per_second": "bytes_per_second",
-        "kafka_throttle_held_fill_bytes_per_second": "bytes_per_second",
+        "kafka_throttle_fill_while_throttled_bytes_per_second": "bytes_per_second",
     } == units
     # The library's strict parser has no annotations.
     families = openmetrics.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
@@ -331,7 +331,7 @@ def test_the_documentation_lists_every_metric() -> None:
         scene.see(whole(at, [reading(1, at, {"/a": left})]))
     watch = ProducerIdWatch(scene.board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
     watch.seen("alice", 1)
-    scene.board.readers.heard(Report(1, emergency=False, held=0), 1, 1.0)
+    scene.board.readers.record(Report(1, emergency=False, throttled_clients=0), 1, 1.0)
     scene.registry.register(ProducerIdCollector(watch, None, None))
     scene.registry.register(HistoryCollector(None))
     rows, units = {}, {}
@@ -340,14 +340,14 @@ def test_the_documentation_lists_every_metric() -> None:
             name, kind, labels, unit = [cell.strip().strip("`") for cell in line.split("|")[1:5]]
             rows[name] = (kind, set(labels.replace("`", "").replace(",", " ").split()))
             units[name] = unit
-    served, told = {}, {}
+    served, reported = {}, {}
     for family in scene.registry.collect():
         if family.name.startswith("kafka_throttle_"):
             suffix = "_total" if family.type == "counter" else ""
             labels_of = {key for sample in family.samples for key in sample.labels} - {"le"}
             served[family.name + suffix] = (family.type, labels_of)
             if family.unit:
-                told[family.name + suffix] = family.unit
+                reported[family.name + suffix] = family.unit
     assert served == rows
-    assert told == {name: units[name] for name in told}
-    assert 15 == len(told)
+    assert reported == {name: units[name] for name in reported}
+    assert 15 == len(reported)

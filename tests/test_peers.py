@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from sidecar import peers
-from sidecar.peers import KEPT, PIECE, Given, GivenPage, IdGiven, Peers
+from sidecar.peers import MOST_ALLOCATED, PIECE, AllocatedId, AllocatedIdLog, AllocatedIdPage, Peers
 from sidecar.quotas.id_quotas import LONGEST_USER
 from tests.api.build import until
 
@@ -19,20 +19,20 @@ Answer = Callable[[str, Writer], Awaitable[None]]
 """Gets what was asked for, and writes what it likes."""
 
 
-def given(count: int, start_id: str = "a1") -> Given:
-    made = Given(start_id)
+def allocated(count: int, start_id: str = "a1") -> AllocatedIdLog:
+    made = AllocatedIdLog(start_id)
     for number in range(count):
         made.add("bob", number)
     return made
 
 
-def ids(*numbers: int) -> list[IdGiven]:
-    return [IdGiven("bob", number) for number in numbers]
+def ids(*numbers: int) -> list[AllocatedId]:
+    return [AllocatedId("bob", number) for number in numbers]
 
 
 def test_who_begins_gets_what_comes_from_then_on() -> None:
     """What was given before is counted already, by who was there."""
-    made = given(3)
+    made = allocated(3)
     page = made.page(None)
     assert [] == page.ids
     made.add("bob", 3)
@@ -43,14 +43,14 @@ def test_who_begins_gets_what_comes_from_then_on() -> None:
 
 def test_a_restart_is_read_from_its_first_id() -> None:
     """What the one before had given was read, or is lost with it."""
-    before = given(50, "a1").page(None)
-    page = given(2, "b2").page(before.next)
+    before = allocated(50, "a1").page(None)
+    page = allocated(2, "b2").page(before.next)
     assert (ids(0, 1), 0) == (page.ids, page.lost)
 
 
 def test_pieces_follow_each_other_without_a_gap() -> None:
     """Each is bounded, and the next begins where it ended."""
-    made = given(0)
+    made = allocated(0)
     begin = made.page(None).next
     for number in range(PIECE + 5):
         made.add("bob", number)
@@ -62,9 +62,9 @@ def test_pieces_follow_each_other_without_a_gap() -> None:
 
 def test_what_is_asked_for_too_late_is_counted_as_lost() -> None:
     """The oldest make room."""
-    made = given(0)
+    made = allocated(0)
     begin = made.page(None).next
-    for number in range(KEPT + 7):
+    for number in range(MOST_ALLOCATED + 7):
         made.add("bob", number)
     page = made.page(begin)
     assert (7, 7) == (page.lost, page.ids[0].producer_id)
@@ -75,41 +75,45 @@ def test_what_is_asked_for_too_late_is_counted_as_lost() -> None:
 )
 def test_a_place_that_is_none_is_the_beginning(after: str) -> None:
     """Whatever is asked, the answer is bounded and whole."""
-    assert ids(0, 1) == given(2).page(after).ids
+    assert ids(0, 1) == allocated(2).page(after).ids
 
 
 def test_a_place_that_lies_ahead_has_nothing() -> None:
     """And goes on from the end."""
-    page = given(2).page("a1-7")
+    page = allocated(2).page("a1-7")
     assert ([], "a1-2") == (page.ids, page.next)
 
 
-def test_ids_that_wrote_are_told_in_their_turn() -> None:
+def test_ids_that_wrote_are_reported_in_their_turn() -> None:
     """With the owner, where that is known."""
-    made = given(0)
+    made = allocated(0)
     begin = made.page(None).next
     made.add("bob", 7)
     made.add_written("bob", 7)
     made.add_written(None, 8)
-    expected = [IdGiven("bob", 7), IdGiven("bob", 7, wrote=True), IdGiven(None, 8, wrote=True)]
+    expected = [
+        AllocatedId("bob", 7),
+        AllocatedId("bob", 7, wrote=True),
+        AllocatedId(None, 8, wrote=True),
+    ]
     assert expected == made.page(begin).ids
 
 
 @pytest.mark.parametrize(
-    ("told", "seen", "wrote"),
+    ("message", "seen", "wrote"),
     [
-        (IdGiven("bob", 7), [("bob", 7)], []),
-        (IdGiven("bob", 7, wrote=True), [("bob", 7)], [7]),
-        (IdGiven(None, 7, wrote=True), [], [7]),
-        (IdGiven(None, 7), [], []),
-        (IdGiven("x" * (LONGEST_USER + 1), 7, wrote=True), [], [7]),
+        (AllocatedId("bob", 7), [("bob", 7)], []),
+        (AllocatedId("bob", 7, wrote=True), [("bob", 7)], [7]),
+        (AllocatedId(None, 7, wrote=True), [], [7]),
+        (AllocatedId(None, 7), [], []),
+        (AllocatedId("x" * (LONGEST_USER + 1), 7, wrote=True), [], [7]),
     ],
 )
 async def test_ids_that_wrote_are_taken_as_such(
-    told: IdGiven, seen: list[tuple[str, int]], wrote: list[int]
+    message: AllocatedId, seen: list[tuple[str, int]], wrote: list[int]
 ) -> None:
     """An owner that comes with one is believed first; without an owner it wrote all the same."""
-    page = msgspec.json.encode(GivenPage("a1-1", 0, [told]))
+    page = msgspec.json.encode(AllocatedIdPage("a1-1", 0, [message]))
     found: list[tuple[str, int]] = []
     written: list[int] = []
     async with following(says(page)) as (misled, _):
@@ -122,7 +126,7 @@ async def test_ids_that_wrote_are_taken_as_such(
 
 async def test_who_does_not_count_by_writing_passes_over_it() -> None:
     """A sidecar whose ids count when they are given beside one where they don't."""
-    page = msgspec.json.encode(GivenPage("a1-1", 0, [IdGiven("bob", 7, wrote=True)]))
+    page = msgspec.json.encode(AllocatedIdPage("a1-1", 0, [AllocatedId("bob", 7, wrote=True)]))
     async with following(says(page)) as (misled, asking):
         await asking.ask(asking.peers[0])
     assert [] == misled.seen
@@ -149,7 +153,7 @@ async def nothing(_target: str, _writer: Writer) -> None:
     await asyncio.sleep(60)
 
 
-def tells(made: Given, asked: list[str]) -> Answer:
+def tells(made: AllocatedIdLog, asked: list[str]) -> Answer:
     """A sidecar as it should be."""
 
     async def answer(target: str, writer: Writer) -> None:
@@ -165,7 +169,7 @@ class Misled:
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
-        self.seen: list[IdGiven] = []
+        self.seen: list[AllocatedId] = []
         self.in_turn: Counter[int] = Counter()
         self.turn = 0
         self.url = ""
@@ -182,7 +186,7 @@ class Misled:
             writer.close()
 
     def note(self, user: str, producer_id: int) -> None:
-        self.seen.append(IdGiven(user, producer_id))
+        self.seen.append(AllocatedId(user, producer_id))
         self.in_turn[self.turn] += 1
 
     async def take_turns(self) -> None:
@@ -212,7 +216,7 @@ async def following(answer: Answer) -> AsyncIterator[tuple[Misled, Peers]]:
 @pytest.fixture
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Peers are asked every 20 ms, and have 0.3 s to answer."""
-    monkeypatch.setattr(peers, "_LOOK_S", 0.01)
+    monkeypatch.setattr(peers, "_CHECK_S", 0.01)
     monkeypatch.setattr(peers, "_LONGEST_PAUSE_S", 0.05)
     monkeypatch.setattr(peers, "_DEADLINE_S", 0.3)
 
@@ -222,7 +226,7 @@ PAGE = b'{"next":"a1-1","lost":0,"ids":[{"user":"bob","producer_id":7}]}'
 
 @pytest.mark.usefixtures("_soon")
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         pytest.param(says(b"{}", b"500 Oops"), "it answers 500", id="500"),
         pytest.param(says(b"{}", b"404 Not Found"), "it answers 404", id="not a sidecar"),
@@ -246,15 +250,15 @@ PAGE = b'{"next":"a1-1","lost":0,"ids":[{"user":"bob","producer_id":7}]}'
         pytest.param(nothing, "no answer within 0.3 s", id="hangs"),
     ],
 )
-async def test_a_peer_that_misbehaves_is_told_once_and_asked_again(
-    answer: Answer, told: str, caplog: pytest.LogCaptureFixture
+async def test_a_peer_that_misbehaves_is_reported_once_and_asked_again(
+    answer: Answer, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing of it counts, nothing ends, and what it says later does."""
     caplog.set_level(logging.INFO)
     async with following(answer) as (misled, asking):
         peer = asking.peers[0]
         await until(lambda: peer.failure is not None)
-        assert told in str(peer.failure)
+        assert message in str(peer.failure)
         await asyncio.sleep(0.2)
         assert [] == misled.seen
         misled.answer = says(b"{}", b"503 Service Unavailable")
@@ -268,7 +272,7 @@ async def test_a_peer_that_misbehaves_is_told_once_and_asked_again(
 
 
 @pytest.mark.usefixtures("_soon")
-async def test_a_peer_that_is_down_or_has_a_name_that_is_none_is_told() -> None:
+async def test_a_peer_that_is_down_or_has_a_name_that_is_none_is_reported() -> None:
     """A closed port; a label of a name that is longer than 63 characters."""
     nobody = Peers(["http://127.0.0.1:1", f"http://{'x' * 70}.kafka:7070"], lambda *_: None)
     task = asyncio.create_task(nobody.run())
@@ -283,7 +287,7 @@ async def test_a_peer_that_is_down_or_has_a_name_that_is_none_is_told() -> None:
 @pytest.mark.usefixtures("_soon")
 async def test_what_comes_is_counted_once_piece_after_piece() -> None:
     """Not what was there before it was asked; a backlog is fetched without the usual pause."""
-    made, asked = given(3), list[str]()
+    made, asked = allocated(3), list[str]()
     async with following(tells(made, asked)) as (misled, asking):
         await until(lambda: len(asked) > 2)
         assert [] == misled.seen
@@ -299,7 +303,7 @@ async def test_what_comes_is_counted_once_piece_after_piece() -> None:
 @pytest.mark.usefixtures("_soon")
 async def test_a_peer_that_always_has_more_does_not_take_the_loop() -> None:
     """Full pieces without end: others get their turn, and it is asked 50 times a second at most."""
-    page = msgspec.json.encode(peers.GivenPage("a1-1", 0, ids(*range(PIECE))))
+    page = msgspec.json.encode(peers.AllocatedIdPage("a1-1", 0, ids(*range(PIECE))))
     asked = 0
 
     async def more(target: str, writer: Writer) -> None:
@@ -320,8 +324,8 @@ async def test_a_peer_that_always_has_more_does_not_take_the_loop() -> None:
 
 async def test_a_name_beyond_all_measure_is_not_remembered() -> None:
     """Memory is bounded whatever a peer says; the other ids of the page count."""
-    long = IdGiven("x" * (LONGEST_USER + 1), 1)
-    page = peers.GivenPage("a1-2", 0, [long, *ids(2)])
+    long = AllocatedId("x" * (LONGEST_USER + 1), 1)
+    page = peers.AllocatedIdPage("a1-2", 0, [long, *ids(2)])
     async with following(says(msgspec.json.encode(page))) as (misled, asking):
         await until(lambda: asking.peers[0].ids > 0)
         await until(lambda: len(misled.seen) > 0)

@@ -197,7 +197,7 @@ class TestAfterARelease:
         async def hold() -> None:
             await asyncio.sleep(2)
             it.board.update(overridden(held))
-            await it.board.keep_time()
+            await it.board.publish_expiries()
 
         await run_for(34.5, it.poller.run(), hold())
         assert [0, 1, 31, 32, 33, 34] == pytest.approx([c.at for c in it.source.calls], abs=0.01)
@@ -356,12 +356,12 @@ class TestWhatItCounts:
             return next(script)
 
         it = rig(play, Timing(MINUTE_S, 1.0))
-        told = []
+        reported = []
         for brokers in (None, None, frozenset({1}), frozenset({1})):
             await it.poller.poll(brokers, 10.0)
-            told.append((it.board.tally.polled_at, it.board.tally.succeeded_at))
+            reported.append((it.board.tally.polled_at, it.board.tally.succeeded_at))
             await asyncio.sleep(1)
-        assert [(0, 0), (1, 0), (2, 0), (3, 0)] == told
+        assert [(0, 0), (1, 0), (2, 0), (3, 0)] == reported
         assert 1 == it.board.snapshot.memory.failed_polls
 
 
@@ -430,7 +430,7 @@ class TestTheProposalsLife:
             return REFUSED
 
         it = rig(play, Timing(MINUTE_S, MINUTE_S), validity_s=2 * MINUTE_S, fallback=0.0)
-        await run_for(4.5 * MINUTE_S, it.poller.run(), it.board.keep_time())
+        await run_for(4.5 * MINUTE_S, it.poller.run(), it.board.publish_expiries())
         assert [0, 60, 120, 180, 240] == [call.at for call in it.source.calls]
         return it
 

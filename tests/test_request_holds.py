@@ -15,9 +15,9 @@ from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import ClientQuotas, Entity
 from sidecar.quotas.hold_signature import SIGNATURE
 from sidecar.quotas.id_quotas import InForce, Origin, ProducerIdQuota
-from sidecar.request_holds import RequestHolds
+from sidecar.request_holds import RequestQuotaEnforcer
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.holds import hold
+from sidecar.throttle.holds import throttle_user
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from sidecar.volumes import Failure, FailureKind
@@ -85,14 +85,17 @@ class Scene:
     clock: FakeClock
     board: Board
     kafka: FakeKafka
-    holds: RequestHolds
+    user_throttles: RequestQuotaEnforcer
     persisted: list[dict[str, float]]
     asked: list[float | None]
 
-    def hold(self, user: str = "bob", for_s: float = 72.0) -> None:
+    def throttle_user(self, user: str = "bob", for_s: float = 72.0) -> None:
         now = self.clock()
         self.board.update(
-            lambda memory: replace(memory, holds=hold(memory.holds, user, now + for_s, "x", now))
+            lambda memory: replace(
+                memory,
+                user_throttles=throttle_user(memory.user_throttles, user, now + for_s, "x", now),
+            )
         )
 
     def later(self, seconds: float) -> None:
@@ -105,7 +108,7 @@ class Scene:
 
     @property
     def noted(self) -> Mapping[str, float]:
-        return self.board.snapshot.memory.request_holds
+        return self.board.snapshot.memory.enforced_request_percentages
 
 
 def scene(
@@ -117,7 +120,7 @@ def scene(
     persisted: list[dict[str, float]] = []
 
     async def persist() -> bool:
-        persisted.append(dict(board.snapshot.memory.request_holds))
+        persisted.append(dict(board.snapshot.memory.enforced_request_percentages))
         kafka.log.append("persist")
         return True
 
@@ -126,26 +129,26 @@ def scene(
     def quota_of(_: str) -> InForce:
         return InForce(ProducerIdQuota(50, asked[0]), Origin.FILE)
 
-    holds = RequestHolds(board, quota_of, kafka.describe, kafka.alter, persist)
-    return Scene(clock, board, kafka, holds, persisted, asked)
+    user_throttles = RequestQuotaEnforcer(board, quota_of, kafka.describe, kafka.alter, persist)
+    return Scene(clock, board, kafka, user_throttles, persisted, asked)
 
 
-async def test_it_is_set_while_the_user_is_held_and_taken_back_after() -> None:
+async def test_it_is_set_while_the_user_is_throttled_and_taken_back_after() -> None:
     """Noted on disk before Kafka has it; the user's other quotas stay."""
     kafka = FakeKafka({BOB: {"producer_byte_rate": 5.0}})
     one = scene(kafka=kafka)
-    await one.holds.settle()
-    one.hold()
-    await one.holds.settle()
+    await one.user_throttles.settle()
+    one.throttle_user()
+    await one.user_throttles.settle()
     assert pytest.approx(OURS, abs=1e-15) == one.percentage
     assert ["describe", "describe", "persist", "alter"] == kafka.log
     assert [{"bob": OURS}] == one.persisted
     one.later(73.0)
-    await one.holds.settle()
+    await one.user_throttles.settle()
     assert {BOB: {"producer_byte_rate": 5.0}} == kafka.quotas
-    assert {} == one.board.snapshot.memory.request_holds
+    assert {} == one.board.snapshot.memory.enforced_request_percentages
     kafka.log.clear()
-    await one.holds.settle()
+    await one.user_throttles.settle()
     assert [] == kafka.log, "nobody is held: Kafka is not asked"
 
 
@@ -155,35 +158,35 @@ async def test_what_an_operator_gave_is_neither_overwritten_nor_taken_away(
     """Given before the hold it stays, told once a hold; changed during it, it stays after."""
     one = scene(kafka=FakeKafka({BOB: {KEY: 200.0}}))
     for _ in range(2):
-        one.hold()
-        await one.holds.settle()
-        await one.holds.settle()
+        one.throttle_user()
+        await one.user_throttles.settle()
+        await one.user_throttles.settle()
         one.later(73.0)
-        await one.holds.settle()
+        await one.user_throttles.settle()
     assert 2 == sum("held by the factor alone" in line for line in caplog.messages)
     assert 200.0 == one.percentage
 
     two = scene()
-    two.hold()
-    await two.holds.settle()
+    two.throttle_user()
+    await two.user_throttles.settle()
     two.kafka.quotas[BOB][KEY] = 300.0
-    await two.holds.settle()
+    await two.user_throttles.settle()
     two.later(73.0)
-    await two.holds.settle()
+    await two.user_throttles.settle()
     assert 300.0 == two.percentage
-    assert {} == two.board.snapshot.memory.request_holds
+    assert {} == two.board.snapshot.memory.enforced_request_percentages
 
 
 async def test_what_a_killed_sidecar_set_is_taken_back() -> None:
     """By the state file, and without one by the number itself."""
     left = {BOB: {KEY: OURS}}
-    noted = scene(Memory(request_holds={"bob": OURS}), FakeKafka({**left}))
-    await noted.holds.settle()
+    noted = scene(Memory(enforced_request_percentages={"bob": OURS}), FakeKafka({**left}))
+    await noted.user_throttles.settle()
     assert noted.percentage is None
 
     quotas = {BOB: {KEY: OURS}, Entity(user="eve"): {KEY: 0.01}, Entity(user="dan"): {KEY: 200.0}}
     lost = scene(kafka=FakeKafka(quotas))
-    await lost.holds.settle()
+    await lost.user_throttles.settle()
     assert lost.percentage is None
     assert (0.01, 200.0) == (quotas[Entity(user="eve")][KEY], quotas[Entity(user="dan")][KEY])
 
@@ -191,20 +194,20 @@ async def test_what_a_killed_sidecar_set_is_taken_back() -> None:
 async def test_what_kafka_did_not_take_is_tried_again() -> None:
     """And what it did not give back, too."""
     one = scene()
-    await one.holds.settle()
-    one.hold()
+    await one.user_throttles.settle()
+    one.throttle_user()
     one.kafka.failure = DOWN
-    await one.holds.settle()
+    await one.user_throttles.settle()
     assert {} == one.kafka.quotas
     one.kafka.failure = None
-    await one.holds.settle()
+    await one.user_throttles.settle()
     assert OURS == one.percentage
     one.later(73.0)
     one.kafka.failure = DOWN
-    await one.holds.settle()
-    assert {"bob": OURS} == one.board.snapshot.memory.request_holds
+    await one.user_throttles.settle()
+    assert {"bob": OURS} == one.board.snapshot.memory.enforced_request_percentages
     one.kafka.failure = None
-    await one.holds.settle()
+    await one.user_throttles.settle()
     assert one.percentage is None
 
 
@@ -214,11 +217,11 @@ async def test_what_kafka_did_not_take_is_tried_again() -> None:
 async def test_no_number_of_an_operator_is_taken_for_ours(value: float) -> None:
     """Java's largest numbers stand for "unlimited"; none ends the daemon or is taken away."""
     one = scene(kafka=FakeKafka({BOB: {KEY: value}}))
-    await one.holds.settle()
-    one.hold()
-    await one.holds.settle()
+    await one.user_throttles.settle()
+    one.throttle_user()
+    await one.user_throttles.settle()
     one.later(73.0)
-    await one.holds.settle()
+    await one.user_throttles.settle()
     assert str(value) == str(one.percentage)
 
 
@@ -226,11 +229,11 @@ async def test_no_number_of_an_operator_is_taken_for_ours(value: float) -> None:
 async def test_any_percentage_that_may_be_asked_for_is_known_again(asked: float) -> None:
     """Without a state file, by its last digits."""
     one = scene(percentage=asked)
-    one.hold()
-    await one.holds.settle()
+    one.throttle_user()
+    await one.user_throttles.settle()
     assert asked == pytest.approx(one.percentage, abs=0.6e-5)
     other = scene(kafka=one.kafka)
-    await other.holds.settle()
+    await other.user_throttles.settle()
     assert one.percentage is None
 
 
@@ -240,19 +243,19 @@ async def test_certificates_that_are_being_replaced_end_nothing(
     """Neither when it asks nor when it sets; one warning, and one line when all is well again."""
     caplog.set_level(logging.INFO)
     one = scene()
-    await one.holds.settle()
-    one.hold()
+    await one.user_throttles.settle()
+    one.throttle_user()
     one.kafka.failure = SettingsError(("ca.pem can't be used",))
-    await one.holds.settle()
-    await one.holds.settle()
+    await one.user_throttles.settle()
+    await one.user_throttles.settle()
     one.kafka.failure = None
-    await one.holds.settle()
+    await one.user_throttles.settle()
     assert OURS == one.percentage
-    told = [line for line in caplog.messages if "be kept in Kafka" in line]
+    lines = [line for line in caplog.messages if "be kept in Kafka" in line]
     assert [
         "the request_percentage of held users can't be kept in Kafka: ca.pem can't be used",
         "the request_percentage of held users can be kept in Kafka again",
-    ] == told
+    ] == lines
 
 
 async def test_one_user_who_is_refused_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
@@ -260,15 +263,15 @@ async def test_one_user_who_is_refused_holds_up_no_other(caplog: pytest.LogCaptu
     caplog.set_level(logging.INFO)
     one = scene(kafka=FakeKafka(refused={"bob"}))
     for user in ("alice", "bob", "carol"):
-        one.hold(user)
+        one.throttle_user(user)
     for _ in range(3):
-        await one.holds.settle()
+        await one.user_throttles.settle()
     assert (OURS, None, OURS) == tuple(map(one.kafka.percentage, ("alice", "bob", "carol")))
     assert 1 == sum("can't be kept" in line for line in caplog.messages)
     assert 0 == sum("kept in Kafka again" in line for line in caplog.messages)
     one.kafka.refused = {"alice"}
     one.later(73.0)
-    await one.holds.settle()
+    await one.user_throttles.settle()
     assert {"alice": OURS} == one.noted
     assert (OURS, None, None) == tuple(map(one.kafka.percentage, ("alice", "bob", "carol")))
 
@@ -277,25 +280,25 @@ async def test_many_users_are_one_request() -> None:
     """A connection for each would take minutes."""
     one = scene()
     for user in map(str, range(500)):
-        one.hold(user)
-    await one.holds.settle()
+        one.throttle_user(user)
+    await one.user_throttles.settle()
     assert 500 == len(one.kafka.quotas)
     one.later(73.0)
-    await one.holds.settle()
+    await one.user_throttles.settle()
     assert ["describe", "persist", "alter", "describe", "alter"] == one.kafka.log
 
 
-async def test_a_look_for_what_was_left_that_fails_is_no_alarm(
+async def test_a_scan_for_what_was_left_that_fails_is_no_alarm(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Nobody asked for a request_percentage: INFO. As soon as somebody is held it is a WARNING."""
     caplog.set_level(logging.INFO)
     one = scene(kafka=FakeKafka(failure=REFUSED))
-    await one.holds.settle()
-    await one.holds.settle()
+    await one.user_throttles.settle()
+    await one.user_throttles.settle()
     assert [logging.INFO] == [record.levelno for record in caplog.records]
-    one.hold()
-    await one.holds.settle()
+    one.throttle_user()
+    await one.user_throttles.settle()
     assert [logging.INFO, logging.WARNING] == [record.levelno for record in caplog.records]
 
 
@@ -304,12 +307,12 @@ async def test_two_sidecars_that_hold_a_user_leave_nothing_behind() -> None:
     kafka = FakeKafka()
     one, other = scene(kafka=kafka), scene(kafka=kafka)
     for each in (one, other):
-        each.hold()
-        await each.holds.settle()
+        each.throttle_user()
+        await each.user_throttles.settle()
     assert 1 == kafka.log.count("alter")
     # The one that set it was killed and never came back.
     other.later(73.0)
-    await other.holds.settle()
+    await other.user_throttles.settle()
     assert kafka.percentage() is None
 
 
@@ -317,17 +320,17 @@ async def test_who_still_holds_sets_it_anew() -> None:
     """The other's hold ended first."""
     kafka = FakeKafka()
     one, other = scene(kafka=kafka), scene(kafka=kafka)
-    one.hold(for_s=10.0)
-    other.hold(for_s=20.0)
+    one.throttle_user(for_s=10.0)
+    other.throttle_user(for_s=20.0)
     for each in (one, other):
-        await each.holds.settle()
+        await each.user_throttles.settle()
     one.later(11.0)
-    await one.holds.settle()
+    await one.user_throttles.settle()
     assert kafka.percentage() is None
-    await other.holds.settle()
+    await other.user_throttles.settle()
     assert OURS == kafka.percentage()
     other.later(21.0)
-    await other.holds.settle()
+    await other.user_throttles.settle()
     assert kafka.percentage() is None
 
 
@@ -336,25 +339,25 @@ async def test_sidecars_that_disagree_do_not_set_it_in_turns() -> None:
     kafka = FakeKafka()
     strict, lax = scene(kafka=kafka), scene(kafka=kafka, percentage=5.0)
     for each in (lax, strict) * 3:
-        each.hold()
-        await each.holds.settle()
+        each.throttle_user()
+        await each.user_throttles.settle()
     assert OURS == kafka.percentage()
     assert 2 == kafka.log.count("alter")
     lax.later(73.0)
-    await lax.holds.settle()
+    await lax.user_throttles.settle()
     assert kafka.percentage() is None
 
 
-async def test_a_percentage_that_is_changed_counts_during_the_hold() -> None:
+async def test_a_percentage_that_is_changed_counts_during_the_throttle() -> None:
     """Larger, smaller and none."""
     one = scene()
-    one.hold()
+    one.throttle_user()
     for asked in (5.0, 0.5, 200.0):
         one.asked[0] = asked
-        await one.holds.settle()
+        await one.user_throttles.settle()
         assert asked == pytest.approx(one.percentage, abs=1e-5)
     one.asked[0] = None
-    await one.holds.settle()
+    await one.user_throttles.settle()
     assert one.percentage is None
 
 
@@ -363,14 +366,14 @@ async def test_a_stop_takes_back_what_it_can() -> None:
     kafka = FakeKafka({Entity(user="alice"): {KEY: 200.0}})
     one = scene(kafka=kafka)
     for user in ("alice", "bob"):
-        one.hold(user)
-    await one.holds.settle()
+        one.throttle_user(user)
+    await one.user_throttles.settle()
     assert OURS == kafka.percentage()
-    await one.holds.leave(1.0)
+    await one.user_throttles.leave(1.0)
     assert (200.0, None) == (kafka.percentage("alice"), kafka.percentage("bob"))
     assert {} == one.noted
     kafka.log.clear()
-    await one.holds.leave(1.0)
+    await one.user_throttles.leave(1.0)
     assert [] == kafka.log
 
 
@@ -380,11 +383,11 @@ async def test_a_stop_does_not_wait_for_a_broker_that_hangs(
 ) -> None:
     """What is left is noted for the next start, and told by name."""
     one = scene()
-    one.hold()
-    await one.holds.settle()
+    one.throttle_user()
+    await one.user_throttles.settle()
     one.kafka.takes_s = 60.0
     before = asyncio.get_running_loop().time()
-    await one.holds.leave(1.0)
+    await one.user_throttles.leave(1.0)
     assert 1.0 == pytest.approx(asyncio.get_running_loop().time() - before)
     assert {"bob": OURS} == one.noted
     assert "is left in Kafka; the next start of a sidecar takes it back: bob" in caplog.text
@@ -394,12 +397,12 @@ async def test_a_stop_does_not_wait_for_a_broker_that_hangs(
 async def test_a_stop_while_it_is_being_set_takes_it_back() -> None:
     """What is under way when the task is cancelled is waited for: it may have been done."""
     one = scene(kafka=FakeKafka(takes_s=0.5))
-    one.hold()
-    task = asyncio.create_task(one.holds.run())
+    one.throttle_user()
+    task = asyncio.create_task(one.user_throttles.run())
     await asyncio.sleep(0.25)
     task.cancel()
     one.board.close()
-    await one.holds.leave(2.0)
+    await one.user_throttles.leave(2.0)
     assert one.percentage is None
     assert {} == one.noted
     assert 2 == one.kafka.log.count("alter")
@@ -415,9 +418,9 @@ async def test_a_disk_that_hangs_holds_nobody_for_ever() -> None:
         await asyncio.sleep(1e6)
         return True
 
-    one.holds.persist = hangs
-    one.hold()
-    await one.holds.settle()
+    one.user_throttles.persist = hangs
+    one.throttle_user()
+    await one.user_throttles.settle()
     assert OURS == one.percentage
     assert 10 > asyncio.get_running_loop().time()
 
@@ -427,14 +430,17 @@ async def running(one: Scene) -> AsyncIterator[asyncio.Task[None]]:
     """In virtual time, which the board's clock follows; the task must not end by itself."""
     loop = asyncio.get_running_loop()
     began = one.clock.now - loop.time()
-    task = asyncio.create_task(one.holds.run())
+    task = asyncio.create_task(one.user_throttles.run())
 
-    async def keep_time() -> None:
+    async def publish_expiries() -> None:
         while True:
             await asyncio.sleep(0.1)
             one.clock.now = began + loop.time()
 
-    ticking = [asyncio.create_task(keep_time()), asyncio.create_task(one.board.keep_time())]
+    ticking = [
+        asyncio.create_task(publish_expiries()),
+        asyncio.create_task(one.board.publish_expiries()),
+    ]
     try:
         yield task
         assert not task.done()
@@ -454,7 +460,7 @@ async def test_it_follows_holds_by_itself() -> None:
     async with running(one):
         await asyncio.sleep(200)
         assert ["describe"] == one.kafka.log
-        one.hold(for_s=72.0)
+        one.throttle_user(for_s=72.0)
         await asyncio.sleep(0.5)
         assert OURS == one.kafka.percentage()
         await asyncio.sleep(71.0)
@@ -467,11 +473,13 @@ async def test_it_follows_holds_by_itself() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_percentage_that_is_put_during_a_hold_is_set_without_another_change() -> None:
+async def test_a_percentage_that_is_put_during_a_user_throttle_is_set_without_another_change() -> (
+    None
+):
     """And one that an operator takes away makes room for it."""
     one = scene(percentage=None, kafka=FakeKafka({BOB: {KEY: 200.0}}))
     async with running(one):
-        one.hold(for_s=3600.0)
+        one.throttle_user(for_s=3600.0)
         await asyncio.sleep(60)
         one.asked[0] = 0.01
         await asyncio.sleep(6)
@@ -488,7 +496,7 @@ async def test_short_holds_that_follow_each_other_do_not_wear_kafka() -> None:
     async with running(one):
         before = one.board.snapshot.generation
         for _ in range(40):
-            one.hold(for_s=0.1)
+            one.throttle_user(for_s=0.1)
             await asyncio.sleep(0.5)
         assert 80 == one.board.snapshot.generation - before
         assert 10 <= one.kafka.log.count("describe") <= 22
@@ -503,7 +511,7 @@ async def test_an_unreachable_cluster_is_asked_every_now_and_then() -> None:
     async with running(one):
         await asyncio.sleep(310)
         assert 10 <= len(one.kafka.log) <= 11
-        one.hold(for_s=3600.0)
+        one.throttle_user(for_s=3600.0)
         one.kafka.log.clear()
         await asyncio.sleep(60)
         assert 10 <= len(one.kafka.log) <= 13

@@ -26,12 +26,12 @@ def test_what_can_be_no_token_is_refused_and_not_repeated(tmp_path: Path, conten
     path.write_bytes(content)
     with pytest.raises(SettingsError, match=str(path)) as refusal:
         read_token(path)
-    told = str(refusal.value).replace(str(path), "")
-    assert "hunter2" not in told
-    assert "ü" not in told
+    reported = str(refusal.value).replace(str(path), "")
+    assert "hunter2" not in reported
+    assert "ü" not in reported
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     """With its name."""
     with pytest.raises(SettingsError, match="No such file"):
         read_token(tmp_path / "token")

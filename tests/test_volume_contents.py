@@ -8,7 +8,7 @@ import pytest
 
 from sidecar.errors import SettingsError
 from sidecar.kafka.largest_topics import LogDirTopics
-from sidecar.volume_contents import EVERY_S, KEPT_S, Contents, Told, VolumeContents
+from sidecar.volume_contents import EVERY_S, RETENTION_S, Contents, ContentsResult, VolumeContents
 from sidecar.volumes import Failure, FailureKind
 from tests.throttle.build import FakeClock
 
@@ -26,10 +26,10 @@ class Brokers:
 
     def __init__(self) -> None:
         self.asked: list[int] = []
-        self.answer: Told | Exception = NOTHING
+        self.answer: ContentsResult | Exception = NOTHING
         self.at_once = [0, 0]
 
-    async def ask(self, broker_id: int) -> Told:
+    async def ask(self, broker_id: int) -> ContentsResult:
         self.asked.append(broker_id)
         self.at_once = [self.at_once[0] + 1, max(self.at_once[1], self.at_once[0] + 1)]
         await asyncio.sleep(0)
@@ -109,7 +109,7 @@ async def test_one_broker_at_a_time(scene: Scene) -> None:
     assert 1 == scene.brokers.at_once[1]
 
 
-async def test_a_failure_is_told(scene: Scene) -> None:
+async def test_a_failure_is_reported(scene: Scene) -> None:
     """Also one of reading certificates or credentials, which are read each time."""
     scene.brokers.answer = SettingsError(("the file /p can't be read",))
     await scene.look(1)
@@ -121,7 +121,7 @@ async def test_a_failure_is_told(scene: Scene) -> None:
 async def test_what_is_old_is_forgotten(scene: Scene) -> None:
     """A page that is opened an hour later begins anew."""
     await scene.look(1)
-    scene.clock.now = KEPT_S
+    scene.clock.now = RETENTION_S
     assert [Contents(NOTHING, 0.0)] == await scene.look(1)
-    scene.clock.now = 2 * KEPT_S + 1
+    scene.clock.now = 2 * RETENTION_S + 1
     assert [None] == await scene.look(1)

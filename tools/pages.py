@@ -27,7 +27,7 @@ from sidecar.broker_metrics import BrokerCollector
 from sidecar.history_metrics import HistoryCollector
 from sidecar.id_metrics import ProducerIdCollector
 from sidecar.metrics import build_registry
-from sidecar.peers import Given
+from sidecar.peers import AllocatedIdLog
 from sidecar.producer_ids import ProducerIdWatch
 from sidecar.quotas.id_quotas import ProducerIdQuota
 from sidecar.quotas.producer_ids import ProducerIdSettings
@@ -180,7 +180,7 @@ def _board() -> tuple[Board, ProducerIdWatch]:
         reading = Reading(1, at, (Volume(1, "/data", 100, 50),))
         seen = Observation(at, "poll", membership, {1: reading})
         board.update(partial(factors.fold, observation=seen))
-    board.readers.heard(Report(1, emergency=False, held=0), 1, 1.0)
+    board.readers.record(Report(1, emergency=False, throttled_clients=0), 1, 1.0)
     ids = ProducerIdWatch(board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
     ids.seen("alice", 1)
     return board, ids
@@ -203,7 +203,7 @@ def _document() -> dict[str, Any]:
         token=lambda: None,
         persist=persist,
         forget=None,
-        ids=IdParts(ids, Given(board.start_id), None, None, is_enabled=False),
+        ids=IdParts(ids, AllocatedIdLog(board.start_id), None, None, is_enabled=False),
         admit=None,
     )
     return app.openapi()

@@ -60,7 +60,7 @@ def compare(
         return median(found) / _SOONER if found else None
 
     yield row("before: acknowledged", lambda each: each.before / _MB, "MB/s")
-    yield row("from crossing the limit to producers held", _held, "s", fifth(_held))
+    yield row("from crossing the limit to producers held", _throttled, "s", fifth(_throttled))
     yield row("past the limit on the fullest volume when held", _past, "MB", fifth(_past))
     yield row("past the limit when space was freed", _past_freed, "MB")
     yield row("after", lambda each: each.throttled_s, "s")
@@ -131,12 +131,12 @@ def _values(found: Sequence[Figures], get: Callable[[Figures], float | None]) ->
     return [value for each in found if (value := get(each)) is not None]
 
 
-def _held(each: Figures) -> float | None:
-    return each.held_s
+def _throttled(each: Figures) -> float | None:
+    return each.stopped_s
 
 
 def _past(each: Figures) -> float | None:
-    return None if each.past_at_held is None else each.past_at_held / _MB
+    return None if each.past_at_throttled is None else each.past_at_throttled / _MB
 
 
 def _past_freed(each: Figures) -> float | None:

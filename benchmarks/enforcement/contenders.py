@@ -183,8 +183,8 @@ class Ours:
 
 
 async def _has_heard(cluster: Cluster, broker_id: int) -> bool:
-    told = await bean(cluster, broker_id, "throttlesidecar:type=QuotaCallback")
-    return str(told["Source"]).upper() == "SIDECAR"
+    reported = await bean(cluster, broker_id, "throttlesidecar:type=QuotaCallback")
+    return str(reported["Source"]).upper() == "SIDECAR"
 
 
 def _resolve(folder: Path) -> None:

@@ -13,7 +13,7 @@ from benchmarks.enforcement.contenders import LEAK_RATIO, PAUSE_MAX_S
 from benchmarks.enforcement.course import Course
 from sidecar.demo.series import Series
 
-HELD_SHARE: Final = 0.2
+THROTTLED_SHARE: Final = 0.2
 """Producers are held when a second brings at most this share of the earlier rate."""
 
 BACK_SHARE: Final = 0.9
@@ -22,7 +22,7 @@ BACK_SHARE: Final = 0.9
 BEFORE_S: Final = 8.0
 """The earlier rate is that of so many seconds before the crossing."""
 
-_HELD_WINDOW_S: Final = 1.0
+_THROTTLED_WINDOW_S: Final = 1.0
 _BACK_WINDOW_S: Final = 2.0
 _FLOOD_WINDOW_S: Final = 1.0
 _FLOOD_S: Final = 10.0
@@ -35,8 +35,8 @@ class Figures:
 
     Attributes:
         before: acknowledged bytes/s before the crossing.
-        held_s: from the crossing to producers held; None: never.
-        past_at_held: bytes written past the limit on the fullest volume until then.
+        stopped_s: from the crossing to producers held; None: never.
+        past_at_throttled: bytes written past the limit on the fullest volume until then.
         past_at_freed: likewise until space was freed, with what was let through.
         throttled_s: how long after the crossing that was.
         longest_throttle_s: the longest wait that a client was told.
@@ -49,8 +49,8 @@ class Figures:
     """
 
     before: float
-    held_s: float | None
-    past_at_held: float | None
+    stopped_s: float | None
+    past_at_throttled: float | None
     past_at_freed: float | None
     throttled_s: float | None
     longest_throttle_s: float
@@ -71,13 +71,13 @@ def figures(course: Course) -> Figures:
     crossed, freed = course.crossed_at, course.freed_at
     if crossed is None:
         raise ValueError(f"{course.scenario}, {course.contender}: the limit was never crossed")
-    held, back = held_at(course), back_at(course)
+    held, back = throttled_at(course), back_at(course)
     before = course.acknowledged.rate(crossed - BEFORE_S, crossed)
     ended = last(course.acknowledged)
     return Figures(
         before=before,
-        held_s=None if held is None else held - crossed,
-        past_at_held=None if held is None else _past(course, held),
+        stopped_s=None if held is None else held - crossed,
+        past_at_throttled=None if held is None else _past(course, held),
         past_at_freed=None if freed is None else _past(course, freed),
         throttled_s=None if freed is None else freed - crossed,
         longest_throttle_s=course.longest_throttle_s,
@@ -90,7 +90,7 @@ def figures(course: Course) -> Figures:
     )
 
 
-def held_at(course: Course) -> float | None:
+def throttled_at(course: Course) -> float | None:
     """The first moment whose next second has a fifth of the earlier rate at most; None: not yet.
 
     And so has the next fifth of a second, or a second could begin at full speed. Measured where it
@@ -99,11 +99,11 @@ def held_at(course: Course) -> float | None:
     if course.crossed_at is None:
         return None
     stored = course.stored
-    most = HELD_SHARE * stored.rate(course.crossed_at - BEFORE_S, course.crossed_at)
+    most = THROTTLED_SHARE * stored.rate(course.crossed_at - BEFORE_S, course.crossed_at)
     begin = course.crossed_at
     while True:
-        at = _first(stored, begin, _HELD_WINDOW_S, lambda rate: rate <= most)
-        if at is None or stored.rate(at, at + _HELD_WINDOW_S / 5) <= most:
+        at = _first(stored, begin, _THROTTLED_WINDOW_S, lambda rate: rate <= most)
+        if at is None or stored.rate(at, at + _THROTTLED_WINDOW_S / 5) <= most:
             return at
         begin = at + _STEP_S
 

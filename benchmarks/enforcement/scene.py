@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from benchmarks.enforcement.contenders import PAUSE_MAX_S, Contender, Looks
 from benchmarks.enforcement.course import Course, Leak
-from benchmarks.enforcement.figures import back_at, held_at
+from benchmarks.enforcement.figures import back_at, throttled_at
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.series import Series, crossing
@@ -28,14 +28,14 @@ TOPIC: Final = "traffic"
 _ASSIGNMENT: Final = ((0, 2), (1, 2), (2, 0))
 _FULLEST: Final = 2
 _FULLEST_SHARE: Final = 2 / 3
-_HOLD_S: Final = 22.0
+_THROTTLED_S: Final = 22.0
 """From the crossing to the freeing, if producers were held soon."""
-_HELD_FOR_S: Final = 15.0
+_THROTTLED_FOR_S: Final = 15.0
 """They are held for so long at least before space is freed."""
 _SETTLE_S: Final = PAUSE_MAX_S + 1.0
 _AFTER_S: Final = 13.0
 _SAMPLE_S: Final = 0.02
-_LOOK_S: Final = 0.5
+_CHECK_S: Final = 0.5
 _BACKLOG_BYTES: Final = 96 << 20
 """What all producers together may have waiting: three times the Java client's default."""
 _SPARE_BYTES: Final = 32 << 20
@@ -52,7 +52,7 @@ class Scenario:
         client: "librdkafka" or "java".
         connections: how many producers.
         looks: how often.
-        held_timeout_s: how long after the crossing producers may take to be held: the volumes have
+        throttled_timeout_s: how long after the crossing producers may take to be held: the volumes have
             room for it.
         back_timeout_s: how long after the freeing their return is waited for.
         before_s: how long producers are at full speed before the crossing: longer than a quota
@@ -65,7 +65,7 @@ class Scenario:
     client: str
     connections: int
     looks: Looks
-    held_timeout_s: float
+    throttled_timeout_s: float
     back_timeout_s: float
     before_s: float = 14.0
     bytes_per_s: float = 18e6
@@ -78,12 +78,12 @@ class Scenario:
     @property
     def limit_bytes(self) -> int:
         """The limit: room for what is written until producers are held."""
-        return int(self.fill * self.held_timeout_s) + _SPARE_BYTES
+        return int(self.fill * self.throttled_timeout_s) + _SPARE_BYTES
 
     @property
     def ballast_bytes(self) -> int:
         """What is freed: so much that the limit is not reached a second time."""
-        return int(self.fill * (self.held_timeout_s + _AFTER_S + 5.0)) + _BACKLOG_BYTES
+        return int(self.fill * (self.throttled_timeout_s + _AFTER_S + 5.0)) + _BACKLOG_BYTES
 
     @property
     def volume_bytes(self) -> int:
@@ -179,12 +179,12 @@ async def _act(scenario: Scenario, cluster: Cluster, course: Course, watch: "_Wa
     await _until(lambda: course.crossed_at is not None, 3 * scenario.before_s)
     if course.crossed_at is None:
         raise ClusterError("the limit was not reached")
-    await _until(lambda: held_at(course) is not None, scenario.held_timeout_s)
-    held = held_at(course)
+    await _until(lambda: throttled_at(course) is not None, scenario.throttled_timeout_s)
+    held = throttled_at(course)
     if held is None:
-        course.notes.append(f"not held within {scenario.held_timeout_s:.0f} s")
+        course.notes.append(f"not held within {scenario.throttled_timeout_s:.0f} s")
         return
-    free_at = max(course.crossed_at + _HOLD_S, held + _HELD_FOR_S)
+    free_at = max(course.crossed_at + _THROTTLED_S, held + _THROTTLED_FOR_S)
     await _sleep_until(held + _SETTLE_S)
     before = await _meters(cluster)
     await _sleep_until(free_at - 1.0)
@@ -296,7 +296,7 @@ async def _until(holds: Callable[[], bool], timeout_s: float) -> None:
     """Look every half second for so long; what has come of it the caller looks at."""
     end = time.monotonic() + timeout_s
     while not holds() and time.monotonic() < end:  # noqa: ASYNC110 - figures announce nothing
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_CHECK_S)
 
 
 async def _sleep_until(at: float) -> None:

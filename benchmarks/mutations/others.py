@@ -23,7 +23,7 @@ from benchmarks.mutations.course import Operation
 from sidecar.demo.cluster import Cluster
 from sidecar.kafka.controller import Unanswered
 from sidecar.kafka.topic_messages import CreateTopics, NewTopic
-from sidecar.kafka.topic_results import told
+from sidecar.kafka.topic_results import topic_result
 from sidecar.volumes import Failure
 
 USER: Final = "other"
@@ -97,7 +97,7 @@ class Others:
             return
         ((name, _, code, message, *_),) = answer.topics
         if code:
-            self._tell(number, error=told(name, code, message).message)
+            self._tell(number, error=topic_result(name, code, message).message)
             return
         self._tell(number, answered=now)
         with suppress(TimeoutError):

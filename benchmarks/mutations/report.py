@@ -146,8 +146,10 @@ def _spread(rounds: Sequence[Figures], get: Get, text: Callable[[float], str]) -
     values = [value for each in rounds if (value := get(each)) is not None]
     if not values:
         return "none"
-    told = text(median(values))
-    return told if len(values) == 1 else f"{told} ({text(min(values))} to {text(max(values))})"
+    reported = text(median(values))
+    return (
+        reported if len(values) == 1 else f"{reported} ({text(min(values))} to {text(max(values))})"
+    )
 
 
 def _head(load: Load) -> str:

@@ -54,7 +54,7 @@ _LONGEST_S: Final = 60.0
 settle before it."""
 _CALM: Final = 10
 """So many operations in a row that took no longer than before: it is over."""
-_LOOK_S: Final = 0.5
+_CHECK_S: Final = 0.5
 _PROPERTIES: Final = {
     "log.retention.check.interval.ms": "300000",
     "log.initial.task.delay.ms": "30000",
@@ -176,7 +176,7 @@ async def _wait_calm(operations: Sequence[Operation], most: float) -> None:
         fast = [each for each in ripe if each.usable is not None and each.usable - each.due <= most]
         if len(fast) == _CALM:
             return
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_CHECK_S)
 
 
 def _since(begin: float, each: Operation) -> Operation:

@@ -104,16 +104,16 @@ class Storm:
         return [task.result() for task in tasks]
 
     async def _send(self, due: float, names: list[str]) -> Request:
-        told = Request(due, len(names))
+        reported = Request(due, len(names))
         try:
             async with asyncio.timeout(self._patience_s):
                 admitted = await self._ask(names)
                 if not admitted:
-                    return replace(told, answered=asyncio.get_running_loop().time())
-                return await self._create(replace(told, admitted=len(admitted)), admitted)
+                    return replace(reported, answered=asyncio.get_running_loop().time())
+                return await self._create(replace(reported, admitted=len(admitted)), admitted)
         except (OSError, HttpError) as error:
             # A TimeoutError is an OSError.
-            return replace(told, error=str(error) or type(error).__name__)
+            return replace(reported, error=str(error) or type(error).__name__)
 
     async def _ask(self, names: list[str]) -> Sequence[str]:
         if self._admitted is None:
@@ -122,7 +122,7 @@ class Storm:
         self._later(set(names) - set(admitted))
         return admitted
 
-    async def _create(self, told: Request, names: Sequence[str]) -> Request:
+    async def _create(self, reported: Request, names: Sequence[str]) -> Request:
         load = self._load
         now = asyncio.get_running_loop().time
         topics = [NewTopic(name, load.partitions, load.replication) for name in names]
@@ -130,15 +130,15 @@ class Storm:
         async with self._connections.one() as connection:
             answer = await connection.call(message, now() + self._patience_s)
         if isinstance(answer, Failure):
-            return replace(told, error=answer.message)
+            return replace(reported, error=answer.message)
         if isinstance(answer, Unanswered):
-            return replace(told, error=answer.failure.message)
+            return replace(reported, error=answer.failure.message)
         codes = {name: code for name, _, code, *_ in answer.topics}
         throttled = {name for name, code in codes.items() if code == THROTTLING_QUOTA_EXCEEDED}
         self._later(throttled)
         others = sorted(set(codes.values()) - {0, THROTTLING_QUOTA_EXCEEDED})
         return replace(
-            told,
+            reported,
             created=sum(code == 0 for code in codes.values()),
             throttled=len(throttled),
             answered=now(),

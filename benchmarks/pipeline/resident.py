@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-_LOOK_S: Final = 0.25
+_CHECK_S: Final = 0.25
 
 
 class Resident:
@@ -41,7 +41,7 @@ class Resident:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._end.wait(_LOOK_S):
+        while not self._end.wait(_CHECK_S):
             self.peak_bytes = max(self.peak_bytes, sum(map(_bytes, _family(self._pid))))
 
 

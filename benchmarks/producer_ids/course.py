@@ -24,12 +24,12 @@ class Course:
         began_at: when they began.
         settled_at: from here on it is measured.
         ended_at: when it was over.
-        held_at: when every sidecar held the user; None: never.
+        throttled_at: when every sidecar held the user; None: never.
         given: ids that brokers gave to the user so far, by their request logs.
         counted: ids that all brokers together remember, by their metric ProducerIdCount.
         neighbour: bytes of another user that brokers acknowledged so far.
         told_ms: API -> the longest throttle time that the user was told.
-        neighbour_told_ms: the longest that the neighbour was told.
+        neighbour_throttled_ms: the longest that the neighbour was told.
     """
 
     variant: str
@@ -38,12 +38,12 @@ class Course:
     began_at: float
     settled_at: float
     ended_at: float
-    held_at: float | None = None
+    throttled_at: float | None = None
     given: Series = field(default_factory=Series)
     counted: Series = field(default_factory=Series)
     neighbour: Series = field(default_factory=Series)
     told_ms: dict[str, int] = field(default_factory=dict)
-    neighbour_told_ms: int = 0
+    neighbour_throttled_ms: int = 0
 
     def save(self, file: Path) -> None:
         """Write it."""

@@ -20,7 +20,7 @@ class Figures:
     """What is told of a course.
 
     Attributes:
-        held_s: from the first id too many until every sidecar held the user; None: never.
+        stopped_s: from the first id too many until every sidecar held the user; None: never.
         given: ids that brokers gave, a second.
         produced: ids that began to be remembered, a second: they were used.
         a_day: how many of them brokers would come to remember at that rate.
@@ -31,7 +31,7 @@ class Figures:
         neighbour_ms: the longest throttle time that the neighbour was told.
     """
 
-    held_s: float | None
+    stopped_s: float | None
     given: float
     produced: float
     a_day: float
@@ -48,7 +48,7 @@ def figures(course: Course) -> Figures:
     produced = course.counted.rate(begin, end)
     seconds = range(int(end - begin))
     return Figures(
-        held_s=_held_s(course),
+        stopped_s=_throttled_s(course),
         given=course.given.rate(begin, end),
         produced=produced,
         a_day=produced * EXPIRATION_S,
@@ -58,13 +58,13 @@ def figures(course: Course) -> Figures:
         neighbour_least=min(
             course.neighbour.rate(begin + each, begin + each + 1) for each in seconds
         ),
-        neighbour_ms=course.neighbour_told_ms,
+        neighbour_ms=course.neighbour_throttled_ms,
     )
 
 
-def _held_s(course: Course) -> float | None:
+def _throttled_s(course: Course) -> float | None:
     over_at = next((at for at, count in course.given if count > RATE * WINDOWS), None)
-    if course.held_at is None or over_at is None:
+    if course.throttled_at is None or over_at is None:
         return None
     # Both clocks are read some milliseconds late; held before is held at once.
-    return max(0.0, course.held_at - over_at)
+    return max(0.0, course.throttled_at - over_at)

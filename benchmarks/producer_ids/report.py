@@ -42,14 +42,14 @@ of the time from {SETTLE_S:g} s after the clients' beginning.
 
 - no hold: the user has no quota.
 - factor: held by the produce factor 0.0 alone.
-- percentage: held by a `held_request_percentage` of {PERCENTAGE} alone: the callback was told to
+- percentage: held by a `throttled_request_percentage` of {PERCENTAGE} alone: the callback was told to
   leave that user out.
-- both: as a user with a `held_request_percentage` is held.
+- both: as a user with a `throttled_request_percentage` is held.
 - both + IP rate: and the address that all clients come from has a Kafka quota
   `connection_creation_rate` of {IP_RATE:g}, set by hand: sidecars don't set it.
 
 The request log is at DEBUG in all of them, also where nobody is held.
-Ids count here when they are given (`SIDECAR_PRODUCER_ID_QUOTA_COUNTS=given`). Where they count when
+Ids count here when they are given (`SIDECAR_PRODUCER_ID_QUOTA_COUNTS=allocated`). Where they count when
 they write, which is the default, a hold begins later by up to 2 s
 (`SIDECAR_PRODUCER_ID_QUOTA_ACTIVE_INTERVAL`); each of these clients writes, so what it does once it
 holds is the same.
@@ -63,7 +63,7 @@ of what all clients produced: here some tens of kB/s, so that batches of a few b
 be slowed by it."""
 _WIDTH: Final = 100
 _ROWS: Final[tuple[tuple[str, Callable[[Figures], float | None], str], ...]] = (
-    ("held by every sidecar, after the first id too many", lambda each: each.held_s, "s"),
+    ("held by every sidecar, after the first id too many", lambda each: each.stopped_s, "s"),
     ("ids that brokers gave, a second", lambda each: each.given, ""),
     ("ids that were used and are remembered, a second", lambda each: each.produced, ""),
     ("remembered after a day of it (reckoned)", lambda each: each.a_day, ""),
@@ -103,10 +103,10 @@ def report(folder: Path, out: Path) -> str:
 def table(rounds: Rounds) -> str:
     """One column for each variant, as Markdown."""
     names = [_variant(key).name for key in rounds]
-    told = [[figures(course) for course in each] for each in rounds.values()]
+    reported = [[figures(course) for course in each] for each in rounds.values()]
     lines = [f"| | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
     for what, get, unit in _ROWS:
-        cells = [_text([get(each) for each in found], unit) for found in told]
+        cells = [_text([get(each) for each in found], unit) for found in reported]
         lines.append(f"| {what} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -149,10 +149,10 @@ def _text(values: Sequence[float | None], unit: str) -> str:
     known = [value for value in values if value is not None]
     if not known:
         return ""
-    told = _whole if unit == "ms" else number
-    text = f"{told(median(known))} {unit}".rstrip()
+    reported = _whole if unit == "ms" else number
+    text = f"{reported(median(known))} {unit}".rstrip()
     if len(known) > 1:
-        text += f" ({told(min(known))} to {told(max(known))})"
+        text += f" ({reported(min(known))} to {reported(max(known))})"
     return text
 
 

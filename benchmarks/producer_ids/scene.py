@@ -53,8 +53,8 @@ MEASURE_S: Final = 18.0
 _NEIGHBOUR: Final = "neighbour"
 _PASSWORD: Final = "secret"  # of this machine's own listener, for the time of a measurement
 _LISTENER: Final = "BASIC"
-_LOOK_S: Final = 0.1
-_HELD_TIMEOUT_S: Final = 8.0
+_CHECK_S: Final = 0.1
+_THROTTLED_TIMEOUT_S: Final = 8.0
 _READY_TIMEOUT_S: Final = 30.0
 _NEIGHBOUR_BEFORE_S: Final = 3.0
 _VOLUME_BYTES: Final = 256 << 20
@@ -139,8 +139,8 @@ async def _act(scene: _Scene, variant: Variant, measure_s: float) -> Course:
     course = Course(user, len(cluster.brokers), CLIENTS, began, settled, settled + measure_s)
     bootstrap = cluster.bootstrap_of(_LISTENER)
     async with Rogue(bootstrap, "ids", _login(user), CLIENTS, BATCH_BYTES):
-        if variant.is_held:
-            course.held_at = await _hold(scene, variant)
+        if variant.is_throttled:
+            course.throttled_at = await _throttle(scene, variant)
         # A sample of everything after the end: nothing is measured past the last one.
         await asyncio.sleep(max(0.0, course.ended_at + 1.0 - time.monotonic()))
     scene.counts.check()
@@ -149,18 +149,18 @@ async def _act(scene: _Scene, variant: Variant, measure_s: float) -> Course:
     found = told(lines, user, began, ahead_s)
     course.given, course.told_ms = found.given, dict(found.told_ms)
     of_neighbour = told(lines, _NEIGHBOUR, began, ahead_s)
-    course.neighbour_told_ms = max(of_neighbour.told_ms.values(), default=0)
+    course.neighbour_throttled_ms = max(of_neighbour.told_ms.values(), default=0)
     course.counted = scene.counts.samples.window(began - 1.0, course.ended_at + 1.0)
     course.neighbour = scene.neighbour.samples.window(began - 1.0, course.ended_at + 1.0)
     return course
 
 
-async def _hold(scene: _Scene, variant: Variant) -> float | None:
+async def _throttle(scene: _Scene, variant: Variant) -> float | None:
     """Wait until all that holds the user is in force; when every sidecar said so."""
     try:
-        async with asyncio.timeout(_HELD_TIMEOUT_S):
-            await _until(lambda: _is_held(scene.sidecars, variant.key))
-            held_at = time.monotonic()
+        async with asyncio.timeout(_THROTTLED_TIMEOUT_S):
+            await _until(lambda: _is_throttled(scene.sidecars, variant.key))
+            throttled_at = time.monotonic()
             if variant.has_percentage:
                 await _until(lambda: _has_percentage(scene.admin, variant.key))
     except TimeoutError:
@@ -171,10 +171,10 @@ async def _hold(scene: _Scene, variant: Variant) -> float | None:
         failure = await alter_client_quotas(scene.admin, [({"ip": "127.0.0.1"}, rate)])
         if failure is not None:
             raise ClusterError(f"connections can't be limited: {failure.message}")
-    return held_at
+    return throttled_at
 
 
-async def _is_held(sidecars: Sequence[Sidecar], user: str) -> bool:
+async def _is_throttled(sidecars: Sequence[Sidecar], user: str) -> bool:
     for sidecar in sidecars:
         answer = await sidecar.get("/v1/quota-factors")
         if answer.document()["users"].get(user) != 0.0:
@@ -201,7 +201,7 @@ async def _observes(sidecar: Sidecar) -> bool:
 async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Look every 100 ms; the caller has the deadline."""
     while not await holds():  # noqa: ASYNC110 - brokers and sidecars are asked
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_CHECK_S)
 
 
 async def _create_topics(cluster: Cluster) -> None:
@@ -223,7 +223,7 @@ def _settings(cluster: Cluster, variants: Sequence[Variant]) -> dict[str, str]:
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(1 << 20),
         "SIDECAR_PRODUCER_ID_QUOTA_FILE": str(quotas),
         # Without the looks' interval, what is measured is the hold.
-        "SIDECAR_PRODUCER_ID_QUOTA_COUNTS": "given",
+        "SIDECAR_PRODUCER_ID_QUOTA_COUNTS": "allocated",
         "SIDECAR_PRODUCER_ID_QUOTA_WINDOW_NUM": str(WINDOWS),
         "SIDECAR_PRODUCER_ID_QUOTA_WINDOW_SIZE_SECONDS": str(WINDOW_S),
     }

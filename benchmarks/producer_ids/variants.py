@@ -13,7 +13,7 @@ RATE: Final = 30
 WINDOW_S: Final = 60
 WINDOWS: Final = 2
 PERCENTAGE: Final = 0.01
-"""held_request_percentage."""
+"""throttled_request_percentage."""
 IP_RATE: Final = 2.0
 """connection_creation_rate of the address that the clients come from, for each broker."""
 
@@ -37,7 +37,7 @@ class Variant:
     has_ip_rate: bool = False
 
     @property
-    def is_held(self) -> bool:
+    def is_throttled(self) -> bool:
         """Whether there is a quota at all."""
         return self.has_factor or self.has_percentage
 
@@ -56,10 +56,10 @@ def quota_file(variants: Sequence[Variant]) -> str:
     """The sidecars' TOML file with a quota for each user that is to be held."""
     parts = []
     for each in variants:
-        if each.is_held:
+        if each.is_throttled:
             parts.append(f"[users.{each.key}]\nproducer_ids_rate = {RATE}\n")
             if each.has_percentage:
-                parts.append(f"held_request_percentage = {PERCENTAGE}\n")
+                parts.append(f"throttled_request_percentage = {PERCENTAGE}\n")
     return "".join(parts)
 
 

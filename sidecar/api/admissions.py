@@ -25,7 +25,7 @@ from sidecar.api.changes import json_body
 from sidecar.api.documents import NO_PRINCIPAL
 from sidecar.api.problems import documented
 from sidecar.quotas.entities import user_name
-from sidecar.quotas.mutation_admissions import Asked, Judged, Muted
+from sidecar.quotas.mutation_admissions import AdmissionRequest, Judged, Muted
 from sidecar.volumes import Failure
 
 PATH: Final = "/v1/admissions/controller-mutations"
@@ -41,7 +41,7 @@ RETRY_UNKNOWN_S: Final = 5
 _LONGEST_TOPIC: Final = 249
 _INT_MAX: Final = 2**31 - 1
 
-Admit = Callable[[Asked], Awaitable[Judged | Muted | Failure]]
+Admit = Callable[[AdmissionRequest], Awaitable[Judged | Muted | Failure]]
 
 Kind = Literal["create_topic", "create_partitions", "delete_topic"]
 
@@ -90,9 +90,9 @@ class MutationsRequest(BaseModel):
     operations: Annotated[list[MutationOperation], Field(min_length=1)]
     """Judged in this order, each by itself."""
 
-    def asked(self) -> Asked:
+    def requested(self) -> AdmissionRequest:
         """What is to be judged."""
-        return Asked(
+        return AdmissionRequest(
             user=self.user,
             client_id=self.client_id,
             amounts=[operation.partitions for operation in self.operations],
@@ -159,10 +159,10 @@ def add_admissions(app: FastAPI, admit: Admit | None) -> None:
         bucket is this sidecar's, so all who ask for a cluster ask one. Needs no token, as it
         changes nothing but that bucket.
         """
-        asked = await json_body(request, MutationsRequest)
+        requested = await json_body(request, MutationsRequest)
         if admit is None:
             raise HTTPException(503, "No brokers are configured, so their quotas are not known.")
-        judged = await admit(asked.asked())
+        judged = await admit(requested.requested())
         if isinstance(judged, Failure):
             raise HTTPException(
                 503,
@@ -175,10 +175,10 @@ def add_admissions(app: FastAPI, admit: Admit | None) -> None:
                 f"This client's wait is not over: {judged.left_ms} ms are left.",
                 headers={"Retry-After": str(-(-judged.left_ms // 1000))},
             )
-        return answer(_document(asked, judged))
+        return answer(_document(requested, judged))
 
 
-def _document(asked: MutationsRequest, judged: Judged) -> MutationsDocument:
+def _document(requested: MutationsRequest, judged: Judged) -> MutationsDocument:
     results = [
         MutationResult(
             topic=operation.topic,
@@ -188,7 +188,7 @@ def _document(asked: MutationsRequest, judged: Judged) -> MutationsDocument:
             message=_message(admission.accepted, admission.throttle_ms),
             throttle_time_ms=admission.throttle_ms,
         )
-        for operation, admission in zip(asked.operations, judged.admissions, strict=True)
+        for operation, admission in zip(requested.operations, judged.admissions, strict=True)
     ]
     return MutationsDocument(judged.throttle_ms, results)
 

@@ -26,7 +26,7 @@ from sidecar.api.docs import CONTENT_SECURITY_POLICY, docs_page
 from sidecar.api.documents import (
     StatusDocument,
 )
-from sidecar.api.edge import Edge
+from sidecar.api.edge import BodyLimitMiddleware
 from sidecar.api.following import add_following
 from sidecar.api.health import Polling, why_not_ready
 from sidecar.api.problems import documented, problem
@@ -126,7 +126,7 @@ def _app(description: str) -> FastAPI:
             Exception: problems.failed,
         },
     )
-    app.add_middleware(Edge)
+    app.add_middleware(BodyLimitMiddleware)
     return app
 
 

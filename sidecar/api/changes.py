@@ -105,7 +105,7 @@ class Changes:
         override = self.board.snapshot.decision.override
         return override_document(override, self.wall) if override else None
 
-    async def set_override(self, asked: OverrideRequest) -> OverrideSet:
+    async def set_override(self, requested: OverrideRequest) -> OverrideSet:
         """Sets or replaces the override.
 
         Raises:
@@ -117,7 +117,9 @@ class Changes:
             )
         now = self.board.now()
         # + 0.0 turns the -0.0 that JSON knows into 0.0.
-        override = Override(asked.factor + 0.0, asked.reason, now, now + asked.duration_s)
+        override = Override(
+            requested.factor + 0.0, requested.reason, now, now + requested.duration_s
+        )
         self.board.update(lambda memory: replace(memory, override=override))
         return OverrideSet(override_document(override, self.wall), await self.persist())
 
@@ -126,8 +128,8 @@ class Changes:
         cleared = self.board.snapshot.decision.override is not None
         if self.board.snapshot.memory.override is not None:
             self.board.update(lambda memory: replace(memory, override=None))
-        kept = await self.persist()
-        return OverrideCleared(cleared, kept, self.board.snapshot.decision.factor)
+        persisted = await self.persist()
+        return OverrideCleared(cleared, persisted, self.board.snapshot.decision.factor)
 
     async def forget_broker(self, broker_id: int) -> BrokerForgotten:
         """Forgets a broker's last reading, and decides anew at once.
@@ -146,11 +148,11 @@ class Changes:
                 409, "This broker is active and answers: the next poll would read it again."
             )
         self.board.update(lambda memory: forget(memory, broker_id))
-        kept = await self.persist()
+        persisted = await self.persist()
         return BrokerForgotten(
             broker_id,
             [known.volume.log_dir for known in broker.volumes],
-            kept,
+            persisted,
             self.board.snapshot.decision.factor,
         )
 
@@ -174,11 +176,11 @@ async def json_body(request: Request, form: type[_Form]) -> _Form:
         return form.model_validate_json(await request.body())
     except ValidationError as error:
         fields = [*form.model_fields]
-        told = [_told(dict(one), fields) for one in error.errors()]
-        raise RequestValidationError(told) from None
+        problems = [_problem(dict(one), fields) for one in error.errors()]
+        raise RequestValidationError(problems) from None
 
 
-def _told(error: dict[str, Any], fields: list[str]) -> dict[str, Any]:
+def _problem(error: dict[str, Any], fields: list[str]) -> dict[str, Any]:
     if error["type"] == "extra_forbidden":
         # The name of an unknown field is input, too.
         known = f"{', '.join(fields[:-1])} and {fields[-1]}"

@@ -106,9 +106,9 @@ def needs_token(token: Callable[[], str | None]) -> params.Depends:
     )
 
     async def check(
-        given: Annotated[HTTPAuthorizationCredentials | None, Depends(scheme)],
+        credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(scheme)],
     ) -> None:
-        shown = given.credentials.encode("latin-1") if given is not None else b""
+        shown = credentials.credentials.encode("latin-1") if credentials is not None else b""
         check_token(token(), shown)
 
     return params.Depends(check)

@@ -71,7 +71,7 @@ class Connections:
             Whether there is room for it; if not, refuse it.
         """
         if len(self._open) >= self.most:
-            self._tell_shortage()
+            self._log_shortage()
             idle = next((other for other in self._open if other.is_idle), None)
             if idle is None:
                 return False
@@ -93,7 +93,7 @@ class Connections:
             self._short = False
             _log.info("there is room for HTTP connections again: %d are open", len(self._open))
 
-    def _tell_shortage(self) -> None:
+    def _log_shortage(self) -> None:
         if not self._short:
             self._short = True
             _log.warning(
@@ -108,7 +108,7 @@ class Connections:
 _OUT_OF_FILES: Final = "socket.accept() out of system resource"
 """What asyncio says to its exception handler."""
 
-_TOLD_EVERY_S: Final = 60.0
+_LOG_EVERY_S: Final = 60.0
 
 
 class AcceptErrors:
@@ -126,7 +126,7 @@ class AcceptErrors:
             loop.default_exception_handler(context)
             return
         now = loop.time()
-        if self._told_at is None or now >= self._told_at + _TOLD_EVERY_S:
+        if self._told_at is None or now >= self._told_at + _LOG_EVERY_S:
             self._told_at = now
             _log.warning(
                 "no HTTP connection can be accepted: %s; raise the limit on open files",

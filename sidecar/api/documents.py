@@ -124,7 +124,7 @@ class ReaderDocument:
 
     broker_id: int
     """The broker's node id."""
-    last_heard: Time
+    last_seen: Time
     """When its last request came."""
     waiting: bool
     """Whether it waits for a change now, and so hears of it at once."""
@@ -133,7 +133,7 @@ class ReaderDocument:
     does not take what it is told: see its broker's log."""
     emergency: bool
     """Whether its pauses are longer than usual, since a volume will soon be full."""
-    held: Annotated[int, Field(ge=0)]
+    throttled_clients: Annotated[int, Field(ge=0)]
     """How many of its clients it holds."""
 
 
@@ -315,7 +315,7 @@ class OverrideSet:
 
     override: OverrideDocument
     """What is in force from now on."""
-    kept_over_restart: bool
+    persisted: bool
     """Whether it is on disk, so that a restart of the sidecar keeps it."""
 
 
@@ -327,7 +327,7 @@ class OverrideCleared:
 
     cleared: bool
     """Whether there was one."""
-    kept_over_restart: bool
+    persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
     factor: Factor
     """The factor in force now."""
@@ -343,7 +343,7 @@ class BrokerForgotten:
     """The broker's node id."""
     log_dirs: list[str]
     """The volumes that were forgotten."""
-    kept_over_restart: bool
+    persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
     factor: Factor
     """The factor in force now."""

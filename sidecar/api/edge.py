@@ -19,7 +19,7 @@ LARGEST_BODY: Final = 64 * 1024
 TOO_LARGE: Final = "The body is too large: at most 64 KiB are read."
 
 
-class Edge:
+class BodyLimitMiddleware:
     """The outermost part of the app."""
 
     def __init__(self, app: ASGIApp) -> None:

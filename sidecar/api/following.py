@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from sidecar.api.answers import Wall
 from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
-from sidecar.api.factor import factor_page
+from sidecar.api.factor import cached_factor
 from sidecar.api.longpoll import LongPoll
 from sidecar.api.page import VALID_FOR
-from sidecar.api.quota_factors import FILL_WINDOW, SECONDS_TO_FULL, quota_factors_page
+from sidecar.api.quota_factors import FILL_WINDOW, SECONDS_TO_FULL, cached_quota_factors
 from sidecar.board import Board
 from sidecar.throttle.fill import LONGEST_WINDOW_S, WINDOW_S
 from sidecar.throttle.limits import Limit
@@ -34,8 +34,8 @@ def add_following(
         limit: what volumes are held against; None when disabled.
     """
     polls = LongPoll(board, validity_s)
-    factor = factor_page(wall, limit)
-    quota_factors = quota_factors_page(wall, validity_s)
+    factor = cached_factor(wall, limit)
+    quota_factors = cached_quota_factors(wall, validity_s)
 
     @app.get(
         "/v1/throttle-factor",
@@ -87,7 +87,7 @@ _ASKED: Final = [
     ),
     _parameter(
         "Throttle-Reader",
-        "broker=NODE_ID; emergency=true or false; held=NUMBER: what a broker's quota callback says "
+        "broker=NODE_ID; emergency=true or false; throttled_clients=NUMBER: what a broker's quota callback says "
         "of itself, for /v1/readers. Passed over when it has another form.",
     ),
 ]

@@ -26,7 +26,7 @@ class IdQuotaDocument:
     """The principal's name without "User:"; null: all for whom nothing else is said."""
     producer_ids_rate: float | None
     """New ids in a window; null: any number."""
-    held_request_percentage: float | None
+    throttled_request_percentage: float | None
     """The request_percentage that such a user has in Kafka while they are held; null: they are held
     by the factor alone."""
     origin: OriginName
@@ -50,9 +50,9 @@ class UserIdsDocument:
     """New ids that are left, refilled by a window's worth in a window; below 0 the user is held."""
     throttle_time_ms: Count
     """How long the user is held from now on if no new id comes."""
-    held_since: Time | None
+    throttled_since: Time | None
     """Since when the user's produce factor is 0.0; null when it is not."""
-    held_until: Time | None
+    throttled_until: Time | None
     """Until when, if no new id comes."""
     reason: str | None
     """Why, in a sentence."""
@@ -66,7 +66,7 @@ class RequestLogDocument:
 
     file: str
     """Its path."""
-    is_there: bool
+    exists: bool
     """Whether there is a file."""
     lines: Count
     """Lines that were read."""
@@ -100,13 +100,13 @@ class ActiveIdsDocument:
 
     __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
-    is_seen: bool
+    is_complete: bool
     """Whether the last look saw all partitions; what is not seen counts for nobody."""
     failure: str | None
     """Why not, of one that was not seen."""
     partitions: Count
     """Partitions that the last look saw."""
-    partitions_not_seen: Count
+    partitions_not_read: Count
     """Partitions that it did not, or that there are too many of."""
     producers: Count
     """Producers that brokers remember on these; one of two partitions counts twice."""
@@ -130,7 +130,7 @@ class ProducerIdsDocument:
     """What remembering ids takes."""
     dropped: Count
     """Ids that there was no room to count; nobody is held for them."""
-    counts: Literal["active", "given"]
+    counts: Literal["active", "allocated"]
     """When an id counts: when it writes, or when it is given."""
     active: ActiveIdsDocument | None
     """What is known of ids that write; null when ids count when they are given, and when neither a
@@ -161,7 +161,7 @@ class IdQuotaSet:
 
     quota: IdQuotaDocument
     """What is in force now."""
-    kept: bool
+    persisted: bool
     """Whether a restart will still know it."""
 
 
@@ -175,12 +175,12 @@ class IdQuotaCleared:
     """Whether there was one that had been put."""
     quota: IdQuotaDocument
     """What is in force now."""
-    kept: bool
+    persisted: bool
     """Whether a restart will still know it."""
 
 
 @dataclass(frozen=True, slots=True)
-class IdGivenDocument:
+class AllocatedIdDocument:
     """An id that the broker beside this sidecar gave to a producer, or that wrote to it."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
@@ -195,7 +195,7 @@ class IdGivenDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenDocument:
+class AllocatedIdsDocument:
     """A piece of the ids that the broker beside this sidecar gave, for the other sidecars."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
@@ -204,5 +204,5 @@ class GivenDocument:
     """What to ask for next: ``after`` of the next request."""
     lost: Count
     """How many were asked for too late."""
-    ids: list[IdGivenDocument]
+    ids: list[AllocatedIdDocument]
     """In the order in which they were given."""

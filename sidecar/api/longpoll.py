@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE
-from sidecar.api.page import VALID_FOR, Page
+from sidecar.api.page import VALID_FOR, CachedDocument
 from sidecar.api.preferences import fill_window_s, matches, preferred_wait_s
 from sidecar.api.reports import parse_report
 from sidecar.board import Board
@@ -44,12 +44,12 @@ class LongPoll:
         self._board = board
         self._validity_s = validity_s
 
-    async def read(self, request: Request, page: Page) -> Response:
+    async def read(self, request: Request, page: CachedDocument) -> Response:
         """The answer to one request for a page."""
         asked = _asked(request)
         generation, further = self._board.snapshot.generation, {}
         has_it = matches(asked.get("if-none-match", ""), self._board.etag)
-        reader = self._heard(asked.get("throttle-reader"), generation if has_it else None)
+        reader = self._record_report(asked.get("throttle-reader"), generation if has_it else None)
         if has_it:
             preferred_s = preferred_wait_s(asked.get("prefer", ""))
             if preferred_s is not None and self.waiting < _MOST_WAITING:
@@ -69,11 +69,11 @@ class LongPoll:
             return Response(status_code=304, headers=headers)
         return page.answer(snapshot, now, window_s, asked.get("accept", "*/*"), headers)
 
-    def _heard(self, said: str | None, generation: int | None) -> Reader | None:
+    def _record_report(self, said: str | None, generation: int | None) -> Reader | None:
         report = None if said is None else parse_report(said)
         if report is None:
             return None
-        return self._board.readers.heard(report, generation, self._board.now())
+        return self._board.readers.record(report, generation, self._board.now())
 
     def _valid_for_s(self, now: float) -> float:
         until = self._board.snapshot.decision.valid_until
@@ -91,7 +91,7 @@ class LongPoll:
     ) -> None:
         """Waits for the next change, the time, the board's end, or that the reader goes away."""
         change = asyncio.create_task(self._board.wait_for_change(generation, wait_s))
-        gone = asyncio.create_task(_gone(request))
+        gone = asyncio.create_task(_client_left(request))
         self._count(reader, 1)
         try:
             await asyncio.wait((change, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -122,7 +122,7 @@ _ASKED: Final = frozenset(
 )
 
 
-async def _gone(request: Request) -> None:
+async def _client_left(request: Request) -> None:
     """Returns when the reader has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

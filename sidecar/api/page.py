@@ -22,14 +22,14 @@ from sidecar.board import Snapshot
 
 VALID_FOR: Final = "Throttle-Valid-For-Ms"
 
-_MOST_KEPT: Final = 16
+_MOST_WINDOWS: Final = 16
 """Windows; brokers that hold alike ask for the same one."""
 
 _prefers_text = lru_cache(maxsize=64)(prefers_text)
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Rendered:
     """All of an answer that does not depend on the moment.
 
     Attributes:
@@ -54,11 +54,11 @@ class Written:
         seconds: str,
         ends_at: float | None,
         after: Mapping[str, object],
-    ) -> "Written":
+    ) -> "Rendered":
         """From the members themselves."""
         return cls(members(before), members(between), seconds.encode(), ends_at, members(after))
 
-    def left(self, now: float) -> str | None:
+    def remaining(self, now: float) -> str | None:
         """The number that counts down, with milliseconds, never below 0."""
         return None if self.ends_at is None else f"{max(0.0, self.ends_at - now):.3f}"
 
@@ -69,43 +69,43 @@ class Written:
             valid_for_ms.encode(),
             self.between,
             self.seconds,
-            (self.left(now) or "null").encode(),
+            (self.remaining(now) or "null").encode(),
             self.after,
         )
 
 
-class Page:
+class CachedDocument:
     """Serves one document of whatever snapshot is published."""
 
     def __init__(
         self,
-        write: Callable[[Snapshot, float, float], Written],
+        write: Callable[[Snapshot, float, float], Rendered],
         wall: Wall,
         *,
-        bare: Callable[[Snapshot], str] | None = None,
-        left_header: str | None = None,
+        plain_text: Callable[[Snapshot], str] | None = None,
+        countdown_header: str | None = None,
     ) -> None:
         """A page of which nothing is written yet.
 
         Args:
             write: snapshot, steady seconds, window of fill rates in s -> what is served of it.
             wall: steady seconds -> epoch seconds of the machine's clock.
-            bare: what is served instead to who prefers text.
-            left_header: the header that tells the number that counts down, in a 304 too.
+            plain_text: what is served instead to who prefers text.
+            countdown_header: the header that tells the number that counts down, in a 304 too.
         """
         self._write = write
         self._wall = wall
-        self._bare = bare
-        self._left_header = left_header
+        self._plain_text = plain_text
+        self._countdown_header = countdown_header
         self._of: tuple[Snapshot, float] | None = None
-        self._kept: dict[float, Written] = {}
+        self._rendered: dict[float, Rendered] = {}
 
     def headers(self, snapshot: Snapshot, now: float, window_s: float) -> dict[str, str]:
         """The headers of this document alone."""
-        headers = {} if self._bare is None else {"Vary": "Accept"}
-        if self._left_header is not None:
-            left = self._written(snapshot, now, window_s).left(now)
-            return headers if left is None else {**headers, self._left_header: left}
+        headers = {} if self._plain_text is None else {"Vary": "Accept"}
+        if self._countdown_header is not None:
+            remaining = self._render(snapshot, now, window_s).remaining(now)
+            return headers if remaining is None else {**headers, self._countdown_header: remaining}
         return headers
 
     def answer(
@@ -117,18 +117,23 @@ class Page:
         headers: dict[str, str],
     ) -> Response:
         """The document, in the form that is preferred."""
-        if self._bare is not None and _prefers_text(accept):
-            return Response(self._bare(snapshot), headers=headers, media_type="text/plain")
-        body = self._written(snapshot, now, window_s).body(headers[VALID_FOR], now)
+        if self._plain_text is not None and _prefers_text(accept):
+            return Response(self._plain_text(snapshot), headers=headers, media_type="text/plain")
+        body = self._render(snapshot, now, window_s).body(headers[VALID_FOR], now)
         return Response(body, headers=headers, media_type="application/json")
 
-    def _written(self, snapshot: Snapshot, now: float, window_s: float) -> Written:
+    def _render(self, snapshot: Snapshot, now: float, window_s: float) -> Rendered:
         offset_s = self._wall(0.0)
         of = self._of
-        if of is None or of[0] is not snapshot or of[1] != offset_s or len(self._kept) > _MOST_KEPT:
-            self._kept.clear()
+        if (
+            of is None
+            or of[0] is not snapshot
+            or of[1] != offset_s
+            or len(self._rendered) > _MOST_WINDOWS
+        ):
+            self._rendered.clear()
             self._of = snapshot, offset_s
-        kept = self._kept.get(window_s)
-        if kept is None:
-            kept = self._kept[window_s] = self._write(snapshot, now, window_s)
-        return kept
+        rendered = self._rendered.get(window_s)
+        if rendered is None:
+            rendered = self._rendered[window_s] = self._write(snapshot, now, window_s)
+        return rendered

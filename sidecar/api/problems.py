@@ -107,8 +107,8 @@ async def invalid(_request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     errors = {
-        (".".join(map(str, told["loc"])), told["msg"].removeprefix("Value error, "))
-        for told in error.errors()
+        (".".join(map(str, text["loc"])), text["msg"].removeprefix("Value error, "))
+        for text in error.errors()
     }
     return problem(
         422,

@@ -22,7 +22,7 @@ from sidecar.api.changes import Changes, json_body
 from sidecar.api.documents import NO_PRINCIPAL
 from sidecar.api.id_documents import (
     ActiveIdsDocument,
-    GivenDocument,
+    AllocatedIdsDocument,
     IdQuotaCleared,
     IdQuotaDocument,
     IdQuotasDocument,
@@ -36,7 +36,7 @@ from sidecar.api.problems import documented
 from sidecar.board import Board
 from sidecar.id_quota_file import QuotaForm
 from sidecar.log_reader import LogReader
-from sidecar.peers import Given, Peers
+from sidecar.peers import AllocatedIdLog, Peers
 from sidecar.producer_ids import ProducerIdWatch
 from sidecar.quotas.entities import DEFAULT, Default, user_name
 from sidecar.quotas.id_quotas import LONGEST_USER, InForce, ProducerIdQuotas, quota_of
@@ -73,7 +73,7 @@ class IdParts:
 
     Attributes:
         watch: counts them.
-        given: those of the broker beside this sidecar, for the others.
+        allocated: those of the broker beside this sidecar, for the others.
         log: where those come from; None when no log is read.
         peers: the others; None when there are none.
         is_enabled: whether anybody can be held: not when the check interval is PT0S.
@@ -82,12 +82,12 @@ class IdParts:
     """
 
     watch: ProducerIdWatch
-    given: Given
+    allocated: AllocatedIdLog
     log: LogReader | None
     peers: Peers | None
     is_enabled: bool
     active: ActiveIdWatch | None = None
-    counts: IdsCount = "given"
+    counts: IdsCount = "allocated"
 
 
 def add_producer_ids(
@@ -171,18 +171,18 @@ def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas", parts: IdPart
         return answer_listing({}, "quotas", quotas.documents())
 
     @app.get(
-        "/v1/producer-ids/given",
+        "/v1/producer-ids/allocated",
         summary="The producer ids that the broker beside this sidecar gave, for other sidecars",
         response_model=None,
-        responses={200: {"model": GivenDocument}, **documented(422)},
+        responses={200: {"model": AllocatedIdsDocument}, **documented(422)},
     )
-    async def given(
+    async def allocated(
         after: Annotated[
             str | None, Query(max_length=100, description="``next`` of the answer before.")
         ] = None,
     ) -> Response:
         """Without ``after``: none, and where to begin."""
-        page = msgspec.json.encode(parts.given.page(after))
+        page = msgspec.json.encode(parts.allocated.page(after))
         return Response(page, headers=NO_STORE, media_type="application/json")
 
 
@@ -214,13 +214,15 @@ class _Users:
     def documents(self) -> Iterator[UserIdsDocument]:
         """Every user that is known or held."""
         known = {status.user: status for status in self.parts.watch.statuses()}
-        held = self.board.snapshot.decision.users
-        for user in sorted({*known, *held}):
+        throttled_users = self.board.snapshot.decision.users
+        for user in sorted({*known, *throttled_users}):
             yield self._document(user, known.get(user))
 
     def _document(self, user: str, status: ProducerIdStatus | None) -> UserIdsDocument:
         snapshot = self.board.snapshot
-        hold = snapshot.memory.holds.get(user) if user in snapshot.decision.users else None
+        throttle = (
+            snapshot.memory.user_throttles.get(user) if user in snapshot.decision.users else None
+        )
         limit = self.parts.watch.quota_of(user).quota.producer_ids_rate
         return UserIdsDocument(
             user=user,
@@ -228,26 +230,28 @@ class _Users:
             producer_ids_rate=limit,
             tokens=None if status is None else rounded(status.tokens, 3),
             throttle_time_ms=(
-                0 if hold is None else max(0, round((hold.ends_at - self.board.now()) * 1000))
+                0
+                if throttle is None
+                else max(0, round((throttle.ends_at - self.board.now()) * 1000))
             ),
-            held_since=timestamp(self.wall, hold.since if hold else None),
-            held_until=timestamp(self.wall, hold.ends_at if hold else None),
-            reason=hold.reason if hold else None,
+            throttled_since=timestamp(self.wall, throttle.since if throttle else None),
+            throttled_until=timestamp(self.wall, throttle.ends_at if throttle else None),
+            reason=throttle.reason if throttle else None,
         )
 
 
 def _active_document(active: ActiveIdWatch) -> ActiveIdsDocument:
-    looked = active.looked
+    last_scan = active.last_scan
     failure = active.failure
-    if failure is None and looked is not None:
-        failure = next(iter(looked.failures.values()), None)
-    unseen = 0 if looked is None else len(looked.failures) + looked.left_out
+    if failure is None and last_scan is not None:
+        failure = next(iter(last_scan.failures.values()), None)
+    unseen = 0 if last_scan is None else len(last_scan.failures) + last_scan.skipped
     return ActiveIdsDocument(
-        is_seen=looked is not None and not unseen,
+        is_complete=last_scan is not None and not unseen,
         failure=None if failure is None else failure.message,
-        partitions=0 if looked is None else looked.partitions,
-        partitions_not_seen=unseen,
-        producers=0 if looked is None else looked.producers,
+        partitions=0 if last_scan is None else last_scan.partitions,
+        partitions_not_read=unseen,
+        producers=0 if last_scan is None else last_scan.producers,
         active=active.active,
         unknown_owner=active.ids.unknown,
     )
@@ -257,7 +261,7 @@ def _log_document(log: LogReader) -> RequestLogDocument:
     counts = log.counts
     return RequestLogDocument(
         str(log.path),
-        log.is_there,
+        log.exists,
         counts.lines,
         log.behind,
         counts.dropped_lines,
@@ -299,8 +303,8 @@ class _Quotas:
         before = self.board.snapshot.memory.id_quotas
         if user in before:
             self._change({name: quota for name, quota in before.items() if name != user})
-        kept = await self.persist()
-        return IdQuotaCleared(user in before, self._in_force(user), kept)
+        persisted = await self.persist()
+        return IdQuotaCleared(user in before, self._in_force(user), persisted)
 
     def _change(self, quotas: ProducerIdQuotas) -> None:
         self.board.update(lambda memory: replace(memory, id_quotas=quotas))
@@ -315,7 +319,7 @@ def _document(user: str | Default, found: InForce) -> IdQuotaDocument:
     return IdQuotaDocument(
         None if isinstance(user, Default) else user,
         found.quota.producer_ids_rate,
-        found.quota.held_request_percentage,
+        found.quota.throttled_request_percentage,
         found.origin.value,
     )
 

@@ -8,7 +8,7 @@ long pauses asks with ``Throttle-Fill-Window: 120`` for the rates of the last 12
 from typing import Final
 
 from sidecar.api.answers import Wall
-from sidecar.api.page import Page, Written
+from sidecar.api.page import CachedDocument, Rendered
 from sidecar.api.views import cluster_id
 from sidecar.board import Snapshot
 from sidecar.throttle.full import full_at
@@ -18,10 +18,10 @@ SECONDS_TO_FULL: Final = "Throttle-Seconds-To-Full"
 FILL_WINDOW: Final = "Throttle-Fill-Window"
 
 
-def quota_factors_page(wall: Wall, validity_s: float) -> Page:
+def cached_quota_factors(wall: Wall, validity_s: float) -> CachedDocument:
     """The page; ``validity_s`` is for how long a reading counts, seconds."""
 
-    def write(snapshot: Snapshot, now: float, window_s: float) -> Written:
+    def write(snapshot: Snapshot, now: float, window_s: float) -> Rendered:
         decision = snapshot.decision
         before = {
             "factor": decision.factor,
@@ -33,6 +33,6 @@ def quota_factors_page(wall: Wall, validity_s: float) -> Page:
         ends_at = full_at(snapshot.memory, validity_s, now, window_s)
         after = {"cluster_id": cluster_id(snapshot.memory)}
         between = {"generation": snapshot.generation}
-        return Written.of(before, between, "seconds_to_full", ends_at, after)
+        return Rendered.of(before, between, "seconds_to_full", ends_at, after)
 
-    return Page(write, wall, left_header=SECONDS_TO_FULL)
+    return CachedDocument(write, wall, countdown_header=SECONDS_TO_FULL)

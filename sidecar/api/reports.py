@@ -1,10 +1,10 @@
 """The header by which a broker's callback says who it is and how it is.
 
-``Throttle-Reader: broker=1; emergency=false; held=12``, in exactly this form and order, white space
+``Throttle-Reader: broker=1; emergency=false; throttled_clients=12``, in exactly this form and order, white space
 around the semicolons aside. Anything else is passed over: a reader must never be refused the factor
 for what it says of itself.
 
-Example: ``broker=01; emergency=false; held=0`` is none, since node ids have no leading zeros.
+Example: ``broker=01; emergency=false; throttled_clients=0`` is none, since node ids have no leading zeros.
 """
 
 import re
@@ -14,7 +14,7 @@ from sidecar.throttle.readers import Report
 
 _REPORT: Final = re.compile(
     r"broker=(0|[1-9][0-9]{0,9})[ \t]*;[ \t]*emergency=(true|false)[ \t]*;[ \t]*"
-    r"held=(0|[1-9][0-9]{0,9})"
+    r"throttled_clients=(0|[1-9][0-9]{0,9})"
 )
 
 _LONGEST: Final = 100
@@ -29,7 +29,7 @@ def parse_report(text: str) -> Report | None:
     found = _REPORT.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         return None
-    broker_id, held = int(found[1]), int(found[3])
-    if max(broker_id, held) > _INT_MAX:
+    broker_id, throttled_clients = int(found[1]), int(found[3])
+    if max(broker_id, throttled_clients) > _INT_MAX:
         return None
-    return Report(broker_id, found[2] == "true", held)
+    return Report(broker_id, found[2] == "true", throttled_clients)

@@ -185,11 +185,11 @@ def reader_document(reader: Reader, wall: Wall) -> ReaderDocument:
     """A broker that follows the factor."""
     return ReaderDocument(
         broker_id=reader.report.broker_id,
-        last_heard=timestamp(wall, reader.heard_at) or "",
+        last_seen=timestamp(wall, reader.seen_at) or "",
         waiting=reader.waiting > 0,
         generation=reader.generation,
         emergency=reader.report.emergency,
-        held=reader.report.held,
+        throttled_clients=reader.report.throttled_clients,
     )
 
 

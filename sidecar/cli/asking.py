@@ -98,7 +98,7 @@ def change(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AnswerTable:
     """Answers as they are printed.
 
     Attributes:
@@ -132,12 +132,12 @@ def merged(answer: Answer) -> dict[str, object]:
     return document
 
 
-def tell(answers: Sequence[Answer], told: Told, as_json: bool, **more: object) -> None:
+def tell(answers: Sequence[Answer], table: AnswerTable, as_json: bool, **more: object) -> None:
     """Print every sidecar's answer.
 
     Args:
         answers: in the order in which they are told.
-        told: how a table shows them.
+        table: how a table shows them.
         as_json: prints JSON instead.
         more: further members of the JSON document.
     """
@@ -145,7 +145,7 @@ def tell(answers: Sequence[Answer], told: Told, as_json: bool, **more: object) -
     if hint:
         click.echo(hint, err=True)
     if not as_json:
-        told.show(answers)
+        table.show(answers)
         return
     sidecars = [
         {
@@ -175,8 +175,8 @@ def exit_code(answers: Sequence[Answer]) -> int:
     return 0 if all(answer.problem is None for answer in answers) else 1
 
 
-def kept(document: Mapping[str, object]) -> str:
+def persistence(document: Mapping[str, object]) -> str:
     """Whether a restart keeps what was done, in words."""
-    if document.get("kept_over_restart") is True:
+    if document.get("persisted") is True:
         return "kept over a restart"
     return "a restart forgets it"

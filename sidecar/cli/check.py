@@ -39,20 +39,20 @@ def command(
     settings = load_settings(config, properties).settings
 
     from sidecar import logs  # noqa: PLC0415 - see the module's docstring
-    from sidecar.cli.look import look  # noqa: PLC0415
+    from sidecar.cli.look import check_cluster  # noqa: PLC0415
     from sidecar.start_files import read_start_files  # noqa: PLC0415
 
     read_start_files(settings)
     # What fails is told below, once.
     logs.set_up("text", "error")
-    seen = asyncio.run(look(settings))
+    seen = asyncio.run(check_cluster(settings))
     reason = logs.printable(seen.reason)
     if as_json:
         click.echo(seen.as_json())
     else:
-        from sidecar.cli.tables import print_look  # noqa: PLC0415
+        from sidecar.cli.tables import print_check  # noqa: PLC0415
 
-        print_look(seen)
+        print_check(seen)
         if seen.verdict != "unknown":
             click.echo(f"{seen.verdict.capitalize()}: {reason}")
     if seen.verdict == "unknown":

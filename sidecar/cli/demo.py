@@ -76,12 +76,12 @@ async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path 
     from sidecar.callback_jar import callback_jar as found  # noqa: PLC0415
     from sidecar.demo import callback  # noqa: PLC0415
     from sidecar.demo.cluster import Cluster  # noqa: PLC0415
-    from sidecar.demo.story import Story, tell  # noqa: PLC0415
+    from sidecar.demo.story import Scenario, tell  # noqa: PLC0415
     from sidecar.demo.view import addresses, draw, picture, summary  # noqa: PLC0415
 
     jar = found(callback_jar)
     console = Console()
-    story = Story()
+    scenario = Scenario()
     cluster = Cluster(
         environ=os.environ,
         version=kafka_version,
@@ -93,27 +93,27 @@ async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path 
         properties_of=callback.asks_its_sidecar,
     )
     async with AsyncExitStack() as stack:
-        live = Live(get_renderable=lambda: draw(story), console=console, refresh_per_second=10)
+        live = Live(get_renderable=lambda: draw(scenario), console=console, refresh_per_second=10)
         try:
             with live:
                 title = f"Kafka {kafka_version}: three brokers ready (the first time: downloaded)"
-                async with story.step(title, timeout_s=_START_TIMEOUT_S):
+                async with scenario.step(title, timeout_s=_START_TIMEOUT_S):
                     await stack.enter_async_context(cluster)
                 try:
-                    await tell(story, cluster)
+                    await tell(scenario, cluster)
                 except ClusterError as error:
-                    story.notes.append(str(error))
+                    scenario.notes.append(str(error))
         finally:
             if not console.is_terminal:
                 # What is drawn last is without its line feed there.
                 console.print()
-        console.print(summary(story))
-        if story.loads:
-            await asyncio.to_thread(svg.write_text, picture(story), encoding="utf-8")
+        console.print(summary(scenario))
+        if scenario.loads:
+            await asyncio.to_thread(svg.write_text, picture(scenario), encoding="utf-8")
             console.print(f"Picture: {svg}")
-        for note in story.notes:
+        for note in scenario.notes:
             console.print(f"Note: {note}")
-        if keep and story.sidecars:
-            console.print(addresses(story, cluster.bootstrap), markup=False, soft_wrap=True)
+        if keep and scenario.sidecars:
+            console.print(addresses(scenario, cluster.bootstrap), markup=False, soft_wrap=True)
             await asyncio.Event().wait()
-    return 0 if story.complete else 1
+    return 0 if scenario.complete else 1

@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 
 from sidecar.cli.asking import (
-    Told,
+    AnswerTable,
     change,
     exit_code,
-    kept,
+    persistence,
     sidecars_options,
     tell,
     token_option,
@@ -46,12 +46,12 @@ def command(
     nothing of it says so.
     """
     answers = change(Question("DELETE", f"/v1/brokers/{broker_id}"), sidecars, token_file)
-    tell(answers, Told(["Answer"], _told), as_json)
+    tell(answers, AnswerTable(["Answer"], _forgotten_cells), as_json)
     context.exit(exit_code(answers))
 
 
-def _told(document: Mapping[str, object]) -> Sequence[str]:
+def _forgotten_cells(document: Mapping[str, object]) -> Sequence[str]:
     log_dirs = document.get("log_dirs")
     count = len(log_dirs) if isinstance(log_dirs, list) else 0
     volumes = f"{count} volume{'' if count == 1 else 's'}"
-    return [f"forgot {volumes}; the factor is {document.get('factor')}; {kept(document)}"]
+    return [f"forgot {volumes}; the factor is {document.get('factor')}; {persistence(document)}"]

@@ -26,7 +26,7 @@ Verdict = Literal["within limit", "limit violated", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ClusterCheck:
     """What one look at the cluster came to.
 
     Attributes:
@@ -62,7 +62,7 @@ class Look:
         return json.dumps(document, indent=2)
 
 
-async def look(settings: Settings) -> Look:
+async def check_cluster(settings: Settings) -> ClusterCheck:
     """Polls the whole cluster once, with the daemon's deadline, and judges it.
 
     Raises:
@@ -89,4 +89,4 @@ async def look(settings: Settings) -> Look:
         verdict = "limit violated" if memory.computed.violations else "within limit"
         reason = decision.reason
     view = View(Snapshot(decision, 1, now, memory), now, clock.wall)
-    return Look(verdict, reason, settings.limit, memory, view)
+    return ClusterCheck(verdict, reason, settings.limit, memory, view)

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from sidecar.cli.asking import (
-    Told,
+    AnswerTable,
     change,
     exit_code,
-    kept,
     merged,
+    persistence,
     sidecars_options,
     tell,
     token_option,
@@ -112,7 +112,7 @@ def set_override(
     """
     body = {"factor": factor, "reason": reason, "duration": duration}
     answers = change(Question("PUT", "/v1/override", body), sidecars, token_file)
-    tell(answers, Told(["Answer"], _told_set), as_json)
+    tell(answers, AnswerTable(["Answer"], _set_cells), as_json)
     for line in still_full(answers) if factor > 0 else ():
         click.echo(line, err=True)
     context.exit(exit_code(answers))
@@ -134,7 +134,7 @@ def clear_override(
 ) -> None:
     """End the override before its time."""
     answers = change(Question("DELETE", "/v1/override"), sidecars, token_file)
-    tell(answers, Told(["Answer"], _told_clear), as_json)
+    tell(answers, AnswerTable(["Answer"], _cleared_cells), as_json)
     context.exit(exit_code(answers))
 
 
@@ -153,30 +153,35 @@ def show_override(context: click.Context, sidecars: tuple[Address, ...], as_json
     questions = [Question("GET", "/v1/throttle-factor"), Question("GET", "/v1/override")]
     answers = ask(sidecars, questions)
     agree = len({_position(merged(each)) for each in answers if each.problem is None}) <= 1
-    tell(answers, Told(["Factor", "Source", "Override"], _told_show), as_json, agree=agree)
+    tell(
+        answers,
+        AnswerTable(["Factor", "Source", "Override"], _override_cells),
+        as_json,
+        agree=agree,
+    )
     if not agree:
         click.echo("The sidecars disagree: " + _disagreement(answers), err=True)
     context.exit(exit_code(answers))
 
 
-def _told_set(document: Mapping[str, object]) -> Sequence[str]:
-    return [f"{_described(document.get('override'))}; {kept(document)}"]
+def _set_cells(document: Mapping[str, object]) -> Sequence[str]:
+    return [f"{_described(document.get('override'))}; {persistence(document)}"]
 
 
-def _told_clear(document: Mapping[str, object]) -> Sequence[str]:
+def _cleared_cells(document: Mapping[str, object]) -> Sequence[str]:
     what = "cleared" if document.get("cleared") else "there was none"
     return [f"{what}; the factor is {document.get('factor')}"]
 
 
-def _told_show(document: Mapping[str, object]) -> Sequence[str]:
+def _override_cells(document: Mapping[str, object]) -> Sequence[str]:
     factor, source = document.get("factor"), document.get("source")
-    return [str(factor), str(source), _described(document.get("override"), told_factor=False)]
+    return [str(factor), str(source), _described(document.get("override"), reported_factor=False)]
 
 
-def _described(override: object, *, told_factor: bool = True) -> str:
+def _described(override: object, *, reported_factor: bool = True) -> str:
     if not isinstance(override, dict):
         return "none"
-    factor = f"factor {override.get('factor')} " if told_factor else ""
+    factor = f"factor {override.get('factor')} " if reported_factor else ""
     return f"{factor}until {override.get('until')}: {override.get('reason')}"
 
 

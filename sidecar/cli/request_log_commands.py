@@ -22,10 +22,10 @@ from sidecar.cli.request_log_report import (
     WHERE,
     Told,
     as_json,
-    print_left_on,
+    print_enabled,
+    print_failures,
     print_levels,
     print_turned,
-    tell_failures,
 )
 from sidecar.cli.request_log_session import Loggers, Session, Turned, is_on
 from sidecar.kafka.asking_each import Nodes
@@ -123,10 +123,10 @@ async def _on(nodes: _Nodes, for_s: float) -> int:
     turned = await session.on()
     if isinstance(turned, Failure):
         return _told(turned)
-    left_on: Mapping[int, Failure] = {}
+    still_enabled: Mapping[int, Failure] = {}
     try:
         print_turned(turned, await nodes.log_dirs())
-        print_left_on(turned)
+        print_enabled(turned)
         if session.holds:
             ends = time.strftime("%H:%M:%S", time.localtime(time.time() + for_s))
             click.echo(f"\n{WHERE}\n\n{COST}\n")
@@ -135,14 +135,14 @@ async def _on(nodes: _Nodes, for_s: float) -> int:
         else:
             click.echo("There is nothing to turn on, and so nothing to turn back.")
     finally:
-        left_on = await session.back()
-    tell_failures(left_on)
-    for broker_id in left_on:
+        still_enabled = await session.back()
+    print_failures(still_enabled)
+    for broker_id in still_enabled:
         _tell(f"Broker {broker_id} may still write its request log: run request-log off.")
     all_on = all(each.is_on for each in turned.values())
-    if all_on and not left_on:
+    if all_on and not still_enabled:
         click.echo("Every broker has the level that it had before.")
-    return 0 if all_on and not left_on else 1
+    return 0 if all_on and not still_enabled else 1
 
 
 async def _off(nodes: _Nodes, level: str, *, json: bool) -> int:
@@ -156,7 +156,7 @@ async def _off(nodes: _Nodes, level: str, *, json: bool) -> int:
     dirs = await nodes.log_dirs()
     if json:
         click.echo(as_json(turned, dirs))
-        tell_failures({key: each.after for key, each in turned.items()})
+        print_failures({key: each.after for key, each in turned.items()})
     else:
         print_turned(turned, dirs)
     return 0 if not any(isinstance(each.after, Failure) for each in turned.values()) else 1
@@ -169,7 +169,7 @@ async def _status(nodes: _Nodes, *, json: bool) -> int:
     dirs = await nodes.log_dirs()
     if json:
         click.echo(as_json({key: Turned(each, each) for key, each in levels.items()}, dirs))
-        tell_failures(levels)
+        print_failures(levels)
     else:
         print_levels(levels, dirs)
         if any(map(is_on, levels.values())):

@@ -36,16 +36,16 @@ Told = Mapping[int, Configs | Failure] | Failure
 """What brokers told of their log dirs."""
 
 
-def log_dirs(told: Configs | Failure | None) -> tuple[str, ...]:
+def log_dirs(configs: Configs | Failure | None) -> tuple[str, ...]:
     """A broker's data: its log dirs, and the metadata log's if that has one of its own.
 
     Args:
-        told: the configurations of ``LOG_DIRS``; a failure and None have none.
+        configs: the configurations of ``LOG_DIRS``; a failure and None have none.
     """
-    if told is None or isinstance(told, Failure):
+    if configs is None or isinstance(configs, Failure):
         return ()
-    data = told.get("log.dirs") or told.get("log.dir") or ""
-    metadata = told.get("metadata.log.dir") or ""
+    data = configs.get("log.dirs") or configs.get("log.dir") or ""
+    metadata = configs.get("metadata.log.dir") or ""
     paths = [path.strip() for path in f"{data},{metadata}".split(",")]
     return tuple(dict.fromkeys(path for path in paths if path))
 
@@ -60,10 +60,10 @@ def print_turned(turned: Mapping[int, Turned], dirs: Told) -> None:
     ]
     bad = [n for n, each in enumerate(turned.values()) if isinstance(each.after, Failure)]
     print_rows(["Broker", "Level before", "Level now", "Its data"], rows, bad)
-    tell_failures({key: each.after for key, each in turned.items()})
+    print_failures({key: each.after for key, each in turned.items()})
 
 
-def print_left_on(turned: Mapping[int, Turned]) -> None:
+def print_enabled(turned: Mapping[int, Turned]) -> None:
     """A line when ``on`` found the log on: nobody would be told otherwise that it does not end."""
     before = [str(key) for key, each in turned.items() if is_on(each.before)]
     if before:
@@ -80,7 +80,7 @@ def print_levels(levels: Levels, dirs: Told) -> None:
     ]
     bad = [n for n, level in enumerate(levels.values()) if isinstance(level, Failure)]
     print_rows(["Broker", "Level", "Request log", "Its data"], rows, bad)
-    tell_failures(levels)
+    print_failures(levels)
 
 
 def as_json(turned: Mapping[int, Turned], dirs: Told) -> str:
@@ -106,7 +106,7 @@ def state(level: str | Failure) -> str:
     return "on" if is_on(level) else "off"
 
 
-def tell_failures(levels: Mapping[int, str | Failure]) -> None:
+def print_failures(levels: Mapping[int, str | Failure]) -> None:
     """A line on standard error for each broker that failed."""
     for level in levels.values():
         if isinstance(level, Failure):
@@ -123,8 +123,8 @@ def _or_none(level: str | Failure) -> str | None:
 
 def _paths(dirs: Told, broker_id: int) -> tuple[str, ...] | None:
     """The data of a broker; None when that is not known."""
-    told = None if isinstance(dirs, Failure) else dirs.get(broker_id)
-    return None if told is None or isinstance(told, Failure) else log_dirs(told)
+    configs = None if isinstance(dirs, Failure) else dirs.get(broker_id)
+    return None if configs is None or isinstance(configs, Failure) else log_dirs(configs)
 
 
 def _data(dirs: Told, broker_id: int) -> str:

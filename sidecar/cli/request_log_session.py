@@ -139,7 +139,9 @@ class Session:
             if number:
                 await asyncio.sleep(BACK_PAUSE_S)
             written = await self._write(self._before)
-            failed = {key: told for key, told in written.items() if isinstance(told, Failure)}
+            failed = {
+                key: message for key, message in written.items() if isinstance(message, Failure)
+            }
             self._before = {key: level for key, level in self._before.items() if key in failed}
             if not failed:
                 break

@@ -147,12 +147,12 @@ def ask(
     ends_at = time.monotonic() + deadline_s
     answered: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
 
-    def ask_one(number: int) -> None:
+    def query_one(number: int) -> None:
         answered.put((number, _ask(addresses[number], questions, token, ends_at)))
 
     for number in range(len(addresses)):
         # Daemons: one that hangs in a name server or a slow answer does not hold up the end.
-        threading.Thread(target=ask_one, args=(number,), daemon=True).start()
+        threading.Thread(target=query_one, args=(number,), daemon=True).start()
     answers = {
         number: _unreached(address, (), f"no answer within {deadline_s:g} s")
         for number, address in enumerate(addresses)

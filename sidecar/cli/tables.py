@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sidecar.api.documents import BrokerDocument, VolumeDocument
-from sidecar.cli.look import Look
+from sidecar.cli.look import ClusterCheck
 from sidecar.logs import printable
 from sidecar.throttle.limits import Limit, MinAvailableBytes
 from sidecar.throttle.reason import size, without_broker
@@ -21,14 +21,14 @@ from sidecar.throttle.reason import size, without_broker
 _STYLES: Final = {"ok": "green", "VIOLATED": "bold red", "offline": "yellow"}
 
 
-def print_look(seen: Look) -> None:
+def print_check(seen: ClusterCheck) -> None:
     """Every volume with its verdict, then what there is to say of brokers."""
     volumes = list(seen.view.volumes())
     if volumes:
         Console(highlight=False).print(_volume_table(volumes, seen.limit))
     # What the verdict says of a failure is not told twice.
-    told = seen.reason if seen.verdict == "unknown" else ""
-    for line in (*_offline_lines(volumes), *_broker_lines(seen.view.brokers(), told)):
+    reported = seen.reason if seen.verdict == "unknown" else ""
+    for line in (*_offline_lines(volumes), *_broker_lines(seen.view.brokers(), reported)):
         click.echo(printable(line))
 
 
@@ -89,7 +89,7 @@ def _offline_lines(volumes: Iterable[VolumeDocument]) -> Iterable[str]:
             yield f"Broker {volume.broker_id} {volume.log_dir}: {volume.offline_reason}"
 
 
-def _broker_lines(brokers: Iterable[BrokerDocument], told: str) -> Iterable[str]:
+def _broker_lines(brokers: Iterable[BrokerDocument], reported: str) -> Iterable[str]:
     alike: dict[str, list[str]] = {}
     for broker in brokers:
         name = f"{broker.broker_id} ({broker.address})"
@@ -98,7 +98,7 @@ def _broker_lines(brokers: Iterable[BrokerDocument], told: str) -> Iterable[str]
         if broker.last_failure is not None:
             failure = broker.last_failure
             what = without_broker(failure.message, broker.broker_id, broker.address)
-            text = failure.kind if what in told else f"{failure.kind}: {what}"
+            text = failure.kind if what in reported else f"{failure.kind}: {what}"
             alike.setdefault(text, []).append(name)
     for text, names in alike.items():
         yield f"Broker{'s' if len(names) > 1 else ''} {', '.join(names)}: {text}"

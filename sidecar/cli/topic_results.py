@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from sidecar.cli.tables import print_rows
-from sidecar.kafka.mutations import Told
+from sidecar.kafka.mutations import ResultCallback
 from sidecar.kafka.topic_results import Outcome, TopicResult
 
 MOST_ROWS = 20
@@ -69,16 +69,18 @@ class Results:
 
     def _sentence(self) -> str:
         counts = Counter(result.outcome for result in self._known.values())
-        told = [f"{counts[Outcome.DONE]:,} of {self.total:,} topics {self.done}"]
+        result_text = [f"{counts[Outcome.DONE]:,} of {self.total:,} topics {self.done}"]
         throttled = [r for r in self._known.values() if r.outcome is Outcome.THROTTLED]
         if throttled:
             wait_s = min(result.throttle_time_ms for result in throttled) / 1000
-            told.append(f"{len(throttled):,} throttled, to be asked for again in {wait_s:,.1f} s")
+            result_text.append(
+                f"{len(throttled):,} throttled, to be asked for again in {wait_s:,.1f} s"
+            )
         others = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_SENT)
-        told += [f"{counts[outcome]:,} {outcome}" for outcome in others if counts[outcome]]
+        result_text += [f"{counts[outcome]:,} {outcome}" for outcome in others if counts[outcome]]
         if unknown := self.total - len(self._known):
-            told.append(f"{unknown:,} {Outcome.INTERRUPTED}")
-        return "; ".join(told)
+            result_text.append(f"{unknown:,} {Outcome.INTERRUPTED}")
+        return "; ".join(result_text)
 
 
 def _interrupted(topic: str) -> TopicResult:
@@ -86,7 +88,7 @@ def _interrupted(topic: str) -> TopicResult:
 
 
 @contextmanager
-def bar(results: Results) -> Iterator[Told]:
+def bar(results: Results) -> Iterator[ResultCallback]:
     """A progress bar on standard error, where that is a terminal.
 
     Yields:
@@ -103,9 +105,9 @@ def bar(results: Results) -> Iterator[Told]:
     progress.disable = not progress.console.is_terminal
     task = progress.add_task("", total=results.total)
 
-    def told(result: TopicResult) -> None:
+    def result_text(result: TopicResult) -> None:
         results.add(result)
         progress.advance(task)
 
     with progress:
-        yield told
+        yield result_text

@@ -18,11 +18,11 @@ from sidecar.cli.topic_names import NamedTopic, names_options, read_names
 
 if TYPE_CHECKING:
     # Not at run time: see above.
-    from sidecar.kafka.mutations import Told
+    from sidecar.kafka.mutations import ResultCallback
     from sidecar.kafka.topic_results import TopicResult
     from sidecar.settings import KafkaAdmin
 
-Call = Callable[["KafkaAdmin", "Told"], Coroutine[Any, Any, Sequence["TopicResult"]]]
+Call = Callable[["KafkaAdmin", "ResultCallback"], Coroutine[Any, Any, Sequence["TopicResult"]]]
 
 
 def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
@@ -152,14 +152,14 @@ def create(
         for named in names
     ]
 
-    async def call(admin: "KafkaAdmin", told: "Told") -> "Sequence[TopicResult]":
+    async def call(admin: "KafkaAdmin", text: "ResultCallback") -> "Sequence[TopicResult]":
         return await create_topics(
             admin,
             wanted,
             timeout_s=timeout_s,
             retry_on_quota_violation=retry,
             validate_only=validate_only,
-            on_result=told,
+            on_result=text,
         )
 
     done = "could be created" if validate_only else "created"
@@ -210,14 +210,14 @@ def grow(
             raise click.UsageError(f"--partitions: how many is {named.name} to have?")
         wanted.append(Growth(named.name, count))
 
-    async def call(admin: "KafkaAdmin", told: "Told") -> "Sequence[TopicResult]":
+    async def call(admin: "KafkaAdmin", text: "ResultCallback") -> "Sequence[TopicResult]":
         return await create_partitions(
             admin,
             wanted,
             timeout_s=timeout_s,
             retry_on_quota_violation=retry,
             validate_only=validate_only,
-            on_result=told,
+            on_result=text,
         )
 
     done = "could be grown" if validate_only else "grown"
@@ -258,13 +258,13 @@ def delete(
         click.confirm(f"Delete {one if len(names) == 1 else many}?", abort=True, err=True)
     from sidecar.kafka.topics import delete_topics  # noqa: PLC0415 - see above
 
-    async def call(admin: "KafkaAdmin", told: "Told") -> "Sequence[TopicResult]":
+    async def call(admin: "KafkaAdmin", text: "ResultCallback") -> "Sequence[TopicResult]":
         return await delete_topics(
             admin,
             [named.name for named in names],
             timeout_s=timeout_s,
             retry_on_quota_violation=retry,
-            on_result=told,
+            on_result=text,
         )
 
     _run(context, kafka, call, names, done="deleted", as_json=as_json)
@@ -287,8 +287,8 @@ def _run(
     logs.set_up("text", "error")
     results = Results(done, [named.name for named in names])
     try:
-        with bar(results) as told:
-            results.take(asyncio.run(call(admin, told)))
+        with bar(results) as text:
+            results.take(asyncio.run(call(admin, text)))
     finally:
         # Also after Ctrl-C: what was done by then is done.
         results.print(as_json=as_json)

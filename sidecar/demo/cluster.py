@@ -52,7 +52,7 @@ from sidecar.demo.ports import Ports
 from sidecar.demo.processes import Processes
 from sidecar.demo.properties import authorizer_properties
 from sidecar.demo.waiting import deadline
-from sidecar.demo.warden import Warden
+from sidecar.demo.warden import Supervisor
 from sidecar.demo.warmup import warm_up
 from sidecar.errors import ClusterError
 
@@ -128,7 +128,7 @@ class Cluster:
         self._heap_mb = heap_mb
         self._start_timeout_s = start_timeout_s
         self._members: dict[int, Member] = {}
-        self._warden: Warden | None = None
+        self._supervisor: Supervisor | None = None
         self._stack = ExitStack()
 
     @property
@@ -180,7 +180,7 @@ class Cluster:
     def _close(self) -> None:
         self._stack.close()
         self._members.clear()
-        self._warden = None
+        self._supervisor = None
         self.folder = None
 
     async def _start(self) -> None:
@@ -193,14 +193,14 @@ class Cluster:
         folder = self._stack.enter_context(OwnedFolder()).path
         ports = self._stack.enter_context(Ports())
         # Entered last, left first: the brokers end before their folder and their ports go.
-        warden = self._stack.enter_context(Warden(self.isolation))
-        self._warden = warden
-        processes = Processes(warden, command, found, self._heap_mb)
+        supervisor = self._stack.enter_context(Supervisor(self.isolation))
+        self._supervisor = supervisor
+        processes = Processes(supervisor, command, found, self._heap_mb)
         warm = await warm_up(processes, folder)
         processes.archive = warm.class_archive
         times.append(now())
         async with deadline(self._start_timeout_s, f"Kafka {self.version} was not ready"):
-            layout = self._layout(folder, warden, ports)
+            layout = self._layout(folder, supervisor, ports)
             more = self._properties if self._controller_too else {}
             file = layout.controller(warm.controller_log_dir, self._authorizer | more)
             await processes.start(
@@ -223,10 +223,10 @@ class Cluster:
         self.timings = {step: end - begin for step, begin, end in steps}
         self.folder = folder
 
-    def _layout(self, folder: Path, warden: Warden, ports: Ports) -> Layout:
+    def _layout(self, folder: Path, supervisor: Supervisor, ports: Ports) -> Layout:
         return Layout(
             folder=folder,
-            warden=warden,
+            supervisor=supervisor,
             ports=ports,
             cluster_id=random_id(),
             version=version_tuple(self.version),
@@ -347,13 +347,13 @@ class Cluster:
         Raises:
             ClusterError: the cluster is not up, or the name is taken.
         """
-        if self._warden is None:
+        if self._supervisor is None:
             raise ClusterError("the cluster is not up")
-        return await self._warden.spawn(name, list(argv), log)
+        return await self._supervisor.spawn(name, list(argv), log)
 
     def ended(self, name: str) -> int | None:
         """How a process of ``run_beside`` ended (negative: by that signal); None while it runs."""
-        return None if self._warden is None else self._warden.exit_status(name)
+        return None if self._supervisor is None else self._supervisor.exit_status(name)
 
     async def heal(self, timeout_s: float = 60.0) -> None:
         """Undo what was done to brokers and volumes; every broker is active afterwards."""

@@ -22,7 +22,7 @@ from sidecar.demo.properties import (
     meta_properties,
     render,
 )
-from sidecar.demo.warden import Warden
+from sidecar.demo.warden import Supervisor
 
 PLAIN = "PLAIN"
 """The listener that every broker has, for the brokers themselves and the demo's helpers."""
@@ -37,7 +37,7 @@ class Layout:
 
     Attributes:
         folder: the cluster's temporary folder.
-        warden: works inside the namespace, where the mounts are.
+        supervisor: works inside the namespace, where the mounts are.
         ports: gives free ones.
         cluster_id: in Kafka's form.
         version: Kafka's, as numbers.
@@ -47,7 +47,7 @@ class Layout:
     """
 
     folder: Path
-    warden: Warden
+    supervisor: Supervisor
     ports: Ports
     cluster_id: str
     version: tuple[int, ...]
@@ -73,11 +73,11 @@ class Layout:
         for index in range(volumes):
             mount = str(home / f"volume-{index}")
             if self.has_mounts:
-                await self.warden.ask("mount", path=mount, bytes=volume_bytes)
+                await self.supervisor.ask("mount", path=mount, bytes=volume_bytes)
             found.append(VolumeDir(f"{mount}/kafka-logs", mount, volume_bytes))
         for log_dir in (*(volume.path for volume in found), f"{home}/metadata"):
             # What the storage tool does for a broker's log dir, without a second of Java.
-            await self.warden.ask("put", path=f"{log_dir}/{_META}", text=self._meta(broker_id))
+            await self.supervisor.ask("put", path=f"{log_dir}/{_META}", text=self._meta(broker_id))
         names = (PLAIN, *(listener.name for listener in self.listeners))
         addresses = {name: f"127.0.0.1:{self.ports.reserve()}" for name in names}
         return Broker(

@@ -38,13 +38,13 @@ class Load:
 
     Attributes:
         name: whom it is, for people.
-        wanted: what it sends when nobody holds it, bytes a second.
+        target: what it sends when nobody holds it, bytes a second.
         quota: its own producer_byte_rate, bytes a second; None for none.
         traffic: the producer.
     """
 
     name: str
-    wanted: float
+    target: float
     quota: float | None
     traffic: Traffic
 
@@ -83,18 +83,18 @@ async def loads(cluster: Cluster) -> AsyncIterator[tuple[Load, ...]]:
                 config={} if fills else _SMALL,
             )
         await admin.create_topic(tenant_topic, assignment=[[first]], config=_SMALL)
-    await _give_quota(cluster)
+    await _set_quota(cluster)
     async with AsyncExitStack() as stack:
         running = []
         for broker_id, broker in cluster.brokers.items():
             fills = broker_id == last
-            wanted = FILL_BYTES_PER_S if fills else BYTES_PER_S
+            target = FILL_BYTES_PER_S if fills else BYTES_PER_S
             partitions = range(len(broker.volumes) if fills else 1)
             traffic = Traffic(
-                cluster.bootstrap, f"demo-{broker_id}", bytes_per_s=wanted, partitions=partitions
+                cluster.bootstrap, f"demo-{broker_id}", bytes_per_s=target, partitions=partitions
             )
             await stack.enter_async_context(traffic)
-            running.append(Load(f"broker {broker_id}", wanted, None, traffic))
+            running.append(Load(f"broker {broker_id}", target, None, traffic))
         traffic = Traffic(
             cluster.bootstrap,
             tenant_topic,
@@ -106,7 +106,7 @@ async def loads(cluster: Cluster) -> AsyncIterator[tuple[Load, ...]]:
         yield tuple(running)
 
 
-async def _give_quota(cluster: Cluster) -> None:
+async def _set_quota(cluster: Cluster) -> None:
     host, _, port = cluster.bootstrap.partition(",")[0].rpartition(":")
     admin = KafkaAdmin(bootstrap_servers=(HostPort(host, int(port)),))
     quota = {"producer_byte_rate": TENANT_QUOTA}

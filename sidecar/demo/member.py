@@ -109,7 +109,7 @@ class Member:
     async def fail_log_dir(self, index: int, timeout_s: float) -> None:
         """Put a file in the log dir's place; returns when the broker has taken it offline."""
         path = self.broker.volumes[index].path
-        ask = self._processes.warden.ask
+        ask = self._processes.supervisor.ask
         said = self._offline_count(path)
         await ask("rename", path=path, to=f"{path}.failed")
         self._failed.add(index)
@@ -120,7 +120,7 @@ class Member:
     async def restore_log_dir(self, index: int, timeout_s: float) -> None:
         """Put the log dir back and restart the broker."""
         path = self.broker.volumes[index].path
-        ask = self._processes.warden.ask
+        ask = self._processes.supervisor.ask
         if self.is_running:
             await self.end(signal.SIGTERM, timeout_s)
         await ask("remove", path=path)
@@ -131,12 +131,12 @@ class Member:
     async def occupy(self, index: int, size_bytes: int) -> None:
         """Take so many bytes of a volume, in a file beside the log dir."""
         ballast = f"{self.broker.volumes[index].mount}/ballast"
-        await self._processes.warden.ask("occupy", path=ballast, bytes=size_bytes)
+        await self._processes.supervisor.ask("occupy", path=ballast, bytes=size_bytes)
 
     async def usage(self, index: int) -> tuple[int, int]:
         """Total and available bytes of a volume."""
         mount = self.broker.volumes[index].mount
-        total, available = await self._processes.warden.ask("usage", path=mount)
+        total, available = await self._processes.supervisor.ask("usage", path=mount)
         return total, available
 
     async def heal(self, timeout_s: float) -> None:

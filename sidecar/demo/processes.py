@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sidecar.demo.waiting import POLL_S, until
-from sidecar.demo.warden import Warden
+from sidecar.demo.warden import Supervisor
 from sidecar.errors import ClusterError
 
 STARTED = b"Kafka Server started"
@@ -25,14 +25,14 @@ class Processes:
     """Starts JVMs through the warden, and knows which of them have ended.
 
     Attributes:
-        warden: what holds them.
+        supervisor: what holds them.
         java: the command.
         jars: the folder with Kafka's jars.
         archive: the class archive to start with; None: without.
     """
 
-    def __init__(self, warden: Warden, java: str, jars: Path, heap_mb: int) -> None:
-        self.warden = warden
+    def __init__(self, supervisor: Supervisor, java: str, jars: Path, heap_mb: int) -> None:
+        self.supervisor = supervisor
         self.java = java
         self.jars = jars
         self.archive: Path | None = None
@@ -54,7 +54,7 @@ class Processes:
         # Behind Kafka's: the archive is good for a class path that begins with its own.
         jars = [*sorted(self.jars.glob("*.jar")), *more_jars]
         command = self._command(jars, main, arguments, options, log)
-        return await self.warden.spawn(name, command, log)
+        return await self.supervisor.spawn(name, command, log)
 
     async def wait_started(self, name: str) -> None:
         """Until a broker's or controller's log says that it is up.
@@ -64,15 +64,15 @@ class Processes:
         """
         log = self._logs[name]
         while not (log.exists() and STARTED in log.read_bytes()):
-            status = self.warden.exit_status(name)
+            status = self.supervisor.exit_status(name)
             if status is not None:
                 raise ClusterError(f"{name} ended with {status} at its start:\n{tail(log)}")
             await asyncio.sleep(POLL_S)
 
     async def wait_ended(self, name: str) -> int:
         """Until it has ended; how (negative: by that signal)."""
-        await until(lambda: self.warden.exit_status(name) is not None)
-        return self.warden.exit_status(name) or 0
+        await until(lambda: self.supervisor.exit_status(name) is not None)
+        return self.supervisor.exit_status(name) or 0
 
     async def run(self, name: str, main: str, arguments: Sequence[str], log: Path) -> None:
         """Start a tool and wait for its good end.
@@ -87,11 +87,11 @@ class Processes:
 
     async def signal(self, name: str, signal: int) -> None:
         """Send a signal."""
-        await self.warden.ask("signal", name=name, signal=signal)
+        await self.supervisor.ask("signal", name=name, signal=signal)
 
     def is_running(self, name: str) -> bool:
         """Whether it was started and has not ended."""
-        return name in self._logs and self.warden.exit_status(name) is None
+        return name in self._logs and self.supervisor.exit_status(name) is None
 
     def _command(
         self,
@@ -133,5 +133,5 @@ def tail(log: Path) -> str:
     except OSError:
         return ""
     # Else the frames of one exception hide what it says.
-    told = [line for line in lines if not line.lstrip().startswith(("at ", "... "))]
-    return "\n".join(line[:300] for line in told[-_TAIL_LINES:])
+    texts = [line for line in lines if not line.lstrip().startswith(("at ", "... "))]
+    return "\n".join(line[:300] for line in texts[-_TAIL_LINES:])

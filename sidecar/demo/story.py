@@ -28,13 +28,13 @@ MINIMUM_INTERVAL: Final = "PT0.1S"
 INTERVAL: Final = "PT1S"
 PAUSE_MAX_S: Final = 4.0
 """The longest pause that brokers give by default, client.quota.callback.sidecar.pause.max.ms."""
-HELD_SHARE: Final = 0.2
+THROTTLED_SHARE: Final = 0.2
 BACK_SHARE: Final = 0.9
-_HOLD_S: Final = 6.0
+_THROTTLED_S: Final = 6.0
 """How long the throttle is looked at before space is freed, and the traffic afterwards."""
 _STEP_TIMEOUT_S: Final = 60.0
 """Kafka 3.3 takes 20 s to free what is deleted; all else here is a matter of seconds."""
-_STORY_TIMEOUT_S: Final = 600.0
+_SCENARIO_TIMEOUT_S: Final = 600.0
 """More than all steps may take: they have deadlines of their own."""
 _SAMPLE_S: Final = 0.02
 _WAIT_S: Final = 1.0
@@ -74,7 +74,7 @@ class VolumeNow:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReceivedFactor:
     """What a reader that waits at a sidecar last heard.
 
     Attributes:
@@ -87,7 +87,7 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Story:
+class Scenario:
     """What has been seen so far; a view draws it.
 
     Attributes:
@@ -96,7 +96,7 @@ class Story:
         volumes: those of the broker that is filled.
         crossed: whether one of them is at or below the limit now.
         crossed_at: when that last changed, loop seconds.
-        heard: broker id -> what was last heard from its sidecar.
+        received: broker id -> what was last heard from its sidecar.
         notes: what has to be said besides.
         sidecars: the running daemons.
         loads: the producers.
@@ -110,7 +110,7 @@ class Story:
     volumes: list[VolumeNow] = field(default_factory=list)
     crossed: bool = False
     crossed_at: float = 0.0
-    heard: dict[int, Heard] = field(default_factory=dict)
+    received: dict[int, ReceivedFactor] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     sidecars: tuple[Sidecar, ...] = ()
     loads: tuple[Load, ...] = ()
@@ -146,126 +146,129 @@ class Story:
             step.seconds = now() - began
 
 
-async def tell(story: Story, cluster: Cluster) -> None:
+async def tell(scenario: Scenario, cluster: Cluster) -> None:
     """Let the story happen on a cluster that is up.
 
     Args:
-        story: filled as things are seen.
+        scenario: filled as things are seen.
         cluster: its sidecars run beside its brokers afterwards.
 
     Raises:
         ClusterError: a step was not seen.
     """
     broker_id = max(cluster.brokers)
-    await _choose_limit(story, cluster, broker_id)
-    async with story.step(f"{len(cluster.brokers)} sidecars up, factor 1.0 by observation"):
-        story.token_file = write_token(cluster)
-        story.sidecars = await start_sidecars(
+    await _choose_limit(scenario, cluster, broker_id)
+    async with scenario.step(f"{len(cluster.brokers)} sidecars up, factor 1.0 by observation"):
+        scenario.token_file = write_token(cluster)
+        scenario.sidecars = await start_sidecars(
             cluster,
             {
                 "SIDECAR_STORAGE_CHECK_INTERVAL": INTERVAL,
                 "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": MINIMUM_INTERVAL,
-                "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(story.limit_bytes),
-                "SIDECAR_TOKEN_FILE": str(story.token_file),
+                "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(scenario.limit_bytes),
+                "SIDECAR_TOKEN_FILE": str(scenario.token_file),
             },
         )
-        for sidecar in story.sidecars:
-            await _until_told(sidecar, "/v1/throttle-factor", _observes_no_violation)
-    async with deadline(_STORY_TIMEOUT_S, "the story was not over"), asyncio.TaskGroup() as group:
+        for sidecar in scenario.sidecars:
+            await _until_reported(sidecar, "/v1/throttle-factor", _observes_no_violation)
+    async with (
+        deadline(_SCENARIO_TIMEOUT_S, "the story was not over"),
+        asyncio.TaskGroup() as group,
+    ):
         watching = [
-            group.create_task(_watch_volumes(story, cluster, broker_id), name="volumes"),
+            group.create_task(_watch_volumes(scenario, cluster, broker_id), name="volumes"),
             *(
-                group.create_task(_listen(story, sidecar), name=f"reader {sidecar.broker_id}")
-                for sidecar in story.sidecars
+                group.create_task(_listen(scenario, sidecar), name=f"reader {sidecar.broker_id}")
+                for sidecar in scenario.sidecars
             ),
         ]
-        await _fill_and_free(story, cluster, broker_id)
+        await _fill_and_free(scenario, cluster, broker_id)
         for task in watching:
             task.cancel()
 
 
-async def _choose_limit(story: Story, cluster: Cluster, broker_id: int) -> None:
+async def _choose_limit(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
     """Half of what is free on a volume of its own; on a shared disk, a little less than is free."""
     volumes = range(len(cluster.brokers[broker_id].volumes))
     free = min([(await cluster.usage(broker_id, index))[1] for index in volumes])
     if cluster.volumes_are_real:
-        story.limit_bytes = free // 2
+        scenario.limit_bytes = free // 2
     else:
-        story.limit_bytes = free - cluster.brokers[broker_id].volumes[0].size_bytes
-        story.notes.append(
+        scenario.limit_bytes = free - cluster.brokers[broker_id].volumes[0].size_bytes
+        scenario.notes.append(
             "tmpfs can't be mounted here (neither as root nor in a user namespace): the brokers "
             "share this machine's disk, and the limit is set relative to the space found free"
         )
 
 
-async def _fill_and_free(story: Story, cluster: Cluster, broker_id: int) -> None:
-    async with loads(cluster) as story.loads:
-        others = [load for load in story.loads if load.quota is None]
-        rate = f"{sum(load.wanted for load in others) / 1e6:.0f} MB/s of real messages"
-        async with story.step(f"{rate} to {len(others)} brokers, each at full speed"):
-            await until(lambda: all(load.rate() >= BACK_SHARE * load.wanted for load in others))
-        async with story.step(f"broker {broker_id} is filled down to the limit"):
-            await until(lambda: story.crossed)
-        story.moments["limit crossed"] = story.crossed_at
-        await _heard_everywhere(story, 0.0, "the limit being crossed")
-        await _in_all_metrics(story, 0.0)
+async def _fill_and_free(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
+    async with loads(cluster) as scenario.loads:
+        others = [load for load in scenario.loads if load.quota is None]
+        rate = f"{sum(load.target for load in others) / 1e6:.0f} MB/s of real messages"
+        async with scenario.step(f"{rate} to {len(others)} brokers, each at full speed"):
+            await until(lambda: all(load.rate() >= BACK_SHARE * load.target for load in others))
+        async with scenario.step(f"broker {broker_id} is filled down to the limit"):
+            await until(lambda: scenario.crossed)
+        scenario.moments["limit crossed"] = scenario.crossed_at
+        await _received_everywhere(scenario, 0.0, "the limit being crossed")
+        await _in_all_metrics(scenario, 0.0)
         for load in others:
             await _seen_since(
-                story,
+                scenario,
                 f"producers to {load.name} held to a trickle by their broker",
                 "the limit being crossed",
-                partial(_is_held, load),
+                partial(_is_throttled, load),
             )
-        await _waits_were_told(story, others)
-        async with story.step("retention frees the space"):
+        await _waits_were_reported(scenario, others)
+        async with scenario.step("retention frees the space"):
             await free_space(cluster)
-            await until(lambda: not story.crossed)
-        story.moments["space free"] = story.crossed_at
-        await _heard_everywhere(story, 1.0, "the space being free")
-        await _in_all_metrics(story, 1.0)
+            await until(lambda: not scenario.crossed)
+        scenario.moments["space free"] = scenario.crossed_at
+        await _received_everywhere(scenario, 1.0, "the space being free")
+        await _in_all_metrics(scenario, 1.0)
         for load in others:
             await _seen_since(
-                story,
+                scenario,
                 f"{BACK_SHARE:.0%} of the throughput to {load.name} is back",
                 "the space being free",
                 partial(_is_back, load),
             )
-        await asyncio.sleep(_HOLD_S)
-        await _quotas_were_kept(story)
+        await asyncio.sleep(_THROTTLED_S)
+        await _quotas_were_held_to(scenario)
 
 
-def _is_held(load: Load) -> bool:
-    return load.rate() <= HELD_SHARE * load.wanted
+def _is_throttled(load: Load) -> bool:
+    return load.rate() <= THROTTLED_SHARE * load.target
 
 
 def _is_back(load: Load) -> bool:
-    return load.rate(0.5) >= BACK_SHARE * load.wanted
+    return load.rate(0.5) >= BACK_SHARE * load.target
 
 
 async def _seen_since(
-    story: Story, title: str, measured_from: str, holds: Callable[[], bool]
+    scenario: Scenario, title: str, measured_from: str, holds: Callable[[], bool]
 ) -> None:
     """A step whose seconds count from when the limit was crossed, or no longer was."""
     now = asyncio.get_running_loop().time
-    async with story.step(title, measured_from) as step:
+    async with scenario.step(title, measured_from) as step:
         await until(holds)
-        step.seconds = now() - story.crossed_at
+        step.seconds = now() - scenario.crossed_at
 
 
-async def _waits_were_told(story: Story, others: list[Load]) -> None:
+async def _waits_were_reported(scenario: Scenario, others: list[Load]) -> None:
     title = f"throttle_cb tells every producer to wait, never more than {PAUSE_MAX_S:.0f} s"
-    async with story.step(title):
+    async with scenario.step(title):
         await until(lambda: all(load.traffic.longest_throttle_s > 0.0 for load in others))
-        await asyncio.sleep(_HOLD_S)
+        await asyncio.sleep(_THROTTLED_S)
         longest = max(load.traffic.longest_throttle_s for load in others)
         # Kafka counts from when the request came, and a busy machine is late.
         if longest > PAUSE_MAX_S + 1.0:
             raise ClusterError(f"a producer was told to wait for {longest:.1f} s")
 
 
-async def _quotas_were_kept(story: Story) -> None:
+async def _quotas_were_held_to(scenario: Scenario) -> None:
     """Kafka's own promise: never more than the quota, and the window's worth at once."""
-    for load in story.loads:
+    for load in scenario.loads:
         if load.quota is None:
             continue
         samples = list(load.traffic.samples)
@@ -276,13 +279,13 @@ async def _quotas_were_kept(story: Story) -> None:
             f"the {load.name} sent {sent / 1e6:.1f} MB, its quota of {load.quota / 1e6:.0f} MB/s "
             f"allows {most / 1e6:.1f} MB"
         )
-        async with story.step(title, "the producers' start") as step:
+        async with scenario.step(title, "the producers' start") as step:
             if not 0 < sent <= most:
                 raise ClusterError(f"the {load.name} sent {sent / 1e6:.1f} MB in {seconds:.1f} s")
             step.seconds = seconds
 
 
-async def _watch_volumes(story: Story, cluster: Cluster, broker_id: int) -> None:
+async def _watch_volumes(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
     """Ask the file systems themselves, so that the sidecars are measured by another's clock."""
     now = asyncio.get_running_loop().time
     broker = cluster.brokers[broker_id]
@@ -291,15 +294,15 @@ async def _watch_volumes(story: Story, cluster: Cluster, broker_id: int) -> None
         for index in range(len(broker.volumes)):
             total, available = await cluster.usage(broker_id, index)
             volumes.append(VolumeNow(f"broker {broker_id} volume {index}", total, available))
-        story.volumes = volumes
-        story.free.add(now(), min(volume.available_bytes for volume in volumes))
-        crossed = any(volume.available_bytes <= story.limit_bytes for volume in volumes)
-        if crossed != story.crossed:
-            story.crossed, story.crossed_at = crossed, now()
+        scenario.volumes = volumes
+        scenario.free.add(now(), min(volume.available_bytes for volume in volumes))
+        crossed = any(volume.available_bytes <= scenario.limit_bytes for volume in volumes)
+        if crossed != scenario.crossed:
+            scenario.crossed, scenario.crossed_at = crossed, now()
         await asyncio.sleep(_SAMPLE_S)
 
 
-async def _listen(story: Story, sidecar: Sidecar) -> None:
+async def _listen(scenario: Scenario, sidecar: Sidecar) -> None:
     """A reader that waits for changes, as the quota callback does."""
     now = asyncio.get_running_loop().time
     headers: dict[str, str] = {}
@@ -307,22 +310,24 @@ async def _listen(story: Story, sidecar: Sidecar) -> None:
         answer = await sidecar.get("/v1/throttle-factor", headers, _WAIT_S)
         headers = {"If-None-Match": answer.etag or "", "Prefer": f"wait={_WAIT_S:.0f}"}
         if answer.status == HTTPStatus.OK:
-            story.heard[sidecar.broker_id] = Heard(answer.document()["factor"], now())
+            scenario.received[sidecar.broker_id] = ReceivedFactor(
+                answer.document()["factor"], now()
+            )
 
 
-async def _heard_everywhere(story: Story, factor: float, measured_from: str) -> None:
+async def _received_everywhere(scenario: Scenario, factor: float, measured_from: str) -> None:
     """One step for each sidecar: a reader that waits there hears the factor."""
-    for sidecar in story.sidecars:
+    for sidecar in scenario.sidecars:
         title = f"factor {factor} at the sidecar of broker {sidecar.broker_id}"
-        async with story.step(title, measured_from) as step:
-            await until(partial(_hears, story, sidecar.broker_id, factor))
+        async with scenario.step(title, measured_from) as step:
+            await until(partial(_has_received, scenario, sidecar.broker_id, factor))
             # The file systems are sampled every 20 ms: a sidecar may know before this process does.
-            step.seconds = max(0.0, story.heard[sidecar.broker_id].at - story.crossed_at)
+            step.seconds = max(0.0, scenario.received[sidecar.broker_id].at - scenario.crossed_at)
 
 
-def _hears(story: Story, broker_id: int, factor: float) -> bool:
-    heard = story.heard.get(broker_id)
-    return heard is not None and heard.factor == factor
+def _has_received(scenario: Scenario, broker_id: int, factor: float) -> bool:
+    received = scenario.received.get(broker_id)
+    return received is not None and received.factor == factor
 
 
 def _observes_no_violation(answer: Answer) -> bool:
@@ -330,13 +335,13 @@ def _observes_no_violation(answer: Answer) -> bool:
     return (document["factor"], document["source"]) == (1.0, "observation")
 
 
-async def _until_told(sidecar: Sidecar, path: str, tells: Callable[[Answer], bool]) -> None:
+async def _until_reported(sidecar: Sidecar, path: str, tells: Callable[[Answer], bool]) -> None:
     while not tells(await sidecar.get(path)):  # noqa: ASYNC110 - it is a question over HTTP
         await asyncio.sleep(_SAMPLE_S)
 
 
-async def _in_all_metrics(story: Story, factor: float) -> None:
+async def _in_all_metrics(scenario: Scenario, factor: float) -> None:
     line = f"kafka_throttle_factor {factor}"
-    async with story.step(f"{line!r} in the metrics of every sidecar"):
-        for sidecar in story.sidecars:
-            await _until_told(sidecar, "/metrics", lambda answer: line in answer.lines())
+    async with scenario.step(f"{line!r} in the metrics of every sidecar"):
+        for sidecar in scenario.sidecars:
+            await _until_reported(sidecar, "/metrics", lambda answer: line in answer.lines())

@@ -11,7 +11,7 @@ from rich.text import Text
 from sidecar.demo.chart import Line, Mark, Panel, svg
 from sidecar.demo.loads import Load
 from sidecar.demo.series import Series
-from sidecar.demo.story import Step, Story, VolumeNow
+from sidecar.demo.story import Scenario, Step, VolumeNow
 
 _BAR_CELLS = 32
 _SPARKS = " ▁▂▃▄▅▆▇█"
@@ -19,33 +19,33 @@ _SPARK_S = 1.0
 """What one cell of a line of throughput stands for."""
 
 
-def draw(story: Story) -> RenderableType:
+def draw(scenario: Scenario) -> RenderableType:
     """The story as it stands."""
-    parts: list[RenderableType] = [_steps(story)]
-    if story.volumes:
-        parts.append(_volumes(story))
-    if story.loads:
-        parts.append(_loads(story))
+    parts: list[RenderableType] = [_steps(scenario)]
+    if scenario.volumes:
+        parts.append(_volumes(scenario))
+    if scenario.loads:
+        parts.append(_loads(scenario))
     return Group(*parts)
 
 
-def picture(story: Story) -> str:
+def picture(scenario: Scenario) -> str:
     """Throughput and free space over time with the table of what was seen, as SVG.
 
     Raises:
         ValueError: nothing was measured.
     """
-    begin = min((at for load in story.loads for at, _ in load.traffic.samples), default=0.0)
-    moments = [Mark(name, at - begin) for name, at in story.moments.items()]
+    begin = min((at for load in scenario.loads for at, _ in load.traffic.samples), default=0.0)
+    moments = [Mark(name, at - begin) for name, at in scenario.moments.items()]
     throughput = [
         Line(load.name, _scaled(Series(load.traffic.samples.rates(0.25, 1.0)), begin), style)
-        for style, load in enumerate(story.loads)
+        for style, load in enumerate(scenario.loads)
     ]
-    free = [Line("the fullest volume", _scaled(story.free, begin))]
-    limit = [Mark("limit", story.limit_bytes / 1e6)]
+    free = [Line("the fullest volume", _scaled(scenario.free, begin))]
+    limit = [Mark("limit", scenario.limit_bytes / 1e6)]
     rows = [
         (step.title, "not seen" if step.seconds is None else f"{step.seconds:.2f} s")
-        for step in story.steps
+        for step in scenario.steps
     ]
     panels = [
         Panel("throughput, MB/s", throughput, moments),
@@ -58,30 +58,33 @@ def _scaled(series: Series, begin: float) -> list[tuple[float, float]]:
     return [(at - begin, value / 1e6) for at, value in series if at >= begin]
 
 
-def summary(story: Story) -> Table:
+def summary(scenario: Scenario) -> Table:
     """The table of measured times, at the end."""
     table = Table(title="What was seen", title_justify="left")
     table.add_column("step", overflow="fold")
     table.add_column("seconds", justify="right")
     table.add_column("measured from")
-    for step in story.steps:
+    for step in scenario.steps:
         seconds = "not seen" if step.seconds is None else f"{step.seconds:.2f}"
         table.add_row(step.title, seconds, step.measured_from)
     return table
 
 
-def addresses(story: Story, bootstrap: str) -> str:
+def addresses(scenario: Scenario, bootstrap: str) -> str:
     """What to try while the demo is left running."""
-    first = story.sidecars[0]
-    urls = ",".join(sidecar.url for sidecar in story.sidecars)
+    first = scenario.sidecars[0]
+    urls = ",".join(sidecar.url for sidecar in scenario.sidecars)
     lines = ["", "It is left running until Ctrl-C. Brokers: " + bootstrap, "Try:"]
     lines += [f"  curl -s {first.url}/v1/{what}" for what in ("throttle-factor", "volumes")]
     lines += [
         f"  curl -s {first.url}/metrics | grep ^kafka_throttle",
-        *(f"  throttle-sidecar override {words}" for words in _overrides(urls, story.token_file)),
+        *(
+            f"  throttle-sidecar override {words}"
+            for words in _overrides(urls, scenario.token_file)
+        ),
         f"  {first.url}/docs in a browser",
     ]
-    lines += [f"Log of sidecar {sidecar.broker_id}: {sidecar.log}" for sidecar in story.sidecars]
+    lines += [f"Log of sidecar {sidecar.broker_id}: {sidecar.log}" for sidecar in scenario.sidecars]
     return "\n".join(lines)
 
 
@@ -93,9 +96,9 @@ def _overrides(urls: str, token_file: Path | None) -> list[str]:
     return [f"set 0.5 --reason 'to try it' --for PT1M {change}", show, f"clear {change}"]
 
 
-def _steps(story: Story) -> Table:
+def _steps(scenario: Scenario) -> Table:
     grid = Table.grid(padding=(0, 1))
-    for step in story.steps:
+    for step in scenario.steps:
         grid.add_row(_mark(step), step.title, _seconds(step))
     return grid
 
@@ -110,29 +113,30 @@ def _seconds(step: Step) -> Text:
     return Text("" if step.seconds is None else f"{step.seconds:.2f} s", "dim")
 
 
-def _volumes(story: Story) -> Table:
+def _volumes(scenario: Scenario) -> Table:
     grid = Table.grid(padding=(0, 1))
-    for volume in story.volumes:
-        violates = volume.available_bytes <= story.limit_bytes
+    for volume in scenario.volumes:
+        violates = volume.available_bytes <= scenario.limit_bytes
         grid.add_row(
             "  " + volume.name,
-            _bar(volume, story.limit_bytes),
+            _bar(volume, scenario.limit_bytes),
             Text(f"{volume.available_bytes / 1e6:.1f} MB left", "red" if violates else ""),
         )
-    for broker_id, heard in sorted(story.heard.items()):
-        style = "green" if heard.factor == 1.0 else "bold red"
-        grid.add_row(f"  sidecar {broker_id}", Text(f"factor {heard.factor}", style), "")
+    for broker_id, received in sorted(scenario.received.items()):
+        style = "green" if received.factor == 1.0 else "bold red"
+        grid.add_row(f"  sidecar {broker_id}", Text(f"factor {received.factor}", style), "")
     return grid
 
 
-def _loads(story: Story) -> Table:
+def _loads(scenario: Scenario) -> Table:
     grid = Table.grid(padding=(0, 1))
-    for load in story.loads:
-        told = load.traffic.longest_throttle_s
+    for load in scenario.loads:
+        reported = load.traffic.longest_throttle_s
         grid.add_row(
             f"  to {load.name}" if load.quota is None else f"  {load.name}",
             Text(_sparks(load), "cyan"),
-            f"{load.rate() / 1e6:.1f} MB/s now" + (f", longest wait {told:.1f} s" if told else ""),
+            f"{load.rate() / 1e6:.1f} MB/s now"
+            + (f", longest wait {reported:.1f} s" if reported else ""),
         )
     return grid
 
@@ -141,7 +145,7 @@ def _sparks(load: Load) -> str:
     """The throughput of the last seconds, a cell each, the highest for what is wanted."""
     rates = [rate for _, rate in load.traffic.samples.rates(_SPARK_S, _SPARK_S)][-_BAR_CELLS:]
     top = len(_SPARKS) - 1
-    return "".join(_SPARKS[min(top, round(top * rate / load.wanted))] for rate in rates)
+    return "".join(_SPARKS[min(top, round(top * rate / load.target))] for rate in rates)
 
 
 def _bar(volume: VolumeNow, limit_bytes: int) -> Text:

@@ -29,7 +29,7 @@ _REQUEST_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 5.0
 
 
-class Warden:
+class Supervisor:
     """The warden as this process sees it."""
 
     def __init__(self, isolation: Isolation) -> None:

@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _libc = ctypes.CDLL(None)
 
 
-class Warden:
+class Supervisor:
     """The processes, and one method for each operation."""
 
     def __init__(self) -> None:
@@ -107,8 +107,8 @@ class Warden:
         if pid == 0:
             _become(argv, log, writer)
         os.close(writer)
-        with os.fdopen(reader) as told:
-            seen_outside = told.read()
+        with os.fdopen(reader) as commands:
+            seen_outside = commands.read()
         self._pids[name] = pid
         return int(seen_outside or pid)
 
@@ -164,7 +164,7 @@ def _become(argv: list[str], log: str, writer: int) -> None:
 
 def main() -> None:
     """Serve requests until standard input ends."""
-    warden = Warden()
+    supervisor = Supervisor()
     wake_reader, wake_writer = os.pipe()
     os.set_blocking(wake_writer, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -177,16 +177,16 @@ def main() -> None:
         for key, _ in selector.select():
             if key.fd == wake_reader:
                 os.read(wake_reader, 4096)
-                for news in warden.reap():
+                for news in supervisor.reap():
                     _say(news)
                 continue
             chunk = os.read(0, 65536)
             if not chunk:
-                warden.end()
+                supervisor.end()
                 return
             *lines, buffer = (buffer + chunk).split(b"\n")
             for line in lines:
-                _say(warden.answer(line))
+                _say(supervisor.answer(line))
 
 
 def _say(message: dict[str, Any]) -> None:

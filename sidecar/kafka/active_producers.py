@@ -36,7 +36,7 @@ _MOVED: Final = frozenset({3, 6})
 """UNKNOWN_TOPIC_OR_PARTITION and NOT_LEADER_OR_FOLLOWER."""
 
 
-class Take(Protocol):
+class OnStates(Protocol):
     """Gets what a leader says of a partition."""
 
     def __call__(self, partition: Partition, states: ProducerStates, *, is_new: bool) -> None:
@@ -44,7 +44,7 @@ class Take(Protocol):
 
 
 @dataclass(slots=True)
-class Looked:
+class ScanResult:
     """What became of a look.
 
     Attributes:
@@ -52,14 +52,14 @@ class Looked:
         producers: how many these have; one that writes to two counts twice.
         bytes: what these took.
         failures: of the other partitions.
-        left_out: partitions that there are too many of.
+        skipped: partitions that there are too many of.
     """
 
     partitions: int = 0
     producers: int = 0
     bytes: int = 0
     failures: dict[Partition, Failure] = field(default_factory=dict)
-    left_out: int = 0
+    skipped: int = 0
 
 
 class ActiveProducers:
@@ -105,11 +105,11 @@ class ActiveProducers:
         """Close all connections."""
         await self._pool.close()
 
-    async def look(self, take: Take, timeout_s: float) -> Looked | Failure:
+    async def scan(self, on_states: OnStates, timeout_s: float) -> ScanResult | Failure:
         """Ask the leaders once.
 
         Args:
-            take: gets each partition as it is told.
+            on_states: gets each partition as it is told.
             timeout_s: for all of it, seconds.
 
         Returns:
@@ -121,30 +121,30 @@ class ActiveProducers:
             if failure.kind is FailureKind.AUTHORIZATION:
                 return Failure(failure.kind, f"{failure.message}: {self._needs()}")
             return failure
-        looked = Looked(left_out=self._leaders.left_out)
+        result = ScanResult(skipped=self._leaders.skipped)
         turns = asyncio.Semaphore(AT_ONCE)
 
         async def look_at(broker_id: int) -> None:
             async with turns:
-                await self._look_at(broker_id, _Look(take, looked, deadline))
+                await self._scan_broker(broker_id, _Scan(on_states, result, deadline))
 
         await asyncio.gather(*map(look_at, self._leaders.partitions))
-        return looked
+        return result
 
-    async def _look_at(self, broker_id: int, look: "_Look") -> None:
+    async def _scan_broker(self, broker_id: int, scan: "_Scan") -> None:
         # What ended an answer before must not be in the way of the others.
         left = iter(sorted(self._leaders.partitions[broker_id], key=self._too_long.__contains__))
         while piece := list(islice(left, self._pieces.get(broker_id, _FIRST_PIECE))):
             topics: dict[str, list[int]] = {}
             for topic, index in piece:
                 topics.setdefault(topic, []).append(index)
-            until = min(look.deadline, asyncio.get_running_loop().time() + _ANSWER_S)
+            until = min(scan.deadline, asyncio.get_running_loop().time() + _ANSWER_S)
             answer = await self._pool.call(broker_id, DescribeProducers(topics), until)
             if isinstance(answer, Failure):
                 self._lost(broker_id, piece, answer)
-                look.looked.failures |= dict.fromkeys((*piece, *left), answer)
+                scan.result.failures |= dict.fromkeys((*piece, *left), answer)
                 return
-            size = await self._read(answer, set(piece), look)
+            size = await self._read(answer, set(piece), scan)
             fits = len(piece) * PIECE_BYTES // max(size, 1)
             self._pieces[broker_id] = max(1, min(fits, 2 * len(piece), _LARGEST_PIECE))
 
@@ -156,9 +156,9 @@ class ActiveProducers:
             if len(piece) == 1:
                 self._too_long.add(piece[0])
 
-    async def _read(self, answer: Response, owed: set[Partition], look: "_Look") -> int:
+    async def _read(self, answer: Response, owed: set[Partition], scan: "_Scan") -> int:
         """Takes what was told; its size in bytes."""
-        looked, size = look.looked, 0
+        result, size = scan.result, 0
         for topic, partitions, *_tags in answer.topics or ():
             for index, error_code, _, packed, *_more in partitions or ():
                 partition = (topic, index)
@@ -166,19 +166,19 @@ class ActiveProducers:
                     continue
                 owed.discard(partition)
                 if error_code:
-                    looked.failures[partition] = self._refused(error_code)
+                    result.failures[partition] = self._refused(error_code)
                     continue
                 states = ProducerStates(packed)
                 size += len(packed)
-                looked.partitions += 1
-                looked.producers += len(states)
-                look.take(partition, states, is_new=partition in self._leaders.new)
+                result.partitions += 1
+                result.producers += len(states)
+                scan.on_states(partition, states, is_new=partition in self._leaders.new)
                 self._leaders.new.discard(partition)
                 if states:
                     # The API's answers come between.
                     await asyncio.sleep(0)
-        looked.bytes += size
-        looked.failures |= dict.fromkeys(owed, _UNANSWERED)
+        result.bytes += size
+        result.failures |= dict.fromkeys(owed, _UNANSWERED)
         return size
 
     def _refused(self, code: int) -> Failure:
@@ -197,9 +197,9 @@ class ActiveProducers:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    take: Take
-    looked: Looked
+class _Scan:
+    on_states: OnStates
+    result: ScanResult
     deadline: float
 
 

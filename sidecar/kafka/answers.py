@@ -46,8 +46,8 @@ def read_cluster(response: Response, endpoint: HostPort) -> ClusterList | Failur
             FailureKind.BROKER, f"{endpoint}: is a controller's listener, not a broker's"
         )
     if code:
-        told = f": {response.error_message}" if response.error_message else ""
-        text = f"{endpoint}: DescribeCluster gave {error_name(code)}{told}"
+        message = f": {response.error_message}" if response.error_message else ""
+        text = f"{endpoint}: DescribeCluster gave {error_name(code)}{message}"
         return Failure(FailureKind.BROKER, one_line(text))
     active: dict[int, HostPort] = {}
     fenced: dict[int, HostPort] = {}

@@ -25,7 +25,7 @@ T = TypeVar("T")
 CLUSTER_AUTHORIZATION_FAILED = 31
 
 
-async def ask_any(
+async def query_any(
     admin: KafkaAdmin,
     request: AdminRequest,
     read: Callable[[Response, HostPort], T | Failure],
@@ -73,7 +73,7 @@ def refused(
             f"--operation {needs} --cluster"
         )
         return Failure(FailureKind.AUTHORIZATION, one_line(f"{endpoint}: {text}"))
-    told = f": {message}" if message else ""
+    result = f": {message}" if message else ""
     return Failure(
-        FailureKind.BROKER, one_line(f"{endpoint}: {name} gave {error_name(code)}{told}")
+        FailureKind.BROKER, one_line(f"{endpoint}: {name} gave {error_name(code)}{result}")
     )

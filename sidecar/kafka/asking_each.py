@@ -59,7 +59,7 @@ class Question:
         return refused(f"broker {broker_id}", self.name, code, message, self.needs)
 
 
-async def ask_each(
+async def query_each(
     admin: KafkaAdmin,
     broker_ids: Collection[int] | None,
     question: Callable[[int], Question],

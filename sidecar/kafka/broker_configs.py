@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.asking_each import Nodes, Question, ask_each
+from sidecar.kafka.asking_each import Nodes, Question, query_each
 from sidecar.kafka.config_messages import BROKER, DescribeConfigs
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -47,7 +47,7 @@ async def describe_broker_configs(
     def question(broker_id: int) -> Question:
         return describing(BROKER, broker_id, names)
 
-    return await ask_each(admin, broker_ids, question, read_configs, timeout_s, nodes=nodes)
+    return await query_each(admin, broker_ids, question, read_configs, timeout_s, nodes=nodes)
 
 
 def describing(resource_type: int, broker_id: int, names: Sequence[str]) -> Question:

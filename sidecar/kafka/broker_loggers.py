@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.asking_each import Nodes, Question, ask_each
+from sidecar.kafka.asking_each import Nodes, Question, query_each
 from sidecar.kafka.broker_configs import describing, read_configs
 from sidecar.kafka.config_messages import BROKER_LOGGER, SetConfigs
 from sidecar.settings import KafkaAdmin
@@ -66,7 +66,7 @@ async def read_levels(
             return Failure(FailureKind.UNSUPPORTED, text)
         return level
 
-    return await ask_each(admin, broker_ids, question, read, timeout_s, nodes=nodes)
+    return await query_each(admin, broker_ids, question, read, timeout_s, nodes=nodes)
 
 
 async def set_levels(
@@ -108,4 +108,4 @@ async def set_levels(
             return asked.refused(broker_id, error_code, error_message)
         return levels[broker_id]
 
-    return await ask_each(admin, levels, question, read, timeout_s, nodes=nodes)
+    return await query_each(admin, levels, question, read, timeout_s, nodes=nodes)

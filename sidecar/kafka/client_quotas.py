@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.asking import ask_any, refused
+from sidecar.kafka.asking import query_any, refused
 from sidecar.kafka.connection import GuardedConnection, dial
 from sidecar.kafka.failures import EXPECTED_ERRORS, to_failure
 from sidecar.kafka.quota_messages import Alteration, AlterClientQuotas, DescribeClientQuotas
@@ -41,7 +41,7 @@ async def describe_client_quotas(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    return await ask_any(
+    return await query_any(
         admin, _DESCRIBE_CLIENT_QUOTAS, read_client_quotas, timeout_s, "the client quotas"
     )
 
@@ -149,21 +149,21 @@ def _outcomes(
     answer: Response, alterations: Sequence[Alteration], endpoint: HostPort
 ) -> list[Failure | None] | Failure:
     """What became of each alteration; brokers answer in an order of their own."""
-    told: dict[frozenset[tuple[str, str | None]], Failure | None] = {}
+    reported: dict[frozenset[tuple[str, str | None]], Failure | None] = {}
     for error_code, error_message, parts, *_ in answer.entries or ():
         entity = {kind: name for kind, name, *_ in parts}
         failure = None
         if error_code:
             name = f"AlterClientQuotas of {_told(entity)}"
             failure = refused(endpoint, name, error_code, error_message, "AlterConfigs")
-        told[frozenset(entity.items())] = failure
+        reported[frozenset(entity.items())] = failure
     outcomes: list[Failure | None] = []
     for asked, _ in alterations:
         key = frozenset(asked.items())
-        if key not in told:
+        if key not in reported:
             text = f"{endpoint}: AlterClientQuotas did not answer for {_told(asked)}"
             return Failure(FailureKind.PROTOCOL, text)
-        outcomes.append(told[key])
+        outcomes.append(reported[key])
     return outcomes
 
 

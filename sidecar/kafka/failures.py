@@ -183,27 +183,27 @@ def _speaks_tls(names: Names) -> str:
 
 
 def _unanswered(_error: BaseException, doing: str, names: Names) -> str:
-    told = f"the connection was closed while {doing}"
+    message = f"the connection was closed while {doing}"
     # Quotas are set after others were read: a login was not what was missing.
     if not doing.startswith("waiting for"):
-        return told
+        return message
     return (
-        f"{told}; if this listener wants a login (SASL), say which: {names['security_protocol']} "
+        f"{message}; if this listener wants a login (SASL), say which: {names['security_protocol']} "
         f"and {names['sasl_mechanism']}"
     )
 
 
 def _refused(error: KafkaError, _doing: str, names: Names) -> str:
-    told = str(error)
-    if not any(words in told.lower() for words in _WRONG_PASSWORD):
-        return f"the login was refused: {told}"
+    message = str(error)
+    if not any(words in message.lower() for words in _WRONG_PASSWORD):
+        return f"the login was refused: {message}"
     where = " and ".join(names.login)
     if not where and names.place == "command config":
         where = names["sasl_jaas_config"]
     elif not where:
         passwords = f"{names['sasl_password']} or {names['sasl_password_file']}"
         where = f"{names['sasl_username']} and {passwords}"
-    return f"the login was refused: {told} (look at {where})"
+    return f"the login was refused: {message} (look at {where})"
 
 
 _CALL_FAILED = "Connect call failed"

@@ -16,7 +16,7 @@ from typing import Final
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.asking_each import Question, ask_each
+from sidecar.kafka.asking_each import Question, query_each
 from sidecar.kafka.log_dir_messages import DescribeTopicsOfLogDirs, PartitionSizes, log_dirs_in
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -73,7 +73,7 @@ async def largest_topics(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    answers = await ask_each(admin, [broker_id], lambda _: _QUESTION, _answered, timeout_s)
+    answers = await query_each(admin, [broker_id], lambda _: _QUESTION, _answered, timeout_s)
     if isinstance(answers, Failure):
         return answers
     answer = answers[broker_id]

@@ -36,7 +36,7 @@ class Leaders:
     Attributes:
         partitions: broker id -> those that are looked at and led by it, by topic and index.
         new: those of them that were not there when leaders were asked first.
-        left_out: how many are not looked at because they are too many.
+        skipped: how many are not looked at because they are too many.
     """
 
     def __init__(self, pool: Pool, broker_id: int | None, clock: Callable[[], float]) -> None:
@@ -49,21 +49,21 @@ class Leaders:
         """
         self.partitions: dict[int, list[Partition]] = {}
         self.new: set[Partition] = set()
-        self.left_out = 0
+        self.skipped = 0
         self._pool = pool
         self._broker_id = broker_id
         self._clock = clock
         self._topics: Mapping[str, Sequence[int]] | None = None
         self._brokers: set[int] = set()
-        self._asked_at = 0.0
-        self._believed_s = LEADERS_S
+        self._refreshed_at = 0.0
+        self._believed_for_s = LEADERS_S
 
     def __repr__(self) -> str:
         return f"Leaders({sum(map(len, self.partitions.values()))} partitions)"
 
     def doubt(self) -> None:
         """What is known may be wrong."""
-        self._believed_s = DOUBTED_S
+        self._believed_for_s = DOUBTED_S
 
     async def refresh(self, deadline: float) -> Failure | None:
         """Asks if it is time to.
@@ -74,13 +74,13 @@ class Leaders:
         Returns:
             Why nothing is known, or nothing can be looked at.
         """
-        if self._topics is None or self._clock() >= self._asked_at + self._believed_s:
-            told = await self._pool.call_any(
+        if self._topics is None or self._clock() >= self._refreshed_at + self._believed_for_s:
+            answer = await self._pool.call_any(
                 _ALL_TOPICS, deadline, _read, "who leads which partition"
             )
-            if isinstance(told, Failure):
-                return told if self._topics is None else None
-            self._take(*told)
+            if isinstance(answer, Failure):
+                return answer if self._topics is None else None
+            self._take(*answer)
         if self._broker_id is not None and self._broker_id not in self._brokers:
             text = f"broker {self._broker_id}, of SIDECAR_BROKER_ID, is not active"
             return Failure(FailureKind.CONNECT, text)
@@ -91,7 +91,7 @@ class Leaders:
         return None
 
     def _take(self, topics: Mapping[str, Sequence[int]], brokers: Mapping[int, HostPort]) -> None:
-        self._asked_at, self._believed_s = self._clock(), LEADERS_S
+        self._refreshed_at, self._believed_for_s = self._clock(), LEADERS_S
         self._pool.set_brokers(brokers)
         if topics == self._topics and brokers.keys() == self._brokers:
             return
@@ -113,7 +113,7 @@ class Leaders:
                     count += 1
                     if count <= MOST_PARTITIONS:
                         self.partitions.setdefault(leader, []).append((topic, index))
-        self.left_out = max(0, count - MOST_PARTITIONS)
+        self.skipped = max(0, count - MOST_PARTITIONS)
 
 
 def _has(topics: Mapping[str, Sequence[int]], partition: Partition) -> bool:

@@ -23,7 +23,7 @@ from sidecar.kafka.topic_results import (
     THROTTLING_QUOTA_EXCEEDED,
     Outcome,
     TopicResult,
-    told,
+    topic_result,
 )
 from sidecar.volumes import Failure
 
@@ -38,7 +38,7 @@ milliseconds, so less than half of one is 0."""
 MOST_MOVES = 3
 """How often in a row a broker may say that it is not the controller."""
 
-Told = Callable[[TopicResult], None]
+ResultCallback = Callable[[TopicResult], None]
 """Gets each topic's result as soon as it is known."""
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class Mutation(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class CallPolicy:
     """How long a call goes on.
 
     Attributes:
@@ -74,7 +74,7 @@ class Patience:
     retry: bool
 
 
-class Way(Protocol):
+class ControllerClient(Protocol):
     """The way to the controller: see ``Controller``."""
 
     async def call(self, request: AdminRequest, deadline: float) -> Response | Failure | Unanswered:
@@ -84,13 +84,13 @@ class Way(Protocol):
         """Goes to the controller that the broker names."""
 
 
-class Run(Generic[T]):
+class MutationBatcher(Generic[T]):
     """One call: what is left to do of it; its time begins with it, in a running loop.
 
     Args:
         mutation: of which kind.
         topics: each name once.
-        patience: how long it goes on.
+        policy: how long it goes on.
         on_result: gets each result.
 
     Raises:
@@ -101,36 +101,36 @@ class Run(Generic[T]):
         self,
         mutation: Mutation[T],
         topics: Sequence[T],
-        patience: Patience,
-        on_result: Told | None = None,
+        policy: CallPolicy,
+        on_result: ResultCallback | None = None,
     ) -> None:
         self._mutation = mutation
         self._names = [mutation.name(topic) for topic in topics]
-        self._left = dict(zip(self._names, topics, strict=True))
-        if len(self._left) != len(topics):
+        self._pending = dict(zip(self._names, topics, strict=True))
+        if len(self._pending) != len(topics):
             raise ValueError("a topic is named twice")
-        self._retry = patience.retry
+        self._retry = policy.retry
         self._on_result = on_result
         self._now = asyncio.get_running_loop().time
-        self._deadline = self._now() + patience.timeout_s
+        self._deadline = self._now() + policy.timeout_s
         self._results: dict[str, TopicResult] = {}
         self._free_at: dict[str, float] = {}
         self._moves = 0
 
-    async def go(self, controller: Way) -> tuple[TopicResult, ...]:
+    async def run(self, controller: ControllerClient) -> tuple[TopicResult, ...]:
         """Do what can be done.
 
         Returns:
             A result for each topic, in the order given.
         """
         why = ""
-        while self._left and not why:
+        while self._pending and not why:
             why = await self._send(controller)
-        for name in tuple(self._left):
+        for name in tuple(self._pending):
             self._finish(self._unfinished(name, why))
         return tuple(self._results[name] for name in self._names)
 
-    async def _send(self, controller: Way) -> str:
+    async def _send(self, controller: ControllerClient) -> str:
         """One request.
 
         Returns:
@@ -148,7 +148,7 @@ class Run(Generic[T]):
             for name in batch:
                 self._finish(TopicResult(name, Outcome.UNKNOWN, answer.failure.message))
             return ""
-        throttled, moved = self._take(batch, answer)
+        throttled, moved = self._read(batch, answer)
         if moved:
             return await self._move(controller)
         self._moves = 0
@@ -157,14 +157,14 @@ class Run(Generic[T]):
     def _batch(self) -> dict[str, T]:
         batch: dict[str, T] = {}
         partitions = 0
-        for name, topic in self._left.items():
+        for name, topic in self._pending.items():
             partitions += max(1, self._mutation.partitions(topic))
             if batch and (len(batch) == BATCH_TOPICS or partitions > BATCH_PARTITIONS):
                 break
             batch[name] = topic
         return batch
 
-    def _take(self, batch: dict[str, T], answer: Response) -> tuple[bool, bool]:
+    def _read(self, batch: dict[str, T], answer: Response) -> tuple[bool, bool]:
         """Read an answer.
 
         Returns:
@@ -182,14 +182,14 @@ class Run(Generic[T]):
             elif error_code == THROTTLING_QUOTA_EXCEEDED:
                 throttled.append(name)
             else:
-                self._finish(told(name, error_code, error_message))
+                self._finish(topic_result(name, error_code, error_message))
         for name in silent:
             self._finish(TopicResult(name, Outcome.UNKNOWN, "the answer does not name it"))
         free_at = self._now() + answer.throttle_time_ms / 1000
         self._free_at |= dict.fromkeys(throttled, free_at)
         return bool(throttled), moved
 
-    async def _move(self, controller: Way) -> str:
+    async def _move(self, controller: ControllerClient) -> str:
         self._moves += 1
         if self._moves > MOST_MOVES:
             return "the controller was not found: each broker says that it is another one"
@@ -202,7 +202,7 @@ class Run(Generic[T]):
         wait_s = throttle_time_ms / 1000
         if throttled:
             wait_s = max(wait_s, SHORTEST_WAIT_S)
-        if not self._left or not wait_s:
+        if not self._pending or not wait_s:
             return ""
         if self._now() + wait_s >= self._deadline:
             return f"the wait of {throttle_time_ms} ms that was asked for ends after the time-out"
@@ -217,7 +217,7 @@ class Run(Generic[T]):
         return TopicResult(name, Outcome.THROTTLED, f"{THROTTLED_TEXT}; {why}", left_ms)
 
     def _finish(self, result: TopicResult) -> None:
-        del self._left[result.topic]
+        del self._pending[result.topic]
         self._results[result.topic] = result
         if self._on_result is not None:
             self._on_result(result)

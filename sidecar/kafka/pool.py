@@ -165,11 +165,11 @@ class Pool:
 
 def _summary(failures: list[Failure], wanted: str) -> Failure:
     kind = min((failure.kind for failure in failures), key=_TELLING.index)
-    told = sorted(set(failures), key=lambda failure: _TELLING.index(failure.kind))
-    more = f"; and {len(told) - _SHOWN_FAILURES} more" if len(told) > _SHOWN_FAILURES else ""
+    ordered = sorted(set(failures), key=lambda failure: _TELLING.index(failure.kind))
+    more = f"; and {len(ordered) - _SHOWN_FAILURES} more" if len(ordered) > _SHOWN_FAILURES else ""
     # Addresses that failed alike are told together.
     alike: dict[str, list[str]] = {}
-    for failure in told[:_SHOWN_FAILURES]:
+    for failure in ordered[:_SHOWN_FAILURES]:
         address, _, why = failure.message.partition(": ")
         alike.setdefault(why, []).append(address)
     text = "; ".join(f"{', '.join(addresses)}: {why}" for why, addresses in alike.items())

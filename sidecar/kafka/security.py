@@ -62,7 +62,7 @@ def load_security(admin: KafkaAdmin, clock: Callable[[], float]) -> Security:
         username=admin.sasl_username,
         password=admin.sasl_password,
         tokens=_tokens(admin, clock) if logs_in and admin.sasl_mechanism == "OAUTHBEARER" else None,
-        names=Names(admin.given_in, admin.sasl_given_as),
+        names=Names(admin.settings_source, admin.sasl_setting_names),
     )
     if logs_in and admin.sasl_mechanism is None:
         raise SettingsError((f"{admin.security_protocol} needs a SASL mechanism",))

@@ -125,5 +125,5 @@ def _parse(status: int, body: bytes, asked_at: float) -> _Token:
         return _Token(value, asked_at + USED_SHARE * life_s)
     # Of what the endpoint says only the code is shown: the rest could repeat what it was sent.
     code = answer.get("error")
-    told = f" ({code})" if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
-    raise TokenError(f"no OAUTHBEARER token, the endpoint answered {status}{told}")
+    message = f" ({code})" if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
+    raise TokenError(f"no OAUTHBEARER token, the endpoint answered {status}{message}")

@@ -59,7 +59,7 @@ class TopicResult:
     throttle_time_ms: int = 0
 
 
-def told(topic: str, error_code: int, error_message: str | None) -> TopicResult:
+def topic_result(topic: str, error_code: int, error_message: str | None) -> TopicResult:
     """The result that a controller's answer gives for a topic, throttled ones apart."""
     if not error_code:
         return TopicResult(topic, Outcome.DONE)

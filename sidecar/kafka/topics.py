@@ -17,7 +17,7 @@ from functools import partial
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.controller import Controller
-from sidecar.kafka.mutations import Mutation, Patience, Run, T, Told
+from sidecar.kafka.mutations import CallPolicy, Mutation, MutationBatcher, ResultCallback, T
 from sidecar.kafka.topic_messages import (
     CreatePartitions,
     CreateTopics,
@@ -39,7 +39,7 @@ async def create_topics(
     timeout_s: float = TIMEOUT_S,
     retry_on_quota_violation: bool = True,
     validate_only: bool = False,
-    on_result: Told | None = None,
+    on_result: ResultCallback | None = None,
 ) -> tuple[TopicResult, ...]:
     """Create topics.
 
@@ -64,8 +64,8 @@ async def create_topics(
         lambda topic: topic.name,
         lambda topic: topic.partitions,
     )
-    patience = Patience(timeout_s, retry=retry_on_quota_violation)
-    return await _run(admin, Run(mutation, topics, patience, on_result))
+    policy = CallPolicy(timeout_s, retry=retry_on_quota_violation)
+    return await _run(admin, MutationBatcher(mutation, topics, policy, on_result))
 
 
 async def create_partitions(
@@ -75,7 +75,7 @@ async def create_partitions(
     timeout_s: float = TIMEOUT_S,
     retry_on_quota_violation: bool = True,
     validate_only: bool = False,
-    on_result: Told | None = None,
+    on_result: ResultCallback | None = None,
 ) -> tuple[TopicResult, ...]:
     """Give topics more partitions; arguments, results and errors as of ``create_topics``."""
     mutation: Mutation[Growth] = Mutation(
@@ -85,8 +85,8 @@ async def create_partitions(
         # What is added is known to the controller only.
         lambda growth: growth.partitions,
     )
-    patience = Patience(timeout_s, retry=retry_on_quota_violation)
-    return await _run(admin, Run(mutation, growths, patience, on_result))
+    policy = CallPolicy(timeout_s, retry=retry_on_quota_violation)
+    return await _run(admin, MutationBatcher(mutation, growths, policy, on_result))
 
 
 async def delete_topics(
@@ -95,17 +95,17 @@ async def delete_topics(
     *,
     timeout_s: float = TIMEOUT_S,
     retry_on_quota_violation: bool = True,
-    on_result: Told | None = None,
+    on_result: ResultCallback | None = None,
 ) -> tuple[TopicResult, ...]:
     """Delete topics; arguments, results and errors as of ``create_topics``."""
     mutation: Mutation[str] = Mutation(DeleteTopics, _deleted, str, lambda _: 1)
-    patience = Patience(timeout_s, retry=retry_on_quota_violation)
-    return await _run(admin, Run(mutation, names, patience, on_result))
+    policy = CallPolicy(timeout_s, retry=retry_on_quota_violation)
+    return await _run(admin, MutationBatcher(mutation, names, policy, on_result))
 
 
-async def _run(admin: KafkaAdmin, run: Run[T]) -> tuple[TopicResult, ...]:
+async def _run(admin: KafkaAdmin, run: MutationBatcher[T]) -> tuple[TopicResult, ...]:
     async with Controller(admin) as controller:
-        return await run.go(controller)
+        return await run.run(controller)
 
 
 def _created(answer: Response) -> list[tuple[str | None, int, str | None]]:

@@ -9,7 +9,7 @@ Example: alice may read topics under "User:alice" and has a SCRAM credential: "a
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.asking import ask_any, refused
+from sidecar.kafka.asking import query_any, refused
 from sidecar.kafka.user_messages import DescribeAcls, DescribeUserScramCredentials
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure
@@ -37,10 +37,10 @@ async def scram_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[s
     # and never answer; asked for one, they refuse.
     wanted = "the SCRAM users"
     one, every = DescribeUserScramCredentials(_ANYBODY), DescribeUserScramCredentials()
-    told = await ask_any(admin, one, read_scram_users, timeout_s, wanted)
-    if isinstance(told, Failure):
-        return told
-    return await ask_any(admin, every, read_scram_users, timeout_s, wanted)
+    reported = await query_any(admin, one, read_scram_users, timeout_s, wanted)
+    if isinstance(reported, Failure):
+        return reported
+    return await query_any(admin, every, read_scram_users, timeout_s, wanted)
 
 
 async def acl_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[str] | Failure:
@@ -53,7 +53,7 @@ async def acl_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[str
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    return await ask_any(admin, DescribeAcls(), read_acl_users, timeout_s, "the ACLs")
+    return await query_any(admin, DescribeAcls(), read_acl_users, timeout_s, "the ACLs")
 
 
 def read_scram_users(response: Response, endpoint: HostPort) -> frozenset[str] | Failure:

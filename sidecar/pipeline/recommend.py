@@ -170,6 +170,6 @@ def _confidence() -> Column:
         enough = (sf.col("hours") >= hours) & (sf.col("events") >= events)
         return enough & (sf.col("coverage") >= coverage) & sf.col("refused").isNull()
 
-    is_held = sf.col("held") > _MOST_HELD * sf.col("events")
+    is_throttled = sf.col("held") > _MOST_HELD * sf.col("events")
     sure = sf.when(stands(*_HIGH), "high").when(stands(*_MEDIUM), "medium").otherwise("low")
-    return sf.when(is_held, "low").otherwise(sure)
+    return sf.when(is_throttled, "low").otherwise(sure)

@@ -37,7 +37,7 @@ from sidecar.requestlog.fetch import FETCH, fetch_bytes, fetched
 from sidecar.requestlog.line import Line, Rejected, RejectedKind
 from sidecar.requestlog.mutations import ABOUT_TOPICS
 from sidecar.requestlog.size import produce_bytes
-from sidecar.requestlog.wire import Fetch, Produce, ProducerIdGiven
+from sidecar.requestlog.wire import Fetch, InitProducerIdAnswer, Produce
 
 TopicValue = tuple[str, str, int | None, int | None]
 """A change of topic_changes: topic, topic_id, partitions, error."""
@@ -173,7 +173,7 @@ def _told(line: Line) -> _Told:
         return (
             _topics(line, said) if isinstance(said, TopicChanges) else _Told(mutations_known=False)
         )
-    if isinstance(said, ProducerIdGiven):
+    if isinstance(said, InitProducerIdAnswer):
         given = said.error == 0 and said.producer_id >= 0
         return _Told(producer_id=said.producer_id if given else None)
     return _quotas(said) if isinstance(said, QuotaChanges) else NOTHING_TOLD

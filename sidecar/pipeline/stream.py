@@ -36,7 +36,7 @@ STREAMED: Final = (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE)
 """The tables that can be streamed."""
 
 _LATE: Final = "_late"
-_LOOK_S: Final = 0.5
+_CHECK_S: Final = 0.5
 _NO_WATERMARK: Final = "1970-01-01T00:00:00.000Z"
 
 Source = Callable[[Table, Sequence[str] | None], "DataFrame"]
@@ -171,7 +171,7 @@ def _follow(
     told = {table: -1 for table, _ in begun}
     running = list(begun)
     while running:
-        time.sleep(_LOOK_S)
+        time.sleep(_CHECK_S)
         for table, query in list(running):
             is_active = query.isActive
             for each in query.recentProgress:

@@ -98,13 +98,13 @@ def _futures(saw: Saw, growth: float, limit_bytes: float, horizon_h: float, seed
     if saw.teeth:
         at -= phase
     tops = saw.floor_bytes + heights + growths[:, None] * at + wander
-    is_there = tops >= limit_bytes
+    exists = tops >= limit_bytes
     if not saw.teeth:
         at -= phase
-    within = np.take_along_axis(at, np.argmax(is_there, axis=1)[:, None], axis=1)[:, 0]
+    within = np.take_along_axis(at, np.argmax(exists, axis=1)[:, None], axis=1)[:, 0]
     missing = limit_bytes - tops[:, -1]
     beyond = np.where(growths > 0.0, missing / np.maximum(growths, 1e-9), np.inf)
-    found: Floats = np.where(is_there.any(axis=1), within, at[:, -1] + beyond)
+    found: Floats = np.where(exists.any(axis=1), within, at[:, -1] + beyond)
     return found
 
 

@@ -38,8 +38,8 @@ MOST_UNOWNED: Final = 20_000
 """So many ids without an owner wait for one."""
 
 _MISSED: Final = 0.001
-_TOLD_BYTES: Final = 1 << 20
-_TOLD_IDS: Final = 1000
+_REPORTED_BYTES: Final = 1 << 20
+_REPORTED_IDS: Final = 1000
 _WINDOW_PARTS: Final = 4
 
 Partition = tuple[str, int]
@@ -66,7 +66,7 @@ class WrittenSince:
         """Whether it was looked at."""
         return partition[1] in self._before.get(partition[0], ())
 
-    def look(self, partition: Partition, states: States, *, is_new: bool) -> list[int]:
+    def scan(self, partition: Partition, states: States, *, is_new: bool) -> list[int]:
         """Ids that wrote since the partition was looked at, in the order of the answer.
 
         Args:
@@ -85,13 +85,13 @@ class WrittenSince:
             return [state[0] for state in states]
         return [state[0] for state in states if state not in before]
 
-    def keep(self, partitions: Iterable[Partition]) -> None:
+    def retain(self, partitions: Iterable[Partition]) -> None:
         """Forgets all others."""
-        kept: dict[str, dict[int, Bloom | None]] = {}
+        retained: dict[str, dict[int, Bloom | None]] = {}
         for topic, index in partitions:
             if (topic, index) in self:
-                kept.setdefault(topic, {})[index] = self._before[topic][index]
-        self._before = kept
+                retained.setdefault(topic, {})[index] = self._before[topic][index]
+        self._before = retained
 
 
 def _filter(states: States) -> Bloom | None:
@@ -103,7 +103,7 @@ def _filter(states: States) -> Bloom | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Attribution:
     """An id that wrote.
 
     Attributes:
@@ -130,8 +130,8 @@ class ActiveIds:
         # When each wrote, the first of them first.
         self._waiting: dict[int, int] = {}
         self._unknown: dict[int, int] = {}
-        terms = FilterTerms(max(2, window_ms // _WINDOW_PARTS), _TOLD_IDS, _MISSED)
-        self._told = SeenIds(terms, Room(_TOLD_BYTES))
+        terms = FilterTerms(max(2, window_ms // _WINDOW_PARTS), _REPORTED_IDS, _MISSED)
+        self._reported = SeenIds(terms, Room(_REPORTED_BYTES))
 
     def __repr__(self) -> str:
         return f"ActiveIds({len(self._owners)} owners, {self.unowned} unowned)"
@@ -141,7 +141,7 @@ class ActiveIds:
         """How many ids wrote and wait for an owner now."""
         return len(self._waiting) + len(self._unknown)
 
-    def given(self, user: str, producer_id: int) -> Told | None:
+    def allocated(self, user: str, producer_id: int) -> Attribution | None:
         """An id is a user's; what counts by that, if it wrote before."""
         if producer_id < 0:
             return None
@@ -149,19 +149,19 @@ class ActiveIds:
         waited = self._waiting.pop(producer_id, None)
         if waited is None:
             waited = self._unknown.pop(producer_id, None)
-        return None if waited is None else Told(producer_id, user)
+        return None if waited is None else Attribution(producer_id, user)
 
-    def wrote(self, producer_id: int, now_ms: int) -> Told | None:
+    def wrote(self, producer_id: int, now_ms: int) -> Attribution | None:
         """An id wrote; None when that was told lately."""
         user = self._owners.get(producer_id)
         if user is not None:
             self._own(user, producer_id)
-        if producer_id < 0 or self._told.note(producer_id, now_ms) is Noted.KNOWN:
+        if producer_id < 0 or self._reported.note(producer_id, now_ms) is Noted.KNOWN:
             return None
         if user is None and producer_id not in self._unknown:
             self._waiting.setdefault(producer_id, now_ms)
             self._bound(now_ms)
-        return Told(producer_id, user)
+        return Attribution(producer_id, user)
 
     def tick(self, now_ms: int) -> None:
         """Lets time pass for ids without an owner."""
@@ -173,7 +173,7 @@ class ActiveIds:
             if now_ms - since_ms < self._window_ms:
                 break
             del self._unknown[producer_id]
-        self._told.forget(now_ms)
+        self._reported.forget(now_ms)
 
     def _own(self, user: str, producer_id: int) -> None:
         # The last one last.

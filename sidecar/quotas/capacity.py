@@ -75,8 +75,10 @@ class Difference:
     broker_ids: Mapping[int, Sequence[int]]
 
     def __str__(self) -> str:
-        told = (f"{value} on {', '.join(map(str, ids))}" for value, ids in self.broker_ids.items())
-        return f"{self.setting} differs: {'; '.join(told)}"
+        descriptions = (
+            f"{value} on {', '.join(map(str, ids))}" for value, ids in self.broker_ids.items()
+        )
+        return f"{self.setting} differs: {'; '.join(descriptions)}"
 
 
 def differs(capacities: Iterable[BrokerCapacity]) -> tuple[Difference, ...]:

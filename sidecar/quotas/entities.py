@@ -119,11 +119,11 @@ class Entity:
         }
 
     def __str__(self) -> str:
-        told = {
+        reported = {
             kind: "the default" if name is None else repr(name)
             for kind, name in self.parts().items()
         }
-        return ", ".join(f"{kind} {name}" for kind, name in told.items())
+        return ", ".join(f"{kind} {name}" for kind, name in reported.items())
 
 
 ClientQuotas = Mapping[Entity, Mapping[str, float]]

@@ -32,7 +32,7 @@ def is_signed(value: float | None) -> bool:
     return abs(value - SIGNATURE - round(value - SIGNATURE, _DECIMALS)) < 1e-9
 
 
-def without_holds(quotas: ClientQuotas) -> ClientQuotas:
+def without_signed(quotas: ClientQuotas) -> ClientQuotas:
     """The quotas that somebody gave."""
     return {
         entity: {

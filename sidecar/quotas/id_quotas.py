@@ -35,7 +35,7 @@ class ProducerIdQuota:
 
     Attributes:
         producer_ids_rate: new ids in a window; None: any number.
-        held_request_percentage: the request_percentage that a user has while they are held; None:
+        throttled_request_percentage: the request_percentage that a user has while they are held; None:
             they are held by the factor alone.
 
     Raises:
@@ -43,10 +43,10 @@ class ProducerIdQuota:
     """
 
     producer_ids_rate: float | None
-    held_request_percentage: float | None = None
+    throttled_request_percentage: float | None = None
 
     def __post_init__(self) -> None:
-        rate, percentage = self.producer_ids_rate, self.held_request_percentage
+        rate, percentage = self.producer_ids_rate, self.throttled_request_percentage
         if rate is not None and not SMALLEST_RATE <= rate <= LARGEST_RATE:
             raise ValueError(f"{rate} ids are not {SMALLEST_RATE:g} to {LARGEST_RATE:g}")
         if percentage is not None and not SMALLEST_PERCENTAGE <= percentage <= LARGEST_PERCENTAGE:

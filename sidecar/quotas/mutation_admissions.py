@@ -33,12 +33,12 @@ Algorithm = Literal["token-bucket", "burst-spreading"]
 
 _T = TypeVar("_T")
 
-MOST_KEPT: Final = 10_000
+MOST_BUCKETS: Final = 10_000
 """Buckets of some 300 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AdmissionRequest:
     """A request for controller mutations.
 
     Attributes:
@@ -102,7 +102,7 @@ class MutationAdmissions:
         dropped: buckets and waits that made room for others before they were over.
     """
 
-    def __init__(self, algorithm: Algorithm, window: QuotaWindow, most: int = MOST_KEPT) -> None:
+    def __init__(self, algorithm: Algorithm, window: QuotaWindow, most: int = MOST_BUCKETS) -> None:
         """Starts without quotas: everything is admitted.
 
         Args:
@@ -136,23 +136,23 @@ class MutationAdmissions:
             if not any(entity in ours for entity in entities_of(*tags)):
                 del self._buckets[tags]
 
-    def admit(self, asked: Asked, now_ms: int) -> Judged | Muted:
+    def admit(self, request: AdmissionRequest, now_ms: int) -> Judged | Muted:
         """Judges a request.
 
         Args:
-            asked: with one operation at least.
+            request: with one operation at least.
             now_ms: milliseconds.
         """
-        client = (asked.user, asked.client_id)
+        client = (request.user, request.client_id)
         left_ms = self._muted_until_ms.get(client, now_ms) - now_ms
         if left_ms > 0:
             return Muted(left_ms)
         self._muted_until_ms.pop(client, None)
-        bucket = None if asked.validate_only else self._bucket(*client, now_ms)
+        bucket = None if request.validate_only else self._bucket(*client, now_ms)
         if bucket is None:
-            return Judged(0, (AT_ONCE,) * len(asked.amounts))
+            return Judged(0, (AT_ONCE,) * len(request.amounts))
         admissions = tuple(
-            bucket.quota.admit(amount, now_ms, strict=asked.strict) for amount in asked.amounts
+            bucket.quota.admit(amount, now_ms, strict=request.strict) for amount in request.amounts
         )
         bucket.full_ms = now_ms + bucket.quota.throttle_ms(now_ms) + self._span_ms
         throttle_ms = _throttle_ms(admissions)

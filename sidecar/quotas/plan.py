@@ -98,7 +98,7 @@ class Plan:
     shares: Mapping[Who, float]
     warnings: tuple[ShareWarning, ...]
 
-    def wanted(self, kind: TenantKind) -> dict[Entity, dict[str, float]]:
+    def target(self, kind: TenantKind) -> dict[Entity, dict[str, float]]:
         """The quotas that the plan is, for users or for client-ids."""
         return {
             kind.entity(who): {QuotaKey.REQUEST.value: share} for who, share in self.shares.items()
@@ -159,31 +159,31 @@ def named_plan(terms: Terms, tenants: Collection[Tenant]) -> Plan:
 
 
 def changes(
-    quotas: ClientQuotas, wanted: Mapping[Entity, Mapping[str, float | None]]
+    quotas: ClientQuotas, target: Mapping[Entity, Mapping[str, float | None]]
 ) -> tuple[Change, ...]:
     """What is to change for every quota that is wanted; what is not mentioned stays.
 
     Args:
         quotas: of today.
-        wanted: by entity and key; None: none.
+        target: by entity and key; None: none.
     """
     compared = (
         Change(entity, key, quotas.get(entity, {}).get(key), after)
-        for entity, values in wanted.items()
+        for entity, values in target.items()
         for key, after in values.items()
     )
     return tuple(change for change in compared if change.before != change.after)
 
 
 def removals(
-    quotas: ClientQuotas, wanted: Mapping[Entity, Mapping[str, float]]
+    quotas: ClientQuotas, target: Mapping[Entity, Mapping[str, float]]
 ) -> tuple[Change, ...]:
     """What is to go when nothing but what is wanted may stay."""
     return tuple(
         Change(entity, key, value, None)
         for entity, values in quotas.items()
         for key, value in values.items()
-        if key not in wanted.get(entity, {})
+        if key not in target.get(entity, {})
     )
 
 

@@ -63,16 +63,16 @@ _Spent = tuple[float, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class GivenQuotas:
+class QuotasFromFile:
     """Quotas that are to be set and were not planned now.
 
     Attributes:
-        wanted: the quotas, of any kind.
+        target: the quotas, of any kind.
         exact: those of today that are not among them are to go.
         tenants: how many share the default; 0: it is for nobody yet.
     """
 
-    wanted: ClientQuotas
+    target: ClientQuotas
     exact: bool = False
     tenants: int = 0
 
@@ -81,14 +81,14 @@ class GivenQuotas:
         """The request_percentage of each entity that is to have one."""
         return {
             entity: values[QuotaKey.REQUEST]
-            for entity, values in self.wanted.items()
+            for entity, values in self.target.items()
             if QuotaKey.REQUEST in values
         }
 
     @property
     def users(self) -> list[str]:
         """The users that are named, in their order, each once."""
-        named = (entity.user for entity in self.wanted)
+        named = (entity.user for entity in self.target)
         return list(dict.fromkeys(user for user in named if isinstance(user, str)))
 
 
@@ -103,7 +103,7 @@ def review_plan(
         quotas: of today; None: they can't be told.
         known: every name that the cluster knows; None: it can't be told.
     """
-    outside = tuple(_outside(plan.wanted(kind), quotas or {}))
+    outside = tuple(_outside(plan.target(kind), quotas or {}))
     unknown = _unknown([who for who in plan.shares if isinstance(who, str)], known)
     has_default = DEFAULT in plan.shares or kind.entity(DEFAULT) in {
         each.entity for each in outside
@@ -113,8 +113,8 @@ def review_plan(
     return (*plan.warnings, *over, *outside, *unknown, *unlimited)
 
 
-def review_given(
-    given: GivenQuotas,
+def review_quotas(
+    given: QuotasFromFile,
     capacity_percent: float | None,
     quotas: ClientQuotas,
     known: Collection[str] | None,
@@ -134,8 +134,8 @@ def review_given(
     kind = TenantKind.CLIENTS
     if any(entity.user is not None for entity in requests):
         kind = TenantKind.USERS
-    outside = () if given.exact else tuple(_outside(given.wanted, quotas))
-    spent = _spent_given(given, kind, outside)
+    outside = () if given.exact else tuple(_outside(given.target, quotas))
+    spent = _spent_beside(given, kind, outside)
     over = () if capacity_percent is None else _over(spent, capacity_percent)
     small = (
         SmallShare(who, share) for share, _, who in _shares(given, kind) if share < SMALL_PERCENT
@@ -150,18 +150,18 @@ def _unknown(names: Iterable[str], known: Collection[str] | None) -> Iterator[Un
     return (UnknownTenant(who) for who in names if known is not None and who not in known)
 
 
-def _outside(wanted: ClientQuotas, quotas: ClientQuotas) -> Iterator[OutsidePlan]:
+def _outside(target: ClientQuotas, quotas: ClientQuotas) -> Iterator[OutsidePlan]:
     for entity, values in quotas.items():
         limit = values.get(QuotaKey.REQUEST)
-        if limit is None or QuotaKey.REQUEST in wanted.get(entity, {}) or entity.ip is not None:
+        if limit is None or QuotaKey.REQUEST in target.get(entity, {}) or entity.ip is not None:
             continue
-        if not _behind_default_user(entity, wanted):
+        if not _behind_default_user(entity, target):
             yield OutsidePlan(entity, limit)
 
 
-def _behind_default_user(entity: Entity, wanted: ClientQuotas) -> bool:
+def _behind_default_user(entity: Entity, target: ClientQuotas) -> bool:
     # Client-ids come last: with a default user nobody is under them.
-    return entity.user is None and QuotaKey.REQUEST in wanted.get(Entity(user=DEFAULT), {})
+    return entity.user is None and QuotaKey.REQUEST in target.get(Entity(user=DEFAULT), {})
 
 
 def _spent(plan: Plan, kind: TenantKind, outside: Collection[OutsidePlan]) -> list[_Spent]:
@@ -175,13 +175,13 @@ def _spent(plan: Plan, kind: TenantKind, outside: Collection[OutsidePlan]) -> li
     return [*spent, *_kept(outside)]
 
 
-def _spent_given(
-    given: GivenQuotas, kind: TenantKind, outside: Collection[OutsidePlan]
+def _spent_beside(
+    given: QuotasFromFile, kind: TenantKind, outside: Collection[OutsidePlan]
 ) -> list[_Spent]:
     spent = [
         (share, 1, str(entity))
         for entity, share in given.requests.items()
-        if not _of_default(entity) and not _behind_default_user(entity, given.wanted)
+        if not _of_default(entity) and not _behind_default_user(entity, given.target)
     ]
     default = given.requests.get(kind.entity(DEFAULT))
     if default is not None and given.tenants:
@@ -189,7 +189,7 @@ def _spent_given(
     return [*spent, *_kept(outside)]
 
 
-def _shares(given: GivenQuotas, kind: TenantKind) -> Iterator[_Spent]:
+def _shares(given: QuotasFromFile, kind: TenantKind) -> Iterator[_Spent]:
     """Each with who has it, the default's as what it is when it is shared."""
     for entity, share in given.requests.items():
         if given.tenants and entity == kind.entity(DEFAULT):

@@ -35,7 +35,7 @@ from sidecar.quotas.rate import QuotaWindow, Rate
 from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
 from sidecar.quotas.token_bucket import TokenBucket
 
-MOST_KEPT: Final = 10_000
+MOST_TAGS: Final = 10_000
 """Tags of some 2 kB each, with all samples of a rate."""
 
 MakeQuota = Callable[[float, int], MutationQuota]
@@ -111,7 +111,7 @@ class Predictor:
         window: QuotaWindow,
         *,
         mutations: MakeQuota | None = None,
-        most: int = MOST_KEPT,
+        most: int = MOST_TAGS,
     ) -> None:
         """Starts without quotas.
 

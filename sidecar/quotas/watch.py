@@ -37,7 +37,7 @@ class Watch:
     def __init__(self, hold_ms: int, largest_change: float) -> None:
         if hold_ms < 0 or not largest_change > 0:
             raise ValueError("a hold time of 0 or more and a largest change above 0 are needed")
-        self._hold_ms = hold_ms
+        self._stabilization_ms = hold_ms
         self._largest_change = largest_change
         self._counted: dict[str, Tenant] = {}
         self._moved_at_ms: dict[str, int] = {}
@@ -49,7 +49,7 @@ class Watch:
         return f"Watch({len(self._counted)} tenants, {len(self._moved_at_ms)} on hold)"
 
     @property
-    def on_hold(self) -> int:
+    def unstable(self) -> int:
         """How many have come or gone and are waited for."""
         return len(self._moved_at_ms)
 
@@ -67,7 +67,7 @@ class Watch:
             return percent
         if self._larger_since_ms is None:
             self._larger_since_ms = now_ms
-        if now_ms >= self._larger_since_ms + self._hold_ms:
+        if now_ms >= self._larger_since_ms + self._stabilization_ms:
             self._capacity_percent, self._larger_since_ms = percent, None
         return self._capacity_percent
 
@@ -88,7 +88,7 @@ class Watch:
         moved = present.keys() ^ counted.keys()
         self._moved_at_ms = {name: self._moved_at_ms.get(name, now_ms) for name in sorted(moved)}
         for name, since_ms in list(self._moved_at_ms.items()):
-            if now_ms < since_ms + self._hold_ms:
+            if now_ms < since_ms + self._stabilization_ms:
                 continue
             del self._moved_at_ms[name]
             if name in present:
@@ -99,7 +99,7 @@ class Watch:
         return list(counted.values())
 
     def step(
-        self, quotas: ClientQuotas, wanted: Mapping[Entity, Mapping[str, float]]
+        self, quotas: ClientQuotas, target: Mapping[Entity, Mapping[str, float]]
     ) -> tuple[Change, ...]:
         """What to change now.
 
@@ -108,20 +108,20 @@ class Watch:
 
         Args:
             quotas: of today.
-            wanted: the plan for the tenants that count.
+            target: the plan for the tenants that count.
         """
-        due = limited(changes(quotas, wanted), self._largest_change)
+        due = limited(changes(quotas, target), self._largest_change)
         gone = {
             entity: {key: None for key, value in values.items() if quotas[entity].get(key) == value}
             for entity, values in self._given.items()
-            if entity not in wanted and entity in quotas
+            if entity not in target and entity in quotas
         }
         moved = {(change.entity, change.key): change.after for change in due}
         # Those who are gone stay until their quota is seen to be: the step may fail.
         still = {entity: self._given[entity] for entity, values in gone.items() if values}
         given = {
             entity: {key: moved.get((entity, key)) or value for key, value in values.items()}
-            for entity, values in wanted.items()
+            for entity, values in target.items()
         }
         self._given = still | given
         return (*due, *changes(quotas, gone))

@@ -24,8 +24,8 @@ from sidecar.quotas.entities import Entity
 from sidecar.requestlog.line import Line, Rejected, RejectedKind
 from sidecar.requestlog.wire import (
     EntityPart,
+    InitProducerIdAnswer,
     Produce,
-    ProducerIdGiven,
     QuotasAnswer,
     QuotasRequest,
     Topic,
@@ -103,11 +103,11 @@ class QuotaChanges:
     validate_only: bool
 
 
-Detail = Produce | ProducerIdGiven | TopicChanges | QuotaChanges
+Detail = Produce | InitProducerIdAnswer | TopicChanges | QuotaChanges
 
 
 _PRODUCE: Final = msgspec.json.Decoder(Produce)
-_PRODUCER_ID: Final = msgspec.json.Decoder(ProducerIdGiven | str | None)
+_PRODUCER_ID: Final = msgspec.json.Decoder(InitProducerIdAnswer | str | None)
 _TOPICS_REQUEST: Final = msgspec.json.Decoder(TopicsRequest)
 _TOPICS_ANSWER: Final = msgspec.json.Decoder(TopicsAnswer | str | None)
 _QUOTAS_REQUEST: Final = msgspec.json.Decoder(QuotasRequest)
@@ -127,9 +127,9 @@ def detail(line: Line) -> Detail | Rejected | None:
         return Rejected(RejectedKind.UNEXPECTED, "an unknown kind of entity, or no number")
 
 
-def _producer_id(line: Line) -> ProducerIdGiven:
+def _producer_id(line: Line) -> InitProducerIdAnswer:
     answer = _PRODUCER_ID.decode(line.body.response)
-    return answer if isinstance(answer, ProducerIdGiven) else ProducerIdGiven()
+    return answer if isinstance(answer, InitProducerIdAnswer) else InitProducerIdAnswer()
 
 
 def _topics(line: Line) -> TopicChanges:
@@ -160,11 +160,11 @@ class _Answers:
 
 
 def _change(api_key: int, topic: Topic, answer: TopicAnswer | None) -> TopicChange:
-    told = answer or TopicAnswer(-1)
+    topic_answer = answer or TopicAnswer(-1)
     return TopicChange(
-        topic=topic.name or told.name or "",
-        topic_id=told.topic_id or topic.topic_id,
-        partitions=_partitions(api_key, topic, told),
+        topic=topic.name or topic_answer.name or "",
+        topic_id=topic_answer.topic_id or topic.topic_id,
+        partitions=_partitions(api_key, topic, topic_answer),
         error=None if answer is None else answer.error_code,
     )
 

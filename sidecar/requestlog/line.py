@@ -170,9 +170,9 @@ _THROTTLE: Final = msgspec.json.Decoder(_Throttle | str | None)
 
 _END: Final = f" ({LOGGER})".encode()
 _MARK: Final = b"Completed request:"
-_USUAL: Final = b"] DEBUG " + _MARK
-_USUAL_AT: Final = len("[2026-11-20 23:05:20,927")
-_USUAL_BODY: Final = _USUAL_AT + len(_USUAL)
+_REGULAR: Final = b"] DEBUG " + _MARK
+_REGULAR_AT: Final = len("[2026-11-20 23:05:20,927")
+_REGULAR_BODY: Final = _REGULAR_AT + len(_REGULAR)
 
 _START: Final = re.compile(
     rb"(?P<open>\[)?(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?(open)\])"
@@ -185,8 +185,8 @@ _START: Final = re.compile(
 def parse(line: bytes) -> Line | Rejected:
     """Reads a line, with or without what ends it."""
     line = line.rstrip(b"\r\n")
-    if line.startswith(_USUAL, _USUAL_AT) and line.endswith(_END) and line.startswith(b"["):
-        return _read(line[1:_USUAL_AT], line[_USUAL_BODY : -len(_END)])
+    if line.startswith(_REGULAR, _REGULAR_AT) and line.endswith(_END) and line.startswith(b"["):
+        return _read(line[1:_REGULAR_AT], line[_REGULAR_BODY : -len(_END)])
     start = _START.match(line)
     if start is None:
         return _without_start(line)

@@ -61,7 +61,7 @@ class TailCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class TailRead:
     """What one look gave.
 
     Attributes:

@@ -3,7 +3,7 @@
 Only the answer to INIT_PRODUCER_ID ties an id to a principal, and only in the log of the broker
 that was asked, which is any of them.
 
-Example: alice's producer asks broker 2 and gets id 1000001: ``ProducerIdMade`` of user "alice", id
+Example: alice's producer asks broker 2 and gets id 1000001: ``ProducerIdAllocated`` of user "alice", id
 1000001 and epoch 0 from broker 2's log. An answer with an error has no id and makes no event.
 
 Source: KIP-936, section "ProducerIdQuotaManager"; Kafka's InitProducerIdResponse.
@@ -15,11 +15,11 @@ from datetime import datetime
 
 from sidecar.requestlog.detail import INIT_PRODUCER_ID, detail
 from sidecar.requestlog.line import Line
-from sidecar.requestlog.wire import ProducerIdGiven
+from sidecar.requestlog.wire import InitProducerIdAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerIdMade:
+class ProducerIdAllocated:
     """An id that a broker gave to a producer, or gave again with the next epoch.
 
     Attributes:
@@ -37,18 +37,18 @@ class ProducerIdMade:
     epoch: int
 
 
-def producer_id(line: Line) -> ProducerIdMade | None:
+def producer_id(line: Line) -> ProducerIdAllocated | None:
     """The event that a line tells of, if it does."""
     if line.api_key != INIT_PRODUCER_ID:
         return None
     given = detail(line)
-    if not isinstance(given, ProducerIdGiven) or given.error != 0 or given.producer_id < 0:
+    if not isinstance(given, InitProducerIdAnswer) or given.error != 0 or given.producer_id < 0:
         return None
-    return ProducerIdMade(
+    return ProducerIdAllocated(
         line.time, line.user, line.client_id, given.producer_id, given.producer_epoch
     )
 
 
-def producer_ids(lines: Iterable[Line]) -> Iterator[ProducerIdMade]:
+def producer_ids(lines: Iterable[Line]) -> Iterator[ProducerIdAllocated]:
     """The events of many lines, in their order."""
     return filter(None, map(producer_id, lines))

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sidecar.requestlog.cutting import Cutter
-from sidecar.requestlog.looking import Looked, TailCounts, TailSettings
+from sidecar.requestlog.looking import TailCounts, TailRead, TailSettings
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class Tail:
         """Seconds until the next look when there is nothing to read."""
         return self._settings.idle_s
 
-    def read(self) -> Looked:
+    def read(self) -> TailRead:
         """Looks once; a file that can't be read is a failure in the answer."""
         try:
             with self._lock:
@@ -118,9 +118,9 @@ class Tail:
             finally:
                 self._lock.release()
 
-    def _read(self) -> Looked:
+    def _read(self) -> TailRead:
         if self._closed:
-            return Looked(there=False)
+            return TailRead(there=False)
         missed = self._trying(self._notice)
         lines: list[bytes] = []
         # What is open is read to its end, even if the path can't be opened any more.
@@ -129,7 +129,7 @@ class Tail:
         behind = self._behind()
         # A file that can't be read now is tried again after a while, not at once.
         more = stuck is None and (behind > 0 or len(self._files) > 1)
-        return Looked(tuple(lines), more, behind, stuck or missed, bool(self._files))
+        return TailRead(tuple(lines), more, behind, stuck or missed, bool(self._files))
 
     def _trying(self, step: Callable[[], None]) -> str | None:
         try:
@@ -152,12 +152,12 @@ class Tail:
             self._from_start = True
             return
         if newest is None and not self._from_start:
-            self._go_to_end(opened)
+            self._seek_end(opened)
         elif newest is not None:
             self._counts.rotations += 1
         self._files.append(opened)
 
-    def _go_to_end(self, file: _File) -> None:
+    def _seek_end(self, file: _File) -> None:
         file.position = file.size()
         if file.position and os.pread(file.descriptor, 1, file.position - 1) != b"\n":
             self._cutter.skip()
@@ -215,11 +215,11 @@ def _open(path: Path) -> _File:
     return _File(descriptor, (status.st_dev, status.st_ino), 0)
 
 
-Run = Callable[[Callable[[], Looked]], Awaitable[Looked]]
+Run = Callable[[Callable[[], TailRead]], Awaitable[TailRead]]
 """Runs what may wait for a disk, away from the loop."""
 
 
-async def follow(tail: Tail, run: Run = asyncio.to_thread) -> AsyncGenerator[Looked, None]:
+async def follow(tail: Tail, run: Run = asyncio.to_thread) -> AsyncGenerator[TailRead, None]:
     """Every look, for ever; closes the tail at its end (use ``contextlib.aclosing``).
 
     Whoever iterates sets the pace: nothing is read ahead.
@@ -230,9 +230,9 @@ async def follow(tail: Tail, run: Run = asyncio.to_thread) -> AsyncGenerator[Loo
     """
     try:
         while True:
-            looked = await run(tail.read)
-            yield looked
-            if not looked.more:
+            read = await run(tail.read)
+            yield read
+            if not read.more:
                 await asyncio.sleep(tail.idle_s)
     finally:
         tail.close()

@@ -65,7 +65,7 @@ class Produce(Wire, frozen=True):
         )
 
 
-class ProducerIdGiven(Wire, frozen=True):
+class InitProducerIdAnswer(Wire, frozen=True):
     """The answer to INIT_PRODUCER_ID.
 
     Attributes:

@@ -17,7 +17,7 @@ from sidecar.errors import SettingsError
 from sidecar.settings import keys
 from sidecar.settings.foreign import ADMIN_KEYS, admin_verdict
 from sidecar.settings.kafka_admin import resolve_kafka_admin
-from sidecar.settings.loader import check_each, given_in, in_force, read_all
+from sidecar.settings.loader import check_each, in_force, read_all, settings_source
 from sidecar.settings.problems import Problems, one_line
 from sidecar.settings.properties import PLACEHOLDER, parse_properties
 from sidecar.settings.reading import Entry, Reading
@@ -52,8 +52,8 @@ def read_command_config(bootstrap_server: str | None, command_config: Path | Non
     """
     reading = _read_file(command_config) if command_config is not None else Reading({})
     if bootstrap_server is not None:
-        given = Entry(bootstrap_server, "--bootstrap-server", "command line")
-        entries = {**reading.entries, _SERVERS: given}
+        raw = Entry(bootstrap_server, "--bootstrap-server", "command line")
+        entries = {**reading.entries, _SERVERS: raw}
         reading = Reading(entries, reading.problems, reading.notices, reading.readable)
     return _resolve([reading], "command config")
 
@@ -73,7 +73,7 @@ def read_daemon_admin(
     """
     readings = read_all(environ, config, properties)
     # Notices of the daemon's other settings are told when it starts.
-    return LoadedAdmin(_resolve(readings, given_in(config, properties)).admin)
+    return LoadedAdmin(_resolve(readings, settings_source(config, properties)).admin)
 
 
 def _resolve(readings: list[Reading], place: Place) -> LoadedAdmin:
@@ -81,11 +81,11 @@ def _resolve(readings: list[Reading], place: Place) -> LoadedAdmin:
     for reading in readings:
         for problem in reading.problems:
             problems.add_general(problem)
-    given = check_each(readings, problems)
+    raw = check_each(readings, problems)
     admin = None
     # What an unreadable file may hold can't be called missing.
     if all(reading.readable for reading in readings):
-        admin = resolve_kafka_admin(given, required=True, problems=problems)
+        admin = resolve_kafka_admin(raw, required=True, problems=problems)
     lines = problems.lines()
     if lines or admin is None:
         raise SettingsError(lines)

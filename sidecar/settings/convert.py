@@ -102,12 +102,12 @@ def broker_id(raw: object) -> int:
     return _whole(raw, 0, ">= 0")
 
 
-def _whole(raw: object, lowest: int, told: str) -> int:
+def _whole(raw: object, lowest: int, limits: str) -> int:
     number = int(raw) if isinstance(raw, str) and _INTEGER.fullmatch(text(raw)) else raw
     if not isinstance(number, int) or isinstance(number, bool):
         raise ValueError(f"{shown(raw)} is not a whole number")  # noqa: TRY004 - see duration
     if not lowest <= number < 2**31:
-        raise ValueError(f"{shown(raw)} must be {told} and at most {2**31 - 1}")
+        raise ValueError(f"{shown(raw)} must be {limits} and at most {2**31 - 1}")
     return number
 
 

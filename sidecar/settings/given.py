@@ -52,7 +52,7 @@ _StoreType = PlainValidator(convert.choice("PEM", "JKS", "PKCS12"))
 _SECRET = About("secret text", is_secret=True)
 
 
-class Given(BaseSettings):
+class RawSettings(BaseSettings):
     """What was given, each value checked by itself; the defaults for the rest."""
 
     model_config = SettingsConfigDict(
@@ -263,8 +263,8 @@ class Given(BaseSettings):
 
     producer_id_quota_counts: Annotated[
         IdsCount,
-        PlainValidator(convert.choice("active", "given")),
-        About("active or given", "active", in_properties=False),
+        PlainValidator(convert.choice("active", "allocated")),
+        About("active or allocated", "active", in_properties=False),
     ] = "active"
     """When a producer id counts: when it writes, which needs READ on the topics, or when it is
     given. Default: KIP-936's; an id that never writes costs a broker nothing."""

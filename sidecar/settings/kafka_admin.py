@@ -4,7 +4,7 @@ Example: bootstrap servers, SASL_SSL, SCRAM-SHA-512, a user and a password file 
 ``KafkaAdmin`` whose password is the file's text.
 """
 
-from sidecar.settings.given import Given
+from sidecar.settings.given import RawSettings
 from sidecar.settings.problems import Problems
 from sidecar.settings.sasl import resolve_sasl
 from sidecar.settings.tls import resolve_tls
@@ -13,32 +13,34 @@ from sidecar.settings.values import KafkaAdmin
 _SERVERS = "kafka_admin_bootstrap_servers"
 
 
-def resolve_kafka_admin(given: Given, *, required: bool, problems: Problems) -> KafkaAdmin | None:
+def resolve_kafka_admin(
+    raw: RawSettings, *, required: bool, problems: Problems
+) -> KafkaAdmin | None:
     """How to reach the brokers.
 
     Args:
-        given: the values, each good by itself.
+        raw: the values, each good by itself.
         required: False when the sidecar is disabled.
         problems: where what doesn't fit together is told.
 
     Returns:
         None when no servers are given, which is a problem only if they are required.
     """
-    if not problems.given(_SERVERS):
+    if not problems.is_set(_SERVERS):
         if not required:
             return None
         problems.add(_SERVERS, "is required: the brokers to ask first, as host:port,host:port")
-    sasl = resolve_sasl(given, problems)
-    tls = resolve_tls(given, problems)
-    if given.kafka_admin_bootstrap_servers is None:
+    sasl = resolve_sasl(raw, problems)
+    tls = resolve_tls(raw, problems)
+    if raw.kafka_admin_bootstrap_servers is None:
         return None
     return KafkaAdmin(
-        bootstrap_servers=given.kafka_admin_bootstrap_servers,
-        security_protocol=given.kafka_admin_security_protocol,
-        sasl_mechanism=given.kafka_admin_sasl_mechanism,
+        bootstrap_servers=raw.kafka_admin_bootstrap_servers,
+        security_protocol=raw.kafka_admin_security_protocol,
+        sasl_mechanism=raw.kafka_admin_sasl_mechanism,
         sasl_username=sasl.username,
         sasl_password=sasl.password,
-        sasl_given_as=sasl.given_as,
+        sasl_setting_names=sasl.setting_names,
         oauth_token_url=sasl.token_url,
         oauth_client_id=sasl.client_id,
         oauth_client_secret=sasl.client_secret,
@@ -51,6 +53,6 @@ def resolve_kafka_admin(given: Given, *, required: bool, problems: Problems) -> 
         ssl_key_pem=tls.key_pem,
         ssl_key_password=tls.key_password,
         ssl_verify_hostname=tls.verify_hostname,
-        client_id=given.kafka_admin_client_id,
-        given_in=problems.given_in,
+        client_id=raw.kafka_admin_client_id,
+        settings_source=problems.settings_source,
     )

@@ -13,13 +13,13 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from sidecar.settings.given import About, Given
+from sidecar.settings.given import About, RawSettings
 from sidecar.settings.values import Place
 
 ENVIRONMENT_PREFIX = "SIDECAR_"
 PROPERTY_PREFIX = "client.quota.callback.static."
 ADMIN_PREFIX = "kafka.admin."
-FIELDS = tuple(Given.model_fields)
+FIELDS = tuple(RawSettings.model_fields)
 """The names of all settings, in the documented order."""
 
 _TABLES = (
@@ -43,7 +43,9 @@ _SERVICE_VARIABLE = re.compile(
 
 def about(field: str) -> About:
     """What is known of a setting besides its type."""
-    return next(item for item in Given.model_fields[field].metadata if isinstance(item, About))
+    return next(
+        item for item in RawSettings.model_fields[field].metadata if isinstance(item, About)
+    )
 
 
 def dotted(field: str) -> str:

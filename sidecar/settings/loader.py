@@ -19,7 +19,7 @@ from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings.durations import format_duration
 from sidecar.settings.environment import read_environment
-from sidecar.settings.given import Given
+from sidecar.settings.given import RawSettings
 from sidecar.settings.kafka_admin import resolve_kafka_admin
 from sidecar.settings.loaded import Loaded
 from sidecar.settings.problems import Problems, one_line
@@ -57,20 +57,20 @@ def load(
     """
     readings = read_all(environ, config, properties)
     entries = in_force(readings)
-    problems = Problems(entries, given_in(config, properties))
+    problems = Problems(entries, settings_source(config, properties))
     for reading in readings:
         for problem in reading.problems:
             problems.add_general(problem)
-    given = check_each(readings, problems)
+    raw = check_each(readings, problems)
     settings = None
     # What an unreadable file may hold can't be called missing.
     if all(reading.readable for reading in readings):
-        settings = _check_together(given, problems)
+        settings = _check_together(raw, problems)
     lines = problems.lines()
     if lines or settings is None:
         raise SettingsError(lines)
     notices = [notice for reading in readings for notice in reading.notices]
-    notices += [*unused_tls(given, problems), *_short_validity(settings, problems)]
+    notices += [*unused_tls(raw, problems), *_short_validity(settings, problems)]
     return Loaded(settings, rows(entries, settings), tuple(map(one_line, notices)))
 
 
@@ -86,7 +86,7 @@ def read_all(
     return readings
 
 
-def given_in(config: Path | None, properties: Path | None) -> Place:
+def settings_source(config: Path | None, properties: Path | None) -> Place:
     """Where a setting would be added: in the file that there is, the one that wins first."""
     if properties is not None:
         return "properties"
@@ -100,10 +100,10 @@ def in_force(readings: list[Reading]) -> dict[str, Entry]:
     }
 
 
-def check_each(readings: list[Reading], problems: Problems) -> Given:
+def check_each(readings: list[Reading], problems: Problems) -> RawSettings:
     """The values, those that are wrong by themselves left at their defaults and told."""
     try:
-        return _given(readings, frozenset())
+        return _is_set(readings, frozenset())
     except ValidationError as error:
         wrong = {
             str(detail["loc"][0]): str(detail["ctx"]["error"])
@@ -111,77 +111,77 @@ def check_each(readings: list[Reading], problems: Problems) -> Given:
         }
     for field, sentence in wrong.items():
         problems.add(field, sentence)
-    return _given(readings, frozenset(wrong))
+    return _is_set(readings, frozenset(wrong))
 
 
-def _given(readings: list[Reading], without: frozenset[str]) -> Given:
+def _is_set(readings: list[Reading], without: frozenset[str]) -> RawSettings:
     sources = tuple(ReadingSource(reading, without) for reading in readings)
-    return Given(_build_sources=(sources, {}))
+    return RawSettings(_build_sources=(sources, {}))
 
 
-def _check_together(given: Given, problems: Problems) -> Settings | None:
+def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
     """The settings as the daemon uses them; None when a problem leaves nothing to use."""
-    interval_known = _was_right(_INTERVAL, given, problems)
-    enabled = given.storage_check_interval > 0.0
-    limit = _limit(given, required=interval_known and enabled, problems=problems)
-    minimum = _minimum(given, check=interval_known and enabled, problems=problems)
-    kafka_admin = resolve_kafka_admin(given, required=enabled, problems=problems)
-    producer_ids = _producer_ids(given, problems)
+    interval_known = _was_right(_INTERVAL, raw, problems)
+    enabled = raw.storage_check_interval > 0.0
+    limit = _limit(raw, required=interval_known and enabled, problems=problems)
+    minimum = _minimum(raw, check=interval_known and enabled, problems=problems)
+    kafka_admin = resolve_kafka_admin(raw, required=enabled, problems=problems)
+    producer_ids = _producer_ids(raw, problems)
     if problems.lines() or producer_ids is None:
         return None
     return Settings(
-        check_interval_s=given.storage_check_interval,
+        check_interval_s=raw.storage_check_interval,
         check_interval_minimum_s=minimum,
         kafka_admin=kafka_admin,
-        fallback=given.throttle_factor_fallback,
-        validity_s=given.throttle_factor_validity_duration,
+        fallback=raw.throttle_factor_fallback,
+        validity_s=raw.throttle_factor_validity_duration,
         limit=limit,
-        http_listen=given.http_listen,
-        metrics_listen=_own_address(given),
-        state_file=given.state_file,
-        token_file=given.token_file,
-        request_log_file=given.request_log_file,
-        history_dir=given.history_dir,
-        history_max_bytes=given.history_max_bytes,
-        producer_ids_rate=given.producer_ids_rate,
-        producer_id_quota_file=given.producer_id_quota_file,
+        http_listen=raw.http_listen,
+        metrics_listen=_own_address(raw),
+        state_file=raw.state_file,
+        token_file=raw.token_file,
+        request_log_file=raw.request_log_file,
+        history_dir=raw.history_dir,
+        history_max_bytes=raw.history_max_bytes,
+        producer_ids_rate=raw.producer_ids_rate,
+        producer_id_quota_file=raw.producer_id_quota_file,
         producer_ids=producer_ids,
-        ids_count=given.producer_id_quota_counts,
-        active_interval_s=given.producer_id_quota_active_interval,
-        broker_id=given.broker_id,
-        producer_id_cleanup_s=given.producer_id_quota_cache_cleanup_scheduler_interval_ms / 1000,
-        peers=given.peers or (),
-        controller_mutations_algorithm=given.controller_mutations_algorithm,
+        ids_count=raw.producer_id_quota_counts,
+        active_interval_s=raw.producer_id_quota_active_interval,
+        broker_id=raw.broker_id,
+        producer_id_cleanup_s=raw.producer_id_quota_cache_cleanup_scheduler_interval_ms / 1000,
+        peers=raw.peers or (),
+        controller_mutations_algorithm=raw.controller_mutations_algorithm,
         controller_quota_window=QuotaWindow(
-            given.controller_quota_window_num, given.controller_quota_window_size_seconds * 1000
+            raw.controller_quota_window_num, raw.controller_quota_window_size_seconds * 1000
         ),
-        log_format=given.log_format,
-        log_level=given.log_level,
+        log_format=raw.log_format,
+        log_level=raw.log_level,
     )
 
 
-def _was_right(field: str, given: Given, problems: Problems) -> bool:
+def _was_right(field: str, raw: RawSettings, problems: Problems) -> bool:
     """Whether a setting has its value because it was meant, not because another was wrong."""
-    return field in given.model_fields_set or not problems.given(field)
+    return field in raw.model_fields_set or not problems.is_set(field)
 
 
-def _limit(given: Given, *, required: bool, problems: Problems) -> Limit | None:
-    count = problems.given(_BYTES) + problems.given(_RATIO)
+def _limit(raw: RawSettings, *, required: bool, problems: Problems) -> Limit | None:
+    count = problems.is_set(_BYTES) + problems.is_set(_RATIO)
     if count == 2 or (count == 0 and required):
-        told = "both are" if count else "neither is"
+        message = "both are" if count else "neither is"
         problems.add(
-            _BYTES, f"exactly one of this and {problems.name(_RATIO)} is needed; {told} set"
+            _BYTES, f"exactly one of this and {problems.name(_RATIO)} is needed; {message} set"
         )
-    if given.storage_per_volume_limit_min_available_bytes is not None:
-        return MinAvailableBytes(given.storage_per_volume_limit_min_available_bytes)
-    if given.storage_per_volume_limit_min_available_ratio is not None:
-        return MinAvailableRatio(given.storage_per_volume_limit_min_available_ratio)
+    if raw.storage_per_volume_limit_min_available_bytes is not None:
+        return MinAvailableBytes(raw.storage_per_volume_limit_min_available_bytes)
+    if raw.storage_per_volume_limit_min_available_ratio is not None:
+        return MinAvailableRatio(raw.storage_per_volume_limit_min_available_ratio)
     return None
 
 
-def _minimum(given: Given, *, check: bool, problems: Problems) -> float:
-    interval = given.storage_check_interval
-    minimum = given.storage_check_interval_minimum
+def _minimum(raw: RawSettings, *, check: bool, problems: Problems) -> float:
+    interval = raw.storage_check_interval
+    minimum = raw.storage_check_interval_minimum
     if minimum is None:
         return min(1.0, interval)
     if check and minimum > interval:
@@ -193,15 +193,15 @@ def _minimum(given: Given, *, check: bool, problems: Problems) -> float:
     return minimum
 
 
-def _producer_ids(given: Given, problems: Problems) -> ProducerIdSettings | None:
-    longest_s = given.producer_id_quota_longest_hold
-    window_s = given.producer_id_quota_window_size_seconds
+def _producer_ids(raw: RawSettings, problems: Problems) -> ProducerIdSettings | None:
+    longest_s = raw.producer_id_quota_longest_hold
+    window_s = raw.producer_id_quota_window_size_seconds
     try:
         return ProducerIdSettings(
-            window_num=given.producer_id_quota_window_num,
+            window_num=raw.producer_id_quota_window_num,
             window_size_s=window_s,
-            false_positive_rate=given.producer_id_quota_false_positive_rate,
-            most_bytes=given.producer_id_quota_memory_bytes,
+            false_positive_rate=raw.producer_id_quota_false_positive_rate,
+            most_bytes=raw.producer_id_quota_memory_bytes,
             most_throttle_s=float(window_s) if longest_s is None else longest_s,
         )
     except ValueError as error:
@@ -210,11 +210,11 @@ def _producer_ids(given: Given, problems: Problems) -> ProducerIdSettings | None
         return None
 
 
-def _own_address(given: Given) -> HostPort | None:
+def _own_address(raw: RawSettings) -> HostPort | None:
     """The metrics' own address; None when it is the HTTP API's."""
     # Port 0 is another free port each time it is asked for.
-    same = given.metrics_listen == given.http_listen and given.http_listen.port != 0
-    return None if same else given.metrics_listen
+    same = raw.metrics_listen == raw.http_listen and raw.http_listen.port != 0
+    return None if same else raw.metrics_listen
 
 
 def _short_validity(settings: Settings, problems: Problems) -> tuple[str, ...]:
@@ -222,9 +222,9 @@ def _short_validity(settings: Settings, problems: Problems) -> tuple[str, ...]:
     if settings.check_interval_s == 0.0 or settings.validity_s >= longest:
         return ()
     name = problems.name("throttle_factor_validity_duration")
-    told = (
+    message = (
         f"the check interval {format_duration(longest)}: the fallback may apply between two polls"
         if longest > SAFE_VALIDITY_S
         else f"{format_duration(longest)}: a lost answer of one broker may bring the fallback"
     )
-    return (f"{name}: {format_duration(settings.validity_s)} is shorter than {told}",)
+    return (f"{name}: {format_duration(settings.validity_s)} is shorter than {message}",)

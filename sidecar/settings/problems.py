@@ -20,11 +20,11 @@ class Problems:
     """Gathers problems, and knows by which key each setting was given.
 
     Attributes:
-        given_in: where settings are given that are not yet.
+        settings_source: where settings are given that are not yet.
     """
 
-    def __init__(self, entries: dict[str, Entry], given_in: Place = "environment") -> None:
-        self.given_in = given_in
+    def __init__(self, entries: dict[str, Entry], settings_source: Place = "environment") -> None:
+        self.settings_source = settings_source
         self._entries = entries
         self._found: list[tuple[int, str]] = []
 
@@ -39,9 +39,9 @@ class Problems:
     def name(self, field: str) -> str:
         """The key by which a setting was given; else the one by which it can be."""
         entry = self._entries.get(field)
-        return str(entry) if entry else keys.name_in(self.given_in, field)
+        return str(entry) if entry else keys.name_in(self.settings_source, field)
 
-    def given(self, field: str) -> bool:
+    def is_set(self, field: str) -> bool:
         """Whether a setting was given at all, well or not."""
         return field in self._entries
 

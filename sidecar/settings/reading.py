@@ -14,7 +14,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_settings import PydanticBaseSettingsSource
 
-from sidecar.settings.given import Given
+from sidecar.settings.given import RawSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ReadingSource(PydanticBaseSettingsSource):
     """A reading as pydantic-settings takes it, without the fields known to be wrong."""
 
     def __init__(self, reading: Reading, without: frozenset[str]) -> None:
-        super().__init__(Given)
+        super().__init__(RawSettings)
         self._reading = reading
         self._without = without
 

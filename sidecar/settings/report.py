@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from sidecar.settings import keys
 from sidecar.settings.durations import format_duration
-from sidecar.settings.given import Given
+from sidecar.settings.given import RawSettings
 from sidecar.settings.loaded import SettingRow
 from sidecar.settings.problems import one_line
 from sidecar.settings.reading import Entry
@@ -40,7 +40,7 @@ def rows(entries: Mapping[str, Entry], settings: Settings | None) -> tuple[Setti
 
 
 def _row(field: str, entry: Entry | None, derived: str) -> SettingRow:
-    info = Given.model_fields[field]
+    info = RawSettings.model_fields[field]
     about = keys.about(field)
     if entry is not None:
         value = MASK if about.is_secret else _shown(entry.value)

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from sidecar.settings import jaas
-from sidecar.settings.given import Given
+from sidecar.settings.given import RawSettings
 from sidecar.settings.problems import Problems
 
 _SASL = "kafka_admin_sasl_"
@@ -42,38 +42,38 @@ class Sasl:
     client_id: str | None = None
     client_secret: SecretStr | None = None
     scope: str | None = None
-    given_as: tuple[str, ...] = ()
+    setting_names: tuple[str, ...] = ()
     """How the settings that gave user and password are called."""
 
 
-def resolve_sasl(given: Given, problems: Problems) -> Sasl:
+def resolve_sasl(raw: RawSettings, problems: Problems) -> Sasl:
     """The credentials that fit the protocol and the mechanism; what doesn't fit is a problem."""
-    if not given.kafka_admin_security_protocol.startswith("SASL_"):
-        _refuse_without_protocol(given, problems)
+    if not raw.kafka_admin_security_protocol.startswith("SASL_"):
+        _refuse_without_protocol(raw, problems)
         return Sasl()
-    mechanism = given.kafka_admin_sasl_mechanism
+    mechanism = raw.kafka_admin_sasl_mechanism
     if mechanism is None:
-        if not problems.given(_MECHANISM):
+        if not problems.is_set(_MECHANISM):
             problems.add(
                 _MECHANISM,
-                f"{given.kafka_admin_security_protocol} needs one of PLAIN, SCRAM-SHA-256,"
+                f"{raw.kafka_admin_security_protocol} needs one of PLAIN, SCRAM-SHA-256,"
                 " SCRAM-SHA-512 and OAUTHBEARER",
             )
         return Sasl()
     if mechanism == "OAUTHBEARER":
         _refuse(_FOR_USER, "is for PLAIN and SCRAM, and the mechanism is OAUTHBEARER", problems)
-        return _client(given, _jaas_options(given, jaas.OAUTHBEARER, problems), problems)
+        return _client(raw, _jaas_options(raw, jaas.OAUTHBEARER, problems), problems)
     _refuse(_FOR_CLIENT, f"is for OAUTHBEARER, and the mechanism is {mechanism}", problems)
     module = jaas.PLAIN if mechanism == "PLAIN" else jaas.SCRAM
-    return _user(given, _jaas_options(given, module, problems), problems)
+    return _user(raw, _jaas_options(raw, module, problems), problems)
 
 
-def _refuse_without_protocol(given: Given, problems: Problems) -> None:
-    if problems.given("kafka_admin_security_protocol") and "kafka_admin_security_protocol" not in (
-        given.model_fields_set
+def _refuse_without_protocol(raw: RawSettings, problems: Problems) -> None:
+    if problems.is_set("kafka_admin_security_protocol") and "kafka_admin_security_protocol" not in (
+        raw.model_fields_set
     ):
         return  # a malformed protocol, which is told already
-    protocol = given.kafka_admin_security_protocol
+    protocol = raw.kafka_admin_security_protocol
     meant = "SASL_SSL" if protocol == "SSL" else "SASL_PLAINTEXT or SASL_SSL"
     sentence = f"isn't used, since security.protocol is {protocol}: was {meant} meant?"
     _refuse((_MECHANISM, _JAAS, *_FOR_USER, *_FOR_CLIENT), sentence, problems)
@@ -81,31 +81,31 @@ def _refuse_without_protocol(given: Given, problems: Problems) -> None:
 
 def _refuse(fields: tuple[str, ...], sentence: str, problems: Problems) -> None:
     for field in fields:
-        if problems.given(field):
+        if problems.is_set(field):
             problems.add(field, sentence)
 
 
-def _jaas_options(given: Given, module: str, problems: Problems) -> Mapping[str, str] | None:
+def _jaas_options(raw: RawSettings, module: str, problems: Problems) -> Mapping[str, str] | None:
     """The options of sasl.jaas.config; empty when it isn't given, None when it can't be used."""
-    written = given.kafka_admin_sasl_jaas_config
+    written = raw.kafka_admin_sasl_jaas_config
     if written is None:
-        return None if problems.given(_JAAS) else {}
+        return None if problems.is_set(_JAAS) else {}
     try:
         login = jaas.parse_jaas(written.get_secret_value())
     except ValueError as error:
         problems.add(_JAAS, str(error))
         return None
     if login.name != module:
-        mechanism = given.kafka_admin_sasl_mechanism
+        mechanism = raw.kafka_admin_sasl_mechanism
         problems.add(_JAAS, f"is for another mechanism than {mechanism}, which needs {module}")
         return None
     return login.options
 
 
-def _user(given: Given, options: Mapping[str, str] | None, problems: Problems) -> Sasl:
+def _user(raw: RawSettings, options: Mapping[str, str] | None, problems: Problems) -> Sasl:
     if options is None:
         return Sasl()
-    if problems.given(_JAAS):
+    if problems.is_set(_JAAS):
         _refuse(
             _FOR_USER, f"is given besides {problems.name(_JAAS)}: give one of the two", problems
         )
@@ -113,27 +113,27 @@ def _user(given: Given, options: Mapping[str, str] | None, problems: Problems) -
         if not username or not password:
             problems.add(_JAAS, "needs the options username and password")
         named = (problems.name(_JAAS),)
-        return Sasl(username=username, password=SecretStr(password or ""), given_as=named)
-    if not problems.given(_USERNAME):
-        problems.add(_USERNAME, _missing(given, "a user"))
-    holds_password = _PASSWORD_FILE if problems.given(_PASSWORD_FILE) else _PASSWORD
+        return Sasl(username=username, password=SecretStr(password or ""), setting_names=named)
+    if not problems.is_set(_USERNAME):
+        problems.add(_USERNAME, _missing(raw, "a user"))
+    holds_password = _PASSWORD_FILE if problems.is_set(_PASSWORD_FILE) else _PASSWORD
     return Sasl(
-        username=given.kafka_admin_sasl_username,
-        password=_password(given, problems),
-        given_as=(problems.name(_USERNAME), problems.name(holds_password)),
+        username=raw.kafka_admin_sasl_username,
+        password=_password(raw, problems),
+        setting_names=(problems.name(_USERNAME), problems.name(holds_password)),
     )
 
 
-def _password(given: Given, problems: Problems) -> SecretStr | None:
-    if problems.given(_PASSWORD) and problems.given(_PASSWORD_FILE):
+def _password(raw: RawSettings, problems: Problems) -> SecretStr | None:
+    if problems.is_set(_PASSWORD) and problems.is_set(_PASSWORD_FILE):
         problems.add(
             _PASSWORD, f"is given besides {problems.name(_PASSWORD_FILE)}: give one of the two"
         )
-    elif given.kafka_admin_sasl_password_file is not None:
-        return _read_password(given.kafka_admin_sasl_password_file, problems)
-    elif not problems.given(_PASSWORD) and not problems.given(_PASSWORD_FILE):
-        problems.add(_PASSWORD, _missing(given, "a password"))
-    return given.kafka_admin_sasl_password
+    elif raw.kafka_admin_sasl_password_file is not None:
+        return _read_password(raw.kafka_admin_sasl_password_file, problems)
+    elif not problems.is_set(_PASSWORD) and not problems.is_set(_PASSWORD_FILE):
+        problems.add(_PASSWORD, _missing(raw, "a password"))
+    return raw.kafka_admin_sasl_password
 
 
 def _read_password(path: Path, problems: Problems) -> SecretStr | None:
@@ -152,24 +152,24 @@ def _read_password(path: Path, problems: Problems) -> SecretStr | None:
     return None
 
 
-def _client(given: Given, options: Mapping[str, str] | None, problems: Problems) -> Sasl:
+def _client(raw: RawSettings, options: Mapping[str, str] | None, problems: Problems) -> Sasl:
     if options is None:
         return Sasl()
-    if not problems.given(_TOKEN_URL):
-        problems.add(_TOKEN_URL, _missing(given, "the address of a token endpoint"))
-    if not problems.given(_CLIENT_ID) and not options.get("clientId"):
-        problems.add(_CLIENT_ID, _missing(given, "a client id"))
-    if not problems.given(_CLIENT_SECRET) and not options.get("clientSecret"):
-        problems.add(_CLIENT_SECRET, _missing(given, "a client secret"))
+    if not problems.is_set(_TOKEN_URL):
+        problems.add(_TOKEN_URL, _missing(raw, "the address of a token endpoint"))
+    if not problems.is_set(_CLIENT_ID) and not options.get("clientId"):
+        problems.add(_CLIENT_ID, _missing(raw, "a client id"))
+    if not problems.is_set(_CLIENT_SECRET) and not options.get("clientSecret"):
+        problems.add(_CLIENT_SECRET, _missing(raw, "a client secret"))
     return Sasl(
-        token_url=given.kafka_admin_sasl_oauthbearer_token_endpoint_url,
-        client_id=given.kafka_admin_sasl_oauthbearer_client_credentials_client_id
+        token_url=raw.kafka_admin_sasl_oauthbearer_token_endpoint_url,
+        client_id=raw.kafka_admin_sasl_oauthbearer_client_credentials_client_id
         or options.get("clientId"),
-        client_secret=given.kafka_admin_sasl_oauthbearer_client_credentials_client_secret
+        client_secret=raw.kafka_admin_sasl_oauthbearer_client_credentials_client_secret
         or SecretStr(options.get("clientSecret", "")),
-        scope=given.kafka_admin_sasl_oauthbearer_scope or options.get("scope"),
+        scope=raw.kafka_admin_sasl_oauthbearer_scope or options.get("scope"),
     )
 
 
-def _missing(given: Given, what: str) -> str:
-    return f"the mechanism {given.kafka_admin_sasl_mechanism} needs {what}, and none is given"
+def _missing(raw: RawSettings, what: str) -> str:
+    return f"the mechanism {raw.kafka_admin_sasl_mechanism} needs {what}, and none is given"

@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from sidecar.settings import keys, pem
-from sidecar.settings.given import Given
+from sidecar.settings.given import RawSettings
 from sidecar.settings.problems import Problems
 
 _SSL = "kafka_admin_ssl_"
@@ -49,48 +49,46 @@ class Tls:
     verify_hostname: bool = True
 
 
-def resolve_tls(given: Given, problems: Problems) -> Tls:
+def resolve_tls(raw: RawSettings, problems: Problems) -> Tls:
     """The material, whether or not the protocol uses it; what can't be used is a problem."""
     chain = _text(
-        _CHAIN, given.kafka_admin_ssl_keystore_certificate_chain, pem.certificates, problems
+        _CHAIN, raw.kafka_admin_ssl_keystore_certificate_chain, pem.certificates, problems
     )
-    secret_key = given.kafka_admin_ssl_keystore_key
+    secret_key = raw.kafka_admin_ssl_keystore_key
     key = _text(
         _KEY, secret_key.get_secret_value() if secret_key else None, pem.private_key, problems
     )
-    if _store_is_pem("truststore", given, problems):
+    if _store_is_pem("truststore", raw, problems):
         _one_of(_CERTIFICATES, f"{_SSL}truststore_location", problems)
-    if _store_is_pem("keystore", given, problems):
+    if _store_is_pem("keystore", raw, problems):
         _check_pairs(problems)
-    location = given.kafka_admin_ssl_keystore_location
+    location = raw.kafka_admin_ssl_keystore_location
     return Tls(
-        ca_file=given.kafka_admin_ssl_truststore_location,
+        ca_file=raw.kafka_admin_ssl_truststore_location,
         ca_pem=_text(
             _CERTIFICATES,
-            given.kafka_admin_ssl_truststore_certificates,
+            raw.kafka_admin_ssl_truststore_certificates,
             pem.certificates,
             problems,
         ),
         certificate_file=location,
         certificate_pem=chain,
-        key_file=given.kafka_admin_ssl_keystore_key_location or location,
+        key_file=raw.kafka_admin_ssl_keystore_key_location or location,
         key_pem=SecretStr(key) if key else None,
-        key_password=given.kafka_admin_ssl_key_password,
-        verify_hostname=_verify_hostname(given, problems),
+        key_password=raw.kafka_admin_ssl_key_password,
+        verify_hostname=_verify_hostname(raw, problems),
     )
 
 
-def unused_tls(given: Given, problems: Problems) -> tuple[str, ...]:
+def unused_tls(raw: RawSettings, problems: Problems) -> tuple[str, ...]:
     """A notice when material is given that the protocol doesn't use."""
-    if given.kafka_admin_security_protocol.endswith("SSL"):
+    if raw.kafka_admin_security_protocol.endswith("SSL"):
         return ()
-    unused = [f for f in keys.FIELDS if f.startswith(_SSL) and problems.given(f)]
+    unused = [f for f in keys.FIELDS if f.startswith(_SSL) and problems.is_set(f)]
     if not unused:
         return ()
     names = ", ".join(map(problems.name, unused))
-    return (
-        f"{names}: no effect, since security.protocol is {given.kafka_admin_security_protocol}",
-    )
+    return (f"{names}: no effect, since security.protocol is {raw.kafka_admin_security_protocol}",)
 
 
 def _text(
@@ -105,10 +103,10 @@ def _text(
         return None
 
 
-def _store_is_pem(store: str, given: Given, problems: Problems) -> bool:
+def _store_is_pem(store: str, raw: RawSettings, problems: Problems) -> bool:
     """Whether a store may be taken for PEM; if not, the problem says how to make it PEM."""
-    location: Path | None = getattr(given, f"{_SSL}{store}_location")
-    named: str | None = getattr(given, f"{_SSL}{store}_type")
+    location: Path | None = getattr(raw, f"{_SSL}{store}_location")
+    named: str | None = getattr(raw, f"{_SSL}{store}_type")
     form = named or (_FORMS.get(location.suffix.lower(), "PEM") if location else "PEM")
     if form != "PEM":
         field = f"{_SSL}{store}_{'location' if location else 'type'}"
@@ -116,7 +114,7 @@ def _store_is_pem(store: str, given: Given, problems: Problems) -> bool:
             field, _how_to_convert(store, form, location or Path(f"{store}.{form.lower()}"))
         )
         return False
-    if problems.given(f"{_SSL}{store}_password"):
+    if problems.is_set(f"{_SSL}{store}_password"):
         other = ": a key's is ssl.key.password" if store == "keystore" else ""
         problems.add(f"{_SSL}{store}_password", f"a PEM {store} has no password{other}")
     return True
@@ -143,7 +141,7 @@ def _how_to_convert(store: str, form: str, location: Path) -> str:
 
 
 def _one_of(text: str, file: str, problems: Problems) -> None:
-    if problems.given(text) and problems.given(file):
+    if problems.is_set(text) and problems.is_set(file):
         problems.add(text, f"is given besides {problems.name(file)}: give one of the two")
 
 
@@ -152,16 +150,16 @@ def _check_pairs(problems: Problems) -> None:
     _one_of(_CHAIN, _KEYSTORE, problems)
     _one_of(_KEY, _KEYSTORE, problems)
     _one_of(_KEY, _KEY_LOCATION, problems)
-    if problems.given(_CHAIN) and not problems.given(_KEY):
+    if problems.is_set(_CHAIN) and not problems.is_set(_KEY):
         problems.add(_CHAIN, f"needs its key in {problems.name(_KEY)}")
-    if problems.given(_KEY) and not problems.given(_CHAIN):
+    if problems.is_set(_KEY) and not problems.is_set(_CHAIN):
         problems.add(_KEY, f"needs its certificates in {problems.name(_CHAIN)}")
-    if problems.given(_KEY_LOCATION) and not problems.given(_KEYSTORE):
+    if problems.is_set(_KEY_LOCATION) and not problems.is_set(_KEYSTORE):
         problems.add(_KEY_LOCATION, f"needs its certificates in {problems.name(_KEYSTORE)}")
 
 
-def _verify_hostname(given: Given, problems: Problems) -> bool:
-    algorithm = given.kafka_admin_ssl_endpoint_identification_algorithm
+def _verify_hostname(raw: RawSettings, problems: Problems) -> bool:
+    algorithm = raw.kafka_admin_ssl_endpoint_identification_algorithm
     if algorithm.lower() not in {"https", ""}:
         problems.add(_ALGORITHM, f"{algorithm!r} is neither https nor empty")
     return algorithm != ""

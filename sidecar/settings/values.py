@@ -19,7 +19,7 @@ from sidecar.throttle.limits import Limit
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
-IdsCount = Literal["active", "given"]
+IdsCount = Literal["active", "allocated"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Place = Literal["environment", "properties", "toml", "command config"]
@@ -52,7 +52,7 @@ class KafkaAdmin(BaseModel):
         sasl_mechanism: None unless the protocol is a SASL one.
         sasl_username: for PLAIN and SCRAM.
         sasl_password: for PLAIN and SCRAM.
-        sasl_given_as: how the settings that gave user and password are called.
+        sasl_setting_names: how the settings that gave user and password are called.
         oauth_token_url: for OAUTHBEARER: where a token is had for the client's credentials.
         oauth_client_id: for OAUTHBEARER.
         oauth_client_secret: for OAUTHBEARER.
@@ -66,7 +66,7 @@ class KafkaAdmin(BaseModel):
         ssl_key_password: what the key is encrypted with, if it is.
         ssl_verify_hostname: whether a broker's certificate must be for the name that was dialled.
         client_id: what brokers log and count us as.
-        given_in: where the reader of a message would set one of these.
+        settings_source: where the reader of a message would set one of these.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -76,7 +76,7 @@ class KafkaAdmin(BaseModel):
     sasl_mechanism: SaslMechanism | None = None
     sasl_username: str | None = None
     sasl_password: SecretStr | None = None
-    sasl_given_as: tuple[str, ...] = ()
+    sasl_setting_names: tuple[str, ...] = ()
     oauth_token_url: str | None = None
     oauth_client_id: str | None = None
     oauth_client_secret: SecretStr | None = None
@@ -90,7 +90,7 @@ class KafkaAdmin(BaseModel):
     ssl_key_password: SecretStr | None = None
     ssl_verify_hostname: bool = True
     client_id: str = "throttle-sidecar"
-    given_in: Place = "environment"
+    settings_source: Place = "environment"
 
 
 class Settings(BaseModel):

@@ -1,6 +1,6 @@
 """Decision, last volumes and override on disk, so that a restart forgets nothing."""
 
 from sidecar.state.file import Damaged, StateFile
-from sidecar.state.form import Kept
+from sidecar.state.form import PersistedState
 
-__all__ = ["Damaged", "Kept", "StateFile"]
+__all__ = ["Damaged", "PersistedState", "StateFile"]

@@ -17,7 +17,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sidecar.state.form import Kept, StateForm, from_form, to_form
+from sidecar.state.form import PersistedState, StateRecord, from_record, to_record
 from sidecar.throttle.limits import Limit
 
 
@@ -52,7 +52,7 @@ class StateFile:
     path: Path
     limit: Limit
 
-    def load(self, now: float) -> Kept | Damaged | None:
+    def load(self, now: float) -> PersistedState | Damaged | None:
         """Reads the file.
 
         Args:
@@ -71,13 +71,13 @@ class StateFile:
             envelope = _Envelope.model_validate_json(raw)
             if envelope.sha256 != _checksum(envelope.state):
                 return self._set_aside("its checksum does not match")
-            return from_form(StateForm.model_validate(envelope.state), self.limit, now)
+            return from_record(StateRecord.model_validate(envelope.state), self.limit, now)
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
             return self._set_aside(f"{where}: {first['msg']}" if where else first["msg"])
 
-    def save(self, kept: Kept, wall: Callable[[float], float]) -> None:
+    def save(self, kept: PersistedState, wall: Callable[[float], float]) -> None:
         """Replaces the file.
 
         Args:
@@ -87,7 +87,7 @@ class StateFile:
         Raises:
             OSError: the file or its folder can't be written; the old file is still whole.
         """
-        state = to_form(kept, self.limit, wall).model_dump(mode="json")
+        state = to_record(kept, self.limit, wall).model_dump(mode="json")
         _replace(
             self.path,
             json.dumps({"version": 1, "sha256": _checksum(state), "state": state}).encode(),
@@ -98,10 +98,10 @@ class StateFile:
         try:
             self.path.replace(aside)
         except OSError as error:
-            told = f"it can't be set aside: {error.strerror}"
+            message = f"it can't be set aside: {error.strerror}"
         else:
-            told = f"it was set aside as {aside}"
-        return Damaged(f"the state file {self.path} is damaged ({problem}); {told}")
+            message = f"it was set aside as {aside}"
+        return Damaged(f"the state file {self.path} is damaged ({problem}); {message}")
 
 
 def _checksum(state: object) -> str:

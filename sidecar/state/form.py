@@ -22,14 +22,14 @@ from sidecar.quotas.id_quotas import (
 )
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill, seconds_to
-from sidecar.throttle.holds import UserHold
+from sidecar.throttle.holds import UserThrottle
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
 from sidecar.volumes import Membership, Volume
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PersistedState:
     """What a restart takes over.
 
     Attributes:
@@ -45,11 +45,11 @@ class Kept:
     since: float
 
 
-class _Form(BaseModel):
+class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
 
-class VolumeForm(_Form):
+class VolumeRecord(_Record):
     """One remembered volume."""
 
     broker_id: int
@@ -60,16 +60,16 @@ class VolumeForm(_Form):
     online: bool
 
 
-class BrokerForm(_Form):
+class BrokerRecord(_Record):
     """One remembered broker."""
 
     broker_id: int
     read_at: float | None
-    held: bool
-    volumes: list[VolumeForm]
+    retained: bool
+    volumes: list[VolumeRecord]
 
 
-class MembershipForm(_Form):
+class MembershipRecord(_Record):
     """The brokers of the cluster by the last whole observation."""
 
     cluster_id: str | None
@@ -78,15 +78,15 @@ class MembershipForm(_Form):
     fenced: dict[int, str] | None
 
 
-class ComputedForm(_Form):
+class ComputedRecord(_Record):
     """The newest computed factor."""
 
     factor: float = Field(ge=0.0, le=1.0)
     computed_at: float
-    violations: list[VolumeForm]
+    violations: list[VolumeRecord]
 
 
-class OverrideForm(_Form):
+class OverrideRecord(_Record):
     """The operator's factor."""
 
     factor: float = Field(ge=0.0, le=1.0)
@@ -95,7 +95,7 @@ class OverrideForm(_Form):
     ends_at: float
 
 
-class HoldForm(_Form):
+class UserThrottleRecord(_Record):
     """A user whose producers are held."""
 
     user: str
@@ -104,32 +104,34 @@ class HoldForm(_Form):
     reason: str
 
 
-class IdQuotaForm(_Form):
+class IdQuotaRecord(_Record):
     """How many producer ids a user may have; null for all others."""
 
     user: str | None
     producer_ids_rate: float | None = Field(ge=SMALLEST_RATE, le=LARGEST_RATE)
-    held_request_percentage: float | None = Field(ge=SMALLEST_PERCENTAGE, le=LARGEST_PERCENTAGE)
+    throttled_request_percentage: float | None = Field(
+        ge=SMALLEST_PERCENTAGE, le=LARGEST_PERCENTAGE
+    )
 
 
-class StateForm(_Form):
+class StateRecord(_Record):
     """All that is kept."""
 
     limit: Limit
-    membership: MembershipForm | None
-    brokers: list[BrokerForm]
-    computed: ComputedForm | None
-    override: OverrideForm | None
+    membership: MembershipRecord | None
+    brokers: list[BrokerRecord]
+    computed: ComputedRecord | None
+    override: OverrideRecord | None
     # With defaults: a file of before these were kept is whole.
-    holds: list[HoldForm] = []
-    id_quotas: list[IdQuotaForm] = []
-    request_holds: dict[str, float] = {}
+    user_throttles: list[UserThrottleRecord] = []
+    id_quotas: list[IdQuotaRecord] = []
+    enforced_request_percentages: dict[str, float] = {}
     factor: float
     source: Source
     since: float
 
 
-def to_form(kept: Kept, limit: Limit, wall: Callable[[float], float]) -> StateForm:
+def to_record(kept: PersistedState, limit: Limit, wall: Callable[[float], float]) -> StateRecord:
     """What is written.
 
     Args:
@@ -140,9 +142,9 @@ def to_form(kept: Kept, limit: Limit, wall: Callable[[float], float]) -> StateFo
     memory = kept.memory
     membership, known_at = memory.membership, memory.membership_at
     computed, override = memory.computed, memory.override
-    return StateForm(
+    return StateRecord(
         limit=limit,
-        membership=MembershipForm(
+        membership=MembershipRecord(
             cluster_id=membership.cluster_id,
             known_at=wall(known_at),
             active=dict(membership.active),
@@ -151,22 +153,22 @@ def to_form(kept: Kept, limit: Limit, wall: Callable[[float], float]) -> StateFo
         if membership is not None and known_at is not None
         else None,
         brokers=[
-            BrokerForm(
+            BrokerRecord(
                 broker_id=broker_id,
                 read_at=None if state.read_at is None else wall(state.read_at),
-                held=state.held,
+                retained=state.retained,
                 volumes=[_volume_form(volume, wall) for volume in state.volumes],
             )
             for broker_id, state in sorted(memory.brokers.items())
         ],
-        computed=ComputedForm(
+        computed=ComputedRecord(
             factor=computed.factor,
             computed_at=wall(computed.computed_at),
             violations=[_volume_form(volume, wall) for volume in computed.violations],
         )
         if computed
         else None,
-        override=OverrideForm(
+        override=OverrideRecord(
             factor=override.factor,
             reason=override.reason,
             set_at=wall(override.set_at),
@@ -174,31 +176,31 @@ def to_form(kept: Kept, limit: Limit, wall: Callable[[float], float]) -> StateFo
         )
         if override
         else None,
-        holds=[
-            HoldForm(
+        user_throttles=[
+            UserThrottleRecord(
                 user=user,
-                since=wall(hold.since),
-                ends_at=wall(hold.ends_at),
-                reason=hold.reason,
+                since=wall(throttle.since),
+                ends_at=wall(throttle.ends_at),
+                reason=throttle.reason,
             )
-            for user, hold in sorted(memory.holds.items())
+            for user, throttle in sorted(memory.user_throttles.items())
         ],
         id_quotas=[
-            IdQuotaForm(
+            IdQuotaRecord(
                 user=None if isinstance(user, Default) else user,
                 producer_ids_rate=quota.producer_ids_rate,
-                held_request_percentage=quota.held_request_percentage,
+                throttled_request_percentage=quota.throttled_request_percentage,
             )
             for user, quota in memory.id_quotas.items()
         ],
-        request_holds=dict(memory.request_holds),
+        enforced_request_percentages=dict(memory.enforced_request_percentages),
         factor=kept.factor,
         source=kept.source,
         since=wall(kept.since),
     )
 
 
-def from_form(form: StateForm, limit: Limit, now: float) -> Kept:
+def from_record(form: StateRecord, limit: Limit, now: float) -> PersistedState:
     """What was kept.
 
     Args:
@@ -207,7 +209,7 @@ def from_form(form: StateForm, limit: Limit, now: float) -> Kept:
         now: epoch seconds, which the steady clock equals at the start.
     """
 
-    def volume_state(volume: VolumeForm) -> VolumeState:
+    def volume_state(volume: VolumeRecord) -> VolumeState:
         return _volume_state(volume, limit, now)
 
     known, computed, override = form.membership, form.computed, form.override
@@ -220,7 +222,7 @@ def from_form(form: StateForm, limit: Limit, now: float) -> Kept:
             broker.broker_id: BrokerState(
                 read_at=None if broker.read_at is None else min(broker.read_at, now),
                 volumes=tuple(map(volume_state, broker.volumes)),
-                held=broker.held,
+                retained=broker.retained,
             )
             for broker in form.brokers
         },
@@ -232,31 +234,33 @@ def from_form(form: StateForm, limit: Limit, now: float) -> Kept:
         if computed
         else None,
         override=_override(override, now) if override else None,
-        holds={hold.user: _hold(hold, now) for hold in form.holds},
+        user_throttles={
+            throttle.user: _user_throttle(throttle, now) for throttle in form.user_throttles
+        },
         id_quotas={
             DEFAULT if quota.user is None else quota.user: ProducerIdQuota(
-                quota.producer_ids_rate, quota.held_request_percentage
+                quota.producer_ids_rate, quota.throttled_request_percentage
             )
             for quota in form.id_quotas
         },
-        request_holds=form.request_holds,
+        enforced_request_percentages=form.enforced_request_percentages,
     )
-    return Kept(memory, form.factor, form.source, min(form.since, now))
+    return PersistedState(memory, form.factor, form.source, min(form.since, now))
 
 
-def _override(form: OverrideForm, now: float) -> Override:
+def _override(form: OverrideRecord, now: float) -> Override:
     # One that was set in the future lasts from now on for as long as it was set for.
     ahead = max(0.0, form.set_at - now)
     return Override(form.factor, form.reason, form.set_at - ahead, form.ends_at - ahead)
 
 
-def _hold(form: HoldForm, now: float) -> UserHold:
+def _user_throttle(form: UserThrottleRecord, now: float) -> UserThrottle:
     ahead = max(0.0, form.since - now)
-    return UserHold(form.since - ahead, form.ends_at - ahead, form.reason)
+    return UserThrottle(form.since - ahead, form.ends_at - ahead, form.reason)
 
 
-def _volume_form(state: VolumeState, wall: Callable[[float], float]) -> VolumeForm:
-    return VolumeForm(
+def _volume_form(state: VolumeState, wall: Callable[[float], float]) -> VolumeRecord:
+    return VolumeRecord(
         broker_id=state.volume.broker_id,
         log_dir=state.volume.log_dir,
         total_bytes=state.volume.total_bytes,
@@ -266,7 +270,7 @@ def _volume_form(state: VolumeState, wall: Callable[[float], float]) -> VolumeFo
     )
 
 
-def _volume_state(form: VolumeForm, limit: Limit, now: float) -> VolumeState:
+def _volume_state(form: VolumeRecord, limit: Limit, now: float) -> VolumeState:
     volume = Volume(form.broker_id, form.log_dir, form.total_bytes, form.available_bytes)
     read_at = min(form.read_at, now)
     violates = limit.violated_by(volume)

@@ -101,10 +101,10 @@ class VolumeLimit:
     def decide(self, memory: Memory, now: float) -> Decision:
         """The decision by the order of authority, and who is held besides."""
         decision = self._decide(memory, now)
-        if not memory.holds:
+        if not memory.user_throttles:
             return decision
-        users = dict.fromkeys(in_force(memory.holds, now), 0.0)
-        return replace(decision, users=users, users_until=next_end(memory.holds, now))
+        users = dict.fromkeys(in_force(memory.user_throttles, now), 0.0)
+        return replace(decision, users=users, users_until=next_end(memory.user_throttles, now))
 
     def _decide(self, memory: Memory, now: float) -> Decision:
         computed = memory.computed
@@ -202,7 +202,7 @@ class VolumeLimit:
             remembered = state.read_at is not None and is_valid(state.read_at, self.validity_s, now)
             if remembered:
                 unseen.discard(broker_id)
-            if remembered or state.held:
+            if remembered or state.retained:
                 violations += state.violating
         if not membership.active:
             return violations, Failure(FailureKind.INCOMPLETE, "the cluster has no active broker")

@@ -27,7 +27,7 @@ OVER_S: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class HeldFill:
+class ThrottledFill:
     """A volume that fills although producers are held.
 
     Attributes:
@@ -39,7 +39,7 @@ class HeldFill:
     bytes_per_second: float
 
 
-def held_since(factor: float, since: float) -> float | None:
+def throttled_since(factor: float, since: float) -> float | None:
     """Since when producers are held, steady seconds; None while they are not.
 
     Args:
@@ -49,7 +49,7 @@ def held_since(factor: float, since: float) -> float | None:
     return since if factor == 0.0 else None
 
 
-def held_rate(known: VolumeState, since: float) -> float | None:
+def throttled_rate(known: VolumeState, since: float) -> float | None:
     """How fast a volume fills while producers are held, or empties; None: not known.
 
     Args:
@@ -59,9 +59,9 @@ def held_rate(known: VolumeState, since: float) -> float | None:
     return rate_since(known.fill, since + SETTLE_S, OVER_S) if known.online else None
 
 
-def held_fills(
+def throttled_fills(
     memory: Memory, since: float | None, validity_s: float, now: float
-) -> list[HeldFill]:
+) -> list[ThrottledFill]:
     """The volumes that fill while producers are held.
 
     Args:
@@ -74,10 +74,10 @@ def held_fills(
         return []
     active = memory.membership.active if memory.membership else {}
     return [
-        HeldFill(known, rate)
+        ThrottledFill(known, rate)
         for broker_id, broker in memory.brokers.items()
         if broker_id in active
         if broker.read_at is not None and is_valid(broker.read_at, validity_s, now)
         for known in broker.volumes
-        if (rate := held_rate(known, since)) is not None and rate > 0
+        if (rate := throttled_rate(known, since)) is not None and rate > 0
     ]

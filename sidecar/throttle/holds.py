@@ -16,7 +16,7 @@ from sidecar.throttle.validity import is_valid
 
 
 @dataclass(frozen=True, slots=True)
-class UserHold:
+class UserThrottle:
     """One user's producers are held.
 
     Attributes:
@@ -30,34 +30,38 @@ class UserHold:
     reason: str
 
 
-Holds = Mapping[str, UserHold]
+UserThrottles = Mapping[str, UserThrottle]
 """User name -> hold, which may have ended."""
 
 
-def hold(holds: Holds, user: str, ends_at: float, reason: str, now: float) -> Holds:
+def throttle_user(
+    user_throttles: UserThrottles, user: str, ends_at: float, reason: str, now: float
+) -> UserThrottles:
     """Holds, with a user held until ``ends_at``, steady seconds; those that ended are left out."""
-    return hold_all(holds, {user: (ends_at, reason)}, now)
+    return throttle_users(user_throttles, {user: (ends_at, reason)}, now)
 
 
-def hold_all(holds: Holds, until: Mapping[str, tuple[float, str]], now: float) -> Holds:
-    """As ``hold``, for many users: name -> the end and the reason."""
-    held = dict(in_force(holds, now))
+def throttle_users(
+    user_throttles: UserThrottles, until: Mapping[str, tuple[float, str]], now: float
+) -> UserThrottles:
+    """As ``throttle_user``, for many users: name -> the end and the reason."""
+    throttles = dict(in_force(user_throttles, now))
     for user, (ends_at, reason) in until.items():
-        since = held[user].since if user in held else now
-        held[user] = UserHold(since, ends_at, reason)
-    return held
+        since = throttles[user].since if user in throttles else now
+        throttles[user] = UserThrottle(since, ends_at, reason)
+    return throttles
 
 
-def release(holds: Holds, users: Collection[str]) -> Holds:
+def release(user_throttles: UserThrottles, users: Collection[str]) -> UserThrottles:
     """Holds without some users'."""
-    return {name: each for name, each in holds.items() if name not in users}
+    return {name: each for name, each in user_throttles.items() if name not in users}
 
 
-def in_force(holds: Holds, now: float) -> Holds:
+def in_force(user_throttles: UserThrottles, now: float) -> UserThrottles:
     """Those that hold at ``now``, steady seconds."""
-    return {name: each for name, each in holds.items() if is_valid(each.ends_at, 0.0, now)}
+    return {name: each for name, each in user_throttles.items() if is_valid(each.ends_at, 0.0, now)}
 
 
-def next_end(holds: Holds, now: float) -> float | None:
+def next_end(user_throttles: UserThrottles, now: float) -> float | None:
     """When the next of those in force ends, steady seconds; None without any."""
-    return min((each.ends_at for each in in_force(holds, now).values()), default=None)
+    return min((each.ends_at for each in in_force(user_throttles, now).values()), default=None)

@@ -27,7 +27,7 @@ from sidecar.throttle.fill import (
     next_fill,
     seconds_to,
 )
-from sidecar.throttle.holds import Holds
+from sidecar.throttle.holds import UserThrottles
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, Membership, Observation, OfflineLogDir, Reading, Volume
@@ -67,7 +67,7 @@ class BrokerState:
         offline: its log dirs without sizes in its last answer.
         failure: why it did not answer when last asked; None when it did.
         failed_since: when that failure began, steady seconds.
-        held: the broker was fenced since it last answered: its violating volumes count until it
+        retained: the broker was fenced since it last answered: its violating volumes count until it
             answers, is unregistered or is forgotten, however long that takes.
     """
 
@@ -76,7 +76,7 @@ class BrokerState:
     offline: tuple[OfflineLogDir, ...] = ()
     failure: Failure | None = None
     failed_since: float | None = None
-    held: bool = False
+    retained: bool = False
 
     @property
     def violating(self) -> tuple[VolumeState, ...]:
@@ -128,9 +128,9 @@ class Memory:
             people only, no decision looks at it.
         computed: the newest computed factor; None before the first.
         override: the operator's factor, which may have ended.
-        holds: users whose producers are held, by name.
+        user_throttles: users whose producers are held, by name.
         id_quotas: how many producer ids users may have, as operators said over HTTP.
-        request_holds: user -> the request_percentage that was set in Kafka while they are held, and
+        enforced_request_percentages: user -> the request_percentage that was set in Kafka while they are held, and
             is to be taken back.
         failed_polls: how many polls in a row have failed.
         failure: why the last one failed; None when it did not.
@@ -142,9 +142,9 @@ class Memory:
     fenced_seen: Mapping[int, BrokerState] = field(default_factory=dict)
     computed: Computed | None = None
     override: Override | None = None
-    holds: Holds = field(default_factory=dict)
+    user_throttles: UserThrottles = field(default_factory=dict)
     id_quotas: ProducerIdQuotas = field(default_factory=dict)
-    request_holds: Mapping[str, float] = field(default_factory=dict)
+    enforced_request_percentages: Mapping[str, float] = field(default_factory=dict)
     failed_polls: int = 0
     failure: Failure | None = None
 
@@ -166,7 +166,7 @@ def fold_in(memory: Memory, observation: Observation, limit: Limit, validity_s: 
     if memory.membership is None:
         return memory
     brokers = dict(memory.brokers)
-    kept_s = LONGEST_WINDOW_S if _may_hold(memory) else WINDOW_S
+    kept_s = LONGEST_WINDOW_S if _may_throttle(memory) else WINDOW_S
     for broker_id, answer in observation.answers.items():
         if broker_id not in memory.membership.active:
             continue
@@ -196,9 +196,9 @@ def _with_membership(
     for broker_id, state in memory.brokers.items():
         if broker_id in membership.active:
             brokers[broker_id] = state
-        elif state.violating and _holds(state, broker_id, membership, now, validity_s):
-            held = state.held or membership.fenced is not None
-            brokers[broker_id] = BrokerState(state.read_at, state.violating, held=held)
+        elif state.violating and _retains(state, broker_id, membership, now, validity_s):
+            retained = state.retained or membership.fenced is not None
+            brokers[broker_id] = BrokerState(state.read_at, state.violating, retained=retained)
     fenced = membership.fenced or {}
     fenced_seen = {
         broker_id: replace(state, volumes=(), offline=())
@@ -218,12 +218,12 @@ def _differ(one: str | None, other: str | None) -> bool:
     return one is not None and other is not None and one != other
 
 
-def _holds(
+def _retains(
     state: BrokerState, broker_id: int, membership: Membership, now: float, validity_s: float
 ) -> bool:
     if membership.fenced is not None:
         return broker_id in membership.fenced
-    if state.held:
+    if state.retained:
         # Some brokers can list the fenced ones and this one can't: that ends nothing.
         return True
     return state.read_at is not None and is_valid(state.read_at, validity_s, now)
@@ -234,7 +234,7 @@ def _failed(state: BrokerState, failure: Failure, now: float) -> BrokerState:
     return replace(state, failure=failure, failed_since=state.failed_since if same else now)
 
 
-def _may_hold(memory: Memory) -> bool:
+def _may_throttle(memory: Memory) -> bool:
     """Whether producers may be held, so that fill rates over long pauses may be asked for."""
     return memory.override is not None or (
         memory.computed is not None and memory.computed.factor < 1.0
@@ -248,9 +248,9 @@ def _read(state: BrokerState, reading: Reading, limit: Limit, kept_s: float) -> 
         for volume in reading.volumes
     ]
     volumes += [
-        replace(before[dark.log_dir], online=False)
-        for dark in reading.offline
-        if dark.log_dir in before
+        replace(before[offline.log_dir], online=False)
+        for offline in reading.offline
+        if offline.log_dir in before
     ]
     volumes.sort(key=lambda known: known.volume.log_dir)
     return BrokerState(reading.read_at, tuple(volumes), reading.offline)

@@ -30,12 +30,12 @@ class Report:
     Attributes:
         broker_id: its broker's node id.
         emergency: whether its pauses are longer than usual, since a volume will soon be full.
-        held: how many of its clients (tag sets of quotas) it holds.
+        throttled_clients: how many of its clients (tag sets of quotas) it holds.
     """
 
     broker_id: int
     emergency: bool
-    held: int
+    throttled_clients: int
 
 
 @dataclass(slots=True)
@@ -44,13 +44,13 @@ class Reader:
 
     Attributes:
         report: what it last said.
-        heard_at: when, steady seconds.
+        seen_at: when, steady seconds.
         generation: the newest that it was heard to have; None before that.
         waiting: how many of its requests wait for a change now.
     """
 
     report: Report
-    heard_at: float
+    seen_at: float
     generation: int | None = None
     waiting: int = 0
 
@@ -61,7 +61,7 @@ class Reader:
             generation: the decision's.
             now: steady seconds.
         """
-        listens = self.waiting > 0 or is_valid(self.heard_at, MOMENT_S, now)
+        listens = self.waiting > 0 or is_valid(self.seen_at, MOMENT_S, now)
         return listens and self.generation == generation
 
 
@@ -71,7 +71,7 @@ class Readers:
     def __init__(self) -> None:
         self._known: dict[int, Reader] = {}
 
-    def heard(self, report: Report, generation: int | None, now: float) -> Reader:
+    def record(self, report: Report, generation: int | None, now: float) -> Reader:
         """Remembers what a broker said.
 
         Args:
@@ -84,7 +84,7 @@ class Readers:
         """
         reader = self._known.pop(report.broker_id, None) or Reader(report, now)
         reader.report = report
-        reader.heard_at = now
+        reader.seen_at = now
         if generation is not None:
             reader.generation = generation
         # A dict keeps its order: the first is the one that was silent for longest.
@@ -98,6 +98,6 @@ class Readers:
         self._known = {
             broker_id: reader
             for broker_id, reader in self._known.items()
-            if is_valid(reader.heard_at, REMEMBERED_S, now)
+            if is_valid(reader.seen_at, REMEMBERED_S, now)
         }
         return [self._known[broker_id] for broker_id in sorted(self._known)]

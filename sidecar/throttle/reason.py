@@ -27,12 +27,12 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
         )
     worst = min(violations, key=lambda state: state.volume.available_ratio)
     volume = worst.volume
-    held = why_held(memory, worst)
+    retained = why_retained(memory, worst)
     more = f"; {len(violations)} volumes violate it" if len(violations) > 1 else ""
     return (
         f"broker {volume.broker_id} {volume.log_dir} has {size(volume.available_bytes)} of "
         f"{size(volume.total_bytes)} available ({volume.available_ratio:.1%}), at or below the "
-        f"limit of {describe(limit)}{held}{_always(volume, limit)}{more}"
+        f"limit of {describe(limit)}{retained}{_always(volume, limit)}{more}"
     )
 
 
@@ -71,10 +71,10 @@ def unseen(memory: Memory, broker_ids: Collection[int]) -> str:
         why = without_broker(failure.message, broker_id, address) if failure else "not asked"
         alike.setdefault(why, []).append(broker_id)
     groups = list(alike.items())
-    told = [f"{_brokers(ids)} ({why})" for why, ids in groups[:_NAMED]]
+    texts = [f"{_brokers(ids)} ({why})" for why, ids in groups[:_NAMED]]
     more = sum(len(ids) for _, ids in groups[_NAMED:])
     rest = f" and {more} more" if more else ""
-    return f"neither seen nor remembered: {', '.join(told)}{rest}"
+    return f"neither seen nor remembered: {', '.join(texts)}{rest}"
 
 
 def without_broker(message: str, broker_id: int, address: str | None) -> str:
@@ -109,7 +109,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def why_held(memory: Memory, state: VolumeState) -> str:
+def why_retained(memory: Memory, state: VolumeState) -> str:
     """Why a volume counts that was not read just now: " when last read, and ..."; "" if it was."""
     broker_id = state.volume.broker_id
     membership = memory.membership

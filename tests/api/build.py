@@ -13,13 +13,13 @@ from sidecar.api import Polling, build_app
 from sidecar.api.admissions import Admit
 from sidecar.api.producer_ids import IdParts
 from sidecar.board import Board, Snapshot
-from sidecar.peers import Given
+from sidecar.peers import AllocatedIdLog
 from sidecar.producer_ids import ProducerIdWatch
 from sidecar.quotas.id_quotas import ProducerIdQuota
 from sidecar.quotas.producer_ids import ProducerIdSettings
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.volume_contents import Ask, VolumeContents
+from sidecar.volume_contents import FetchContents, VolumeContents
 from sidecar.volumes import Observation
 from tests.throttle.build import FakeClock
 
@@ -70,7 +70,7 @@ class FakeSidecar:
         validity_s: float = 300.0,
         admit: Admit | None = None,
         ids: IdParts | None = None,
-        ask: Ask | None = None,
+        ask: FetchContents | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.board = Board(factors or Disabled(), clock or self.clock)
@@ -79,7 +79,7 @@ class FakeSidecar:
         self.wall_offset_s = WALL_OFFSET_S
         watch = ProducerIdWatch(self.board, ProducerIdSettings(), ProducerIdQuota(None), 60.0)
         self.ids = ids or IdParts(
-            watch, Given(self.board.start_id), None, None, factors is not None
+            watch, AllocatedIdLog(self.board.start_id), None, None, factors is not None
         )
         self.contents = VolumeContents(ask, self.clock) if ask is not None else None
         self.app: FastAPI = build_app(

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from sidecar.quotas.entities import Entity
-from sidecar.quotas.mutation_admissions import Asked, Judged, MutationAdmissions, Muted
+from sidecar.quotas.mutation_admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.volumes import Failure, FailureKind
 from tests.api.build import FakeSidecar
@@ -28,7 +28,7 @@ class Portal:
         self.failure: Failure | None = None
         self.sidecar = FakeSidecar(admit=self._admit)
 
-    async def _admit(self, asked: Asked) -> Judged | Muted | Failure:
+    async def _admit(self, asked: AdmissionRequest) -> Judged | Muted | Failure:
         await asyncio.sleep(0)
         return self.failure or self.admissions.admit(asked, self.now_ms)
 
@@ -92,8 +92,8 @@ async def test_who_comes_back_too_soon_gets_429() -> None:
     await portal.ask(create("a", 80), create("b", 1))
     portal.now_ms += 2001
     early = await portal.ask(create("b", 1))
-    told = assert_problem(early, 429)
-    assert "2999 ms are left" in str(told["detail"])
+    problem = assert_problem(early, 429)
+    assert "2999 ms are left" in str(problem["detail"])
     assert "3" == early.headers["retry-after"]
     other = await portal.ask(create("b", 1), client_id="other")
     assert 2999 == other.json()["throttle_time_ms"]
@@ -114,8 +114,8 @@ async def test_unknown_quotas_are_503() -> None:
     portal = Portal()
     portal.failure = Failure(FailureKind.CONNECT, "b1:9092: nothing listens")
     response = await portal.ask(create("a", 1))
-    told = assert_problem(response, 503)
-    assert "b1:9092: nothing listens" in str(told["detail"])
+    problem = assert_problem(response, 503)
+    assert "b1:9092: nothing listens" in str(problem["detail"])
     assert "5" == response.headers["retry-after"]
 
 
@@ -123,8 +123,8 @@ async def test_without_brokers_it_is_503_too() -> None:
     """A sidecar that is disabled, with no brokers to ask."""
     portal = Portal()
     portal.sidecar = FakeSidecar()
-    told = assert_problem(await portal.ask(create("a", 1)), 503)
-    assert "No brokers are configured" in str(told["detail"])
+    problem = assert_problem(await portal.ask(create("a", 1)), 503)
+    assert "No brokers are configured" in str(problem["detail"])
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ async def test_without_brokers_it_is_503_too() -> None:
 async def test_what_is_not_as_it_must_be_is_refused(body: str) -> None:
     """422, without a word of what was sent; nothing is charged."""
     portal = Portal()
-    told = assert_problem(await portal.send(body), 422)
-    assert "s3cret" not in json.dumps(told)
+    problem = assert_problem(await portal.send(body), 422)
+    assert "s3cret" not in json.dumps(problem)
     assert "0 buckets" in repr(portal.admissions)
 
 

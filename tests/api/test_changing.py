@@ -35,9 +35,9 @@ def assert_problem(response: httpx.Response, status: int) -> dict[str, object]:
     """The response is a problem of that status."""
     assert status == response.status_code
     assert response.headers["content-type"] == "application/problem+json"
-    told: dict[str, object] = response.json()
-    assert status == told["status"]
-    return told
+    message: dict[str, object] = response.json()
+    assert status == message["status"]
+    return message
 
 
 async def test_an_override_is_set_and_kept() -> None:
@@ -52,7 +52,7 @@ async def test_an_override_is_set_and_kept() -> None:
         "until": "2023-11-15T06:14:20.000Z",
     }
     assert response.status_code == 200
-    assert response.json() == {"override": shown, "kept_over_restart": True}
+    assert response.json() == {"override": shown, "persisted": True}
     assert sidecar.board.snapshot.decision.factor == 0.25
     assert [sidecar.board.snapshot] == sidecar.disk.written
     assert (await sidecar.get(URL)).json() == {"override": shown}
@@ -63,7 +63,7 @@ async def test_an_override_without_a_state_file() -> None:
     sidecar = FakeSidecar()
     sidecar.disk.there = False
     response, _ = await send(sidecar, "PUT", URL, json=GOOD)
-    assert response.json()["kept_over_restart"] is False
+    assert response.json()["persisted"] is False
 
 
 async def test_an_override_ends_by_itself() -> None:
@@ -97,8 +97,8 @@ async def test_clearing_an_override() -> None:
     await send(sidecar, "PUT", URL, json=GOOD)
     first, _ = await send(sidecar, "DELETE", URL)
     second, before = await send(sidecar, "DELETE", URL)
-    assert first.json() == {"cleared": True, "kept_over_restart": True, "factor": 0.5}
-    assert second.json() == {"cleared": False, "kept_over_restart": True, "factor": 0.5}
+    assert first.json() == {"cleared": True, "persisted": True, "factor": 0.5}
+    assert second.json() == {"cleared": False, "persisted": True, "factor": 0.5}
     assert sidecar.board.snapshot is before
     assert sidecar.disk.written[-1].decision.override is None
 
@@ -168,8 +168,8 @@ SECRET_INPUT = "hunter2"
 async def test_input_that_is_refused(sidecar: FakeSidecar, body: str, field: str) -> None:
     """422 names the field, repeats nothing of the input, and changes nothing."""
     response, before = await send(sidecar, "PUT", URL, content=body, headers={**BEARER, **JSON})
-    told = assert_problem(response, 422)
-    errors = told["errors"]
+    message = assert_problem(response, 422)
+    errors = message["errors"]
     assert isinstance(errors, list)
     assert [field] == [error["field"] for error in errors]
     assert SECRET_INPUT not in response.text
@@ -180,8 +180,8 @@ async def test_input_that_is_refused(sidecar: FakeSidecar, body: str, field: str
 async def test_every_bad_field_is_listed() -> None:
     """Not only the first."""
     response, _ = await send(FakeSidecar(), "PUT", URL, json={"factor": 2, "reason": ""})
-    told = assert_problem(response, 422)
-    errors = told["errors"]
+    message = assert_problem(response, 422)
+    errors = message["errors"]
     assert isinstance(errors, list)
     assert ["body.duration", "body.factor", "body.reason"] == [error["field"] for error in errors]
 
@@ -302,7 +302,7 @@ async def test_a_token_that_is_not_ascii() -> None:
 
 
 @pytest.mark.parametrize(
-    ("headers", "told"),
+    ("headers", "message"),
     [
         ({}, "A change needs the token: Authorization: Bearer TOKEN."),
         (
@@ -311,10 +311,10 @@ async def test_a_token_that_is_not_ascii() -> None:
         ),
     ],
 )
-async def test_none_and_another_are_told_apart(headers: dict[str, str], told: str) -> None:
+async def test_none_and_another_are_told_apart(headers: dict[str, str], message: str) -> None:
     """How it is sent, or which one is meant."""
     response, _ = await send(overridden(), "DELETE", URL, headers=headers)
-    assert told in str(assert_problem(response, 401)["detail"])
+    assert message in str(assert_problem(response, 401)["detail"])
 
 
 @pytest.mark.parametrize(("method", "url"), CHANGES)
@@ -323,8 +323,8 @@ async def test_where_no_token_is_configured(method: str, url: str) -> None:
     sidecar = overridden()
     sidecar.token = None
     response, before = await send(sidecar, method, url)
-    told = assert_problem(response, 403)
-    assert "SIDECAR_TOKEN_FILE" in str(told["detail"])
+    message = assert_problem(response, 403)
+    assert "SIDECAR_TOKEN_FILE" in str(message["detail"])
     assert sidecar.board.snapshot is before
 
 
@@ -340,8 +340,8 @@ async def test_a_disabled_sidecar_takes_no_override() -> None:
     """409: nothing is throttled, so an override would lie."""
     sidecar = FakeSidecar(factors=None)
     response, before = await send(sidecar, "PUT", URL, json=GOOD)
-    told = assert_problem(response, 409)
-    assert "PT0S" in str(told["detail"])
+    message = assert_problem(response, 409)
+    assert "PT0S" in str(message["detail"])
     assert sidecar.board.snapshot is before
     assert_problem((await send(sidecar, "DELETE", "/v1/brokers/1"))[0], 404)
 
@@ -354,7 +354,7 @@ async def test_forgetting_a_fenced_broker_releases_its_throttle() -> None:
     assert response.json() == {
         "broker_id": 1,
         "log_dirs": ["/d"],
-        "kept_over_restart": True,
+        "persisted": True,
         "factor": 1.0,
     }
     assert sidecar.board.snapshot.decision.factor == 1.0

@@ -78,7 +78,7 @@ def out_of_files(loop: asyncio.AbstractEventLoop, handler: AcceptErrors) -> None
     handler(loop, {"message": "socket.accept() out of system resource", "exception": error})
 
 
-async def test_a_failed_accept_is_told_once_a_minute(
+async def test_a_failed_accept_is_reported_once_a_minute(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line without a traceback, and again after a minute of it."""
@@ -94,7 +94,7 @@ async def test_a_failed_accept_is_told_once_a_minute(
     assert 2 == len(caplog.records)
 
 
-async def test_every_other_error_is_told_as_ever(caplog: pytest.LogCaptureFixture) -> None:
+async def test_every_other_error_is_reported_as_ever(caplog: pytest.LogCaptureFixture) -> None:
     """With its traceback."""
     context = {"message": "bug", "exception": RuntimeError("boom")}
     AcceptErrors()(asyncio.get_running_loop(), context)

@@ -43,7 +43,7 @@ def test_text_in_the_document_is_only_text() -> None:
     assert "&lt;x&gt;" in page
 
 
-def test_a_word_among_numbers_is_told() -> None:
+def test_a_word_among_numbers_is_reported() -> None:
     """A field that may be a number or one word says which word."""
     schema = {"anyOf": [{"type": "number", "minimum": 1}, {"const": "unlimited"}]}
     assert 'number, ≥ 1 or "unlimited"' == form_of(schema)

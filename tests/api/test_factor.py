@@ -61,18 +61,22 @@ async def test_a_ratio_as_the_limit() -> None:
 
 async def test_before_the_first_observation() -> None:
     """The fallback, with null where nothing is known and the validity as its term."""
-    told = (await FakeSidecar().get(URL)).json()
-    assert (told["factor"], told["source"]) == (0.5, "fallback")
+    document = (await FakeSidecar().get(URL)).json()
+    assert (document["factor"], document["source"]) == (0.5, "fallback")
     absent = ("computed_at", "valid_until", "seconds_to_limit", "cluster_id")
-    assert [None] * 4 == [told[name] for name in absent]
-    assert (told["violations"], told["valid_for_ms"], told["generation"]) == ([], 300_000, 1)
+    assert [None] * 4 == [document[name] for name in absent]
+    assert (document["violations"], document["valid_for_ms"], document["generation"]) == (
+        [],
+        300_000,
+        1,
+    )
 
 
 async def test_disabled() -> None:
     """Disabled is factor 1.0 and says so."""
-    told = (await FakeSidecar(factors=None).get(URL)).json()
-    assert (told["factor"], told["source"]) == (1.0, "disabled")
-    assert "PT0S" in told["reason"]
+    document = (await FakeSidecar(factors=None).get(URL)).json()
+    assert (document["factor"], document["source"]) == (1.0, "disabled")
+    assert "PT0S" in document["reason"]
 
 
 async def test_an_override_is_believed_for_the_validity_at_most() -> None:
@@ -80,11 +84,11 @@ async def test_an_override_is_believed_for_the_validity_at_most() -> None:
     sidecar = FakeSidecar()
     override = Override(0.25, "because", 0.0, 8 * 3600.0)
     sidecar.board.update(lambda memory: replace(memory, override=override))
-    told = (await sidecar.get(URL)).json()
-    assert (told["factor"], told["source"]) == (0.25, "override")
-    assert told["reason"] == "set by hand: because"
-    assert told["valid_for_ms"] == 300_000
-    assert told["valid_until"] == "2023-11-15T06:13:20.000Z"
+    document = (await sidecar.get(URL)).json()
+    assert (document["factor"], document["source"]) == (0.25, "override")
+    assert document["reason"] == "set by hand: because"
+    assert document["valid_for_ms"] == 300_000
+    assert document["valid_until"] == "2023-11-15T06:13:20.000Z"
     sidecar.clock.now = 8 * 3600.0 - 60
     assert (await sidecar.get(URL)).json()["valid_for_ms"] == 60_000
 
@@ -130,8 +134,8 @@ async def test_seconds_to_limit_pass_over_offline_and_inactive() -> None:
     sidecar.clock.now = 11.0
     brokers = [reading(1, 11.0, {"/d": 59}), reading(2, 11.0, offline=["/d"])]
     sidecar.see(whole(11.0, brokers, fenced=[3]))
-    told = (await sidecar.get(URL)).json()
-    assert told["seconds_to_limit"] == pytest.approx(490 * 1.1, rel=0.01)
+    document = (await sidecar.get(URL)).json()
+    assert document["seconds_to_limit"] == pytest.approx(490 * 1.1, rel=0.01)
 
 
 async def test_times_follow_a_step_of_the_machines_clock() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sidecar.metrics import build_registry
 from sidecar.quotas.entities import DEFAULT, Entity
-from sidecar.quotas.mutation_admissions import Asked, Judged, MutationAdmissions, Muted
+from sidecar.quotas.mutation_admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.volumes import Failure
 from tests.api.build import BEARER, FACTORS, FakeSidecar
@@ -40,7 +40,7 @@ _admissions = MutationAdmissions("token-bucket", QuotaWindow())
 _admissions.set_quotas({Entity(DEFAULT): {"controller_mutation_rate": 5.0}})
 
 
-async def _admit(asked: Asked) -> Judged | Muted | Failure:
+async def _admit(asked: AdmissionRequest) -> Judged | Muted | Failure:
     """Every user has 5 partitions a second, on a clock that stands still: 429 comes soon."""
     return _admissions.admit(asked, 0)
 

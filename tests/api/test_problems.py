@@ -4,7 +4,7 @@ import pytest
 from starlette.requests import Request
 
 from sidecar.api.longpoll import LongPoll
-from sidecar.api.page import Page
+from sidecar.api.page import CachedDocument
 from tests.api.build import FakeSidecar
 
 
@@ -46,7 +46,7 @@ async def test_a_method_that_does_nothing(method: str, path: str, allowed: str) 
 async def test_a_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """500 tells nothing of the exception; the server logs it."""
 
-    async def fail(_self: LongPoll, _request: Request, _page: Page) -> None:
+    async def fail(_self: LongPoll, _request: Request, _page: CachedDocument) -> None:
         raise RuntimeError("secret detail")
 
     monkeypatch.setattr(LongPoll, "read", fail)

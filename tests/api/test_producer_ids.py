@@ -40,7 +40,7 @@ async def test_nobody_is_known_at_first(sidecar: FakeSidecar) -> None:
         "window_size_seconds": 3600,
         "filter_bytes": 0,
         "dropped": 0,
-        "counts": "given",
+        "counts": "allocated",
         "active": None,
         "request_log": None,
         "peers": [],
@@ -62,15 +62,15 @@ async def test_a_user_over_the_quota_is_shown_and_has_a_factor(sidecar: FakeSide
         alice["tokens"],
         alice["throttle_time_ms"],
     )
-    assert "2023-11-14T22:13:20.000Z" == alice["held_since"]
-    assert "2023-11-14T22:15:44.000Z" == alice["held_until"]
+    assert "2023-11-14T22:13:20.000Z" == alice["throttled_since"]
+    assert "2023-11-14T22:15:44.000Z" == alice["throttled_until"]
     assert "2 new producer ids too many" in alice["reason"]
     assert ("bob", None, None, 0, None) == (
         bob["user"],
         bob["producer_ids_rate"],
         bob["tokens"],
         bob["throttle_time_ms"],
-        bob["held_until"],
+        bob["throttled_until"],
     )
     factors = (await sidecar.get("/v1/quota-factors")).json()
     assert {"alice": 0.0} == factors["users"]
@@ -78,14 +78,16 @@ async def test_a_user_over_the_quota_is_shown_and_has_a_factor(sidecar: FakeSide
 
 async def test_quotas_say_who_said_them(sidecar: FakeSidecar) -> None:
     """What is put is the API's, and kept; the rest is the setting's."""
-    done = (await change(sidecar, "PUT", ALICE, {**FIFTY, "held_request_percentage": 0.01})).json()
+    done = (
+        await change(sidecar, "PUT", ALICE, {**FIFTY, "throttled_request_percentage": 0.01})
+    ).json()
     quota = {
         "user": "alice",
         "producer_ids_rate": 50.0,
-        "held_request_percentage": 0.01,
+        "throttled_request_percentage": 0.01,
         "origin": "api",
     }
-    assert {"quota": quota, "kept": True} == done
+    assert {"quota": quota, "persisted": True} == done
     assert quota == (await sidecar.get("/v1/quotas/producer-ids")).json()["quotas"][1]
     assert {"alice"} == set(sidecar.disk.written[-1].memory.id_quotas)
     await change(sidecar, "PUT", DEFAULT, {"producer_ids_rate": "unlimited"})
@@ -136,24 +138,26 @@ async def test_a_principal_is_not_taken_for_a_users_name(sidecar: FakeSidecar) -
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({"producer_ids_rate": 0}, "must be a number of 1e-06 to 1e+12, or"),
         ({"producer_ids_rate": "50"}, "must be a number of 1e-06 to 1e+12, or"),
         ({"producer_ids_rate": 10**400}, "must be a number of 1e-06 to 1e+12, or"),
         ({"producer_ids_rate": 1e308}, "must be a number of 1e-06 to 1e+12, or"),
         ({"producer_ids_rate": 5e-324}, "must be a number of 1e-06 to 1e+12, or"),
-        ({"held_request_percentage": 1}, "Field required"),
-        ({**FIFTY, "hunter2": 1}, "not one of producer_ids_rate and held_request_percentage"),
-        ({**FIFTY, "held_request_percentage": -1}, "greater than or equal to 0.00001"),
+        ({"throttled_request_percentage": 1}, "Field required"),
+        ({**FIFTY, "hunter2": 1}, "not one of producer_ids_rate and throttled_request_percentage"),
+        ({**FIFTY, "throttled_request_percentage": -1}, "greater than or equal to 0.00001"),
         ([], "Input should be"),
     ],
 )
-async def test_a_wrong_quota_changes_nothing(sidecar: FakeSidecar, body: object, told: str) -> None:
+async def test_a_wrong_quota_changes_nothing(
+    sidecar: FakeSidecar, body: object, message: str
+) -> None:
     """And the answer says what is wrong, without what was given."""
     answer = await change(sidecar, "PUT", ALICE, body)
     assert 422 == answer.status_code
-    assert told in answer.text
+    assert message in answer.text
     assert "hunter2" not in answer.text
     assert {} == sidecar.board.snapshot.memory.id_quotas
 
@@ -175,13 +179,13 @@ async def test_a_disabled_sidecar_takes_no_quota() -> None:
     assert 409 == (await change(disabled, "PUT", ALICE, FIFTY)).status_code
 
 
-async def test_other_sidecars_are_told_what_this_broker_gave(sidecar: FakeSidecar) -> None:
+async def test_other_sidecars_are_reported_what_this_broker_gave(sidecar: FakeSidecar) -> None:
     """From where they were on."""
-    path = "/v1/producer-ids/given"
+    path = "/v1/producer-ids/allocated"
     begin = (await sidecar.get(path)).json()
     assert (0, []) == (begin["lost"], begin["ids"])
-    sidecar.ids.given.add("bob", 7)
-    sidecar.ids.given.add_written(None, 8)
+    sidecar.ids.allocated.add("bob", 7)
+    sidecar.ids.allocated.add_written(None, 8)
     page = (await sidecar.get(f"{path}?after={begin['next']}")).json()
     assert [
         {"user": "bob", "producer_id": 7, "wrote": False},
@@ -197,24 +201,24 @@ async def test_what_cannot_be_seen_of_ids_that_write_is_said(sidecar: FakeSideca
     parts = dataclasses.replace(sidecar.ids, active=looking.watch, counts="active")
     shown = FakeSidecar(ids=parts)
 
-    async def told() -> tuple[Any, ...]:
+    async def message() -> tuple[Any, ...]:
         document = (await shown.get("/v1/producer-ids")).json()
         assert "active" == document["counts"]
         active = document["active"]
         return tuple(
-            active[name] for name in ("is_seen", "failure", "partitions", "partitions_not_seen")
+            active[name] for name in ("is_complete", "failure", "partitions", "partitions_not_read")
         )
 
-    assert (False, None, 0, 0) == await told()
+    assert (False, None, 0, 0) == await message()
     await looking.see((7, 0))
     await looking.see((7, 1), (8, 0))
-    assert (True, None, 1, 0) == await told()
+    assert (True, None, 1, 0) == await message()
     document = (await shown.get("/v1/producer-ids")).json()["active"]
     assert (2, 2, 0) == (document["producers"], document["active"], document["unknown_owner"])
     looking.source.failures = {CLICKS: REFUSED}
-    looking.source.left_out = 3
-    await looking.watch.look()
-    assert (False, REFUSED.message, 1, 4) == await told()
+    looking.source.skipped = 3
+    await looking.watch.scan()
+    assert (False, REFUSED.message, 1, 4) == await message()
     looking.source.failure = SILENT
-    await looking.watch.look()
-    assert (False, SILENT.message, 0, 0) == await told()
+    await looking.watch.scan()
+    assert (False, SILENT.message, 0, 0) == await message()

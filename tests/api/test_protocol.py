@@ -19,9 +19,9 @@ async def problem_from(reader: asyncio.StreamReader) -> dict[str, object]:
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     assert b"content-type: application/problem+json" in head
     assert b"x-content-type-options: nosniff" in head
-    told: dict[str, object] = json.loads(body)
-    assert f"HTTP/1.1 {told['status']} {told['title']}".encode() in head
-    return told
+    document: dict[str, object] = json.loads(body)
+    assert f"HTTP/1.1 {document['status']} {document['title']}".encode() in head
+    return document
 
 
 async def send_for_ever(writer: asyncio.StreamWriter, piece: bytes) -> None:
@@ -46,8 +46,8 @@ async def test_bytes_that_are_not_http(garbage: str) -> None:
     """A problem document, and the connection is closed."""
     async with serving(FakeSidecar()) as server:
         reader, writer = await ask(server.address, garbage)
-        told = await problem_from(reader)
-        assert (400, "This is not an HTTP request.") == (told["status"], told["detail"])
+        document = await problem_from(reader)
+        assert (400, "This is not an HTTP request.") == (document["status"], document["detail"])
         writer.close()
 
 
@@ -132,9 +132,9 @@ async def test_a_request_without_one_host(hosts: str) -> None:
         reader, writer = await ask(server.address, good)
         await reader.readuntil(b'{"status":"ok"}')
         writer.write(f"GET /healthz HTTP/1.1\r\n{hosts}\r\n".encode())
-        told = await problem_from(reader)
-        assert 400 == told["status"]
-        assert "one Host header" in str(told["detail"])
+        document = await problem_from(reader)
+        assert 400 == document["status"]
+        assert "one Host header" in str(document["detail"])
         writer.close()
 
 
@@ -335,8 +335,8 @@ async def test_readers_that_wait_make_no_room() -> None:
         waiting = [await ask(server.address, waiting_request()) for _ in range(2)]
         await until_tasks(7)
         reader, writer = await ask(server.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-        told = await problem_from(reader)
-        assert 503 == told["status"]
+        document = await problem_from(reader)
+        assert 503 == document["status"]
         assert not any(other.at_eof() for other, _ in waiting)
         for each in (writer, *(other for _, other in waiting)):
             each.close()

@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import replace
 
 from sidecar.api.documents import QuotaFactorsDocument
-from sidecar.api.page import Page, Written
+from sidecar.api.page import CachedDocument, Rendered
 from sidecar.board import Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.memory import Memory
@@ -51,13 +51,13 @@ async def test_nothing_fills() -> None:
 
 async def test_disabled() -> None:
     """Disabled is factor 1.0, for the validity."""
-    told = (await FakeSidecar(factors=None).get(URL)).json()
+    document = (await FakeSidecar(factors=None).get(URL)).json()
     assert (1.0, "disabled", {}, 300_000, None) == (
-        told["factor"],
-        told["source"],
-        told["users"],
-        told["valid_for_ms"],
-        told["seconds_to_full"],
+        document["factor"],
+        document["source"],
+        document["users"],
+        document["valid_for_ms"],
+        document["seconds_to_full"],
     )
 
 
@@ -89,10 +89,10 @@ async def test_the_window_of_the_fill_rate() -> None:
     etag = (await sidecar.get(URL)).headers["etag"]
     # 30 bytes in 5 s, or in all that there was; what is no number asks for nothing.
     for asked, expected in (("600", 120.0), ("5", 10.0), ("0", 10.0), ("1e3", 10.0), ("-9", 10.0)):
-        told = await sidecar.get(URL, throttle_fill_window=asked)
+        document = await sidecar.get(URL, throttle_fill_window=asked)
         renewed = await sidecar.get(URL, throttle_fill_window=asked, if_none_match=etag)
-        assert expected == told.json()["seconds_to_full"]
-        assert [f"{expected:.3f}"] * 2 == [told.headers[LEFT], renewed.headers[LEFT]]
+        assert expected == document.json()["seconds_to_full"]
+        assert [f"{expected:.3f}"] * 2 == [document.headers[LEFT], renewed.headers[LEFT]]
 
 
 async def test_windows_of_one_snapshot_do_not_pile_up() -> None:
@@ -100,11 +100,11 @@ async def test_windows_of_one_snapshot_do_not_pile_up() -> None:
     sidecar = FakeSidecar()
     written = []
 
-    def write(_snapshot: Snapshot, _now: float, window_s: float) -> Written:
+    def write(_snapshot: Snapshot, _now: float, window_s: float) -> Rendered:
         written.append(window_s)
-        return Written.of({"a": 1}, {"b": 2}, "left", window_s, {"c": 3})
+        return Rendered.of({"a": 1}, {"b": 2}, "left", window_s, {"c": 3})
 
-    page = Page(write, sidecar.wall, left_header=LEFT)
+    page = CachedDocument(write, sidecar.wall, countdown_header=LEFT)
     for window_s in (5.0, 5.0, *map(float, range(6, 100)), 5.0):
         assert {LEFT: f"{window_s:.3f}"} == page.headers(sidecar.board.snapshot, 0.0, window_s)
     assert [5.0, *map(float, range(6, 100)), 5.0] == written
@@ -129,5 +129,5 @@ async def test_factors_of_single_users() -> None:
             return replace(super().decide(memory, now), users={"etl": 0.5, 'ö"': 0.0})
 
     sidecar = FakeSidecar(factors=Tenants(FACTORS.limit, 300.0, 1.0))
-    told = (await sidecar.get(URL)).json()
-    assert (1.0, {"etl": 0.5, 'ö"': 0.0}) == (told["factor"], told["users"])
+    document = (await sidecar.get(URL)).json()
+    assert (1.0, {"etl": 0.5, 'ö"': 0.0}) == (document["factor"], document["users"])

@@ -22,8 +22,8 @@ async def test_a_volume_that_fills() -> None:
     sidecar.clock.now = 10.0
     sidecar.see(whole(10.0, [reading(1, 10.0, {"/d": 50})]))
     sidecar.clock.now = 12.0
-    told = (await sidecar.get("/v1/volumes")).json()
-    assert told == {
+    document = (await sidecar.get("/v1/volumes")).json()
+    assert document == {
         "generation": 2,
         "volumes": [
             {
@@ -99,9 +99,9 @@ async def test_states_of_brokers() -> None:
     assert [(1, "active"), (2, "fenced")] == [
         (volume["broker_id"], volume["broker_state"]) for volume in volumes
     ]
-    told = (await sidecar.get("/v1/brokers")).json()
+    document = (await sidecar.get("/v1/brokers")).json()
     assert [(1, "active"), (2, "fenced"), (7, "fenced")] == [
-        (broker["broker_id"], broker["state"]) for broker in told["brokers"]
+        (broker["broker_id"], broker["state"]) for broker in document["brokers"]
     ]
 
     old = FakeSidecar()
@@ -123,8 +123,8 @@ async def test_a_broker_that_does_not_answer() -> None:
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
     sidecar.see(whole(60.0, silent=[1]))
     sidecar.see(whole(120.0, silent=[1]))
-    told = (await sidecar.get("/v1/brokers")).json()
-    assert told == {
+    document = (await sidecar.get("/v1/brokers")).json()
+    assert document == {
         "cluster_id": "A",
         "listed_at": "2023-11-14T22:15:20.000Z",
         "failed_polls": 0,
@@ -172,11 +172,11 @@ async def test_a_poll_that_saw_nothing() -> None:
     sidecar = FakeSidecar()
     failure = Failure(FailureKind.AUTHENTICATION, "the brokers refused the credentials")
     sidecar.board.update(lambda memory: VolumeLimit.fail(memory, failure))
-    told = (await sidecar.get("/v1/brokers")).json()
+    document = (await sidecar.get("/v1/brokers")).json()
     assert (1, "authentication", []) == (
-        told["failed_polls"],
-        told["last_failure"]["kind"],
-        told["brokers"],
+        document["failed_polls"],
+        document["last_failure"]["kind"],
+        document["brokers"],
     )
 
 
@@ -186,18 +186,20 @@ async def test_decisions_newest_first() -> None:
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
     sidecar.clock.now = 60.0
     sidecar.see(whole(60.0, [reading(1, 60.0, {"/d": 5})]))
-    told = (await sidecar.get("/v1/decisions")).json()["decisions"]
-    assert [(3, 0.0), (2, 1.0), (1, 0.5)] == [(one["generation"], one["factor"]) for one in told]
-    newest = told[0]
+    document = (await sidecar.get("/v1/decisions")).json()["decisions"]
+    assert [(3, 0.0), (2, 1.0), (1, 0.5)] == [
+        (one["generation"], one["factor"]) for one in document
+    ]
+    newest = document[0]
     assert ("2023-11-14T22:14:20.000Z", 1, "/d") == (
         newest["changed_at"],
         newest["violation_count"],
         newest["violations"][0]["log_dir"],
     )
     assert ("fallback", None, None) == (
-        told[2]["source"],
-        told[2]["computed_at"],
-        told[2]["valid_until"],
+        document[2]["source"],
+        document[2]["computed_at"],
+        document[2]["valid_until"],
     )
 
 
@@ -207,10 +209,10 @@ async def test_the_last_thousand_decisions() -> None:
     for at in range(1100):
         dirs = {f"/d{number}": 5 + 45 * (at % 2) for number in range(21)}
         sidecar.see(whole(float(at), [reading(1, float(at), dirs)]))
-    told = (await sidecar.get("/v1/decisions")).json()["decisions"]
-    assert 1000 == len(told)
-    assert [1101, 102] == [told[0]["generation"], told[-1]["generation"]]
-    assert (21, 20) == (told[1]["violation_count"], len(told[1]["violations"]))
+    document = (await sidecar.get("/v1/decisions")).json()["decisions"]
+    assert 1000 == len(document)
+    assert [1101, 102] == [document[0]["generation"], document[-1]["generation"]]
+    assert (21, 20) == (document[1]["violation_count"], len(document[1]["violations"]))
 
 
 async def test_a_long_listing_is_one_snapshot() -> None:
@@ -234,8 +236,8 @@ async def test_a_long_listing_is_one_snapshot() -> None:
         turns += 1
         await asyncio.sleep(0)
     await listing
-    told = json.loads(b"".join(pieces))["volumes"]
-    assert list(dirs) == [volume["log_dir"] for volume in told]
+    document = json.loads(b"".join(pieces))["volumes"]
+    assert list(dirs) == [volume["log_dir"] for volume in document]
     assert turns > 10
     assert max(map(len, pieces)) < sum(map(len, pieces)) / 9
 
@@ -247,7 +249,7 @@ async def test_an_empty_board() -> None:
     assert (await sidecar.get("/v1/brokers")).json()["brokers"] == []
 
 
-REPORT = {"throttle_reader": "broker=3; emergency=true; held=12"}
+REPORT = {"throttle_reader": "broker=3; emergency=true; throttled_clients=12"}
 
 
 @pytest.mark.parametrize("path", ["/v1/quota-factors", "/v1/throttle-factor"])
@@ -259,11 +261,11 @@ async def test_a_broker_that_reads(path: str) -> None:
     etag = (await sidecar.get(path, **REPORT)).headers["etag"]
     reader = {
         "broker_id": 3,
-        "last_heard": "2023-11-14T22:14:20.000Z",
+        "last_seen": "2023-11-14T22:14:20.000Z",
         "waiting": False,
         "generation": None,
         "emergency": True,
-        "held": 12,
+        "throttled_clients": 12,
     }
     assert (await sidecar.get("/v1/readers")).json() == {"generation": 1, "readers": [reader]}
     await sidecar.get(path, if_none_match=etag, **REPORT)
@@ -277,9 +279,9 @@ async def test_a_broker_that_reads(path: str) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        [("throttle-reader", "broker=3; emergency=maybe; held=12")],
-        [("throttle-reader", "broker=3; emergency=true; held=12")] * 2,
-        [("throttle-reader", b"broker=3; emergency=true; held=\xff")],
+        [("throttle-reader", "broker=3; emergency=maybe; throttled_clients=12")],
+        [("throttle-reader", "broker=3; emergency=true; throttled_clients=12")] * 2,
+        [("throttle-reader", b"broker=3; emergency=true; throttled_clients=\xff")],
         [],
     ],
 )

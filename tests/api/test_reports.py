@@ -13,12 +13,12 @@ SPACE = st.text(" \t", max_size=3)
 
 @given(INT, st.booleans(), INT, st.lists(SPACE, min_size=4, max_size=4))
 def test_every_report_is_read_as_it_was_written(
-    broker_id: int, emergency: bool, held: int, spaces: list[str]
+    broker_id: int, emergency: bool, throttled_clients: int, spaces: list[str]
 ) -> None:
     """Whatever the numbers, and with any white space around the semicolons."""
     a, b, c, d = spaces
-    text = f"broker={broker_id}{a};{b}emergency={str(emergency).lower()}{c};{d}held={held}"
-    assert Report(broker_id, emergency, held) == parse_report(text)
+    text = f"broker={broker_id}{a};{b}emergency={str(emergency).lower()}{c};{d}throttled_clients={throttled_clients}"
+    assert Report(broker_id, emergency, throttled_clients) == parse_report(text)
 
 
 @pytest.mark.parametrize(
@@ -28,20 +28,20 @@ def test_every_report_is_read_as_it_was_written(
         "broker=1",
         "broker=1; emergency=false",
         "emergency=false; broker=1; held=0",
-        "broker=1; emergency=false; held=0; more=1",
-        "broker=1; emergency=false; held=0,broker=2; emergency=false; held=0",
-        "broker=01; emergency=false; held=0",
-        "broker=+1; emergency=false; held=0",
-        "broker=-1; emergency=false; held=0",
-        "broker=1_0; emergency=false; held=0",
-        "broker=\uff11; emergency=false; held=0",
-        "broker=2147483648; emergency=false; held=0",
-        "broker=1; emergency=false; held=2147483648",
-        "broker=1; emergency=false; held=1e3",
-        "broker=1; emergency=False; held=0",
-        "broker=1; emergency=; held=0",
-        "broker=1; emergency=false; held=0\n",
-        "broker=1;" + " " * 100 + "emergency=false; held=0",
+        "broker=1; emergency=false; throttled_clients=0; more=1",
+        "broker=1; emergency=false; throttled_clients=0,broker=2; emergency=false; throttled_clients=0",
+        "broker=01; emergency=false; throttled_clients=0",
+        "broker=+1; emergency=false; throttled_clients=0",
+        "broker=-1; emergency=false; throttled_clients=0",
+        "broker=1_0; emergency=false; throttled_clients=0",
+        "broker=\uff11; emergency=false; throttled_clients=0",
+        "broker=2147483648; emergency=false; throttled_clients=0",
+        "broker=1; emergency=false; throttled_clients=2147483648",
+        "broker=1; emergency=false; throttled_clients=1e3",
+        "broker=1; emergency=False; throttled_clients=0",
+        "broker=1; emergency=; throttled_clients=0",
+        "broker=1; emergency=false; throttled_clients=0\n",
+        "broker=1;" + " " * 100 + "emergency=false; throttled_clients=0",
     ],
 )
 def test_another_form_is_none(text: str) -> None:

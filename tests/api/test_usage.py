@@ -19,7 +19,7 @@ async def test_nothing_is_known_without_a_request_log() -> None:
     assert (None, 0, []) == (document["request_log"], document["unread"], document["clients"])
 
 
-async def test_clients_are_told_by_their_request_time() -> None:
+async def test_clients_are_reported_by_their_request_time() -> None:
     """The most first; a line that can't be read is counted."""
     log = LogReader(LOG, lambda _: None)
     lines = [parse(line) for line in LOG.read_bytes().splitlines()]

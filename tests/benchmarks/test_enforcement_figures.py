@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.enforcement.course import Course, Leak
-from benchmarks.enforcement.figures import back_at, figures, held_at
+from benchmarks.enforcement.figures import back_at, figures, throttled_at
 from sidecar.demo.series import Series
 
 MB = 1_000_000
@@ -61,9 +61,9 @@ def test_every_figure_of_a_course() -> None:
     found = figures(_course())
     assert pytest.approx(18.0 * MB, rel=1e-6) == found.before
     # 36 MB/s for 0.038 s and 0.36 for the rest of 0.2 s are a fifth of 36.
-    assert pytest.approx(0.4 - 0.038, abs=0.03) == found.held_s
-    assert found.held_s is not None
-    assert pytest.approx(12.0 * MB * found.held_s, rel=1e-3) == found.past_at_held
+    assert pytest.approx(0.4 - 0.038, abs=0.03) == found.stopped_s
+    assert found.stopped_s is not None
+    assert pytest.approx(12.0 * MB * found.stopped_s, rel=1e-3) == found.past_at_throttled
     assert pytest.approx(10.0 * MB) == found.past_at_freed
     assert pytest.approx(20.0) == found.throttled_s
     assert (4.25, 7) == (found.longest_throttle_s, found.failed_records)
@@ -107,16 +107,16 @@ def test_producers_who_write_on_are_not_held() -> None:
     """Whatever acknowledgements say: bytes stored count."""
     course = _course()
     course.stored = _counted((FREED, 36.0 * MB))
-    assert held_at(course) is None
+    assert throttled_at(course) is None
     found = figures(course)
-    assert (None, None) == (found.held_s, found.past_at_held)
+    assert (None, None) == (found.stopped_s, found.past_at_throttled)
 
 
 def test_a_window_that_is_not_over_says_nothing() -> None:
     """A course is looked at while it happens: the last half second is no second of silence."""
     course = _course()
     course.stored = _counted((20.4, 36.0 * MB), (20.9, 0.0))
-    assert held_at(course) is None
+    assert throttled_at(course) is None
     course.acknowledged = _counted((20.4, 18.0 * MB), (46.0, 0.0), (47.0, 18.0 * MB))
     assert back_at(course) is None
 
@@ -125,7 +125,7 @@ def test_a_course_without_a_crossing_has_no_figures() -> None:
     """It is refused, and nobody is held in it."""
     course = _course()
     course.crossed_at = None
-    assert (None, None) == (held_at(course), back_at(course))
+    assert (None, None) == (throttled_at(course), back_at(course))
     with pytest.raises(ValueError, match="never crossed"):
         figures(course)
 

@@ -20,8 +20,8 @@ from sidecar.errors import ClusterError
 
 OURS = Figures(
     before=18e6,
-    held_s=0.2,
-    past_at_held=2e6,
+    stopped_s=0.2,
+    past_at_throttled=2e6,
     past_at_freed=5e6,
     throttled_s=22.0,
     longest_throttle_s=4.5,
@@ -33,7 +33,7 @@ OURS = Figures(
     failed_records=0,
 )
 PEER = replace(
-    OURS, held_s=1.5, past_at_held=18e6, longest_throttle_s=2.1e6, let_through=0.0, promise=180e3,
+    OURS, stopped_s=1.5, past_at_throttled=18e6, longest_throttle_s=2.1e6, let_through=0.0, promise=180e3,
     back_s=None, watched_s=90.0, flood=None,
 )  # fmt: skip
 
@@ -77,9 +77,9 @@ def test_what_is_missed_is_said(change: dict[str, float | None], start: str) -> 
     assert 1 == sum(row.met is False for row in rows)
 
 
-def test_of_several_rounds_the_median_is_told_and_the_range() -> None:
+def test_of_several_rounds_the_median_is_reported_and_the_range() -> None:
     """A round that was not watched to its end says nothing of it; one missed return is a miss."""
-    ours = [replace(OURS, held_s=held) for held in (0.1, 0.3, 0.2)]
+    ours = [replace(OURS, stopped_s=held) for held in (0.1, 0.3, 0.2)]
     ours[1] = replace(ours[1], back_s=None, watched_s=90.0)
     rows = list(compare([PEER, replace(PEER, watched_s=0.0)], ours, poll_s=1.0))
     assert "0.20 s (0.10 to 0.30)" == _row(rows, "from crossing").ours
@@ -209,9 +209,9 @@ def test_one_that_fails_does_not_stop_the_others(
     monkeypatch.setattr(program, "happen", happen)
     assert 1 == _main(monkeypatch, tmp_path, "librdkafka-3", "--rounds", "2")
     assert [0.0, 0.5] == phases
-    told = capsys.readouterr()
-    assert "no jar" in told.err
-    assert "| 18.0 MB/s (18.0 to 18.0) |" in told.out
+    output = capsys.readouterr()
+    assert "no jar" in output.err
+    assert "| 18.0 MB/s (18.0 to 18.0) |" in output.out
 
 
 def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_page_has_what_there_is(tmp_path: Path) -> None:
     assert 0 == texts.count("Kafka's quota")
 
 
-def test_rounds_are_told_by_their_median_and_their_spread() -> None:
+def test_rounds_are_reported_by_their_median_and_their_spread() -> None:
     """And a longest wait that was not over in one of them is a lower bound."""
     rounds = [figures(_course("none", wait)) for wait in (0.9, 0.8, 1.2)]
     table = as_table({"no quota": rounds})
@@ -107,9 +107,9 @@ def test_one_that_fails_does_not_stop_the_others(
     monkeypatch.setattr(program, "happen", happen)
     assert 1 == _main(monkeypatch, tmp_path, "--requests", "7", "--seconds", "2")
     assert [Load(seconds=2.0, requests=7)] * 3 == loads
-    told = capsys.readouterr()
-    assert "no jar" in told.err
-    assert ["no quota", "admission endpoint"] == _row(told.out, "figure")
+    output = capsys.readouterr()
+    assert "no jar" in output.err
+    assert ["no quota", "admission endpoint"] == _row(output.out, "figure")
 
 
 def test_the_report_alone_measures_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

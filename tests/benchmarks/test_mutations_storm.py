@@ -119,7 +119,7 @@ async def test_only_what_was_admitted_goes_to_kafka() -> None:
 
 
 @pytest.mark.looptime
-async def test_what_goes_wrong_is_told_of_the_request() -> None:
+async def test_what_goes_wrong_is_reported_of_the_request() -> None:
     """A failure, a lost answer and an error of Kafka's; the other requests go on."""
     kafka = FakeKafka(
         codes=lambda name: 41 if name == "storm-4" else 0, twists={0: LOST, 1: Unanswered(LOST)}
@@ -150,11 +150,11 @@ def test_an_order_survives_the_way_to_its_process() -> None:
         "seconds": 0.5, "requests": 3, "per_s": 10.0, "topics": 2, "partitions": 4,
         "replication": 3, "rate": 20.0,
     }  # fmt: skip
-    told = {
+    reported = {
         "load": load, "brokers": ["b1:9092"], "user": "storm", "begin": 5.0, "patience_s": 60.0,
         "ask_url": None, "ask_for": "",
     }  # fmt: skip
-    assert order == Order.read(json.loads(json.dumps(told)))
+    assert order == Order.read(json.loads(json.dumps(reported)))
 
 
 @asynccontextmanager

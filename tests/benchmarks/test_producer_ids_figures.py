@@ -35,7 +35,7 @@ def course(variant: str = "both", brokers: int = 1, a_second: float = 0.5) -> Co
         began_at=BEGAN,
         settled_at=SETTLED,
         ended_at=ENDED,
-        held_at=BEGAN + 2.5,
+        throttled_at=BEGAN + 2.5,
         given=Series([*given, (ENDED + 1.0, 90.0 + slow)]),
         counted=Series(
             [
@@ -50,14 +50,14 @@ def course(variant: str = "both", brokers: int = 1, a_second: float = 0.5) -> Co
             [(99.0, 0.0), (120.0, 105e6), (121.0, 107e6), (ENDED + 1.0, 107e6 + 5e6 * 8.0)]
         ),
         told_ms={"INIT_PRODUCER_ID": 1000, "PRODUCE": 4100, "METADATA": 9000},
-        neighbour_told_ms=7,
+        neighbour_throttled_ms=7,
     )
 
 
 def test_every_figure_of_a_course() -> None:
     """The 61st id of 60 that may come at once was given at 2.1 s, and 0.4 s later it was known."""
     found = figures(course())
-    assert pytest.approx(0.4) == found.held_s
+    assert pytest.approx(0.4) == found.stopped_s
     assert pytest.approx(0.5) == found.given
     assert pytest.approx(0.45) == found.produced
     assert pytest.approx(0.45 * 86_400) == found.a_day
@@ -69,17 +69,17 @@ def test_every_figure_of_a_course() -> None:
 def test_who_was_not_held_has_no_time_of_it() -> None:
     """Nor has anyone who was told nothing a throttle time."""
     free = course("none")
-    free.held_at = None
+    free.throttled_at = None
     free.told_ms = {}
     found = figures(free)
-    assert (None, 0, 0) == (found.held_s, found.init_ms, found.produce_ms)
+    assert (None, 0, 0) == (found.stopped_s, found.init_ms, found.produce_ms)
 
 
-def test_a_hold_that_is_seen_before_its_log_line_is_at_once() -> None:
+def test_a_user_throttle_that_is_seen_before_its_log_line_is_at_once() -> None:
     """A log line's time is when the answer was sent; no time is negative."""
     early = course()
-    early.held_at = BEGAN + 2.0
-    assert 0.0 == figures(early).held_s
+    early.throttled_at = BEGAN + 2.0
+    assert 0.0 == figures(early).stopped_s
 
 
 def test_a_course_is_the_same_from_its_file(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_the_quota_file_is_one_that_the_sidecar_reads(tmp_path: Path) -> None:
     assert expected == dict(IdQuotaFile(file).load())
 
 
-def test_only_who_is_held_by_the_factor_is_left_to_the_callback() -> None:
+def test_only_who_is_throttled_by_the_factor_is_left_to_the_callback() -> None:
     """As the callback's excluded.principals are written."""
     assert "User:none;User:percentage" == excluded(VARIANTS)
     assert "" == excluded([Variant("both", "both", has_factor=True)])

@@ -18,7 +18,7 @@ from tests.benchmarks.test_producer_ids_figures import course
 def free(brokers: int = 1) -> Course:
     """Nobody is held: 30 ids a second all the time."""
     found = course("none", brokers, a_second=30.0)
-    found.held_at = None
+    found.throttled_at = None
     return found
 
 
@@ -41,7 +41,7 @@ def test_a_column_for_each_way() -> None:
     assert ["2.00 MB/s", "2.00 MB/s"] == row(found, "the neighbour's slowest")
 
 
-def test_of_several_rounds_the_median_is_told_and_the_range() -> None:
+def test_of_several_rounds_the_median_is_reported_and_the_range() -> None:
     """As of three rounds with a second, half a second and a tenth."""
     found = table({"both": [course(a_second=each) for each in (1.0, 0.1, 0.5)]})
     assert ["0.50 (0.10 to 1.00)"] == row(found, "ids that brokers gave")

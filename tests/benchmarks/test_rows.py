@@ -10,7 +10,7 @@ def test_a_missed_target_is_marked() -> None:
     assert ["yes", "MISSED", ""] == [line.split("|")[-2].strip() for line in table.splitlines()[2:]]
 
 
-def test_a_median_is_told_with_its_spread() -> None:
+def test_a_median_is_reported_with_its_spread() -> None:
     """Several measurements are one figure, with the lowest, the highest and their number."""
     row = median_row("a poll", [0.3, 0.1, 0.9], "s", 0.5)
 

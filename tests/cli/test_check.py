@@ -68,7 +68,7 @@ class TestVerdicts:
             "Limit violated: broker 1 /var/lib/kafka/data-1 has 40.0 MB of 64.0 MB available"
         )
 
-    def test_a_violation_is_told_whatever_else_failed(self, cluster: FakeCluster) -> None:
+    def test_a_violation_is_reported_whatever_else_failed(self, cluster: FakeCluster) -> None:
         """Partial sight: exit code 1, and the broker that failed with why."""
         cluster.brokers[1].log_dirs = (FULL,)
         cluster.brokers[2].log_dirs_error = 31
@@ -89,7 +89,7 @@ class TestVerdicts:
         assert result.stderr.startswith("Could not tell: neither seen nor remembered: broker 2 (")
         assert 1 == len(result.stderr.splitlines())
 
-    def test_what_fails_alike_on_all_brokers_is_told_once(self, cluster: FakeCluster) -> None:
+    def test_what_fails_alike_on_all_brokers_is_reported_once(self, cluster: FakeCluster) -> None:
         """With the brokers and the command that mends it."""
         for broker_id in (0, 1, 2):
             cluster.brokers[broker_id].log_dirs_error = 31
@@ -103,7 +103,9 @@ class TestVerdicts:
         assert line.startswith("Brokers 0 (127.0.0.1:")
         assert line.endswith("): authorization")
 
-    def test_what_fails_alike_beside_a_violation_is_told_once(self, cluster: FakeCluster) -> None:
+    def test_what_fails_alike_beside_a_violation_is_reported_once(
+        self, cluster: FakeCluster
+    ) -> None:
         """By the brokers' line, since the verdict says another thing."""
         cluster.brokers[0].log_dirs = (FULL,)
         for broker_id in (1, 2):
@@ -113,7 +115,7 @@ class TestVerdicts:
         assert 1 == result.output.count("--operation Describe --cluster")
         assert "Brokers 1 (127.0.0.1:" in result.stdout
 
-    def test_a_mistake_is_told_by_the_names_that_check_takes(
+    def test_a_mistake_is_reported_by_the_names_that_check_takes(
         self, cluster: FakeCluster, tmp_path: Path
     ) -> None:
         """A variable, or a file's key; no option of other commands."""
@@ -153,7 +155,7 @@ class TestVerdicts:
         assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
 
     @pytest.mark.parametrize(
-        ("name", "text", "told"),
+        ("name", "text", "message"),
         [
             ("SIDECAR_TOKEN_FILE", None, "the token file {} can't be read: No such file"),
             ("SIDECAR_TOKEN_FILE", "two words", "the token file {} does not hold one line"),
@@ -163,7 +165,7 @@ class TestVerdicts:
         ],
     )
     def test_a_file_that_stops_the_daemon_s_start_is_exit_code_2(
-        self, cluster: FakeCluster, tmp_path: Path, name: str, text: str | None, told: str
+        self, cluster: FakeCluster, tmp_path: Path, name: str, text: str | None, message: str
     ) -> None:
         """Else all is well here, and the service does not come up."""
         file = tmp_path / "gone" / "file" if text is None else tmp_path / "file"
@@ -171,7 +173,7 @@ class TestVerdicts:
             file.write_text(text)
         result = check(cluster, **{name: str(file)})
         assert 2 == result.exit_code
-        assert result.stderr.startswith(told.format(file))
+        assert result.stderr.startswith(message.format(file))
         assert 1 == len(result.stderr.splitlines())
         assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from sidecar.cli import group
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.folders import PREFIX
-from sidecar.demo.story import Story
+from sidecar.demo.story import Scenario
 from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 from tests.demo.clusters import FakeCluster
@@ -139,7 +139,7 @@ async def filling(it: Demo) -> None:
 
 @pytest.mark.integration
 @pytest.mark.timeout(240)
-async def test_the_whole_story_is_seen(folder: Path) -> None:
+async def test_the_whole_scenario_is_seen(folder: Path) -> None:
     """Exit code 0, every step in the table with its seconds; the picture alone stays."""
     async with demo(folder) as it:
         async with asyncio.timeout(STORY_S):
@@ -240,7 +240,7 @@ class ClusterInWords(FakeCluster):
         pass
 
 
-Tell = Callable[[Story, Cluster], Awaitable[None]]
+Tell = Callable[[Scenario, Cluster], Awaitable[None]]
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Tell], Result]:
 
     def run_with(tell: Tell) -> Result:
         monkeypatch.setattr("sidecar.demo.cluster.Cluster", ClusterInWords)
-        monkeypatch.setattr("sidecar.demo.story.tell", tell)
+        monkeypatch.setattr("sidecar.demo.scenario.tell", tell)
         return CliRunner().invoke(group, ["demo", "--kafka-version", "3.9.1"])
 
     return run_with
@@ -258,10 +258,10 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Tell], Result]:
 def test_a_step_that_was_not_seen_is_exit_code_1(run: Callable[[Tell], Result]) -> None:
     """With the table all the same, in which it is not seen, and the error under it."""
 
-    async def tell(story: Story, cluster: Cluster) -> None:
+    async def tell(scenario: Scenario, cluster: Cluster) -> None:
         assert isinstance(cluster, ClusterInWords)
         assert "3.9.1" == cluster.asked[0]
-        async with story.step("factor 0.0 everywhere"):
+        async with scenario.step("factor 0.0 everywhere"):
             raise ClusterError("the sidecar was not there")
 
     result = run(tell)
@@ -271,12 +271,12 @@ def test_a_step_that_was_not_seen_is_exit_code_1(run: Callable[[Tell], Result]) 
     assert "Note: the sidecar was not there" in result.output
 
 
-def test_a_story_that_was_seen_is_exit_code_0(run: Callable[[Tell], Result]) -> None:
+def test_a_scenario_that_was_seen_is_exit_code_0(run: Callable[[Tell], Result]) -> None:
     """And its notes stand under the table."""
 
-    async def tell(story: Story, cluster: Cluster) -> None:
-        story.notes.append("a note")
-        async with story.step("factor 0.0 everywhere"):
+    async def tell(scenario: Scenario, cluster: Cluster) -> None:
+        scenario.notes.append("a note")
+        async with scenario.step("factor 0.0 everywhere"):
             pass
 
     result = run(tell)

@@ -25,12 +25,12 @@ def run(*args: str) -> Result:
 
 def test_it_tells_what_was_forgotten_and_what_holds_now(canned: Canned) -> None:
     """Exit code 0 only if all did it."""
-    answer = {"broker_id": 3, "log_dirs": ["/d"], "kept_over_restart": True, "factor": 1.0}
+    answer = {"broker_id": 3, "log_dirs": ["/d"], "persisted": True, "factor": 1.0}
     canned.answers["DELETE /v1/brokers/3"] = (200, JSON, json.dumps(answer).encode())
     result = run("3", "--sidecars", canned.address)
     assert 0 == result.exit_code
-    told = " ".join(result.output.split())
-    assert f"{canned.url} forgot 1 volume; the factor is 1.0; kept over a restart" in told
+    output = " ".join(result.output.split())
+    assert f"{canned.url} forgot 1 volume; the factor is 1.0; kept over a restart" in output
 
 
 def test_one_that_remembers_nothing_of_it_is_exit_code_1(canned: Canned) -> None:
@@ -52,7 +52,7 @@ def test_what_is_no_node_id_asks_nobody(canned: Canned, broker_id: str) -> None:
 
 def test_json(canned: Canned) -> None:
     """The sidecar's own answer."""
-    answer = {"broker_id": 3, "log_dirs": ["/d"], "kept_over_restart": True, "factor": 1.0}
+    answer = {"broker_id": 3, "log_dirs": ["/d"], "persisted": True, "factor": 1.0}
     canned.answers["DELETE /v1/brokers/3"] = (200, JSON, json.dumps(answer).encode())
     result = run("3", "--sidecars", canned.address, "--json")
     assert answer == json.loads(result.stdout)["sidecars"][0]["answer"]

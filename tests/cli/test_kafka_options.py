@@ -31,8 +31,8 @@ def test_messages_name_what_the_command_was_given(tmp_path: Path) -> None:
     """Kafka's own file, or the daemon's settings and files."""
     properties = tmp_path / "server.properties"
     properties.write_text("client.quota.callback.static.kafka.admin.bootstrap.servers=p:1\n")
-    assert "command config" == load_kafka_admin(KafkaOptions("a:1")).given_in
-    assert "properties" == load_kafka_admin(KafkaOptions(properties=properties)).given_in
+    assert "command config" == load_kafka_admin(KafkaOptions("a:1")).settings_source
+    assert "properties" == load_kafka_admin(KafkaOptions(properties=properties)).settings_source
 
 
 def test_the_daemons_settings_without_it() -> None:

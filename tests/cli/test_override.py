@@ -72,14 +72,14 @@ class TestSet:
     ) -> None:
         """Factor, reason and duration as they were given, and the token."""
         for server, kept in ((one, True), (other, False)):
-            answer = {"override": by_hand(0.5, "a migration"), "kept_over_restart": kept}
+            answer = {"override": by_hand(0.5, "a migration"), "persisted": kept}
             server.answers["PUT /v1/override"] = reply(answer)
         urls = f"{one.address},{other.address}"
         result = run(*SET, "--sidecars", urls, "--token-file", token_file)
         assert 0 == result.exit_code
-        told = " ".join(result.output.split())
-        assert f"{one.url} factor 0.5 until {UNTIL}: a migration; kept over a restart" in told
-        assert f"{other.url} factor 0.5 until {UNTIL}: a migration; a restart forgets it" in told
+        message = " ".join(result.output.split())
+        assert f"{one.url} factor 0.5 until {UNTIL}: a migration; kept over a restart" in message
+        assert f"{other.url} factor 0.5 until {UNTIL}: a migration; a restart forgets it" in message
         for server in (one, other):
             asked, _ = server.asked
             body = {"factor": 0.5, "reason": "a migration", "duration": "PT30M"}
@@ -90,7 +90,7 @@ class TestSet:
         self, one: Canned, other: Canned, token_file: Path
     ) -> None:
         """The others have done it all the same, and each is told."""
-        answer = {"override": by_hand(0.5, "a migration"), "kept_over_restart": True}
+        answer = {"override": by_hand(0.5, "a migration"), "persisted": True}
         one.answers["PUT /v1/override"] = reply(answer)
         refusal = {"detail": "A change needs the token: Authorization: Bearer TOKEN."}
         other.answers["PUT /v1/override"] = reply(refusal, 401)
@@ -114,13 +114,13 @@ class TestSet:
             "the sidecar has another token than the file of --token-file, or of SIDECAR_TOKEN_FILE,"
             " holds"
         )
-        told = " ".join(run(*asked, "--token-file", token_file).output.split())
-        assert expected in told
-        assert "Bearer" not in told
+        message = " ".join(run(*asked, "--token-file", token_file).output.split())
+        assert expected in message
+        assert "Bearer" not in message
         refusal = {"detail": "This sidecar has no token, so changes are not enabled."}
         one.answers["PUT /v1/override"] = reply(refusal, 403)
-        told = " ".join(run(*asked, "--token-file", token_file).output.split())
-        assert "This sidecar has no token" in told
+        message = " ".join(run(*asked, "--token-file", token_file).output.split())
+        assert "This sidecar has no token" in message
 
     def test_the_token_file_of_the_environment_is_used(self, one: Canned, token_file: Path) -> None:
         """The one that the sidecar itself has."""
@@ -134,7 +134,7 @@ class TestSet:
         assert 1 == len(one.asked)
 
     @pytest.mark.parametrize(
-        ("args", "told"),
+        ("args", "message"),
         [
             (("set", "1.1", "--reason", "x", "--for", "PT1M"), "range"),
             (("set", "nan", "--reason", "x", "--for", "PT1M"), "range"),
@@ -149,12 +149,12 @@ class TestSet:
             ((*SET, "--sidecars", "ftp://b1"), "not host:port"),
         ],
     )
-    def test_wrong_use_asks_nobody(self, one: Canned, args: tuple[str, ...], told: str) -> None:
+    def test_wrong_use_asks_nobody(self, one: Canned, args: tuple[str, ...], message: str) -> None:
         """Exit code 2, before any sidecar has changed anything."""
         sidecars = () if "--sidecars" in args else ("--sidecars", one.address)
         result = run(*args, *sidecars)
         assert 2 == result.exit_code
-        assert told in " ".join(result.output.split())
+        assert message in " ".join(result.output.split())
         assert [] == one.asked
 
     def test_a_token_file_that_is_not_there_asks_nobody(self, one: Canned, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ class TestSet:
 
     def test_json(self, one: Canned) -> None:
         """For a script: who, whether, and the sidecar's own answer."""
-        answer = {"override": by_hand(0.5, "a migration"), "kept_over_restart": True}
+        answer = {"override": by_hand(0.5, "a migration"), "persisted": True}
         one.answers["PUT /v1/override"] = reply(answer)
         result = run(*SET, "--sidecars", f"{one.address},127.0.0.1:1", "--json")
         assert 1 == result.exit_code
@@ -214,7 +214,7 @@ def let_go(
     server: Canned, *violations: object, factor: float = 1.0, cluster_id: str | None = "A"
 ) -> None:
     """The server takes the override, and has these volumes at or below the limit."""
-    answer = {"override": by_hand(factor, "a migration"), "kept_over_restart": True}
+    answer = {"override": by_hand(factor, "a migration"), "persisted": True}
     server.answers["PUT /v1/override"] = reply(answer)
     document = {"factor": factor, "violations": violations, "cluster_id": cluster_id}
     server.answers["GET /v1/throttle-factor"] = reply(document)
@@ -223,7 +223,7 @@ def let_go(
 class TestFull:
     """An override that lets producers go although volumes are at or below the limit."""
 
-    def test_the_volumes_that_fill_on_are_told_the_fullest_first(self, one: Canned) -> None:
+    def test_the_volumes_that_fill_on_are_reported_the_fullest_first(self, one: Canned) -> None:
         """On standard error, with what each has left and until when; the exit code stays 0."""
         let_go(one, volume(2, "/data/d2", 40 * 10**6), volume(1, "/d", 11_100_000))
         result = run(*SET, "--sidecars", one.address, "--json")
@@ -246,28 +246,30 @@ class TestFull:
     def test_of_many_three_are_named(self, one: Canned) -> None:
         """The others are counted."""
         let_go(one, *[volume(n, "/d", n * 10**6) for n in range(1, 6)])
-        told = run(*SET, "--sidecars", one.address).stderr
-        assert told.startswith("5 volumes are at or below the limit: broker 1 /d has 1.0 MB left, ")
-        assert "broker 3 /d has 3.0 MB left and 2 more; producers" in told
-        assert "broker 4" not in told
+        message = run(*SET, "--sidecars", one.address).stderr
+        assert message.startswith(
+            "5 volumes are at or below the limit: broker 1 /d has 1.0 MB left, "
+        )
+        assert "broker 3 /d has 3.0 MB left and 2 more; producers" in message
+        assert "broker 4" not in message
 
     def test_the_sidecars_of_a_cluster_are_one_line(self, one: Canned, other: Canned) -> None:
         """Of the one that sees most, since they do not read at the same moment."""
         let_go(one, volume(1, "/d", 11_100_000))
         let_go(other, volume(1, "/d", 11_000_000), volume(2, "/d", 12_000_000))
-        told = run(*SET, "--sidecars", f"{one.address},{other.address}").stderr
-        assert 1 == len(told.splitlines())
-        assert told.startswith("2 volumes are ")
+        message = run(*SET, "--sidecars", f"{one.address},{other.address}").stderr
+        assert 1 == len(message.splitlines())
+        assert message.startswith("2 volumes are ")
 
     def test_another_cluster_has_its_own_line(self, one: Canned, other: Canned) -> None:
         """With its id, since both have a broker 1."""
         let_go(one, volume(1, "/d", 11_100_000))
         let_go(other, volume(1, "/d", 11_100_000), cluster_id="B")
-        told = run(*SET, "--sidecars", f"{one.address},{other.address}").stderr.splitlines()
-        assert ["Cluster A: 1 volume", "Cluster B: 1 volume"] == [line[:19] for line in told]
+        message = run(*SET, "--sidecars", f"{one.address},{other.address}").stderr.splitlines()
+        assert ["Cluster A: 1 volume", "Cluster B: 1 volume"] == [line[:19] for line in message]
 
     @pytest.mark.parametrize("violations", [[], None, [{}], [{"broker_id": 1}], "x"])
-    def test_nothing_is_told_of_nothing(self, one: Canned, violations: object) -> None:
+    def test_nothing_is_reported_of_nothing(self, one: Canned, violations: object) -> None:
         """No volume is that full, or an answer that makes no sense: the override is set."""
         let_go(one)
         document = {"factor": 1.0, "violations": violations, "cluster_id": "A"}
@@ -321,7 +323,7 @@ class TestClear:
     ) -> None:
         """None to clear is done, too."""
         for server, cleared in ((one, True), (other, False)):
-            answer = {"cleared": cleared, "kept_over_restart": True, "factor": 0.0}
+            answer = {"cleared": cleared, "persisted": True, "factor": 0.0}
             server.answers["DELETE /v1/override"] = reply(answer)
         result = run("clear", "--sidecars", f"{one.address},{other.address}")
         assert 0 == result.exit_code
@@ -336,8 +338,8 @@ class TestShow:
         environment = {"SIDECAR_TOKEN_FILE": str(token_file)}
         result = run("show", "--sidecars", one.address, env=environment)
         assert 0 == result.exit_code
-        told = " ".join(result.output.split())
-        assert f"{one.url} 0.5 override until {UNTIL}: a migration" in told
+        message = " ".join(result.output.split())
+        assert f"{one.url} 0.5 override until {UNTIL}: a migration" in message
         assert {False} == {"Authorization" in asked.headers for asked in one.asked}
 
     def test_that_they_disagree_is_said(self, one: Canned, other: Canned) -> None:

@@ -173,7 +173,7 @@ async def test_a_signal_ends_it_at_once() -> None:
     assert 3.0 == asyncio.get_running_loop().time() - began
 
 
-async def test_a_broker_that_is_off_meanwhile_is_told_once_and_not_set_back() -> None:
+async def test_a_broker_that_is_off_meanwhile_is_reported_once_and_not_set_back() -> None:
     """Restarted or turned off by somebody: it must not get a level that it no longer had."""
     brokers = Brokers("INFO", "WARN")
     await brokers.session.on()

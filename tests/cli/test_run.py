@@ -80,8 +80,8 @@ def test_notices_are_logged_once(
     properties = tmp_path / "server.properties"
     properties.write_text("client.quota.callback.static.produce=1000\n")
     CliRunner().invoke(group, ["run", "--properties", str(properties)], env=ENVIRONMENT)
-    told = [record for record in caplog.records if "static.produce" in record.getMessage()]
-    assert ["INFO"] == [record.levelname for record in told]
+    lines = [record for record in caplog.records if "static.produce" in record.getMessage()]
+    assert ["INFO"] == [record.levelname for record in lines]
 
 
 def test_a_daemon_that_can_not_start_is_exit_code_2_and_a_line(app: FakeApp) -> None:

@@ -78,7 +78,7 @@ def test_secrets_are_masked(args: tuple[str, ...]) -> None:
     assert "********" in result.output
 
 
-def test_notices_are_told_beside_the_table() -> None:
+def test_notices_are_reported_beside_the_table() -> None:
     """On standard error, so that a table in a pipe is only the table."""
     result = settings(env=GOOD | {"SIDECAR_KAFKA_ADMIN_RETRIES": "5"})
     assert "RETRIES is the Java" not in result.stdout
@@ -99,7 +99,7 @@ def test_files_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("args", [(), ("--json",)])
-def test_every_problem_is_told_and_the_exit_code_is_2(args: tuple[str, ...]) -> None:
+def test_every_problem_is_reported_and_the_exit_code_is_2(args: tuple[str, ...]) -> None:
     """One line each on standard error, no table and no traceback."""
     result = settings(*args, env={"SIDECAR_LOG_LEVEL": "loud", "SIDECAR_LOG_LEVL": "x"})
     expected = (2, "")

@@ -172,7 +172,7 @@ class TestAsking:
             b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\n<html>",
         ],
     )
-    def test_one_that_is_no_sidecar_is_told_as_such(self, said: bytes) -> None:
+    def test_one_that_is_no_sidecar_is_reported_as_such(self, said: bytes) -> None:
         """Another program on that port, or a proxy's own page."""
         with saying(said) as other:
             (answer,) = ask([other], [SHOW])
@@ -194,7 +194,7 @@ class TestAsking:
             assert [] == thief.asked
         assert "it answered 307 Temporary Redirect, which is not followed" == answer.problem
 
-    def test_a_problem_document_is_told_by_its_detail_and_fields(self, canned: Canned) -> None:
+    def test_a_problem_document_is_reported_by_its_detail_and_fields(self, canned: Canned) -> None:
         """RFC 9457, as the API answers."""
         problem = {
             "detail": "The input is not as it must be.",
@@ -205,7 +205,7 @@ class TestAsking:
         (answer,) = ask([parse_address(canned.address)], [question])
         assert "The input is not as it must be. duration: too long" == answer.problem
 
-    def test_the_port_of_the_metrics_is_told_as_such(self, canned: Canned) -> None:
+    def test_the_port_of_the_metrics_is_reported_as_such(self, canned: Canned) -> None:
         """By its not knowing the path; a path that is known is refused in the sidecar's words."""
         for detail, expected in (
             (
@@ -222,7 +222,7 @@ class TestAsking:
             assert answer.problem.startswith(expected)
             assert "/docs" not in answer.problem
 
-    def test_a_name_without_an_address_is_told(self) -> None:
+    def test_a_name_without_an_address_is_reported(self) -> None:
         """By the resolver's own words."""
         (answer,) = ask([parse_address("no-such-host.invalid:1")], [SHOW])
         assert answer.problem

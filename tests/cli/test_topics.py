@@ -206,7 +206,7 @@ class TestAsking:
 
 
 class TestThrottling:
-    def test_without_retry_it_is_told(self, controller: FakeController) -> None:
+    def test_without_retry_it_is_reported(self, controller: FakeController) -> None:
         """As Kafka's command: exit code 1, which topics, and how long to wait."""
         controller.codes = {"b": [THROTTLED]}
         controller.wait_ms = 2400

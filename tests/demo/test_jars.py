@@ -77,20 +77,20 @@ NOT_RESOLVED = (
         ("x" * 1000, "x" * 250),
     ],
 )
-async def test_a_failed_maven_is_told_in_one_line(
+async def test_a_failed_maven_is_reported_in_one_line(
     path: Path, tmp_path: Path, said: str, reason: str
 ) -> None:
     """Which version, which ones are known, and the cause, which is the end of its first error."""
     _fails(path, said)
     with pytest.raises(ClusterError) as raised:
         await jars("9.9.9", tmp_path / "cache")
-    told = str(raised.value)
+    reported = str(raised.value)
     known = "Kafka 9.9.9 can't be resolved (known to work: 3.3.2, 3.9.1, 4.3.1, 4.4.0): "
-    assert known + reason == told
+    assert known + reason == reported
 
 
 @pytest.mark.parametrize("version", ["../../x", "", "4.3.1/", "4 3"])
-async def test_what_is_no_version_is_told_so(path: Path, tmp_path: Path, version: str) -> None:
+async def test_what_is_no_version_is_reported_so(path: Path, tmp_path: Path, version: str) -> None:
     """Maven is not asked, and no folder is made."""
     _tool(path, "mvn", "touch $0.called; exit 1")
     with pytest.raises(ClusterError, match=f"'{version}' is no version of Kafka, such as 4.3.1"):
@@ -99,7 +99,7 @@ async def test_what_is_no_version_is_told_so(path: Path, tmp_path: Path, version
     assert not _exists(path / "mvn.called")
 
 
-async def test_a_maven_that_fails_otherwise_is_told_by_its_first_line(
+async def test_a_maven_that_fails_otherwise_is_reported_by_its_first_line(
     path: Path, tmp_path: Path
 ) -> None:
     """Such as a JAVA_HOME that is wrong, or nothing at all."""

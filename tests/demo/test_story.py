@@ -15,7 +15,7 @@ import sidecar.demo.story as story_module
 from sidecar.demo.loads import Load
 from sidecar.demo.series import Series
 from sidecar.demo.sidecars import Answer, Sidecar
-from sidecar.demo.story import Step, Story, tell
+from sidecar.demo.story import Scenario, Step, tell
 from sidecar.demo.traffic import Traffic
 from sidecar.errors import ClusterError
 from tests.demo.clusters import FakeCluster
@@ -25,73 +25,73 @@ pytestmark = pytest.mark.looptime
 
 async def test_a_step_is_seen_when_its_block_ends() -> None:
     """With the seconds that it took."""
-    story = Story()
-    async with story.step("brokers ready"):
-        assert [Step("brokers ready", "its start")] == story.steps
+    scenario = Scenario()
+    async with scenario.step("brokers ready"):
+        assert [Step("brokers ready", "its start")] == scenario.steps
         await asyncio.sleep(3.5)
-    assert [Step("brokers ready", "its start", 3.5)] == story.steps
-    assert story.complete
+    assert [Step("brokers ready", "its start", 3.5)] == scenario.steps
+    assert scenario.complete
 
 
 async def test_a_step_s_seconds_may_be_counted_from_elsewhere() -> None:
     """What the block says is kept."""
-    story = Story()
-    async with story.step("factor 0.0", "the limit being crossed") as step:
+    scenario = Scenario()
+    async with scenario.step("factor 0.0", "the limit being crossed") as step:
         await asyncio.sleep(3.5)
         step.seconds = 0.1
     assert ("the limit being crossed", 0.1) == (step.measured_from, step.seconds)
 
 
-async def test_a_step_that_is_not_seen_in_time_fails_the_story() -> None:
+async def test_a_step_that_is_not_seen_in_time_fails_the_scenario() -> None:
     """The error says which; it is not seen later either."""
-    story = Story()
+    scenario = Scenario()
     began = asyncio.get_running_loop().time()
     with pytest.raises(ClusterError, match=r"not seen: factor 0\.0 within 60 s"):
-        async with story.step("factor 0.0"):
+        async with scenario.step("factor 0.0"):
             await asyncio.sleep(1000)
     assert 60.0 == asyncio.get_running_loop().time() - began
-    assert (None, True) == (story.steps[0].seconds, story.steps[0].failed)
-    assert not story.complete
+    assert (None, True) == (scenario.steps[0].seconds, scenario.steps[0].failed)
+    assert not scenario.complete
 
 
-async def test_a_step_that_breaks_fails_the_story() -> None:
+async def test_a_step_that_breaks_fails_the_scenario() -> None:
     """Also by several errors at once, which are told as the first of them."""
-    story = Story()
+    scenario = Scenario()
     with pytest.raises(ClusterError, match="broker 1 ended"):
-        async with story.step("brokers ready"), asyncio.TaskGroup():
+        async with scenario.step("brokers ready"), asyncio.TaskGroup():
             raise ClusterError("broker 1 ended")
-    assert story.steps[0].failed
-    assert not story.complete
+    assert scenario.steps[0].failed
+    assert not scenario.complete
 
 
-async def test_a_story_is_complete_only_with_every_step_seen() -> None:
+async def test_a_scenario_is_complete_only_with_every_step_seen() -> None:
     """One without steps is not, nor one that goes on."""
-    story = Story()
-    assert not story.complete
-    story.steps = [Step("brokers ready", "its start", 3.5), Step("sidecars up", "its start")]
-    assert not story.complete
-    story.steps[1].seconds = 1.0
-    assert story.complete
+    scenario = Scenario()
+    assert not scenario.complete
+    scenario.steps = [Step("brokers ready", "its start", 3.5), Step("sidecars up", "its start")]
+    assert not scenario.complete
+    scenario.steps[1].seconds = 1.0
+    assert scenario.complete
 
 
 async def test_the_limit_is_half_of_the_fuller_volume() -> None:
     """Of the broker that is filled, the last one; where volumes are file systems of their own."""
-    story, cluster = Story(), FakeCluster(None)
+    scenario, cluster = Scenario(), FakeCluster(None)
     cluster.free = {(0, 0): 10, (2, 0): 800, (2, 1): 600}
     with pytest.raises(ClusterError, match="not up"):
-        await tell(story, cluster)
-    assert 300 == story.limit_bytes
-    assert [] == story.notes
+        await tell(scenario, cluster)
+    assert 300 == scenario.limit_bytes
+    assert [] == scenario.notes
 
 
 async def test_on_a_shared_disk_the_limit_is_a_volume_s_size_below_what_is_free() -> None:
     """Whatever the disk's size is; and it is said."""
-    story, cluster = Story(), FakeCluster(None, real=False)
+    scenario, cluster = Scenario(), FakeCluster(None, real=False)
     cluster.free = {(2, 0): 500_000, (2, 1): 500_000}
     with pytest.raises(ClusterError, match="not up"):
-        await tell(story, cluster)
-    assert 499_000 == story.limit_bytes
-    (note,) = story.notes
+        await tell(scenario, cluster)
+    assert 499_000 == scenario.limit_bytes
+    (note,) = scenario.notes
     assert "share this machine's disk" in note
 
 
@@ -125,17 +125,17 @@ class FakeSidecar(Sidecar):
 class FakeTraffic:
     """What a producer has seen; the cluster lets it through while nothing is full."""
 
-    def __init__(self, cluster: FakeCluster, wanted: float) -> None:
+    def __init__(self, cluster: FakeCluster, target: float) -> None:
         self.longest_throttle_s = 0.0
         self.samples = Series()
         self.acknowledged_bytes = 0.0
         self._cluster = cluster
-        self._wanted = wanted
+        self._wanted = target
 
-    async def run(self, held_share: float, told_s: float) -> None:
+    async def run(self, throttled_share: float, told_s: float) -> None:
         while True:
             free = min(self._cluster.free.values()) > LIMIT_BYTES
-            self.acknowledged_bytes += self._wanted * (1.0 if free else held_share) / 10
+            self.acknowledged_bytes += self._wanted * (1.0 if free else throttled_share) / 10
             if not free:
                 self.longest_throttle_s = told_s
             self.samples.add(asyncio.get_running_loop().time(), self.acknowledged_bytes)
@@ -147,12 +147,12 @@ class Brokers:
     """How the brokers behave.
 
     Attributes:
-        held_share: what they let through of a producer's rate while a volume is full.
+        throttled_share: what they let through of a producer's rate while a volume is full.
         told_s: how long they tell producers to wait.
         tenant_share: how much of its quota the tenant sends.
     """
 
-    held_share: float = 0.01
+    throttled_share: float = 0.01
     told_s: float = 4.0
     tenant_share: float = 1.0
 
@@ -185,7 +185,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, brokers: Brokers) -
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(
-                    cast("FakeTraffic", load.traffic).run(brokers.held_share, brokers.told_s)
+                    cast("FakeTraffic", load.traffic).run(brokers.throttled_share, brokers.told_s)
                 )
                 for load in running
             ]
@@ -218,23 +218,23 @@ def sidecars(
     return started
 
 
-async def test_the_whole_story_is_measured_from_what_the_file_systems_say(
+async def test_the_whole_scenario_is_measured_from_what_the_file_systems_say(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twenty steps; the factor's are as late as a sidecar reacts and a volume is looked at."""
     started = sidecars(monkeypatch, cluster)
-    story = Story()
-    await tell(story, cluster)
-    assert story.complete
-    assert 20 == len(story.steps)
-    assert {"limit crossed", "space free"} == set(story.moments)
-    assert LIMIT_BYTES == min(value for _, value in story.free)
+    scenario = Scenario()
+    await tell(scenario, cluster)
+    assert scenario.complete
+    assert 20 == len(scenario.steps)
+    assert {"limit crossed", "space free"} == set(scenario.moments)
+    assert LIMIT_BYTES == min(value for _, value in scenario.free)
     assert [str(LIMIT_BYTES)] == [
         value for settings in started for key, value in settings.items() if "BYTES" in key
     ]
-    assert story.token_file is not None
-    assert [str(story.token_file)] == [settings["SIDECAR_TOKEN_FILE"] for settings in started]
-    measured = [step for step in story.steps if step.title.startswith("factor")]
+    assert scenario.token_file is not None
+    assert [str(scenario.token_file)] == [settings["SIDECAR_TOKEN_FILE"] for settings in started]
+    measured = [step for step in scenario.steps if step.title.startswith("factor")]
     assert ["the limit being crossed"] * 3 + ["the space being free"] * 3 == [
         step.measured_from for step in measured
     ]
@@ -243,22 +243,22 @@ async def test_the_whole_story_is_measured_from_what_the_file_systems_say(
         assert 0.0 <= step.seconds <= 2 * REACTION_S
 
 
-async def test_what_the_tenant_sent_is_told_beside_what_its_quota_allows(
+async def test_what_the_tenant_sent_is_reported_beside_what_its_quota_allows(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both in bytes, since a window lets it be faster than its quota for a while."""
     sidecars(monkeypatch, cluster)
-    story = Story()
-    await tell(story, cluster)
-    step = story.steps[-1]
-    told = re.fullmatch(
+    scenario = Scenario()
+    await tell(scenario, cluster)
+    step = scenario.steps[-1]
+    reported = re.fullmatch(
         r"the tenant sent ([\d.]+) MB, its quota of 1 MB/s allows ([\d.]+) MB", step.title
     )
-    assert told is not None, step.title
+    assert reported is not None, step.title
     assert step.seconds is not None
-    sent = story.loads[-1].traffic.acknowledged_bytes
-    assert pytest.approx(sent / 1e6, abs=0.3) == float(told[1])
-    assert pytest.approx(step.seconds + 11.0, abs=0.1) == float(told[2])
+    sent = scenario.loads[-1].traffic.acknowledged_bytes
+    assert pytest.approx(sent / 1e6, abs=0.3) == float(reported[1])
+    assert pytest.approx(step.seconds + 11.0, abs=0.1) == float(reported[2])
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ async def test_what_the_tenant_sent_is_told_beside_what_its_quota_allows(
         ({"of_2": 0.0}, "3 sidecars up, factor 1.0 by observation"),
     ],
 )
-async def test_a_sidecar_that_does_not_see_it_fails_the_story(
+async def test_a_sidecar_that_does_not_see_it_fails_the_scenario(
     cluster: FakeCluster,
     monkeypatch: pytest.MonkeyPatch,
     always: dict[str, float],
@@ -276,12 +276,12 @@ async def test_a_sidecar_that_does_not_see_it_fails_the_story(
 ) -> None:
     """By name; nothing of the rest is told."""
     sidecars(monkeypatch, cluster, **always)
-    story = Story()
+    scenario = Scenario()
     with pytest.raises(ClusterError, match=re.escape(f"not seen: {unseen} within 60 s")):
-        await tell(story, cluster)
-    assert not story.complete
-    assert [unseen] == [step.title for step in story.steps if step.failed]
-    assert unseen == story.steps[-1].title
+        await tell(scenario, cluster)
+    assert not scenario.complete
+    assert [unseen] == [step.title for step in scenario.steps if step.failed]
+    assert unseen == scenario.steps[-1].title
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ async def test_a_sidecar_that_does_not_see_it_fails_the_story(
         ({"tenant_share": 2.0}, r"the tenant sent \d+"),
     ],
 )
-async def test_brokers_that_do_not_obey_fail_the_story(
+async def test_brokers_that_do_not_obey_fail_the_scenario(
     cluster: FakeCluster,
     brokers: Brokers,
     monkeypatch: pytest.MonkeyPatch,
@@ -304,7 +304,7 @@ async def test_brokers_that_do_not_obey_fail_the_story(
     sidecars(monkeypatch, cluster)
     for name, value in change.items():
         setattr(brokers, name, value)
-    story = Story()
+    scenario = Scenario()
     with pytest.raises(ClusterError, match=says):
-        await tell(story, cluster)
-    assert not story.complete
+        await tell(scenario, cluster)
+    assert not scenario.complete

@@ -15,7 +15,7 @@ from sidecar.cli import group
 from sidecar.demo.loads import Load
 from sidecar.demo.series import Series
 from sidecar.demo.sidecars import Sidecar
-from sidecar.demo.story import Heard, Step, Story, VolumeNow
+from sidecar.demo.story import ReceivedFactor, Scenario, Step, VolumeNow
 from sidecar.demo.traffic import Traffic
 from sidecar.demo.view import addresses, draw, picture, summary
 
@@ -35,14 +35,14 @@ def text(drawn: RenderableType) -> list[str]:
 
 def test_steps_are_drawn_as_seen_failed_or_waited_for() -> None:
     """A tick and the seconds, a cross, or a spinner."""
-    story = Story(
+    scenario = Scenario(
         steps=[
             Step("brokers ready", "its start", 3.456),
             Step("volumes full", "its start", failed=True),
             Step("factor 0.0", "its start"),
         ]
     )
-    seen, failed, waited_for = text(draw(story))
+    seen, failed, waited_for = text(draw(scenario))
     assert "✓ brokers ready 3.46 s" == seen
     assert "✗ volumes full" == failed
     assert waited_for.endswith(" factor 0.0")
@@ -51,8 +51,8 @@ def test_steps_are_drawn_as_seen_failed_or_waited_for() -> None:
 
 def test_a_volume_s_bar_shows_what_is_used_and_where_the_limit_is() -> None:
     """Of 32 cells 8 are used, the limit is after 16; then 24 are used, beyond it."""
-    story = Story(limit_bytes=50_000_000, volumes=[FREE, FULL])
-    _, free, full = text(draw(story))
+    scenario = Scenario(limit_bytes=50_000_000, volumes=[FREE, FULL])
+    _, free, full = text(draw(scenario))
     assert f"  broker 2 volume 0 {'█' * 8}{'░' * 8}│{'░' * 16} 75.0 MB left" == free
     assert f"  broker 2 volume 1 {'█' * 16}│{'█' * 8}{'░' * 8} 25.0 MB left" == full
 
@@ -61,21 +61,23 @@ def test_a_volume_at_the_limit_is_red() -> None:
     """At it, not only below: the limit is violated there."""
     for limit_bytes, expected in ((FULL.available_bytes, 1), (FULL.available_bytes - 1, 0)):
         console = Console(file=io.StringIO(), force_terminal=True, color_system="standard")
-        console.print(draw(Story(limit_bytes=limit_bytes, volumes=[FULL])))
+        console.print(draw(Scenario(limit_bytes=limit_bytes, volumes=[FULL])))
         assert isinstance(console.file, io.StringIO)
         assert expected == console.file.getvalue().count("\x1b[31m25.0 MB left")
 
 
 def test_what_each_sidecar_says_is_drawn() -> None:
     """In the order of their brokers."""
-    story = Story(volumes=[FREE], heard={2: Heard(1.0, 0.0), 0: Heard(0.0, 0.0)})
-    _, _, *heard = text(draw(story))
-    assert ["  sidecar 0         factor 0.0", "  sidecar 2         factor 1.0"] == heard
+    scenario = Scenario(
+        volumes=[FREE], received={2: ReceivedFactor(1.0, 0.0), 0: ReceivedFactor(0.0, 0.0)}
+    )
+    _, _, *received = text(draw(scenario))
+    assert ["  sidecar 0         factor 0.0", "  sidecar 2         factor 1.0"] == received
 
 
 def test_the_summary_has_every_step_and_says_what_was_not_seen() -> None:
     """One row each: the seconds, and what they are counted from."""
-    story = Story(
+    scenario = Scenario(
         steps=[
             Step("brokers ready", "its start", 3.456),
             Step("factor 0.0", "the limit being crossed", 0.1),
@@ -84,7 +86,7 @@ def test_the_summary_has_every_step_and_says_what_was_not_seen() -> None:
     )
     rows = [
         [cell.strip() for cell in line.strip("│").split("│")]
-        for line in text(summary(story))
+        for line in text(summary(scenario))
         if line.startswith("│")
     ]
     assert [
@@ -94,13 +96,13 @@ def test_the_summary_has_every_step_and_says_what_was_not_seen() -> None:
     ] == rows
 
 
-def kept(ports: Sequence[int], token_file: Path) -> Story:
+def kept(ports: Sequence[int], token_file: Path) -> Scenario:
     """A story whose sidecars are left running."""
     sidecars = tuple(
         Sidecar(number, "127.0.0.1", port, Path(f"{number}.log"))
         for number, port in enumerate(ports)
     )
-    return Story(sidecars=sidecars, token_file=token_file)
+    return Scenario(sidecars=sidecars, token_file=token_file)
 
 
 @pytest.fixture
@@ -132,8 +134,8 @@ def test_the_commands_to_try_are_those_that_there_are(ports: list[int], tmp_path
 
 def test_the_addresses_to_try_are_those_of_the_sidecars() -> None:
     """The first one's API and metrics, all of them for the command that asks all."""
-    story = kept([7000, 7001], Path("token"))
-    said = addresses(story, "127.0.0.1:9092")
+    scenario = kept([7000, 7001], Path("token"))
+    said = addresses(scenario, "127.0.0.1:9092")
     for expected in (
         "Brokers: 127.0.0.1:9092",
         "curl -s http://127.0.0.1:7000/v1/throttle-factor",
@@ -157,22 +159,22 @@ def load(name: str, rates: Sequence[float], quota: float | None = None) -> Load:
 
 def test_throughput_is_drawn_second_by_second() -> None:
     """As high as what is wanted; with what the producer was told to wait."""
-    story = Story(loads=(load("broker 0", [8e6, 4e6, 0.0]), load("tenant", [1e6], 1e6)))
-    first, second = [line for line in text(draw(story)) if "MB/s" in line]
+    scenario = Scenario(loads=(load("broker 0", [8e6, 4e6, 0.0]), load("tenant", [1e6], 1e6)))
+    first, second = [line for line in text(draw(scenario)) if "MB/s" in line]
     assert "to broker 0 █▄  0.0 MB/s now, longest wait 4.0 s" == first.strip()
     assert "tenant      ▁   1.0 MB/s now" == second.strip()
 
 
 def test_the_picture_has_the_lines_the_moments_and_the_table() -> None:
     """A document of its own, as every browser draws it."""
-    story = Story(
+    scenario = Scenario(
         limit_bytes=50_000_000,
         loads=(load("broker 0", [8e6, 0.0, 8e6]),),
         free=Series([(0.0, 90e6), (1.0, 50e6), (2.0, 90e6)]),
         moments={"limit crossed": 1.0, "space free": 2.0},
         steps=[Step("factor 0.0", "its start", 0.12), Step("factor 1.0", "its start")],
     )
-    texts = [each.text for each in ET.fromstring(picture(story)).iter(f"{SVG}text")]
+    texts = [each.text for each in ET.fromstring(picture(scenario)).iter(f"{SVG}text")]
     expected = {"broker 0", "limit crossed", "space free", "limit", "factor 0.0", "0.12 s"}
     assert expected <= set(texts)
     assert "not seen" in texts
@@ -181,4 +183,4 @@ def test_the_picture_has_the_lines_the_moments_and_the_table() -> None:
 def test_without_traffic_there_is_no_picture() -> None:
     """Nothing was measured."""
     with pytest.raises(ValueError, match="nothing to draw"):
-        picture(Story())
+        picture(Scenario())

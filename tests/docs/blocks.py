@@ -102,8 +102,8 @@ def blocks(page: str) -> list[Block]:
         if match[2] != "console":
             continue
         mark = _MARK.search(text[: match.start()] + match[1])
-        kind, told = (mark[1], mark[2]) if mark else ("", "")
-        where, *options = told.split(", ") if kind == "run" else [told]
+        kind, reported = (mark[1], mark[2]) if mark else ("", "")
+        where, *options = reported.split(", ") if kind == "run" else [reported]
         exits = [int(each.removeprefix("exit ")) for each in options if each.startswith("exit ")]
         found.append(
             Block(

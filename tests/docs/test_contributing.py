@@ -16,13 +16,13 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 def test_the_layout_has_every_part() -> None:
     """Each module and package of sidecar/ is in the picture of the layout, and no other."""
     _, picture = CONTRIBUTING.split("```\nsidecar/\n")
-    told = set(re.findall(r"(\w+(?:\.py|/))(?=[,\s])", picture.partition("```")[0]))
+    reported = set(re.findall(r"(\w+(?:\.py|/))(?=[,\s])", picture.partition("```")[0]))
     ours = {
         path.name if path.is_file() else f"{path.name}/"
         for path in (ROOT / "sidecar").iterdir()
         if not path.name.startswith("_") and path.name != "py.typed"
     }
-    assert ours == told
+    assert ours == reported
 
 
 def test_files_that_are_named_exist() -> None:

@@ -77,7 +77,7 @@ def polled(
     return memory
 
 
-def told(factors: VolumeLimit, memory: Memory, at: float, what: str) -> Memory:
+def reported(factors: VolumeLimit, memory: Memory, at: float, what: str) -> Memory:
     """Memory after what an operator does in a row."""
     if match := re.fullmatch(r"override ([\d.]+) for (\d+) min", what):
         factor, minutes = float(match[1]), int(match[2])
@@ -98,7 +98,7 @@ def test_a_factors_life(life: Table) -> None:
     memory = Memory()
     for row in life.rows:
         at = seconds(row["minute"])
-        memory = told(factors, memory, at, row.get("what happens", ""))
+        memory = reported(factors, memory, at, row.get("what happens", ""))
         if row.get("what happens") == "override ends":
             memory = replace(memory, override=None)
         memory = polled(factors, memory, at, row, lists_fenced=lists_fenced)
@@ -167,9 +167,9 @@ SEEN: dict[str, Callable[[str], Memory]] = {
 def test_when_it_looks() -> None:
     """Each row of the table: what was seen gives that wait until the next whole poll."""
     for row in the_table("what was seen").rows:
-        told = re.fullmatch(r"(.*?)(?:, (\d+) s after a release)?", row["what was seen"])
-        assert told is not None
-        what, since_s = told.groups()
+        reported = re.fullmatch(r"(.*?)(?:, (\d+) s after a release)?", row["what was seen"])
+        assert reported is not None
+        what, since_s = reported.groups()
         (memory,) = [
             make(match[match.lastindex or 0])
             for pattern, make in SEEN.items()

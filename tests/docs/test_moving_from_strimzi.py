@@ -57,10 +57,10 @@ def test_every_property_is_in_the_table() -> None:
     """All of the plugin's names that are known here, and all of the sidecar's own properties."""
     ours = {keys.dotted(field) for field in keys.FIELDS if keys.about(field).in_properties}
     ours = {name for name in ours if not name.startswith(keys.ADMIN_PREFIX)}
-    told = {row["property"] for row in ROWS}
+    reported = {row["property"] for row in ROWS}
     # The interval is there in the plugin's spelling, and ours in that row's text.
     ours = {name.replace("check.interval", "check-interval") for name in ours}
-    assert ours | PLUGIN_NOTICES.keys() | {"kafka.admin.bootstrap.servers"} == told
+    assert ours | PLUGIN_NOTICES.keys() | {"kafka.admin.bootstrap.servers"} == reported
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_the_example_is_read(tmp_path: Path) -> None:
         found.settings.kafka_admin.security_protocol,
         getattr(found.settings.limit, "available_bytes", None),
     )
-    told = {notice.partition(" ")[0].removeprefix(STATIC) for notice in found.notices}
-    assert {"produce", "fetch", "excluded.principal.name.list"} == told
+    reported = {notice.partition(" ")[0].removeprefix(STATIC) for notice in found.notices}
+    assert {"produce", "fetch", "excluded.principal.name.list"} == reported
 
 
 def test_a_comment_after_a_value_is_refused(tmp_path: Path) -> None:

@@ -84,10 +84,10 @@ def test_every_failure_says_what_to_see_and_do() -> None:
     """Each has something to do, and a log line or a metric to know it by."""
     assert 15 < len(SECTIONS)
     for section in SECTIONS:
-        told = points(section)
-        assert set() == told.keys() - set(POINTS), section
-        assert "Do" in told, section
-        assert told.keys() & {"Log", "Metrics"}, section
+        reported = points(section)
+        assert set() == reported.keys() - set(POINTS), section
+        assert "Do" in reported, section
+        assert reported.keys() & {"Log", "Metrics"}, section
 
 
 def test_log_lines_are_the_programs(caplog: pytest.LogCaptureFixture) -> None:

@@ -50,8 +50,8 @@ def listening(daemon: Daemon) -> set[str]:
 def test_the_defaults_are_as_told() -> None:
     """The loopback alone, and one address."""
     defaults = {row.environment: row.default for row in describe()}
-    told = {row["setting"]: row["default"] for row in LISTENING.rows}
-    assert {name: defaults[name] for name in defaults if name.endswith("_LISTEN")} == told
+    reported = {row["setting"]: row["default"] for row in LISTENING.rows}
+    assert {name: defaults[name] for name in defaults if name.endswith("_LISTEN")} == reported
 
 
 @pytest.mark.parametrize("more", [{}, {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}])
@@ -90,10 +90,10 @@ def plain(path: str) -> str:
     return path.replace("{user:name}", "{user}").replace("{broker_id}", "{id}")
 
 
-def test_every_request_that_changes_is_told() -> None:
+def test_every_request_that_changes_is_reported() -> None:
     """And whether it needs the token."""
-    told = {row["request"].strip("`"): row["token"] for row in CHANGES.rows}
-    assert {request: "yes" if needs else "no" for request, needs in changing().items()} == told
+    reported = {row["request"].strip("`"): row["token"] for row in CHANGES.rows}
+    assert {request: "yes" if needs else "no" for request, needs in changing().items()} == reported
 
 
 GUARDED = [row["request"].strip("`") for row in CHANGES.rows if row["token"] == "yes"]
@@ -137,9 +137,9 @@ async def test_no_answer_allows_another_origin() -> None:
         for path in [*paths, "/docs", "/openapi.json"]:
             for method in ("GET", "OPTIONS"):
                 answer = await client.request(method, path, headers=asking)
-                told = f"{answer.headers} {answer.text}".lower()
-                assert "access-control" not in told
-                assert TOKEN not in told
+                reported = f"{answer.headers} {answer.text}".lower()
+                assert "access-control" not in reported
+                assert TOKEN not in reported
 
 
 def test_the_secrets_are_as_told() -> None:
@@ -179,7 +179,7 @@ def test_a_running_daemon_tells_no_secret(tmp_path: Path) -> None:
         answers = [daemon.get(path).text for path, known in paths.items() if "get" in known]
         daemon.send(signal.SIGTERM)
         daemon.ended()
-        told = [daemon.output, state.read_text(), *answers]
-    assert ["a migration" in each for each in told[:2]] == [True, True]
-    assert [] == [each for each in told if SECRET in each]
+        reported = [daemon.output, state.read_text(), *answers]
+    assert ["a migration" in each for each in reported[:2]] == [True, True]
+    assert [] == [each for each in reported if SECRET in each]
     assert 0o600 == state.stat().st_mode & 0o777

@@ -48,17 +48,17 @@ async def until(reached: Callable[[], bool]) -> None:
 
 async def test_what_a_source_says_is_recorded_and_passed_on(tmp_path: Path) -> None:
     """With wall time; a look that gave nothing is no line."""
-    told: list[Observation | Failure] = [seen(0.5), REFUSED, seen(61.25)]
+    reported: list[Observation | Failure] = [seen(0.5), REFUSED, seen(61.25)]
 
     async def answer(call: Call) -> Observation | Failure:
-        return told[len(source.calls) - 1]
+        return reported[len(source.calls) - 1]
 
     source = ScriptedSource(answer)
     own = history(tmp_path)
     recorded = Recorded(source, own.record)
     async with asyncio.TaskGroup() as group:
         writing = group.create_task(own.run())
-        assert told == [await recorded.observe(brokers, 3.0) for brokers in (None, [1], None)]
+        assert reported == [await recorded.observe(brokers, 3.0) for brokers in (None, [1], None)]
         await until(lambda: own.counts.written == 2)
         writing.cancel()
     assert [None, frozenset({1}), None] == [call.brokers for call in source.calls]
@@ -97,7 +97,7 @@ async def test_a_disk_that_hangs_holds_nobody_up(
     assert over.endswith("loses what is seen: this is over")
 
 
-async def test_a_full_disk_is_told_once_and_again_when_it_is_over(
+async def test_a_full_disk_is_reported_once_and_again_when_it_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Three lines are lost and counted, nothing is raised, and the next one is written."""
@@ -139,7 +139,7 @@ async def test_a_bug_costs_a_line_and_not_the_daemon(
     assert (0, 1) == (own.counts.written, own.counts.lost)
 
 
-async def test_what_can_not_be_packed_is_told_and_written_all_the_same(
+async def test_what_can_not_be_packed_is_reported_and_written_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The line is in its file: nothing is lost."""
@@ -159,7 +159,7 @@ async def test_what_can_not_be_packed_is_told_and_written_all_the_same(
     ]
 
 
-async def test_a_bound_that_is_reached_is_told_once(
+async def test_a_bound_that_is_reached_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """However many files go."""

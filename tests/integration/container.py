@@ -142,12 +142,12 @@ def built(folder: Path) -> Iterator[Image]:
         *("--secret", f"id=pip.conf,src={pip}", "--volume", f"{wheels(DEBIANS_PYTHON)}:/wheels:ro"),
         *("--tag", "localhost/throttle-sidecar", str(ROOT)),
     )
-    told = json.loads(buildah("inspect", "--type", "image", "localhost/throttle-sidecar"))
+    document = json.loads(buildah("inspect", "--type", "image", "localhost/throttle-sidecar"))
     container = buildah("from", "--pull-never", "localhost/throttle-sidecar").strip()
     try:
         yield Image(
             root=Path(buildah("mount", container).strip()),
-            config=told["Docker"]["config"],
+            config=document["Docker"]["config"],
         )
     finally:
         buildah("rm", "--all")

@@ -53,7 +53,7 @@ class Scene(FakeSidecar):
         self.see(
             whole(at, answers, silent=[3] if left < 10 else [], fenced=[4] if left < 10 else [])
         )
-        self.board.readers.heard(Report(2, left < 9, 12), self.board.snapshot.generation, at)
+        self.board.readers.record(Report(2, left < 9, 12), self.board.snapshot.generation, at)
 
 
 def normal() -> Scene:

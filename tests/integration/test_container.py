@@ -72,9 +72,11 @@ def test_nothing_of_the_build_is_in_it(image: Image) -> None:
         path.name for path in image.root.iterdir()
     )
     sizes = [path.lstat().st_size for path in ours.rglob("*") if not path.is_dir()]
-    told = re.search(r"\*\*Size\*\*: (\d+) MB over", (ROOT / "docs/install.md").read_text("utf-8"))
-    assert told is not None
-    assert pytest.approx(float(told[1]), rel=0.05) == sum(sizes) / 1e6
+    reported = re.search(
+        r"\*\*Size\*\*: (\d+) MB over", (ROOT / "docs/install.md").read_text("utf-8")
+    )
+    assert reported is not None
+    assert pytest.approx(float(reported[1]), rel=0.05) == sum(sizes) / 1e6
 
 
 def test_its_packages_are_the_locked_ones(image: Image) -> None:
@@ -113,10 +115,10 @@ def test_it_can_write_nothing_and_gain_nothing(image: Image) -> None:
     """Not even where everybody may, and no privilege: so that neither is needed either."""
     done = image.start_and_wait(["touch", "/tmp/x"])
     assert (1, True) == (done.returncode, "Read-only file system" in done.stderr), done.stderr
-    told = image.start_and_wait(["cat", "/proc/self/status"]).stdout
+    reported = image.start_and_wait(["cat", "/proc/self/status"]).stdout
     status = {
         name: value.split()
-        for name, _, value in (line.partition(":") for line in told.splitlines())
+        for name, _, value in (line.partition(":") for line in reported.splitlines())
     }
     user, group = image.config["User"].split(":")
     assert ([user] * 4, [group] * 4, []) == (status["Uid"], status["Gid"], status["Groups"])
@@ -179,8 +181,8 @@ def test_new_volumes_are_its_users(image: Image) -> None:
     """A container engine gives a new volume the owner of the folder that it takes the place of."""
     user, group = map(int, image.config["User"].split(":"))
     for folder in ("jars", "var/lib/throttle-sidecar"):
-        told = (image.root / folder).stat()
-        assert (user, group) == (told.st_uid, told.st_gid)
+        reported = (image.root / folder).stat()
+        assert (user, group) == (reported.st_uid, reported.st_gid)
         assert [] == list((image.root / folder).iterdir())
 
 
@@ -193,7 +195,7 @@ def test_it_copies_the_quota_callback_out(image: Image, tmp_path: Path) -> None:
     assert callback_jar().read_bytes() == (tmp_path / NAME).read_bytes()
 
 
-def test_a_volume_of_somebody_elses_is_told(image: Image, tmp_path: Path) -> None:
+def test_a_volume_of_somebody_elses_is_reported(image: Image, tmp_path: Path) -> None:
     """In a line, with exit code 2; the init container fails and says why."""
     done = image.run("callback", "copy", "/jars", volumes={"/jars": tmp_path})
     assert (2, "") == (done.returncode, done.stdout)

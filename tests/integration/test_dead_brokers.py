@@ -161,7 +161,7 @@ async def test_a_departed_full_broker_holds_the_throttle_for_the_validity(
     await daemon.decides(1.0)
     changes = await daemon.decisions()
     assert "observation" == changes[-1]["source"]
-    held_s = seconds(departed["last_seen"], changes[-1]["changed_at"])
-    assert validity_s < held_s < validity_s + 1.0
+    stopped_s = seconds(departed["last_seen"], changes[-1]["changed_at"])
+    assert validity_s < stopped_s < validity_s + 1.0
     await seen("nothing left of it", daemon.brokers, lambda brokers: 1 not in brokers)
     assert {0} == {broker_id for broker_id, _ in await daemon.volumes()}

@@ -398,7 +398,7 @@ async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Obeying, st
             await held(traffics, 3.0)
 
 
-async def test_producers_that_come_during_the_throttle_are_held(
+async def test_producers_that_come_during_the_throttle_are_throttled(
     obeying: Obeying, start: Start
 ) -> None:
     """One that connects, and 100 connections of one client."""
@@ -427,7 +427,7 @@ async def test_producers_that_come_during_the_throttle_are_held(
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-async def test_producers_are_held_whatever_they_wait_for(
+async def test_producers_are_throttled_whatever_they_wait_for(
     obeying: Obeying, start: Start, acks: object
 ) -> None:
     """With acks=0 nobody is told, and the connection is muted all the same."""
@@ -562,14 +562,14 @@ async def test_the_disk_wins_over_the_client(obeying: Obeying, start: Start) -> 
         await cluster.occupy(1, 0, FULL_BYTES)
         await daemons[0].decides(0.0)
 
-        async def told() -> Bean:
+        async def reported() -> Bean:
             return await figures(cluster, 0)
 
-        now = await seen("an emergency", told, lambda now: now["Emergency"] is True, 40.0)
+        now = await seen("an emergency", reported, lambda now: now["Emergency"] is True, 40.0)
         assert 0.0 == now["FactorApplied"]
 
         async def longest() -> float:
-            return float((await figures(cluster, 0))["LongestPauseGivenMs"] or 0)
+            return float((await figures(cluster, 0))["LongestPauseMs"] or 0)
 
         await seen("a longer pause", longest, lambda pause: pause > 1000 * PAUSE_MAX_S, 40.0)
         (reader,) = [

@@ -89,7 +89,7 @@ async def test_a_transaction_is_there_whole_or_not_at_all(kafka: Cluster) -> Non
     assert traffic.committed_records <= len(found)
 
 
-async def test_a_wrong_configuration_is_told() -> None:
+async def test_a_wrong_configuration_is_reported() -> None:
     """With what Java said of it."""
     traffic = JavaTraffic("127.0.0.1:1", "t", bytes_per_s=1.0, config={"acks": "some"})
     with pytest.raises(ClusterError, match=r"(?s)did not start.*acks"):

@@ -62,7 +62,7 @@ async def who_writes(_: Mapping[str, str], admin: KafkaAdmin) -> object:
     """The producers of a topic."""
     producers = ActiveProducers(admin, None, time.monotonic)
     try:
-        found = await producers.look(lambda *_, **__: None, 10.0)
+        found = await producers.scan(lambda *_, **__: None, 10.0)
         if isinstance(found, Failure):
             return found
         assert {TOPIC} == {topic for of in producers.partitions.values() for topic, _ in of}

@@ -40,11 +40,11 @@ async def by_the_plugin(folder: Path, text: str) -> dict[str, str]:
 
 async def test_the_plugins_own_defaults(tmp_path: Path) -> None:
     """The table has all of the plugin's properties, with the defaults that its classes have."""
-    told = {row["property"]: row["the plugin's default"].strip("`") for row in ROWS}
+    message = {row["property"]: row["the plugin's default"].strip("`") for row in ROWS}
     by_its_client = {"kafka.admin.bootstrap.servers", "kafka.clientIdPrefix"}
     found = await by_the_plugin(tmp_path, BOOTSTRAP)
     assert "localhost:9092" == found.pop("> bootstrap.servers")
-    assert {name: told[name] for name in told.keys() - by_its_client} == found
+    assert {name: message[name] for name in message.keys() - by_its_client} == found
 
 
 async def test_both_read_the_example_alike(tmp_path: Path) -> None:
@@ -68,10 +68,10 @@ async def test_both_read_the_example_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [("produce=0", "must be more than 0"), ("excluded.principal.name.list=User:", "must be names")],
 )
-async def test_what_the_callback_refuses(tmp_path: Path, line: str, told: str) -> None:
+async def test_what_the_callback_refuses(tmp_path: Path, line: str, message: str) -> None:
     """Of the plugin's keys that it reads; the example as it stands is taken, above."""
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=message):
         await by_the_plugin(tmp_path, f"{BOOTSTRAP}{STATIC}{line}\n")

@@ -78,9 +78,9 @@ class Server:
 
     async def run(self, *words: str, **environ: str) -> Done:
         """A command of the pipeline's, with two cores; an empty variable is none."""
-        told = ("pipeline", *words, "--master", "local[2]", "--jars", str(self.jars))
+        reported = ("pipeline", *words, "--master", "local[2]", "--jars", str(self.jars))
         given = {name: text for name, text in {**self.environ, **environ}.items() if text}
-        return await command(*told, environ=given, timeout_s=_RUN_S)
+        return await command(*reported, environ=given, timeout_s=_RUN_S)
 
 
 @pytest.fixture(scope="module")
@@ -210,12 +210,12 @@ def kill_after(server: Server, last: str, *words: str) -> None:
         last: how the first line of the last request begins that is answered.
         words: the command.
     """
-    told = ("pipeline", *words, "--master", "local[2]", "--jars", str(server.jars))
+    reported = ("pipeline", *words, "--master", "local[2]", "--jars", str(server.jars))
     with (
         Gate(server.port, last.encode()) as gate,
         TemporaryFile() as said,
         subprocess.Popen(
-            [sys.executable, "-m", "sidecar", *told],
+            [sys.executable, "-m", "sidecar", *reported],
             env={**server.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"},
             stdout=said,
             stderr=said,
@@ -308,20 +308,20 @@ LOGS_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
 
 
 @pytest.mark.parametrize("what", LOGS_MISTAKES)
-async def test_logs_that_cant_be_had_are_told_in_a_line(server: Server, what: str) -> None:
+async def test_logs_that_cant_be_had_are_reported_in_a_line(server: Server, what: str) -> None:
     """Before Spark starts, with what to do; never a secret."""
-    path, environ, told = LOGS_MISTAKES[what]
+    path, environ, reported = LOGS_MISTAKES[what]
     begun = time.monotonic()
     done = await server.run("silver", "--out", "s3://tables/x", "--request-logs", path, **environ)
-    assert told == refusal(done)[: len(told)]
+    assert reported == refusal(done)[: len(reported)]
     assert time.monotonic() - begun < 60
 
 
 async def test_a_silent_store_is_given_up(server: Server, silent: str) -> None:
     """After half a minute, where its client would wait for 99 s."""
     begun = time.monotonic()
-    told = ("silver", "--out", "s3://tables/x", "--request-logs", "s3://logs")
-    done = await server.run(*told, AWS_ENDPOINT_URL=silent)
+    reported = ("silver", "--out", "s3://tables/x", "--request-logs", "s3://logs")
+    done = await server.run(*reported, AWS_ENDPOINT_URL=silent)
     assert "s3://logs: the store doesn't answer" in refusal(done)
     assert 20 < time.monotonic() - begun < 60
 
@@ -337,13 +337,13 @@ TABLES_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
 
 
 @pytest.mark.parametrize("what", TABLES_MISTAKES)
-async def test_tables_that_cant_be_had_are_told_in_a_line(server: Server, what: str) -> None:
+async def test_tables_that_cant_be_had_are_reported_in_a_line(server: Server, what: str) -> None:
     """By Hadoop's client too, which would try for an hour; nothing is left behind."""
-    out, environ, told = TABLES_MISTAKES[what]
+    out, environ, reported = TABLES_MISTAKES[what]
     done = await server.run("forecast", "--out", out, **environ)
     line = refusal(done)
     assert line.startswith(out)
-    assert told in line
+    assert reported in line
     assert [] == [name for name in server.names("tables") if name.startswith("tables/x")]
 
 

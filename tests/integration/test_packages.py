@@ -99,15 +99,18 @@ def metadata(packages: Packages) -> Message:
 
 def test_the_metadata_is_complete(packages: Packages) -> None:
     """What an index shows, and what licence scanners ask."""
-    told = metadata(packages)
-    assert ("throttle-sidecar", __version__) == (told["Name"], told["Version"])
-    assert ("Apache-2.0", "LICENSE") == (told["License-Expression"], told["License-File"])
-    assert (">=3.11", "text/markdown") == (
-        told["Requires-Python"],
-        told["Description-Content-Type"],
+    metadata_lines = metadata(packages)
+    assert ("throttle-sidecar", __version__) == (metadata_lines["Name"], metadata_lines["Version"])
+    assert ("Apache-2.0", "LICENSE") == (
+        metadata_lines["License-Expression"],
+        metadata_lines["License-File"],
     )
-    assert {"demo", "pipeline"} == set(told.get_all("Provides-Extra", []))
-    classifiers = told.get_all("Classifier", [])
+    assert (">=3.11", "text/markdown") == (
+        metadata_lines["Requires-Python"],
+        metadata_lines["Description-Content-Type"],
+    )
+    assert {"demo", "pipeline"} == set(metadata_lines.get_all("Provides-Extra", []))
+    classifiers = metadata_lines.get_all("Classifier", [])
     assert {"Typing :: Typed", "Operating System :: POSIX :: Linux"} <= set(classifiers)
 
 

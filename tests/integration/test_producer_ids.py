@@ -118,7 +118,7 @@ async def holds(daemon: Daemon, user: str, timeout_s: float = 20.0) -> Document:
     found = await seen(
         f"{user} is held",
         lambda: of_user(daemon, user),
-        lambda told: told is not None and told["held_until"] is not None,
+        lambda reported: reported is not None and reported["throttled_until"] is not None,
         timeout_s,
     )
     assert found is not None
@@ -135,13 +135,13 @@ async def request_percentage(cluster: Cluster, user: str) -> float | None:
 
 async def told_to_wait(cluster: Cluster, user: str) -> dict[str, int]:
     """The longest throttle time that brokers gave a user, ms, by request."""
-    told: dict[str, int] = {}
+    reported: dict[str, int] = {}
     for broker in cluster.brokers.values():
         log = await asyncio.to_thread(Path(f"{broker.log}.requests").read_bytes)
         for line in map(parse, log.splitlines()):
             if isinstance(line, Line) and line.user == user:
-                told[line.api] = max(line.throttle_ms, told.get(line.api, 0))
-    return told
+                reported[line.api] = max(line.throttle_ms, reported.get(line.api, 0))
+    return reported
 
 
 @asynccontextmanager
@@ -152,7 +152,7 @@ async def topic(cluster: Cluster) -> AsyncIterator[str]:
     yield "ids"
 
 
-async def test_a_rogue_is_held_everywhere_and_its_neighbour_is_not(
+async def test_a_rogue_is_throttled_everywhere_and_its_neighbour_is_not(
     logging: Cluster, start: Start, tmp_path: Path
 ) -> None:
     """Each sidecar sees a third of the ids, all of which count; only the rogue is slowed."""
@@ -191,7 +191,7 @@ async def test_a_rogue_is_held_everywhere_and_its_neighbour_is_not(
         await seen(
             "nobody is held",
             partial(daemon.get, "/v1/quota-factors"),
-            lambda told: not told["users"],
+            lambda reported: not reported["users"],
         )
     await seen(
         "the request quota is taken back",
@@ -212,14 +212,14 @@ async def test_a_quota_put_over_http_counts_at_once_and_over_a_restart(
     async with topic(logging) as name, Rogue(logging.bootstrap_of("BASIC"), name, dict(ETL)):
         await holds(daemon, "etl")
         answer = await daemon.put(path, {"producer_ids_rate": "unlimited"}, TOKEN)
-        assert (200, True) == (answer.status_code, answer.json()["kept"])
+        assert (200, True) == (answer.status_code, answer.json()["persisted"])
         assert {} == (await daemon.get("/v1/quota-factors"))["users"]
         await daemon.end(signal.SIGKILL)
         await daemon.start()
         await asyncio.sleep(3.0)
         assert {} == (await daemon.get("/v1/quota-factors"))["users"]
-        told = (await daemon.get("/v1/quotas/producer-ids"))["quotas"]
-        assert ["file", "api"] == [each["origin"] for each in told]
+        reported = (await daemon.get("/v1/quotas/producer-ids"))["quotas"]
+        assert ["file", "api"] == [each["origin"] for each in reported]
         await daemon.ask(path, "DELETE", TOKEN)
         await holds(daemon, "etl")
 
@@ -278,18 +278,18 @@ async def write(producers: list[Producer], topic: str) -> None:
 
 async def active(daemon: Daemon) -> Document:
     """What a sidecar knows of ids that write."""
-    told: Document = (await daemon.get("/v1/producer-ids"))["active"]
-    return told
+    reported: Document = (await daemon.get("/v1/producer-ids"))["active"]
+    return reported
 
 
-async def given_to_etl(daemons: list[Daemon]) -> Callable[[], Awaitable[int]]:
+async def allocated_to_etl(daemons: list[Daemon]) -> Callable[[], Awaitable[int]]:
     """Counts the ids that brokers give etl from now on."""
-    begin = [(await each.get("/v1/producer-ids/given"))["next"] for each in daemons]
+    begin = [(await each.get("/v1/producer-ids/allocated"))["next"] for each in daemons]
 
     async def count() -> int:
         ids: set[int] = set()
         for daemon, after in zip(daemons, begin, strict=True):
-            page = await daemon.get(f"/v1/producer-ids/given?after={after}")
+            page = await daemon.get(f"/v1/producer-ids/allocated?after={after}")
             ids |= {each["producer_id"] for each in page["ids"] if not each["wrote"]}
         return len(ids)
 
@@ -311,9 +311,11 @@ async def test_an_id_counts_when_it_writes_for_whom_it_was_given(
     async with topic(logging) as name:
         for daemon in daemons:
             await seen(
-                "leaders are looked at", partial(active, daemon), lambda told: told["is_seen"]
+                "leaders are looked at",
+                partial(active, daemon),
+                lambda reported: reported["is_complete"],
             )
-        given = await given_to_etl(daemons)
+        given = await allocated_to_etl(daemons)
         idle = open_producers(logging, count)
         await seen("all have an id", given, lambda ids: ids >= count)
         looks_s = 5.0
@@ -328,7 +330,7 @@ async def test_an_id_counts_when_it_writes_for_whom_it_was_given(
             await seen(
                 "nobody is held",
                 partial(daemon.get, "/v1/quota-factors"),
-                lambda told: not told["users"],
+                lambda reported: not reported["users"],
             )
         # Nobody's log has the lines of these.
         admin = admin_of(logging)
@@ -340,7 +342,7 @@ async def test_an_id_counts_when_it_writes_for_whom_it_was_given(
         await seen(
             "they are counted as unknown",
             partial(active, daemons[0]),
-            lambda told: told["unknown_owner"] == before + count,
+            lambda reported: reported["unknown_owner"] == before + count,
             timeout_s=30.0,
         )
         for daemon in daemons:

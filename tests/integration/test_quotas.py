@@ -34,9 +34,9 @@ def admin(cluster: Cluster) -> KafkaAdmin:
 
 async def quotas_of(cluster: Cluster) -> ClientQuotas:
     """The quotas that are set."""
-    told = await describe_client_quotas(admin(cluster))
-    assert isinstance(told, dict), told
-    return told
+    result = await describe_client_quotas(admin(cluster))
+    assert isinstance(result, dict), result
+    return result
 
 
 async def quotas(cluster: Cluster, *words: str) -> Done:
@@ -57,7 +57,7 @@ async def cluster(secure_kafka: SecureKafka) -> AsyncIterator[Cluster]:
     await seen(
         "these threads",
         lambda: describe_broker_configs(asked, [0], list(threads)),
-        lambda told: told == {0: threads},
+        lambda result: result == {0: threads},
     )
     yield cluster
     left = removals(await quotas_of(cluster), {})
@@ -66,7 +66,7 @@ async def cluster(secure_kafka: SecureKafka) -> AsyncIterator[Cluster]:
 
 async def in_force(cluster: Cluster, expected: ClientQuotas) -> None:
     """Wait until the broker shows these quotas: it has them a moment after the controller."""
-    await seen("these quotas", lambda: quotas_of(cluster), lambda told: told == expected)
+    await seen("these quotas", lambda: quotas_of(cluster), lambda result: result == expected)
 
 
 async def test_capacity_is_what_the_broker_says(cluster: Cluster) -> None:
@@ -162,7 +162,7 @@ async def test_acls_and_watch(cluster: Cluster) -> None:
     assert [] == again.document()["done"]
 
 
-async def test_who_may_not_is_told_what_to_grant(
+async def test_who_may_not_is_reported_what_to_grant(
     cluster: Cluster, secure_kafka: SecureKafka, tmp_path: Path
 ) -> None:
     """Alice may only describe the cluster: with her command config nothing is shown."""

@@ -48,7 +48,7 @@ async def levels(cluster: Cluster, *words: str) -> Mapping[int, str]:
 async def all_at(cluster: Cluster, level: str) -> None:
     """Wait until every broker is."""
     expected = dict.fromkeys(cluster.brokers, level)
-    await seen(f"all at {level}", lambda: levels(cluster), lambda told: told == expected)
+    await seen(f"all at {level}", lambda: levels(cluster), lambda result: result == expected)
 
 
 def written(file: Path) -> list[str]:
@@ -104,8 +104,8 @@ async def test_it_is_on_for_a_while_and_off_again(any_kafka: Cluster) -> None:
 async def test_its_time_ends_it(kafka: Cluster) -> None:
     """By itself, on the one broker that it was turned on for."""
     async with session(kafka, "--for", "PT8S", "--broker", "1") as process:
-        told = await seen("on", lambda: levels(kafka), lambda told: told[1] == "DEBUG")
-        assert {0: "WARN", 1: "DEBUG", 2: "WARN"} == told
+        result = await seen("on", lambda: levels(kafka), lambda result: result[1] == "DEBUG")
+        assert {0: "WARN", 1: "DEBUG", 2: "WARN"} == result
         assert 0 == await asyncio.wait_for(process.wait(), 40.0)
     assert {0: "WARN", 1: "WARN", 2: "WARN"} == await levels(kafka)
 
@@ -127,7 +127,7 @@ async def test_a_session_that_was_killed_hard_is_cured_by_off(kafka: Cluster) ->
     await all_at(kafka, "WARN")
 
 
-async def test_a_broker_that_restarts_is_off_and_that_is_told(kafka: Cluster) -> None:
+async def test_a_broker_that_restarts_is_off_and_that_is_reported(kafka: Cluster) -> None:
     """The session goes on for the others; a broker that is gone holds nothing up."""
     async with session(kafka, "--for", "PT10M") as process:
         await all_at(kafka, "DEBUG")
@@ -145,8 +145,8 @@ async def test_a_broker_that_restarts_is_off_and_that_is_told(kafka: Cluster) ->
 async def test_a_controller_has_one_too(kafka: Cluster) -> None:
     """Where a dedicated one writes who changed topics: asked on its own listener."""
     kafka_admin = KafkaAdmin(bootstrap_servers=(address(kafka),))
-    told = await describe_broker_configs(kafka_admin, [0], ["controller.quorum.voters"])
-    controller_id, _, controller = voters(told).partition("@")
+    result = await describe_broker_configs(kafka_admin, [0], ["controller.quorum.voters"])
+    controller_id, _, controller = voters(result).partition("@")
     reached = ("--bootstrap-controller", controller)
     assert {int(controller_id): "WARN"} == await levels(kafka, *reached)
     done = await command("request-log", "on", "--for", "PT1S", *reached, environ={})
@@ -161,7 +161,7 @@ async def test_every_broker_tells_its_own_configuration(any_kafka: Cluster) -> N
     """What is in force: threads of the properties file, Kafka's defaults for the windows."""
     names = ["num.io.threads", "num.network.threads", "quota.window.num", "log.dirs", "no.such"]
     kafka_admin = KafkaAdmin(bootstrap_servers=(address(any_kafka),))
-    told = await describe_broker_configs(kafka_admin, None, names)
+    result = await describe_broker_configs(kafka_admin, None, names)
     expected = {
         key: {
             "num.io.threads": "4",
@@ -171,7 +171,7 @@ async def test_every_broker_tells_its_own_configuration(any_kafka: Cluster) -> N
         }
         for key, broker in any_kafka.brokers.items()
     }
-    assert expected == told
+    assert expected == result
 
 
 async def test_credentials_in_a_command_config_and_a_refusal(
@@ -204,8 +204,8 @@ def address(cluster: Cluster) -> HostPort:
     return HostPort(host, int(port))
 
 
-def voters(told: Mapping[int, Any] | Failure) -> str:
+def voters(result: Mapping[int, Any] | Failure) -> str:
     """The one controller, as "id@host:port"."""
-    assert not isinstance(told, Failure)
-    voter: str = told[0]["controller.quorum.voters"]
+    assert not isinstance(result, Failure)
+    voter: str = result[0]["controller.quorum.voters"]
     return voter

@@ -10,7 +10,7 @@ from tests.docs.markdown import ROOT
 from tests.integration.conftest import SecureKafka
 from tests.integration.test_relief import type_tools
 
-PAGE = ROOT / "docs/runbooks/KafkaThrottleHeldButFilling.md"
+PAGE = ROOT / "docs/runbooks/KafkaThrottledButFilling.md"
 
 
 async def test_what_stops_a_client_can_be_typed(secure_kafka: SecureKafka, tmp_path: Path) -> None:

@@ -154,10 +154,10 @@ async def shown(page: Page, selector: str, text: str | re.Pattern[str]) -> None:
 async def assert_accessible(page: Page) -> None:
     """Axe finds nothing."""
     found = (await Axe().run(page)).response
-    told = [
+    reported = [
         (each["id"], [node["target"] for node in each["nodes"]]) for each in found["violations"]
     ]
-    assert [] == told
+    assert [] == reported
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])

@@ -120,7 +120,7 @@ def key_of(file: Path, folder: Path) -> Path:
     return written
 
 
-async def test_a_secured_topic_is_read_and_no_secret_is_told(stream: Stream) -> None:
+async def test_a_secured_topic_is_read_and_no_secret_is_reported(stream: Stream) -> None:
     """By SCRAM over TLS with PEM; not in what is said, in a checkpoint or on Spark's page."""
     key = key_of(stream.secure.client_key_file, stream.folder)
     client = stream.client(
@@ -130,9 +130,11 @@ async def test_a_secured_topic_is_read_and_no_secret_is_told(stream: Stream) -> 
     # What Spark's page is made of.
     events = stream.folder / "events"
     events.mkdir()
-    told = {"enabled": "true", "dir": events.as_uri(), "compress": "false"}
+    reported = {"enabled": "true", "dir": events.as_uri(), "compress": "false"}
     conf = [
-        word for name, text in told.items() for word in ("--conf", f"spark.eventLog.{name}={text}")
+        word
+        for name, text in reported.items()
+        for word in ("--conf", f"spark.eventLog.{name}={text}")
     ]
     done = await stream.run(client, *conf)
     assert 0 == done.code, done.said

@@ -104,10 +104,10 @@ def predicted(lines: Iterable[Line], quotas: ClientQuotas) -> Node:
     due: list[tuple[int, Charge]] = [
         (number, charge) for number, (_, each) in enumerate(charged) for charge in each.charges
     ]
-    told: dict[int, list[Prediction]] = {number: [] for number in range(len(charged))}
+    reported: dict[int, list[Prediction]] = {number: [] for number in range(len(charged))}
     for number, charge in sorted(due, key=lambda one: one[1].at_ms):
-        told[number].append(predictor.charge(charge))
-    besides = [Beside(line, tuple(told[number])) for number, (line, _) in enumerate(charged)]
+        reported[number].append(predictor.charge(charge))
+    besides = [Beside(line, tuple(reported[number])) for number, (line, _) in enumerate(charged)]
     return Node(besides, predictor)
 
 
@@ -332,10 +332,10 @@ def size(line: Line) -> int:
 
 async def request_bytes(cluster: Cluster) -> tuple[float, float]:
     """How many PRODUCE broker 0 had since it started, and the bytes of their bodies."""
-    told = await bean(
+    reported = await bean(
         cluster, 0, "kafka.network:type=RequestMetrics,name=RequestBytes,request=Produce"
     )
-    count, mean = told["Count"], told["Mean"]
+    count, mean = reported["Count"], reported["Mean"]
     assert isinstance(count, int)
     assert isinstance(mean, float)
     return (count, count * mean)
@@ -344,9 +344,9 @@ async def request_bytes(cluster: Cluster) -> tuple[float, float]:
 async def rates_of(cluster: Cluster, kind: str, name: str) -> dict[tuple[str, str], float]:
     """What broker 0 holds against the quotas of a kind, by user and client-id, "" for neither."""
     rates = {}
-    for bean_name, told in (await beans(cluster, 0, f"kafka.server:type={kind},*")).items():
+    for bean_name, reported in (await beans(cluster, 0, f"kafka.server:type={kind},*")).items():
         tags = dict(part.split("=", 1) for part in bean_name.partition(":")[2].split(","))
-        rate = told.get(name)
+        rate = reported.get(name)
         if isinstance(rate, float):
             rates[tags.get("user", ""), tags.get("client-id", "")] = rate
     return rates

@@ -64,13 +64,13 @@ async def agreed(kafka: Cluster, daemon: Daemon) -> Document:
         document, metrics, now = answers
         free = {key: available for key, (_, available) in now.items()}
         full = {key: now[key] for key in violating(now)}
-        return told(document) == full and metrics.volumes("available_bytes") == free
+        return reported(document) == full and metrics.volumes("available_bytes") == free
 
     document, _, _ = await seen("the numbers of the file systems", all_three, same)
     return document
 
 
-def told(document: Document) -> Usages:
+def reported(document: Document) -> Usages:
     return {
         (each["broker_id"], each["log_dir"]): (each["total_bytes"], each["available_bytes"])
         for each in document["violations"]
@@ -94,7 +94,7 @@ async def test_all_sidecars_name_the_one_full_volume_and_release_it(
         for daemon in daemons:
             await daemon.decides(0.0)
             document = await agreed(kafka, daemon)
-            assert [crossed] == list(told(document))
+            assert [crossed] == list(reported(document))
             await _metrics_say(daemon, await usages(kafka), crossed)
         await free(admin)
         for daemon in daemons:

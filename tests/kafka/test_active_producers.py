@@ -7,7 +7,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from sidecar.kafka import active_producers, leaders
-from sidecar.kafka.active_producers import ActiveProducers, Looked
+from sidecar.kafka.active_producers import ActiveProducers, ScanResult
 from sidecar.kafka.leaders import DOUBTED_S, LEADERS_S, Partition
 from sidecar.kafka.producer_messages import ProducerStates
 from sidecar.volumes import Failure, FailureKind
@@ -49,9 +49,9 @@ async def looking(
         await source.close()
 
 
-def of(looked: Looked | Failure) -> Looked:
+def of(looked: ScanResult | Failure) -> ScanResult:
     """The look, which could be taken."""
-    assert isinstance(looked, Looked), looked
+    assert isinstance(looked, ScanResult), looked
     return looked
 
 
@@ -64,7 +64,7 @@ async def test_every_leader_tells_of_its_own_partitions(clock: Clock) -> None:
     )
     async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock) as source:
         taken = Taken()
-        looked = of(await source.look(taken, PATIENCE_S))
+        looked = of(await source.scan(taken, PATIENCE_S))
     assert {A: [(7, 0, 5)], B: [], C: [(7, 0, 1), (8, 2, 0)]} == taken.states
     assert {(0, (A,)), (1, (B, C))} == {(broker, tuple(named)) for broker, named in fake.asked}
     assert (3, 3, 111, {}, 0) == (
@@ -72,7 +72,7 @@ async def test_every_leader_tells_of_its_own_partitions(clock: Clock) -> None:
         looked.producers,
         looked.bytes,
         looked.failures,
-        looked.left_out,
+        looked.skipped,
     )
 
 
@@ -81,7 +81,7 @@ async def test_only_the_broker_beside_the_sidecar_is_asked(clock: Clock) -> None
     fake = FakeProducers({A: 0, B: 1})
     async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock, 1) as source:
         taken = Taken()
-        await source.look(taken, PATIENCE_S)
+        await source.scan(taken, PATIENCE_S)
     assert [(1, [B])] == fake.asked
     assert {B: []} == taken.states
 
@@ -91,9 +91,9 @@ async def test_a_broker_that_is_not_active_is_a_failure(clock: Clock) -> None:
     fake = FakeProducers({A: 0})
     async with fake.of(FakeCluster().add(2)) as cluster:
         async with looking(cluster, clock, 7) as source:
-            failure = await source.look(Taken(), PATIENCE_S)
+            failure = await source.scan(Taken(), PATIENCE_S)
         async with looking(cluster, clock, 1) as source:
-            assert 0 == of(await source.look(Taken(), PATIENCE_S)).partitions
+            assert 0 == of(await source.scan(Taken(), PATIENCE_S)).partitions
     assert Failure(FailureKind.CONNECT, "broker 7, of SIDECAR_BROKER_ID, is not active") == failure
 
 
@@ -104,11 +104,11 @@ async def test_a_partition_that_is_made_later_is_new_and_one_that_moves_is_not(
     fake = FakeProducers({A: 0, B: 1})
     async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock, 0) as source:
         first, second, third = Taken(), Taken(), Taken()
-        await source.look(first, PATIENCE_S)
+        await source.scan(first, PATIENCE_S)
         fake.leaders |= {B: 0, C: 0}
         clock.now += LEADERS_S
-        await source.look(second, PATIENCE_S)
-        await source.look(third, PATIENCE_S)
+        await source.scan(second, PATIENCE_S)
+        await source.scan(third, PATIENCE_S)
     assert [{A}, {A, B, C}, {A, B, C}] == [set(each.states) for each in (first, second, third)]
     assert [set(), {C}, set()] == [each.new for each in (first, second, third)]
 
@@ -117,17 +117,17 @@ async def test_leaders_are_asked_for_seldom_and_soon_after_one_changed(clock: Cl
     """What a partition's former leader says is that partition's failure."""
     fake = FakeProducers({A: 0, B: 0})
     async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock) as source:
-        await source.look(Taken(), PATIENCE_S)
+        await source.scan(Taken(), PATIENCE_S)
         clock.now += LEADERS_S - 0.1
-        await source.look(Taken(), PATIENCE_S)
+        await source.scan(Taken(), PATIENCE_S)
         assert 1 == fake.listed
         fake.leaders[B] = 1
-        looked = of(await source.look(Taken(), PATIENCE_S))
+        looked = of(await source.scan(Taken(), PATIENCE_S))
         assert {B: FailureKind.BROKER} == {
             partition: failure.kind for partition, failure in looked.failures.items()
         }
         clock.now = 1000.0 + DOUBTED_S
-        looked = of(await source.look(Taken(), PATIENCE_S))
+        looked = of(await source.scan(Taken(), PATIENCE_S))
     assert (2, 2, {}) == (fake.listed, looked.partitions, looked.failures)
 
 
@@ -135,7 +135,7 @@ async def test_a_topic_that_may_not_be_read_says_what_is_needed(clock: Clock) ->
     """The command that grants it; other topics are told of."""
     fake = FakeProducers({A: 0, C: 0}, refused={C: ErrorCode.topic_authorization_failed})
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
-        looked = of(await source.look(Taken(), PATIENCE_S))
+        looked = of(await source.scan(Taken(), PATIENCE_S))
     assert 1 == looked.partitions
     failure = looked.failures[C]
     assert FailureKind.AUTHORIZATION is failure.kind
@@ -147,25 +147,25 @@ async def test_no_topic_at_all_may_be_a_right_that_is_missing(clock: Clock) -> N
     """Metadata leaves out what may not be described; it is asked again soon."""
     fake = FakeProducers()
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
-        failure = await source.look(Taken(), PATIENCE_S)
+        failure = await source.scan(Taken(), PATIENCE_S)
         assert isinstance(failure, Failure)
         assert FailureKind.AUTHORIZATION is failure.kind
         assert "--operation Read --topic '*'" in failure.message
         fake.leaders[A] = 0
         clock.now += DOUBTED_S
         taken = Taken()
-        await source.look(taken, PATIENCE_S)
+        await source.scan(taken, PATIENCE_S)
     assert {A} == taken.new
 
 
-async def test_a_broker_that_hangs_is_given_up_and_the_others_are_told_of(clock: Clock) -> None:
+async def test_a_broker_that_hangs_is_given_up_and_the_others_are_reported_of(clock: Clock) -> None:
     """All that it leads has the one failure."""
     fake = FakeProducers({A: 0, B: 1, C: 1})
     async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock) as source:
-        await source.look(Taken(), PATIENCE_S)
+        await source.scan(Taken(), PATIENCE_S)
         cluster.brokers[1].twist = lambda *_: None
         taken = Taken()
-        looked = of(await source.look(taken, 0.5))
+        looked = of(await source.scan(taken, 0.5))
     assert {A} == set(taken.states)
     assert {B: FailureKind.TIMEOUT, C: FailureKind.TIMEOUT} == {
         partition: failure.kind for partition, failure in looked.failures.items()
@@ -175,7 +175,7 @@ async def test_a_broker_that_hangs_is_given_up_and_the_others_are_told_of(clock:
 async def test_nobody_answers_at_all(clock: Clock) -> None:
     """One failure."""
     source = ActiveProducers(admin(free_port()), None, clock)
-    failure = await source.look(Taken(), PATIENCE_S)
+    failure = await source.scan(Taken(), PATIENCE_S)
     await source.close()
     assert isinstance(failure, Failure)
     assert FailureKind.CONNECT is failure.kind
@@ -185,7 +185,7 @@ async def test_a_partition_that_is_left_out_of_an_answer_is_a_failure(clock: Clo
     """So that nothing is believed to be seen that is not."""
     fake = FakeProducers({A: 0, B: 0}, silent={B})
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
-        looked = of(await source.look(Taken(), PATIENCE_S))
+        looked = of(await source.scan(Taken(), PATIENCE_S))
     assert {B: FailureKind.PROTOCOL} == {
         partition: failure.kind for partition, failure in looked.failures.items()
     }
@@ -198,13 +198,13 @@ async def test_questions_grow_and_shrink_with_the_answers(
     every = [("a", index) for index in range(500)]
     fake = FakeProducers(dict.fromkeys(every, 0))
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
-        await source.look(Taken(), PATIENCE_S)
+        await source.scan(Taken(), PATIENCE_S)
         assert [100, 200, 200] == [len(named) for _, named in fake.asked]
         fake.asked.clear()
         fake.producers = {each: [(7, 0, 0)] for each in every}
         monkeypatch.setattr(active_producers, "PIECE_BYTES", 100 * 37)
         taken = Taken()
-        await source.look(taken, PATIENCE_S)
+        await source.scan(taken, PATIENCE_S)
         assert [400, 100] == [len(named) for _, named in fake.asked]
         assert set(every) == set(taken.states)
 
@@ -216,7 +216,7 @@ async def test_an_answer_that_makes_no_sense_does_not_keep_the_others_from_being
     every = [("a", index) for index in range(8)]
     fake = FakeProducers(dict.fromkeys(every, 0), refused={})
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
-        await source.look(Taken(), PATIENCE_S)
+        await source.scan(Taken(), PATIENCE_S)
 
         def cut(_: object, request: object, frame: bytes) -> bytes:
             named = fake.asked[-1][1] if fake.asked else []
@@ -225,12 +225,12 @@ async def test_an_answer_that_makes_no_sense_does_not_keep_the_others_from_being
 
         cluster.brokers[0].twist = cut
         taken = Taken()
-        looked = await source.look(taken, PATIENCE_S)
+        looked = await source.scan(taken, PATIENCE_S)
         for _ in range(4):
             clock.now += 20.0
             fake.asked.clear()
             taken = Taken()
-            looked = await source.look(taken, PATIENCE_S)
+            looked = await source.scan(taken, PATIENCE_S)
         assert set(every[1:]) == set(taken.states)
         assert {("a", 0)} == set(of(looked).failures)
 
@@ -241,15 +241,15 @@ async def test_partitions_are_bounded(clock: Clock, monkeypatch: pytest.MonkeyPa
     fake = FakeProducers({A: 0, B: 0, C: 0})
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
         taken = Taken()
-        looked = of(await source.look(taken, PATIENCE_S))
-    assert ({A, B}, 1) == (set(taken.states), looked.left_out)
+        looked = of(await source.scan(taken, PATIENCE_S))
+    assert ({A, B}, 1) == (set(taken.states), looked.skipped)
 
 
 async def test_new_credentials_are_used(clock: Clock) -> None:
     """From the next look on."""
     fake = FakeProducers({A: 0})
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
-        await source.look(Taken(), PATIENCE_S)
+        await source.scan(Taken(), PATIENCE_S)
         source.reload(admin(bootstrap(cluster), client_id="another"))
-        assert 1 == of(await source.look(Taken(), PATIENCE_S)).partitions
+        assert 1 == of(await source.scan(Taken(), PATIENCE_S)).partitions
         assert 2 == cluster.brokers[0].connected

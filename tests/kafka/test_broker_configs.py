@@ -25,12 +25,12 @@ async def test_every_broker_tells_its_own() -> None:
         }
     )
     async with configs.of(FakeCluster().add(2)) as cluster:
-        told = await describe_broker_configs(admin(bootstrap(cluster)), None, THREADS)
+        result = await describe_broker_configs(admin(bootstrap(cluster)), None, THREADS)
     expected = {
         0: {"num.io.threads": "8", "num.network.threads": "3"},
         1: {"num.io.threads": "32", "num.network.threads": None},
     }
-    assert expected == told
+    assert expected == result
 
 
 async def test_every_connection_is_closed_when_the_answers_are_there() -> None:
@@ -50,16 +50,16 @@ async def test_only_those_that_were_named_are_asked() -> None:
     """A broker that is not there is a failure of its own, and the others' answers are kept."""
     configs = FakeConfigs({0: {"log.dirs": "/a"}, 1: {"log.dirs": "/b"}})
     async with configs.of(FakeCluster().add(2)) as cluster:
-        told = await describe_broker_configs(admin(bootstrap(cluster)), [7, 1], ["log.dirs"])
+        result = await describe_broker_configs(admin(bootstrap(cluster)), [7, 1], ["log.dirs"])
         asked = [
             broker.broker_id
             for broker in cluster.brokers.values()
             if any(request.api_key == DESCRIBE_CONFIGS for request in broker.requests)
         ]
-    assert not isinstance(told, Failure)
-    assert [1, 7] == list(told)
-    assert {"log.dirs": "/b"} == told[1]
-    assert Failure(FailureKind.CONNECT, "broker 7 is not a known active broker") == told[7]
+    assert not isinstance(result, Failure)
+    assert [1, 7] == list(result)
+    assert {"log.dirs": "/b"} == result[1]
+    assert Failure(FailureKind.CONNECT, "broker 7 is not a known active broker") == result[7]
     assert [1] == asked
 
 
@@ -69,10 +69,10 @@ async def test_a_refusal_says_what_is_needed() -> None:
         {0: {"log.dirs": "/a"}, 1: {}}, refused={1: ErrorCode.cluster_authorization_failed}
     )
     async with configs.of(FakeCluster().add(2)) as cluster:
-        told = await describe_broker_configs(admin(bootstrap(cluster)), None, ["log.dirs"])
-    assert not isinstance(told, Failure)
-    assert {"log.dirs": "/a"} == told[0]
-    failure = told[1]
+        result = await describe_broker_configs(admin(bootstrap(cluster)), None, ["log.dirs"])
+    assert not isinstance(result, Failure)
+    assert {"log.dirs": "/a"} == result[0]
+    failure = result[1]
     assert isinstance(failure, Failure)
     assert FailureKind.AUTHORIZATION is failure.kind
     assert failure.message.startswith("broker 1: DescribeConfigs gave error 31")
@@ -84,12 +84,12 @@ async def test_a_hung_broker_is_given_up_at_the_deadline() -> None:
     configs = FakeConfigs({0: {"log.dirs": "/a"}, 1: {"log.dirs": "/b"}})
     async with configs.of(FakeCluster().add(2)) as cluster:
         cluster.brokers[1].twist = lambda *_: None
-        told = await describe_broker_configs(
+        result = await describe_broker_configs(
             admin(bootstrap(cluster)), None, ["log.dirs"], timeout_s=0.5
         )
-    assert not isinstance(told, Failure)
-    assert {"log.dirs": "/a"} == told[0]
-    failure = told[1]
+    assert not isinstance(result, Failure)
+    assert {"log.dirs": "/a"} == result[0]
+    failure = result[1]
     assert isinstance(failure, Failure)
     assert FailureKind.TIMEOUT is failure.kind
 

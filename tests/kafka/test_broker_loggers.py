@@ -46,10 +46,10 @@ async def test_a_broker_that_has_no_such_logger() -> None:
     configs = levels("WARN", "WARN")
     configs.loggers[1] = {}
     async with configs.of(FakeCluster().add(2)) as cluster:
-        told = await read_levels(admin(bootstrap(cluster)), None, REQUEST_LOGGER)
-    assert not isinstance(told, Failure)
+        result = await read_levels(admin(bootstrap(cluster)), None, REQUEST_LOGGER)
+    assert not isinstance(result, Failure)
     text = "broker 1: it has no logger kafka.request.logger that can be set"
-    assert {0: "WARN", 1: Failure(FailureKind.UNSUPPORTED, text)} == told
+    assert {0: "WARN", 1: Failure(FailureKind.UNSUPPORTED, text)} == result
 
 
 async def test_a_refusal_to_set_says_what_is_needed() -> None:
@@ -57,22 +57,22 @@ async def test_a_refusal_to_set_says_what_is_needed() -> None:
     configs = levels("WARN")
     configs.refused[0] = ErrorCode.cluster_authorization_failed
     async with configs.of(FakeCluster().add(1)) as cluster:
-        told = await set_levels(admin(bootstrap(cluster)), {0: "DEBUG"}, REQUEST_LOGGER)
-    assert not isinstance(told, Failure)
-    failure = told[0]
+        result = await set_levels(admin(bootstrap(cluster)), {0: "DEBUG"}, REQUEST_LOGGER)
+    assert not isinstance(result, Failure)
+    failure = result[0]
     assert isinstance(failure, Failure)
     assert FailureKind.AUTHORIZATION is failure.kind
     assert "--operation AlterConfigs --cluster" in failure.message
 
 
-async def test_another_error_is_told_with_the_brokers_words() -> None:
+async def test_another_error_is_reported_with_the_brokers_words() -> None:
     """Which Kafka fills for a level that there is not."""
     configs = levels("WARN")
     configs.refused[0] = ErrorCode.invalid_config
     async with configs.of(FakeCluster().add(1)) as cluster:
-        told = await set_levels(admin(bootstrap(cluster)), {0: "LOUD"}, REQUEST_LOGGER)
-    assert not isinstance(told, Failure)
-    failure = told[0]
+        result = await set_levels(admin(bootstrap(cluster)), {0: "LOUD"}, REQUEST_LOGGER)
+    assert not isinstance(result, Failure)
+    failure = result[0]
     assert isinstance(failure, Failure)
     assert FailureKind.BROKER is failure.kind
     assert failure.message.startswith("broker 0: IncrementalAlterConfigs gave error 40")

@@ -28,7 +28,7 @@ from tests.kafka.test_messages import kio_request, our_request
 from tests.support.fake_broker import FakeCluster, FakeRequest, encode
 
 
-def told(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> bytes:
+def reported(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> bytes:
     """A DescribeClientQuotas answer: entities with their quotas."""
     kio = load_payload_module(DESCRIBE_CLIENT_QUOTAS_KEY, 1, EntityType.response)
     return encode(
@@ -110,7 +110,7 @@ def test_the_question_is_kafkas_bytes() -> None:
 
 async def test_all_quotas_are_read() -> None:
     """Named and default, of users, client-ids, both and addresses; a kind to come is left out."""
-    body = told(
+    body = reported(
         ErrorCode.none,
         ({"user": "ann", "client-id": None}, {"producer_byte_rate": 1.5e6}),
         ({"user": None}, {"request_percentage": 9.2, "controller_mutation_rate": 5.0}),
@@ -130,14 +130,14 @@ async def test_all_quotas_are_read() -> None:
 
 async def test_another_address_is_asked(nothing_left_open: None) -> None:
     """The first address is down; the second one tells, and no connection is left."""
-    cluster = FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: told())
+    cluster = FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: reported())
     async with cluster:
         assert {} == await describe_client_quotas(admin(free_port(), bootstrap(cluster)))
 
 
-async def test_who_may_not_read_is_told_what_to_grant() -> None:
+async def test_who_may_not_read_is_reported_what_to_grant() -> None:
     """Error 31 is of kind authorization, with the operation and the command."""
-    body = told(ErrorCode.cluster_authorization_failed)
+    body = reported(ErrorCode.cluster_authorization_failed)
     cluster = FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
     async with cluster:
         failure = await describe_client_quotas(admin(bootstrap(cluster)))

@@ -170,8 +170,8 @@ def test_the_settings_to_look_at_are_named(error: Exception, settings: set[str])
     failure = to_failure(error, "b1:9092", "connecting", HERE)
     fields = {f"kafka_admin_{setting}" for setting in settings}
     assert fields <= set(FIELDS)
-    told = set(re.findall("SIDECAR_[A-Z_]+", failure.message))
-    assert set(map(environment_key, fields)) == told
+    reported = set(re.findall("SIDECAR_[A-Z_]+", failure.message))
+    assert set(map(environment_key, fields)) == reported
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ async def test_a_failure_starts_the_next_at_once() -> None:
     assert asyncio.get_running_loop().time() == 0.0
 
 
-async def test_all_failures_are_told_in_their_order() -> None:
+async def test_all_failures_are_reported_in_their_order() -> None:
     """When none succeeds the caller learns why each did not."""
     attempts = Attempts()
     slow, quick = failure("slow"), failure("quick")

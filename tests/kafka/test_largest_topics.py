@@ -81,10 +81,10 @@ def lying(
     *log_dirs: tuple[str, Sizes, ErrorCode], error: ErrorCode = ErrorCode.none
 ) -> tuple[FakeCluster, Lying]:
     """Three brokers, and what they tell."""
-    told = Lying(*log_dirs, error=error)
+    reported = Lying(*log_dirs, error=error)
     cluster = FakeCluster().add(3)
-    cluster.answerers[DESCRIBE_LOG_DIRS_KEY] = told
-    return cluster, told
+    cluster.answerers[DESCRIBE_LOG_DIRS_KEY] = reported
+    return cluster, reported
 
 
 OK = ErrorCode.none
@@ -94,7 +94,7 @@ DATA: Sizes = {"orders": {0: 30, 3: 50}, "clicks": {1: 100}, "empty": {}, "moved
 @pytest.mark.parametrize("version", [4, 5])
 async def test_the_largest_come_first(version: int) -> None:
     """Of each log dir, in both versions; a partition that is being moved there counts."""
-    cluster, told = lying(("/a", DATA, OK), ("/b", {"orders": {1: 5}}, OK))
+    cluster, reported = lying(("/a", DATA, OK), ("/b", {"orders": {1: 5}}, OK))
     cluster.versions[DESCRIBE_LOG_DIRS_KEY] = (1, version)
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 2, PATIENCE_S)
@@ -111,15 +111,15 @@ async def test_the_largest_come_first(version: int) -> None:
         ),
         "/b": LogDirTopics(1, 5, (TopicSize("orders", 5, (1,), 5),)),
     } == found
-    assert [2] == [broker_id for broker_id, _ in told.asked]
+    assert [2] == [broker_id for broker_id, _ in reported.asked]
 
 
 async def test_all_topics_are_asked_for() -> None:
     """By null, which is 00, and no tags; an empty list would get none."""
-    cluster, told = lying(("/a", {}, OK))
+    cluster, reported = lying(("/a", {}, OK))
     async with cluster:
         await largest_topics(admin(bootstrap(cluster)), 1, PATIENCE_S)
-    assert [(1, b"\x00\x00")] == told.asked
+    assert [(1, b"\x00\x00")] == reported.asked
 
 
 async def test_of_many_topics_the_largest_are_kept() -> None:
@@ -156,11 +156,11 @@ async def test_a_refusal() -> None:
 
 async def test_a_broker_that_is_not_there() -> None:
     """A failure, and nobody else is asked for it."""
-    cluster, told = lying(("/a", DATA, OK))
+    cluster, reported = lying(("/a", DATA, OK))
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 7, PATIENCE_S)
     assert Failure(FailureKind.CONNECT, "broker 7 is not a known active broker") == found
-    assert [] == told.asked
+    assert [] == reported.asked
 
 
 def cut(answer: bytes) -> bytes:
@@ -176,8 +176,8 @@ def endless(answer: bytes) -> bytes:
 @pytest.mark.parametrize("spoil", [cut, endless])
 async def test_an_answer_that_makes_no_sense(spoil: Callable[[bytes], bytes]) -> None:
     """It is a failure, wherever it ends."""
-    cluster, told = lying(("/a", DATA, OK))
-    cluster.answerers[DESCRIBE_LOG_DIRS_KEY] = lambda broker, asked: spoil(told(broker, asked))
+    cluster, reported = lying(("/a", DATA, OK))
+    cluster.answerers[DESCRIBE_LOG_DIRS_KEY] = lambda broker, asked: spoil(reported(broker, asked))
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S)
     text = "broker 0: DescribeLogDirs sent an answer that can't be decoded"

@@ -207,7 +207,7 @@ async def test_the_longest_frame_that_is_believed_costs_only_what_comes(clock: C
         (b"\0\0\0\x0a\0\0\0\x01\0\0\0\0\0\0", "needed"),
     ],
 )
-async def test_another_protocol_is_told_as_such(clock: Clock, reply: bytes, says: str) -> None:
+async def test_another_protocol_is_reported_as_such(clock: Clock, reply: bytes, says: str) -> None:
     """HTTP, TLS, garbage and an empty list of versions each give one clear line."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -74,8 +74,10 @@ async def test_an_unknown_ca(clock: Clock, ca: trustme.CA) -> None:
             assert isinstance(failure, Failure)
             assert failure.kind is FailureKind.TLS
             assert "certificate is not trusted" in failure.message
-            told = "SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION must name a PEM file with the cert"
-            assert told in failure.message
+            reported = (
+                "SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION must name a PEM file with the cert"
+            )
+            assert reported in failure.message
 
 
 async def test_addresses_that_fail_alike_are_told_together(clock: Clock, ca: trustme.CA) -> None:
@@ -251,7 +253,9 @@ async def test_credentials_that_are_missing(
 
 async def test_messages_know_how_user_and_password_were_given(clock: Clock) -> None:
     """As the settings say it, and where they are given."""
-    made = admin(NOWHERE, sasl_given_as=("USER", "PASSWORD_FILE"), given_in="properties")
+    made = admin(
+        NOWHERE, sasl_setting_names=("USER", "PASSWORD_FILE"), settings_source="properties"
+    )
     assert Names("properties", ("USER", "PASSWORD_FILE")) == load_security(made, clock).names
     await asyncio.sleep(0)
 

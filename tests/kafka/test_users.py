@@ -108,7 +108,7 @@ async def test_scram_users_are_those_with_a_credential() -> None:
         assert frozenset({"ann", "bob"}) == await scram_users(admin(bootstrap(all_)))
 
 
-async def test_who_may_not_ask_is_told_so() -> None:
+async def test_who_may_not_ask_is_reported_so() -> None:
     """Real brokers fail on them when all users are asked for, and never answer: one is first."""
     kio = load_payload_module(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, EntityType.request)
     read = entity_reader(kio.DescribeUserScramCredentialsRequest)

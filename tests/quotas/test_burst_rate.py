@@ -115,7 +115,7 @@ histories = st.lists(st.tuples(st.floats(0, 1000), st.integers(0, 5000)), min_si
 
 
 @given(small_windows, st.floats(0.1, 100), histories)
-def test_the_wait_that_is_told_is_enough(
+def test_the_wait_that_is_reported_is_enough(
     window: QuotaWindow, limit: float, history: list[tuple[float, int]]
 ) -> None:
     """Whoever comes back when told is let in; and is never told less than the KIP's formula."""

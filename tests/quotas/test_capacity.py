@@ -43,7 +43,7 @@ def test_alike_brokers_do_not_differ() -> None:
     assert () == differs([])
 
 
-def test_differences_are_told_by_setting_and_broker() -> None:
+def test_differences_are_reported_by_setting_and_broker() -> None:
     """Each setting says which brokers have which value, in order, whatever order they came in."""
     brokers = [BrokerCapacity(3, 8, 3, 1), BrokerCapacity(1, 16, 3, 2), BrokerCapacity(2, 8, 3, 1)]
     io_threads, window = differs(brokers)

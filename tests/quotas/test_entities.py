@@ -133,7 +133,7 @@ def test_addresses_are_under_no_clients_quota() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "entity", "told"),
+    ("parts", "entity", "message"),
     [
         ({"user": "ann"}, Entity("ann"), "user 'ann'"),
         ({"user": None}, Entity(DEFAULT), "user the default"),
@@ -147,15 +147,15 @@ def test_addresses_are_under_no_clients_quota() -> None:
         ({"ip": None}, Entity(ip=DEFAULT), "ip the default"),
     ],
 )
-def test_parts(parts: dict[str, str | None], entity: Entity, told: str) -> None:
+def test_parts(parts: dict[str, str | None], entity: Entity, message: str) -> None:
     """Kafka's parts become an entity and come back; a person reads it."""
     assert entity == Entity.of(parts)
     assert parts == entity.parts()
-    assert told == str(entity)
+    assert message == str(entity)
 
 
 @pytest.mark.parametrize(
-    ("parts", "told"),
+    ("parts", "message"),
     [
         ({}, "an entity is a user"),
         ({"user": "ann", "ip": "10.0.0.1"}, "an address can't be combined"),
@@ -163,13 +163,13 @@ def test_parts(parts: dict[str, str | None], entity: Entity, told: str) -> None:
         ({"user": "ann", "topic": "t", "host": "h"}, "unknown kind of entity: host, topic"),
     ],
 )
-def test_what_is_no_entity(parts: dict[str, str | None], told: str) -> None:
+def test_what_is_no_entity(parts: dict[str, str | None], message: str) -> None:
     """Nothing, an address with a client, and a kind that Kafka does not know are refused."""
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         Entity.of(parts)
 
 
-def test_default_is_told_as_itself() -> None:
+def test_default_is_reported_as_itself() -> None:
     """The default reads as the default in a representation."""
     assert "DEFAULT" == repr(DEFAULT)
     assert "Entity(user=DEFAULT, client_id=None, ip=None)" == repr(Entity(DEFAULT))

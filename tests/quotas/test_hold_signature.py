@@ -3,7 +3,7 @@
 import pytest
 
 from sidecar.quotas.entities import ClientQuotas, Entity
-from sidecar.quotas.hold_signature import is_signed, signed, without_holds
+from sidecar.quotas.hold_signature import is_signed, signed, without_signed
 
 
 @pytest.mark.parametrize("percentage", [0.001, 0.01, 0.0123456, 1.0, 50.0])
@@ -27,4 +27,4 @@ def test_who_plans_passes_over_holds_alone() -> None:
         eve: {"request_percentage": 0.01},
     }
     expected = {bob: {"producer_byte_rate": 5.0}, eve: {"request_percentage": 0.01}}
-    assert expected == without_holds(quotas)
+    assert expected == without_signed(quotas)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sidecar.quotas.controller_mutations import Admission
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.mutation_admissions import (
+    AdmissionRequest,
     Algorithm,
-    Asked,
     Judged,
     MutationAdmissions,
     Muted,
@@ -39,8 +39,10 @@ def admissions(
     return made
 
 
-def asked(*amounts: int, user: str = "alice", client_id: str = "portal", **more: bool) -> Asked:
-    return Asked(user, client_id, amounts, **more)
+def asked(
+    *amounts: int, user: str = "alice", client_id: str = "portal", **more: bool
+) -> AdmissionRequest:
+    return AdmissionRequest(user, client_id, amounts, **more)
 
 
 def judged(answer: Judged | Muted) -> Judged:
@@ -125,7 +127,7 @@ class TestWhoseBucket:
 
 
 class TestMuted:
-    def test_who_comes_back_too_soon_is_told_what_is_left(self) -> None:
+    def test_who_comes_back_too_soon_is_reported_what_is_left(self) -> None:
         """It costs nothing, does not lengthen the wait, and holds for all it may ask."""
         held = admissions({ALICE: 5.0})
         held.admit(asked(60, 1), 0)
@@ -162,7 +164,7 @@ class TestQuotasThatChange:
         # 11 s later it is full with the new burst of 275.
         assert [True, True, False] == accepted(held.admit(asked(275, 1, 1), 20_000))
 
-    def test_a_quota_that_is_gone_holds_nobody(self) -> None:
+    def test_a_quota_that_is_gone_throttles_nobody(self) -> None:
         """And when one comes again the bucket is full."""
         held = admissions({ALICE: 5.0})
         held.admit(asked(1000), 0)

@@ -26,12 +26,12 @@ USERS, CLIENTS = TenantKind.USERS, TenantKind.CLIENTS
 def test_the_articles_numbers(capacity: float, tenants: int, expected: float) -> None:
     """So many tenants have one share, that of the default user or client-id."""
     plan = equal_plan(Terms(capacity), tenants)
-    assert {Entity(DEFAULT): {KEY: expected}} == plan.wanted(USERS)
-    assert {Entity(client_id=DEFAULT): {KEY: expected}} == plan.wanted(CLIENTS)
+    assert {Entity(DEFAULT): {KEY: expected}} == plan.target(USERS)
+    assert {Entity(client_id=DEFAULT): {KEY: expected}} == plan.target(CLIENTS)
     assert () == plan.warnings
 
 
-def test_a_small_equal_share_is_told_once() -> None:
+def test_a_small_equal_share_is_reported_once() -> None:
     """Of nameless tenants, not once for each of them."""
     plan = equal_plan(Terms(1100), 2000)
     assert (SmallShare("each of 2,000 tenants", 0.6),) == plan.warnings
@@ -55,7 +55,7 @@ def test_named_shares_and_a_default_beside_them() -> None:
         Entity("bob"): {KEY: 300.0},
         Entity(DEFAULT): {KEY: 2.5},
     }
-    assert expected == plan.wanted(USERS)
+    assert expected == plan.target(USERS)
 
 
 def test_warnings_of_the_shares_are_the_plans() -> None:
@@ -117,7 +117,7 @@ def test_only_what_differs_changes() -> None:
         Entity("bob"): {KEY: 55.7},
         Entity("joe"): {KEY: 1.0},
     }
-    wanted: dict[Entity, dict[str, float | None]] = {
+    target: dict[Entity, dict[str, float | None]] = {
         Entity("ann"): {KEY: 55.7},
         Entity("bob"): {KEY: 55.7},
         Entity("eve"): {KEY: 55.7, "producer_byte_rate": None},
@@ -128,7 +128,7 @@ def test_only_what_differs_changes() -> None:
         Change(Entity("eve"), KEY, None, 55.7),
         Change(Entity("joe"), KEY, 1.0, None),
     )
-    assert expected == changes(quotas, wanted)
+    assert expected == changes(quotas, target)
 
 
 def test_removals_are_what_is_not_wanted() -> None:

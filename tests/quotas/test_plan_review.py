@@ -7,13 +7,13 @@ import pytest
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
 from sidecar.quotas.plan import Plan, TenantKind, Terms, equal_plan, named_plan
 from sidecar.quotas.plan_review import (
-    GivenQuotas,
     OutsidePlan,
     PlanWarning,
+    QuotasFromFile,
     UnknownTenant,
     Unlimited,
-    review_given,
     review_plan,
+    review_quotas,
 )
 from sidecar.quotas.shares import OverCapacity, SmallShare, Tenant
 
@@ -46,7 +46,7 @@ def test_rounding_alone_is_not_over_the_capacity() -> None:
     assert () == review(named_plan(Terms(1100, default_percent=1), by_name), {})
 
 
-def test_what_others_keep_is_told_and_counted() -> None:
+def test_what_others_keep_is_reported_and_counted() -> None:
     """The example: carol's 500 % besides three times 400 % of 1,200 %."""
     carol = Entity("carol")
     expected = (
@@ -89,8 +89,8 @@ def test_quotas_of_other_levels(
     kind: TenantKind, quotas: ClientQuotas, expected: list[Entity]
 ) -> None:
     """Those that come before the plan's are told, not client-ids behind a default user."""
-    told = review(THREE, quotas, kind)
-    assert expected == [each.entity for each in told if isinstance(each, OutsidePlan)]
+    reported = review(THREE, quotas, kind)
+    assert expected == [each.entity for each in reported if isinstance(each, OutsidePlan)]
 
 
 def test_names_that_nobody_has() -> None:
@@ -108,21 +108,21 @@ def test_no_limit_for_others() -> None:
 
 
 def given(
-    wanted: dict[Entity, float], *, exact: bool = False, tenants: int = 0, key: str = KEY
-) -> GivenQuotas:
-    quotas = {entity: {key: limit} for entity, limit in wanted.items()}
-    return GivenQuotas(quotas, exact, tenants)
+    target: dict[Entity, float], *, exact: bool = False, tenants: int = 0, key: str = KEY
+) -> QuotasFromFile:
+    quotas = {entity: {key: limit} for entity, limit in target.items()}
+    return QuotasFromFile(quotas, exact, tenants)
 
 
 def test_quotas_of_a_file_that_fit_say_nothing() -> None:
     """Rounding alone is no warning there either: 120 times 9.2 of 1,100 %."""
     many = {Entity(f"user {n}"): 9.2 for n in range(120)}
     file = given({**many, Entity(DEFAULT): 9000.0})
-    assert () == review_given(file, 1100.0, {}, file.users)
-    assert () == review_given(given({Entity(DEFAULT): 9.2}, tenants=120), 1100.0, {}, None)
+    assert () == review_quotas(file, 1100.0, {}, file.users)
+    assert () == review_quotas(given({Entity(DEFAULT): 9.2}, tenants=120), 1100.0, {}, None)
 
 
-def test_all_that_is_told_of_a_file() -> None:
+def test_all_that_is_reported_of_a_file() -> None:
     """Small shares, the sum with what others keep, those others, unknown users, no default."""
     file = given({Entity("ann"): 0.5, Entity("bob", "etl"): 600.0})
     carol = Entity("carol")
@@ -133,39 +133,39 @@ def test_all_that_is_told_of_a_file() -> None:
         UnknownTenant("bob"),
         Unlimited(USERS),
     )
-    assert expected == review_given(file, 1200.0, {carol: {KEY: 650.0}}, ["ann"])
+    assert expected == review_quotas(file, 1200.0, {carol: {KEY: 650.0}}, ["ann"])
 
 
 def test_what_an_exact_file_removes_is_not_counted() -> None:
     """Carol's quota goes, and so does the default that there was."""
     today = {Entity("carol"): {KEY: 650.0}, Entity(DEFAULT): {KEY: 5.0}}
     exact = given({Entity("ann"): 600.0}, exact=True)
-    assert (Unlimited(USERS),) == review_given(exact, 1200.0, today, None)
+    assert (Unlimited(USERS),) == review_quotas(exact, 1200.0, today, None)
 
 
 def test_a_default_that_is_shared_counts_for_all_who_share_it() -> None:
     """12 of 100 % on 1,100 %; one of 0.4 % is small for each of them."""
     file = given({Entity(client_id=DEFAULT): 100.0}, tenants=12)
     over = OverCapacity("each of 12 tenants", 100.0, 1200.0, 1100.0)
-    assert (over,) == review_given(file, 1100.0, {}, None)
+    assert (over,) == review_quotas(file, 1100.0, {}, None)
     file = given({Entity(DEFAULT): 0.4}, tenants=12)
-    assert (SmallShare("each of 12 tenants", 0.4),) == review_given(file, 1100.0, {}, None)
+    assert (SmallShare("each of 12 tenants", 0.4),) == review_quotas(file, 1100.0, {}, None)
 
 
 def test_client_ids_of_a_file_behind_its_default_user() -> None:
     """Nobody is under them, so they are not counted; without the default user they are."""
     clients = {Entity(client_id="etl"): 700.0, Entity(client_id="web"): 700.0}
-    assert () == review_given(given({**clients, Entity(DEFAULT): 5.0}), 1100.0, {}, None)
+    assert () == review_quotas(given({**clients, Entity(DEFAULT): 5.0}), 1100.0, {}, None)
     over = OverCapacity("client-id 'etl'", 700.0, 1400.0, 1100.0)
-    assert (over, Unlimited(CLIENTS)) == review_given(given(clients), 1100.0, {}, None)
+    assert (over, Unlimited(CLIENTS)) == review_quotas(given(clients), 1100.0, {}, None)
 
 
 def test_a_file_without_shares_of_threads() -> None:
     """Only unknown users are told, each once."""
     ann = {Entity("ann"): 5.0, Entity("ann", "etl"): 5.0}
     today = {Entity("carol"): {KEY: 9000.0}}
-    told = review_given(given(ann, key="producer_byte_rate"), 1100.0, today, ["carol"])
-    assert (UnknownTenant("ann"),) == told
+    reported = review_quotas(given(ann, key="producer_byte_rate"), 1100.0, today, ["carol"])
+    assert (UnknownTenant("ann"),) == reported
 
 
 def test_another_quota_of_the_same_entity_is_no_share_of_threads() -> None:
@@ -174,5 +174,5 @@ def test_another_quota_of_the_same_entity_is_no_share_of_threads() -> None:
         Entity("ann"): {"producer_byte_rate": 1e6},
         Entity(DEFAULT): {KEY: 5.0},
     }
-    told = review_given(GivenQuotas(quotas), None, {Entity("ann"): {KEY: 9.0}}, None)
-    assert (OutsidePlan(Entity("ann"), 9.0),) == told
+    reported = review_quotas(QuotasFromFile(quotas), None, {Entity("ann"): {KEY: 9.0}}, None)
+    assert (OutsidePlan(Entity("ann"), 9.0),) == reported

@@ -44,12 +44,12 @@ def charge(
 def test_the_modules_example() -> None:
     """1,500 bytes at 100 a second: 5 s; 500 more a second later: 10 s."""
     etl = predictor({ETL: 100.0})
-    told = [etl.charge(charge(1500)), etl.charge(charge(500, 1000))]
+    reported = [etl.charge(charge(1500)), etl.charge(charge(500, 1000))]
     quota = Resolved(ETL, 100.0, ("", "etl"))
     assert [
         Prediction(quota, throttle_ms=5000, rate=150.0),
         Prediction(quota, throttle_ms=10_000, rate=200.0),
-    ] == told
+    ] == reported
 
 
 @given(KEYS, st.lists(st.tuples(st.integers(0, 5000), st.floats(0, 500)), max_size=50))
@@ -102,9 +102,9 @@ def test_strict_mutations_are_refused_and_not_counted() -> None:
     """5 a second, a bucket of 55: 60 leave it 5 short; what comes then is refused, to wait 1 s."""
     etl = predictor({ETL: 5.0}, QuotaKey.CONTROLLER_MUTATION)
     key = QuotaKey.CONTROLLER_MUTATION
-    told = [etl.charge(charge(amount, key=key, strict=True)) for amount in (60, 10, 10)]
+    reported = [etl.charge(charge(amount, key=key, strict=True)) for amount in (60, 10, 10)]
     assert [(True, 0), (False, 1000), (False, 1000)] == [
-        (each.accepted, each.throttle_ms) for each in told
+        (each.accepted, each.throttle_ms) for each in reported
     ]
     permissive = etl.charge(charge(10, key=key))
     assert (True, 3000, None) == (permissive.accepted, permissive.throttle_ms, permissive.rate)
@@ -185,7 +185,7 @@ def test_among_several_kinds_the_free_are_recorded_by_client_id() -> None:
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, float("inf")])
 @pytest.mark.parametrize("key", [QuotaKey.PRODUCE, QuotaKey.CONTROLLER_MUTATION])
-def test_a_limit_that_no_broker_takes_holds_nobody(key: QuotaKey, limit: float) -> None:
+def test_a_limit_that_no_broker_takes_throttles_nobody(key: QuotaKey, limit: float) -> None:
     """There is no wait for it; a bucket that loses its limit is full when it has one again."""
     etl = predictor({ETL: 1.0}, key)
     etl.charge(charge(1500, key=key))

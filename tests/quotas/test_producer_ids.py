@@ -178,7 +178,7 @@ def test_silent_user_is_forgotten() -> None:
     assert (0, 0) == (ids.users, ids.filter_bytes)
 
 
-def test_user_who_is_held_is_not_forgotten() -> None:
+def test_user_who_is_throttled_is_not_forgotten() -> None:
     """Filters go at their end; the wait goes on, and the burst is not given twice."""
     ids = producer_ids(50)
     record(ids, "ann", range(650), 0)
@@ -218,8 +218,8 @@ def test_statuses() -> None:
     record(ids, "ann", range(551), 0)
     ann = ProducerIdStatus("ann", 50.0, 55.1, -1.0, 72_000, LAYER_BYTES)
     bob = ProducerIdStatus("bob", None, 2.0, None, 0, LAYER_BYTES)
-    told = [replace(status, rate=round(status.rate, 9)) for status in ids.statuses(0)]
-    assert [ann, bob] == told
+    message = [replace(status, rate=round(status.rate, 9)) for status in ids.statuses(0)]
+    assert [ann, bob] == message
     assert ["ann"] == [status.user for status in ids.statuses(HOUR_MS + 1)]
     assert () == producer_ids().statuses(0)
     assert None is ids.status("eve", 0)
@@ -281,7 +281,7 @@ def test_users_are_small() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"window_num": 0}, "a quota window"),
         ({"window_size_s": 0}, "a quota window"),
@@ -292,9 +292,9 @@ def test_users_are_small() -> None:
         ({"most_throttle_s": 0.0}, "longest wait of 0.0 s"),
     ],
 )
-def test_settings_that_cannot_be(changed: dict[str, Any], told: str) -> None:
+def test_settings_that_cannot_be(changed: dict[str, Any], message: str) -> None:
     """A number that makes no sense is refused with what it is."""
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         replace(SURE, **changed)
 
 

@@ -48,7 +48,7 @@ def test_one_sample_is_over_a_millisecond_at_least() -> None:
     assert (1, 7000.0) == (rate.window_ms(0), rate.measure(0))
 
 
-def test_a_steady_rate_is_told_as_it_is() -> None:
+def test_a_steady_rate_is_reported_as_it_is() -> None:
     """100 every 100 ms are 1,000 per second, over 10 to 11 s, once the windows are full."""
     rate = Rate(WINDOW)
     for now_ms in range(0, 60_000, 100):

@@ -197,7 +197,7 @@ def test_room_is_shared_and_given_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window_ms", "expected", "rate", "told"),
+    ("window_ms", "expected", "rate", "message"),
     [
         (1, 1, 0.01, "1 ms has no halves"),
         (1000, 0, 0.01, "0 expected ids"),
@@ -206,9 +206,9 @@ def test_room_is_shared_and_given_back() -> None:
         (1000, 1, float("nan"), "rate of nan"),
     ],
 )
-def test_terms_that_cannot_be(window_ms: int, expected: int, rate: float, told: str) -> None:
+def test_terms_that_cannot_be(window_ms: int, expected: int, rate: float, message: str) -> None:
     """A number out of its range is refused."""
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         FilterTerms(window_ms, expected, rate)
 
 

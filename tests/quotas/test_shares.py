@@ -152,7 +152,7 @@ def test_nobody_shares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("terms", "told"),
+    ("terms", "message"),
     [
         ({"weight": 0.0}, "a weight of 0.0"),
         ({"weight": float("inf")}, "a weight of inf"),
@@ -165,9 +165,9 @@ def test_nobody_shares() -> None:
         ({"minimum_percent": 3.0, "maximum_percent": 2.0}, "above the maximum of 2.0 %"),
     ],
 )
-def test_terms_that_cannot_be(terms: dict[str, float], told: str) -> None:
+def test_terms_that_cannot_be(terms: dict[str, float], message: str) -> None:
     """Terms that mean nothing are refused by the tenant's name."""
-    with pytest.raises(ValueError, match=f"ann: .*{told}"):
+    with pytest.raises(ValueError, match=f"ann: .*{message}"):
         Tenant("ann", **terms)
 
 

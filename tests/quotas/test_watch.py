@@ -21,7 +21,7 @@ def test_who_is_there_at_first_counts_at_once() -> None:
     """There is nothing yet that could change hands."""
     watch = Watch(HOLD_MS, 0.1)
     assert ["ann", "bob"] == names(watch, ["ann", "bob"], 0)
-    assert 0 == watch.on_hold
+    assert 0 == watch.unstable
 
 
 def test_who_comes_first_counts_at_once() -> None:
@@ -32,7 +32,7 @@ def test_who_comes_first_counts_at_once() -> None:
     names(watch, [], 2)
     assert [] == names(watch, [], 2 + HOLD_MS)
     assert ["bob"] == names(watch, ["bob"], 3 + HOLD_MS)
-    assert 0 == watch.on_hold
+    assert 0 == watch.unstable
 
 
 def test_who_comes_counts_after_the_hold_time() -> None:
@@ -40,10 +40,10 @@ def test_who_comes_counts_after_the_hold_time() -> None:
     watch = Watch(HOLD_MS, 0.1)
     names(watch, ["ann"], 0)
     assert ["ann"] == names(watch, ["ann", "bob"], 1000)
-    assert 1 == watch.on_hold
+    assert 1 == watch.unstable
     assert ["ann"] == names(watch, ["ann", "bob"], 1000 + HOLD_MS - 1)
     assert ["ann", "bob"] == names(watch, ["ann", "bob"], 1000 + HOLD_MS)
-    assert 0 == watch.on_hold
+    assert 0 == watch.unstable
 
 
 def test_who_is_gone_counts_for_the_hold_time() -> None:
@@ -116,11 +116,11 @@ def test_a_step_is_a_tenth_of_the_quota(
 def test_steps_reach_the_plan() -> None:
     """The example: 64 to 57.6 and 55.7, and then nothing more."""
     watch = Watch(HOLD_MS, 0.1)
-    wanted = {Entity(DEFAULT): {KEY: 55.7}}
+    target = {Entity(DEFAULT): {KEY: 55.7}}
     today = 64.0
     seen = []
     for _ in range(3):
-        step = watch.step({Entity(DEFAULT): {KEY: today}}, wanted)
+        step = watch.step({Entity(DEFAULT): {KEY: today}}, target)
         seen.append([change.after for change in step])
         today = step[0].after or 0.0 if step else today
     assert [[57.6], [55.7], []] == seen
@@ -131,8 +131,8 @@ def gone(today: ClientQuotas) -> list[tuple[Entity, float | None]]:
     watch = Watch(0, 1.0)
     terms = Terms(400)
     both = [Tenant("ann"), Tenant("bob")]
-    watch.step({}, named_plan(terms, both).wanted(TenantKind.USERS))
-    left = named_plan(terms, both[:1]).wanted(TenantKind.USERS)
+    watch.step({}, named_plan(terms, both).target(TenantKind.USERS))
+    left = named_plan(terms, both[:1]).target(TenantKind.USERS)
     return [(change.entity, change.after) for change in watch.step(today, left)]
 
 

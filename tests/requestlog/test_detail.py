@@ -14,7 +14,7 @@ from sidecar.requestlog.detail import (
     detail,
 )
 from sidecar.requestlog.line import Rejected, RejectedKind
-from sidecar.requestlog.wire import Produce, ProducePartition, ProducerIdGiven, ProduceTopic
+from sidecar.requestlog.wire import InitProducerIdAnswer, Produce, ProducePartition, ProduceTopic
 from tests.requestlog.lines import BY_HAND, REAL, parsed_line, read
 
 _INVOICES_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -32,7 +32,7 @@ _INVOICES_ID = "4L6g3nShT-eMCtK--X86sw"
         ),
         (1, Produce(0, (ProduceTopic((ProducePartition(0, 812),), "metrics"),))),
         (2, None),
-        (3, ProducerIdGiven(1000001, 0, 0)),
+        (3, InitProducerIdAnswer(1000001, 0, 0)),
         (4, TopicChanges((TopicChange("invoices", _INVOICES_ID, 12, 0),), validate_only=False)),
         (5, TopicChanges((TopicChange("invoices", "", 24, 89),), validate_only=False)),
         (6, TopicChanges((TopicChange("invoices", _INVOICES_ID, None, 0),), validate_only=False)),
@@ -56,8 +56,8 @@ def test_every_api_that_matters(number: int, expected: Detail | None) -> None:
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
-        (0, ProducerIdGiven(-1, -1, 14)),
-        (1, ProducerIdGiven(0, 0, 0)),
+        (0, InitProducerIdAnswer(-1, -1, 14)),
+        (1, InitProducerIdAnswer(0, 0, 0)),
         (2, Produce(-1, (ProduceTopic((ProducePartition(1, 33358),), "t1"),))),
         (6, TopicChanges((TopicChange("t1", "", 3, 0),), validate_only=False)),
         (8, None),
@@ -87,7 +87,7 @@ def test_topics_by_id() -> None:
 @pytest.mark.parametrize(
     ("api_key", "request_body", "expected"),
     [
-        (22, {}, ProducerIdGiven(-1, -1, None)),
+        (22, {}, InitProducerIdAnswer(-1, -1, None)),
         (
             19,
             {"topics": [{"name": "t", "numPartitions": 3}], "validateOnly": True},

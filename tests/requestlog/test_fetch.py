@@ -132,22 +132,22 @@ def logged(
 
 
 def _logged(version: int, partition: Partition) -> dict[str, Any]:
-    told: dict[str, Any] = {"partitionIndex": 0, "errorCode": 0, "highWatermark": 5}
+    reported: dict[str, Any] = {"partitionIndex": 0, "errorCode": 0, "highWatermark": 5}
     if partition.aborted is None:
-        told["abortedTransactions"] = None
+        reported["abortedTransactions"] = None
     else:
-        told["abortedTransactions"] = [{"producerId": 1, "firstOffset": 2}] * partition.aborted
+        reported["abortedTransactions"] = [{"producerId": 1, "firstOffset": 2}] * partition.aborted
     if version >= 12 and partition.diverging_epoch:
-        told["divergingEpoch"] = {"epoch": 1, "endOffset": 2}
+        reported["divergingEpoch"] = {"epoch": 1, "endOffset": 2}
     if version >= 12 and partition.current_leader:
-        told["currentLeader"] = {"leaderId": 1, "leaderEpoch": 2}
+        reported["currentLeader"] = {"leaderId": 1, "leaderEpoch": 2}
     if version >= 12 and partition.snapshot_id:
-        told["snapshotId"] = {"endOffset": 1, "epoch": 2}
+        reported["snapshotId"] = {"endOffset": 1, "epoch": 2}
     if partition.records is None:
-        told["records"] = None
+        reported["records"] = None
     else:
-        told["recordsSizeInBytes"] = partition.records
-    return told
+        reported["recordsSizeInBytes"] = partition.records
+    return reported
 
 
 def encoded(version: int, topics: Sequence[tuple[str, Sequence[Partition]]]) -> bytes:
@@ -193,7 +193,10 @@ def _encoded(module: Any, version: int, partition: Partition) -> Any:
         },
     }
     fields = {
-        name: one for first, told in since.items() if version >= first for name, one in told.items()
+        name: one
+        for first, reported in since.items()
+        if version >= first
+        for name, one in reported.items()
     }
     aborted = module.AbortedTransaction(producer_id=i64(1), first_offset=i64(2))
     return module.PartitionData(

@@ -87,7 +87,7 @@ def test_names_are_whole(fields: dict[str, object], expected: tuple[str, str]) -
     assert expected == (found.user, found.client_id)
 
 
-def test_an_api_without_a_name_is_told_by_its_number() -> None:
+def test_an_api_without_a_name_is_reported_by_its_number() -> None:
     """Before 2.8 the header has no name."""
     assert "22" == parsed_line(22).api
 
@@ -165,7 +165,7 @@ def test_no_part_of_a_line_is_a_line() -> None:
         (b'"acks":-1,', b'"acks":,', RejectedKind.DAMAGED),
     ],
 )
-def test_what_is_wrong_is_told(old: bytes, new: bytes, kind: RejectedKind) -> None:
+def test_what_is_wrong_is_reported(old: bytes, new: bytes, kind: RejectedKind) -> None:
     """Each kind of damage is a value."""
     rejected = parse(_PRODUCE.replace(old, new, 1))
     assert isinstance(rejected, Rejected)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.requestlog.producer_ids import ProducerIdMade, producer_id, producer_ids
+from sidecar.requestlog.producer_ids import ProducerIdAllocated, producer_id, producer_ids
 from tests.requestlog.lines import BY_HAND, REAL, parsed_line, read
 
 
@@ -13,8 +13,8 @@ def test_events_in_the_order_of_the_lines() -> None:
     """Only answers that gave an id are events: of 20 lines two."""
     at = datetime.fromisoformat
     expected = [
-        ProducerIdMade(at("2026-11-20 23:05:21.429"), "ANONYMOUS", "alice-app", 0, 0),
-        ProducerIdMade(at("2026-11-20 10:00:00.333"), "alice", "orders-writer-3", 1000001, 0),
+        ProducerIdAllocated(at("2026-11-20 23:05:21.429"), "ANONYMOUS", "alice-app", 0, 0),
+        ProducerIdAllocated(at("2026-11-20 10:00:00.333"), "alice", "orders-writer-3", 1000001, 0),
     ]
     assert expected == list(producer_ids(map(read, REAL + BY_HAND)))
 

@@ -81,9 +81,9 @@ def test_what_is_newer_is_not_known(version: int) -> None:
 
 def logged_topic(version: int, name: str, partitions: Sequence[int]) -> dict[str, Any]:
     """A topic as brokers log it: versions that have ids have no name."""
-    told = {"topicId": "R0Qw3nShT-eMCtK--X86sw"} if version >= 13 else {"name": name}
+    reported = {"topicId": "R0Qw3nShT-eMCtK--X86sw"} if version >= 13 else {"name": name}
     return {
-        **told,
+        **reported,
         "partitionData": [
             {"index": index} if size < 0 else {"index": index, "recordsSizeInBytes": size}
             for index, size in enumerate(partitions)

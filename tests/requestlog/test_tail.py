@@ -14,7 +14,7 @@ from hypothesis import given as giving
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from sidecar.requestlog.looking import Looked, TailSettings
+from sidecar.requestlog.looking import TailRead, TailSettings
 from sidecar.requestlog.tail import Tail, follow
 
 _SMALL = TailSettings(read_bytes=8, longest_line=20, most_files=2, most_behind=100)
@@ -241,7 +241,7 @@ def test_descriptors_are_closed(path: Path) -> None:
     assert before + 1 == _descriptors()
     tail.close()
     assert before == _descriptors()
-    assert Looked(there=False) == tail.read()
+    assert TailRead(there=False) == tail.read()
 
 
 def test_closing_waits_for_no_read(path: Path) -> None:
@@ -331,7 +331,7 @@ async def test_following_waits_only_when_there_is_nothing(path: Path) -> None:
             if len(seen) == 5:
                 break
     assert [(0.0, 4), (0.0, 4), (0.0, 2), (0.25, 0), (0.5, 1)] == seen
-    assert Looked(there=False) == tail.read()
+    assert TailRead(there=False) == tail.read()
 
 
 async def test_following_reads_in_a_thread(path: Path) -> None:
@@ -342,12 +342,12 @@ async def test_following_reads_in_a_thread(path: Path) -> None:
     threads: set[int] = set()
     read = tail.read
 
-    def told() -> Looked:
+    def reported() -> TailRead:
         threads.add(threading.get_ident())
         return read()
 
-    async def first() -> Looked:
-        async with aclosing(follow(tail, lambda _: asyncio.to_thread(told))) as looks:
+    async def first() -> TailRead:
+        async with aclosing(follow(tail, lambda _: asyncio.to_thread(reported))) as looks:
             return await anext(looks)
 
     assert (b"a",) == (await first()).lines
@@ -356,7 +356,7 @@ async def test_following_reads_in_a_thread(path: Path) -> None:
     assert before == _descriptors()
 
 
-async def _inline(read: Callable[[], Looked]) -> Looked:
+async def _inline(read: Callable[[], TailRead]) -> TailRead:
     return read()
 
 

@@ -215,5 +215,5 @@ def _delete(topic: str) -> Any:
 
 
 def _about(api_key: int, request: Any, response: Any, other: dict[str, Any]) -> Any:
-    told = {"isForwarded": True, "request": request, "response": response, **other}
-    return parsed_line(api_key, **told)
+    reported = {"isForwarded": True, "request": request, "response": response, **other}
+    return parsed_line(api_key, **reported)

@@ -31,7 +31,7 @@ class TestCommandConfig:
         """Plain text, as with Kafka's tools."""
         expected = KafkaAdmin(
             bootstrap_servers=(HostPort("a", 9092), HostPort("::1", 9093)),
-            given_in="command config",
+            settings_source="command config",
         )
         assert LoadedAdmin(expected) == read_command_config("a:9092,[::1]:9093", None)
 
@@ -59,7 +59,9 @@ class TestCommandConfig:
         admin = read(tmp_path, "bootstrap.servers=c:9094\n", "b:9092").admin
         assert (HostPort("b", 9092),) == admin.bootstrap_servers
 
-    def test_what_producers_and_consumers_need_is_told_in_one_notice(self, tmp_path: Path) -> None:
+    def test_what_producers_and_consumers_need_is_reported_in_one_notice(
+        self, tmp_path: Path
+    ) -> None:
         """Such a file is often shared; the admin client's own tuning is not worth a word."""
         loaded = read(tmp_path, "acks=all\ngroup.id=g\nretries=3\n")
         assert (f"{tmp_path / 'client.properties'}: no effect here: acks, group.id",) == (
@@ -84,7 +86,7 @@ class TestCommandConfig:
         (line,) = refused.value.problems
         assert line.startswith("--bootstrap-server (command line): 'nowhere' is not host:port")
 
-    def test_what_is_missing_is_told_by_its_name_in_the_file(self, tmp_path: Path) -> None:
+    def test_what_is_missing_is_reported_by_its_name_in_the_file(self, tmp_path: Path) -> None:
         """Neither the plugin's prefix nor an environment variable, which would do nothing."""
         lines = problems(tmp_path, "security.protocol=SASL_PLAINTEXT\n")
         (line,) = lines
@@ -148,7 +150,7 @@ class TestDaemonAdmin:
         (line,) = refused.value.problems
         assert f"{ADMIN}BOOTSTRAP_SERVERS" in line
 
-    def test_other_problems_are_told(self) -> None:
+    def test_other_problems_are_reported(self) -> None:
         """An unknown key may be a misspelt one of Kafka's."""
         with pytest.raises(SettingsError) as refused:
             read_daemon_admin({f"{ADMIN}BOOTSTRAP_SERVER": "b:9092"}, None, None)

@@ -26,7 +26,7 @@ def test_brokers_are_a_list_of_addresses(expected: tuple[HostPort, ...], raw: ob
 
 
 @pytest.mark.parametrize(
-    ("told", "raw"),
+    ("message", "raw"),
     [
         ("is not host:port", "broker-0"),
         ("is not host:port", "PLAINTEXT://broker-0:9092"),
@@ -46,9 +46,9 @@ def test_brokers_are_a_list_of_addresses(expected: tuple[HostPort, ...], raw: ob
         ("must be text", 9092),
     ],
 )
-def test_what_is_no_broker_is_refused(told: str, raw: object) -> None:
+def test_what_is_no_broker_is_refused(message: str, raw: object) -> None:
     """Each wrong form has a sentence of its own."""
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         convert.addresses(raw)
 
 

@@ -31,7 +31,7 @@ def test_one_login_module_has_options(name: str, options: dict[str, str], text: 
 
 
 @pytest.mark.parametrize(
-    ("told", "text"),
+    ("message", "text"),
     [
         ("must end with a semicolon", ""),
         ("must end with a semicolon", f"{PLAIN} required username=hunter2"),
@@ -52,9 +52,9 @@ def test_one_login_module_has_options(name: str, options: dict[str, str], text: 
         ("a slash outside of quotes", f"{PLAIN} required password=hunter2/x;"),
     ],
 )
-def test_what_is_wrong_is_told_without_quoting(told: str, text: str) -> None:
+def test_what_is_wrong_is_reported_without_quoting(message: str, text: str) -> None:
     """Any part of the text may be the password, so no part is in the message."""
-    with pytest.raises(ValueError, match=told) as refusal:
+    with pytest.raises(ValueError, match=message) as refusal:
         parse_jaas(text)
     assert "hunter2" not in str(refusal.value)
 

@@ -157,7 +157,14 @@ ROWS = [
         "-1",
         "must be > 0",
     ),
-    (f"{IDS}_COUNTS", "ids_count", "given", "given", "made", "is not one of active, given"),
+    (
+        f"{IDS}_COUNTS",
+        "ids_count",
+        "allocated",
+        "allocated",
+        "made",
+        "is not one of active, allocated",
+    ),
     (f"{IDS}_ACTIVE_INTERVAL", "active_interval_s", "PT5S", 5.0, "PT0S", "longer than nothing"),
     ("SIDECAR_BROKER_ID", "broker_id", "0", 0, "-1", "must be >= 0"),
     (
@@ -203,12 +210,12 @@ def test_each_row_is_taken(variable: str, field: str, text: str, expected: objec
     assert expected == getattr(settings({variable: text}), field)
 
 
-@pytest.mark.parametrize(("variable", "text", "told"), [(r[0], r[4], r[5]) for r in ROWS])
-def test_each_row_has_its_refusal(variable: str, text: str, told: str) -> None:
+@pytest.mark.parametrize(("variable", "text", "message"), [(r[0], r[4], r[5]) for r in ROWS])
+def test_each_row_has_its_refusal(variable: str, text: str, message: str) -> None:
     """One wrong value gives one line, which names the variable."""
     line = problem({variable: text})
     assert line.startswith(f"{variable}: ")
-    assert told in line
+    assert message in line
 
 
 def test_a_limit_in_bytes_is_the_other_type() -> None:
@@ -219,13 +226,13 @@ def test_a_limit_in_bytes_is_the_other_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "told"),
+    ("environ", "message"),
     [({}, "neither is set"), ({BYTES: "1", RATIO: "0.1"}, "both are set")],
 )
-def test_exactly_one_limit_is_needed(environ: dict[str, str], told: str) -> None:
+def test_exactly_one_limit_is_needed(environ: dict[str, str], message: str) -> None:
     """None and both are refused, and both keys are named."""
     (line,) = problems({f"{ADMIN}BOOTSTRAP_SERVERS": "a:1"} | environ)
-    assert line.endswith(told)
+    assert line.endswith(message)
     assert BYTES in line
     assert RATIO in line
 
@@ -256,7 +263,7 @@ def test_servers_are_required() -> None:
         ("config", "kafka_admin.bootstrap_servers"),
     ],
 )
-def test_what_is_missing_in_a_file_is_told_by_the_file_s_key(
+def test_what_is_missing_in_a_file_is_reported_by_the_file_s_key(
     tmp_path: Path, option: str, key: str
 ) -> None:
     """Whoever has a file adds to it; the variable does too."""
@@ -265,7 +272,7 @@ def test_what_is_missing_in_a_file_is_told_by_the_file_s_key(
     assert line.startswith(f"{key} ({ADMIN}BOOTSTRAP_SERVERS): is required")
 
 
-def test_with_both_files_the_one_that_wins_is_told(tmp_path: Path) -> None:
+def test_with_both_files_the_one_that_wins_is_reported(tmp_path: Path) -> None:
     """Properties win over TOML; so what is added there counts."""
     for name in ("properties", "toml"):
         (tmp_path / name).touch()
@@ -300,15 +307,15 @@ def test_disabled_takes_what_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "told"),
+    ("environ", "message"),
     [
         ({BYTES: "1"}, "both are set"),
         ({f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL"}, "needs one of PLAIN"),
     ],
 )
-def test_disabled_is_no_excuse(environ: dict[str, str], told: str) -> None:
+def test_disabled_is_no_excuse(environ: dict[str, str], message: str) -> None:
     """What is wrong in itself is told while disabled too, or enabling would be a surprise."""
-    assert told in problem({INTERVAL: "PT0S"} | environ)
+    assert message in problem({INTERVAL: "PT0S"} | environ)
 
 
 @pytest.mark.parametrize(
@@ -411,7 +418,7 @@ client.quota.callback.class=io.strimzi.kafka.quotas.StaticQuotaCallback
     assert noted == [notice.split(" ")[0] for notice in found.notices]
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     """From every place, unknown keys first, then in the documented order, one line each."""
     lines = problems(
         {"SIDECAR_LOG_LEVEL": "loud", INTERVAL: "P5M", "SIDECAR_TYPO": "x"},
@@ -468,8 +475,8 @@ def test_a_validity_that_a_lost_answer_outlasts_is_noted(
             "SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION": validity,
         }
     )
-    told = "is shorter than PT5S: a lost answer of one broker may bring the fallback"
-    assert noted is any(told in line for line in found.notices)
+    message = "is shorter than PT5S: a lost answer of one broker may bring the fallback"
+    assert noted is any(message in line for line in found.notices)
 
 
 def test_the_safe_validity_outlasts_a_lost_answer() -> None:

@@ -166,7 +166,7 @@ def test_a_config_provider_is_refused(tmp_path: Path) -> None:
     assert "SIDECAR_KAFKA_ADMIN_SSL_KEY_PASSWORD" in problem
 
 
-def test_a_broken_escape_is_told_by_its_line(tmp_path: Path) -> None:
+def test_a_broken_escape_is_reported_by_its_line(tmp_path: Path) -> None:
     """What comes before it is read; the text isn't quoted, since it may be a password."""
     reading = read(tmp_path, f"{STATIC}produce=1\n\nx=hunter2\\uZZZZ\n{STATIC}fetch=1\n")
     (problem,) = reading.problems
@@ -176,10 +176,10 @@ def test_a_broken_escape_is_told_by_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("nothing", "No such file or directory"), (".", "Is a directory")]
+    ("name", "message"), [("nothing", "No such file or directory"), (".", "Is a directory")]
 )
-def test_a_file_that_cant_be_read_is_a_problem(tmp_path: Path, name: str, told: str) -> None:
+def test_a_file_that_cant_be_read_is_a_problem(tmp_path: Path, name: str, message: str) -> None:
     """The file and the system's reason are told."""
     reading = read_properties(tmp_path / name)
-    expected = f"the properties file {tmp_path / name} can't be read: {told}"
+    expected = f"the properties file {tmp_path / name} can't be read: {message}"
     assert ((expected,), False) == (reading.problems, reading.readable)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.settings import SettingRow, convert, describe, keys, load
-from sidecar.settings.given import Given
+from sidecar.settings.given import RawSettings
 from tests.settings.support import ADMIN, RATIO, loaded
 
 
@@ -50,7 +50,7 @@ def test_a_row_says_all_of_a_setting() -> None:
 
 @pytest.mark.parametrize(
     "field",
-    [field for field, info in Given.model_fields.items() if info.default is not None],
+    [field for field, info in RawSettings.model_fields.items() if info.default is not None],
 )
 def test_a_default_is_what_its_text_says(field: str) -> None:
     """The default that is shown and the default that holds are the same."""
@@ -69,7 +69,7 @@ def test_a_default_is_what_its_text_says(field: str) -> None:
         "producer_id_quota_memory_bytes": convert.positive_bytes,
         "producer_id_quota_cache_cleanup_scheduler_interval_ms": convert.positive_whole,
     }.get(field, convert.text)
-    assert Given.model_fields[field].default == read(keys.about(field).default)
+    assert RawSettings.model_fields[field].default == read(keys.about(field).default)
 
 
 def test_defaults_that_follow_from_others_are_shown() -> None:

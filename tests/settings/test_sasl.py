@@ -62,11 +62,11 @@ def test_it_is_kept_how_user_and_password_were_given(tmp_path: Path) -> None:
     file.write_text("hunter2")
     user = f"{ADMIN}SASL_USERNAME"
     found = admin(sasl("PLAIN", username="ann", password="hunter2"))
-    assert (user, f"{ADMIN}SASL_PASSWORD") == found.sasl_given_as
+    assert (user, f"{ADMIN}SASL_PASSWORD") == found.sasl_setting_names
     found = admin(sasl("PLAIN", username="ann", password_file=str(file)))
-    assert (user, f"{ADMIN}SASL_PASSWORD_FILE") == found.sasl_given_as
+    assert (user, f"{ADMIN}SASL_PASSWORD_FILE") == found.sasl_setting_names
     found = admin(sasl("PLAIN", jaas_config=f'{PLAIN} required username="a" password="b";'))
-    assert (f"{ADMIN}SASL_JAAS_CONFIG",) == found.sasl_given_as
+    assert (f"{ADMIN}SASL_JAAS_CONFIG",) == found.sasl_setting_names
 
 
 @pytest.mark.parametrize("text", ["hunter2", "hunter2\n", "hunter2\r\n"])
@@ -119,7 +119,7 @@ def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "told", "environ"),
+    ("key", "message", "environ"),
     [
         (
             "SASL_MECHANISM",
@@ -188,11 +188,11 @@ def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
         ),
     ],
 )
-def test_what_doesnt_fit_is_one_problem(key: str, told: str, environ: dict[str, str]) -> None:
+def test_what_doesnt_fit_is_one_problem(key: str, message: str, environ: dict[str, str]) -> None:
     """Each names the setting to change and none of the secrets."""
     line = problem(environ)
     assert f"{ADMIN}{key}" in line.partition(": ")[0]
-    assert told in line
+    assert message in line
     assert "hunter2" not in line
 
 
@@ -208,14 +208,14 @@ def test_credentials_need_a_sasl_protocol(protocol: str, meant: str) -> None:
     assert line.startswith(expected)
 
 
-def test_a_malformed_protocol_is_told_once() -> None:
+def test_a_malformed_protocol_is_reported_once() -> None:
     """The credentials may fit the protocol that was meant."""
     line = problem({f"{ADMIN}SECURITY_PROTOCOL": "SASL-SSL", f"{ADMIN}SASL_PASSWORD": "hunter2"})
     assert "'SASL-SSL' is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL" in line
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (None, "No such file or directory"),
         (b"", "is empty"),
@@ -224,7 +224,7 @@ def test_a_malformed_protocol_is_told_once() -> None:
     ],
 )
 def test_a_password_file_that_holds_none_is_a_problem(
-    tmp_path: Path, content: bytes | None, told: str
+    tmp_path: Path, content: bytes | None, message: str
 ) -> None:
     """The file is named, and nothing of what it holds."""
     file = tmp_path / "password"
@@ -232,7 +232,7 @@ def test_a_password_file_that_holds_none_is_a_problem(
         file.write_bytes(content)
     line = problem(sasl("PLAIN", username="ann", password_file=str(file)))
     assert f"{ADMIN}SASL_PASSWORD_FILE: '{file}'" in line
-    assert told in line
+    assert message in line
 
 
 def test_a_password_files_path_may_be_malformed() -> None:

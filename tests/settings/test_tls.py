@@ -149,7 +149,7 @@ def test_a_type_wins_over_the_files_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "told", "settings"),
+    ("key", "message", "settings"),
     [
         (
             "TRUSTSTORE_CERTIFICATES",
@@ -195,15 +195,15 @@ def test_a_type_wins_over_the_files_name() -> None:
         ("KEYSTORE_TYPE", "'BKS' is not one of PEM, JKS, PKCS12", {"keystore_type": "BKS"}),
     ],
 )
-def test_what_doesnt_fit_is_one_problem(key: str, told: str, settings: dict[str, str]) -> None:
+def test_what_doesnt_fit_is_one_problem(key: str, message: str, settings: dict[str, str]) -> None:
     """The Java client's own rules, each told with the setting to change and no secret."""
     line = problem(ssl(**settings))
     assert line.startswith(f"{SSL}{key}: ")
-    assert told in line
+    assert message in line
     assert "hunter2" not in line
 
 
-def test_text_and_file_are_told_for_each_part() -> None:
+def test_text_and_file_are_reported_for_each_part() -> None:
     """A chain and a key as text besides a file are two problems."""
     lines = problems(
         {f"{ADMIN}BOOTSTRAP_SERVERS": "a:1", "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}

@@ -90,18 +90,18 @@ def test_the_java_clients_other_keys_are_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (b"a = 1\nb = \n", "line 2"),
         (b'token_file = "\xff"', "is not UTF-8 at byte 14"),
         (b"a = 1\na = 2\n", "line 2"),
     ],
 )
-def test_what_is_no_toml_is_a_problem(tmp_path: Path, text: bytes, told: str) -> None:
+def test_what_is_no_toml_is_a_problem(tmp_path: Path, text: bytes, message: str) -> None:
     """The place of the mistake is told."""
     reading = read(tmp_path, text)
     (problem,) = reading.problems
-    assert told in problem
+    assert message in problem
     assert not reading.readable
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sidecar.state import Damaged, Kept, StateFile
+from sidecar.state import Damaged, PersistedState, StateFile
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
@@ -38,12 +38,12 @@ def unmoved(steady_s: float) -> float:
     return steady_s
 
 
-def something() -> Kept:
+def something() -> PersistedState:
     """Two brokers, one of them full, and an override."""
     memory = Memory(override=Override(0.5, "a “migration”", NOW - 60, NOW + 60))
     seen = whole(NOW, [reading(1, NOW, {"/d0": 5, "/d1": 50}), reading(2, NOW, {"/d0": 99})])
     memory = VolumeLimit(LIMIT, 300.0, 1.0).fold(memory, seen)
-    return Kept(memory, 0.5, Source.OVERRIDE, NOW - 60)
+    return PersistedState(memory, 0.5, Source.OVERRIDE, NOW - 60)
 
 
 @pytest.fixture
@@ -52,12 +52,12 @@ def file(tmp_path: Path) -> StateFile:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Kept]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, PersistedState]:
     """The bytes of ``something`` and what they are read as."""
     file = StateFile(tmp_path_factory.mktemp("state") / "state.json", LIMIT)
     file.save(something(), unmoved)
     kept = file.load(NOW)
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, PersistedState)
     return file.path.read_bytes(), kept
 
 
@@ -78,7 +78,7 @@ class TestSaving:
         before = something()
         file.save(before, unmoved)
         after = file.load(NOW)
-        assert isinstance(after, Kept)
+        assert isinstance(after, PersistedState)
         assert before.memory.override == after.memory.override
         assert before.memory.membership == after.memory.membership
         assert before.memory.computed is not None
@@ -138,7 +138,7 @@ class TestSaving:
         with monkeypatch.context() as patch:
             patch.setattr(owner, step, fails)
             with pytest.raises(OSError, match="Input/output error"):
-                file.save(Kept(Memory(), 1.0, Source.FALLBACK, 0), unmoved)
+                file.save(PersistedState(Memory(), 1.0, Source.FALLBACK, 0), unmoved)
         assert before == file.path.read_bytes()
         assert [file.path] == list(file.path.parent.iterdir())
 
@@ -146,7 +146,7 @@ class TestSaving:
         """A kill -9 between write and rename: the old file is the state, and the rest goes."""
         file.save(something(), unmoved)
         file.path.with_name(".state.json.new").write_bytes(b"half of a st")
-        assert isinstance(file.load(NOW), Kept)
+        assert isinstance(file.load(NOW), PersistedState)
         file.save(something(), unmoved)
         assert [file.path] == list(file.path.parent.iterdir())
 
@@ -161,7 +161,7 @@ class TestLoading:
         """The first start is nothing to report."""
         assert file.load(NOW) is None
 
-    def test_a_file_that_can_not_be_read_is_told_and_left(self, file: StateFile) -> None:
+    def test_a_file_that_can_not_be_read_is_reported_and_left(self, file: StateFile) -> None:
         """A folder of that name, say; no permission is the same OSError."""
         file.path.mkdir()
         expected = f"the state file {file.path} can't be read: Is a directory"
@@ -187,7 +187,7 @@ class TestLoading:
         assert file.load(NOW) is None
 
     @pytest.mark.parametrize(
-        ("raw", "told"),
+        ("raw", "message"),
         [
             pytest.param(b"", "EOF", id="empty"),
             pytest.param(b"null", "should be an object", id="null"),
@@ -210,15 +210,15 @@ class TestLoading:
         ],
     )
     def test_what_can_not_be_used_is_set_aside_and_says_why(
-        self, file: StateFile, raw: bytes, told: str
+        self, file: StateFile, raw: bytes, message: str
     ) -> None:
         """One kind of damage each; the control is that the same file undamaged is read."""
         file.path.write_bytes(with_checksum(PLAIN))
-        assert isinstance(file.load(NOW), Kept)
+        assert isinstance(file.load(NOW), PersistedState)
         file.path.write_bytes(raw)
         loaded = file.load(NOW)
         assert isinstance(loaded, Damaged)
-        assert told in loaded.problem
+        assert message in loaded.problem
         assert raw == aside(file).read_bytes()
         assert not file.path.exists()
 
@@ -226,7 +226,7 @@ class TestLoading:
 class TestAnyDamage:
     """Never an exception, never another state: set aside, or equal."""
 
-    def is_safe(self, file: StateFile, raw: bytes, before: Kept) -> None:
+    def is_safe(self, file: StateFile, raw: bytes, before: PersistedState) -> None:
         file.path.write_bytes(raw)
         after = file.load(NOW)
         if isinstance(after, Damaged):
@@ -234,7 +234,9 @@ class TestAnyDamage:
         else:
             assert before == after
 
-    def test_cut_off_at_any_length(self, file: StateFile, written: tuple[bytes, Kept]) -> None:
+    def test_cut_off_at_any_length(
+        self, file: StateFile, written: tuple[bytes, PersistedState]
+    ) -> None:
         """As by a full disk without the rename; every seventh length."""
         raw, before = written
         for length in range(0, len(raw), 7):
@@ -247,7 +249,7 @@ class TestAnyDamage:
     )
     @given(where=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255))
     def test_one_byte_changed_anywhere(
-        self, file: StateFile, written: tuple[bytes, Kept], where: float, flip: int
+        self, file: StateFile, written: tuple[bytes, PersistedState], where: float, flip: int
     ) -> None:
         """As by a bad sector."""
         raw, before = written
@@ -260,7 +262,12 @@ class TestAnyDamage:
     )
     @given(start=st.floats(0, 1), size=st.integers(1, 600), by=st.sampled_from([b"", b"\0", b"9"]))
     def test_a_stretch_lost_or_overwritten(
-        self, file: StateFile, written: tuple[bytes, Kept], start: float, size: int, by: bytes
+        self,
+        file: StateFile,
+        written: tuple[bytes, PersistedState],
+        start: float,
+        size: int,
+        by: bytes,
     ) -> None:
         """As by a file system that lost a block."""
         raw, before = written
@@ -272,5 +279,5 @@ class TestAnyDamage:
         file.path.write_bytes(b"{")
         file.load(NOW)
         file.save(something(), unmoved)
-        assert isinstance(file.load(NOW), Kept)
+        assert isinstance(file.load(NOW), PersistedState)
         assert b"{" == aside(file).read_bytes()

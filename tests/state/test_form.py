@@ -7,10 +7,10 @@ from pydantic import ValidationError
 
 from sidecar.quotas.entities import DEFAULT
 from sidecar.quotas.id_quotas import ProducerIdQuota
-from sidecar.state.form import Kept, StateForm, from_form, to_form
+from sidecar.state.form import PersistedState, StateRecord, from_record, to_record
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
-from sidecar.throttle.holds import UserHold
+from sidecar.throttle.holds import UserThrottle
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
 from sidecar.volumes import Membership, Volume
@@ -48,12 +48,12 @@ def volume_states(limit: Limit) -> st.SearchStrategy[VolumeState]:
 
 
 @st.composite
-def kept(draw: st.DrawFn, limit: Limit) -> Kept:
+def kept(draw: st.DrawFn, limit: Limit) -> PersistedState:
     volumes = st.lists(volume_states(limit), max_size=3).map(tuple)
     addresses = st.dictionaries(broker_ids, names, max_size=3)
     known_at = draw(st.none() | times)
     membership = st.builds(Membership, st.none() | names, addresses, st.none() | addresses)
-    states = st.builds(BrokerState, st.none() | times, volumes, held=st.booleans())
+    states = st.builds(BrokerState, st.none() | times, volumes, retained=st.booleans())
     factors = st.floats(0, 1)
     memory = Memory(
         membership=None if known_at is None else draw(membership),
@@ -61,21 +61,23 @@ def kept(draw: st.DrawFn, limit: Limit) -> Kept:
         brokers=draw(st.dictionaries(broker_ids, states, max_size=3)),
         computed=draw(st.none() | st.builds(Computed, factors, times, volumes)),
         override=draw(st.none() | st.builds(Override, factors, names, times, times)),
-        holds=draw(st.dictionaries(names, st.builds(UserHold, times, times, names), max_size=3)),
+        user_throttles=draw(
+            st.dictionaries(names, st.builds(UserThrottle, times, times, names), max_size=3)
+        ),
         id_quotas=draw(st.dictionaries(names | st.just(DEFAULT), id_quotas, max_size=3)),
-        request_holds=draw(st.dictionaries(names, positive, max_size=3)),
+        enforced_request_percentages=draw(st.dictionaries(names, positive, max_size=3)),
     )
-    return Kept(memory, draw(factors), draw(st.sampled_from(Source)), draw(times))
+    return PersistedState(memory, draw(factors), draw(st.sampled_from(Source)), draw(times))
 
 
 def unmoved(steady_s: float) -> float:
     return steady_s
 
 
-def again(what: Kept, limit: Limit = LIMIT, now: float = NOW) -> Kept:
+def again(what: PersistedState, limit: Limit = LIMIT, now: float = NOW) -> PersistedState:
     """What a restart takes over, through the very bytes of the form."""
-    written = to_form(what, limit, unmoved).model_dump_json()
-    return from_form(StateForm.model_validate_json(written), limit, now)
+    written = to_record(what, limit, unmoved).model_dump_json()
+    return from_record(StateRecord.model_validate_json(written), limit, now)
 
 
 class TestRoundTrip:
@@ -90,12 +92,12 @@ class TestRoundTrip:
     def test_what_polls_find_out_again_is_not_kept(self) -> None:
         """Failures, their count and fill rates are as at a start."""
         failing = Memory(failed_polls=3)
-        assert Memory() == again(Kept(failing, 1.0, Source.FALLBACK, 0)).memory
+        assert Memory() == again(PersistedState(failing, 1.0, Source.FALLBACK, 0)).memory
 
     def test_a_time_is_written_by_the_wall_clock(self) -> None:
         """Steady 1,000 s is 61,000 by the wall: that is what the next start can compare with."""
-        steady = Kept(Memory(), 1.0, Source.FALLBACK, 1_000)
-        assert 61_000 == to_form(steady, LIMIT, lambda s: s + 60_000).since
+        steady = PersistedState(Memory(), 1.0, Source.FALLBACK, 1_000)
+        assert 61_000 == to_record(steady, LIMIT, lambda s: s + 60_000).since
 
 
 class TestAnotherLimit:
@@ -103,8 +105,8 @@ class TestAnotherLimit:
         """200 bytes available are enough for a limit of 100 and not for one of 300."""
         state = volume_state(Volume(1, "/d", 1000, 200), 5.0, online=True, limit=LIMIT)
         memory = Memory(brokers={1: BrokerState(5.0, (state,))})
-        form = to_form(Kept(memory, 1.0, Source.OBSERVATION, 5.0), LIMIT, unmoved)
-        after = from_form(form, MinAvailableBytes(300), NOW).memory.brokers[1].volumes[0]
+        form = to_record(PersistedState(memory, 1.0, Source.OBSERVATION, 5.0), LIMIT, unmoved)
+        after = from_record(form, MinAvailableBytes(300), NOW).memory.brokers[1].volumes[0]
         assert (False, True) == (state.violates, after.violates)
         assert 0.0 == after.seconds_to_limit
         assert state.volume == after.volume
@@ -112,9 +114,9 @@ class TestAnotherLimit:
     def test_a_factor_computed_under_the_old_one_is_not_taken_over(self) -> None:
         """It answers another question than the one that is asked now."""
         memory = Memory(computed=Computed(0.0, 5.0, ()), override=Override(0.5, "x", 1.0, 9.0))
-        form = to_form(Kept(memory, 0.0, Source.OBSERVATION, 5.0), LIMIT, unmoved)
+        form = to_record(PersistedState(memory, 0.0, Source.OBSERVATION, 5.0), LIMIT, unmoved)
         for other in (MinAvailableBytes(101), MinAvailableRatio(0.1)):
-            after = from_form(form, other, NOW).memory
+            after = from_record(form, other, NOW).memory
             assert after.computed is None
             assert memory.override == after.override
 
@@ -124,7 +126,7 @@ class TestAClockThatWasSetBack:
 
     AHEAD_S = 3600.0
 
-    def kept_ahead(self) -> Kept:
+    def kept_ahead(self) -> PersistedState:
         at = NOW + self.AHEAD_S
         state = volume_state(Volume(1, "/d", 1000, 200), at, online=True, limit=LIMIT)
         memory = Memory(
@@ -134,7 +136,7 @@ class TestAClockThatWasSetBack:
             computed=Computed(0.0, at, (state,)),
             override=Override(0.5, "a migration", at, at + 60),
         )
-        return Kept(memory, 0.5, Source.OVERRIDE, at)
+        return PersistedState(memory, 0.5, Source.OVERRIDE, at)
 
     def test_no_time_of_an_observation_lies_ahead(self) -> None:
         """So nothing is valid for longer than its validity from the start on."""
@@ -159,7 +161,7 @@ class TestAClockThatWasSetBack:
     def test_an_override_that_was_set_before_keeps_its_end(self) -> None:
         """Only what is impossible is changed."""
         memory = Memory(override=Override(0.5, "a migration", NOW - 10, NOW + 60))
-        before = Kept(memory, 0.5, Source.OVERRIDE, NOW - 10)
+        before = PersistedState(memory, 0.5, Source.OVERRIDE, NOW - 10)
         assert before == again(before)
 
 
@@ -167,9 +169,9 @@ class TestAClockThatWasSetBack:
 def test_a_quota_that_can_not_be_counted_by_is_damage(rate: float) -> None:
     """It would end the daemon with the first id, at every start; the smallest is taken over."""
     memory = Memory(id_quotas={"bob": ProducerIdQuota(1e-6, 1e-5)})
-    before = Kept(memory, 1.0, Source.FALLBACK, NOW)
+    before = PersistedState(memory, 1.0, Source.FALLBACK, NOW)
     assert before == again(before)
-    form = to_form(before, LIMIT, unmoved).model_dump()
+    form = to_record(before, LIMIT, unmoved).model_dump()
     form["id_quotas"][0]["producer_ids_rate"] = rate
     with pytest.raises(ValidationError, match="producer_ids_rate"):
-        StateForm.model_validate(form)
+        StateRecord.model_validate(form)

@@ -10,17 +10,17 @@ import org.apache.kafka.common.metrics.MetricsReporter;
 /** Runs in a broker as a metrics reporter and tells by an MBean how the broker is configured. */
 public class Witness implements MetricsReporter {
     /** What it tells. */
-    public interface Told {
+    public interface WitnessMBean {
         /** The broker's property "witness.of". */
         String getOf();
     }
 
     @Override
     public void configure(Map<String, ?> configs) {
-        Told told = () -> String.valueOf(configs.get("witness.of"));
+        WitnessMBean told = () -> String.valueOf(configs.get("witness.of"));
         try {
             ManagementFactory.getPlatformMBeanServer().registerMBean(
-                    new StandardMBean(told, Told.class), new ObjectName("test:type=Witness"));
+                    new StandardMBean(told, WitnessMBean.class), new ObjectName("test:type=Witness"));
         } catch (JMException error) {
             throw new IllegalStateException(error);
         }

@@ -65,7 +65,7 @@ class FakeProducers:
             kio.MetadataResponseBroker(node_id=each.broker_id, host="127.0.0.1", port=each.port)
             for each in broker.cluster.brokers.values()
         )
-        told = tuple(
+        reported = tuple(
             kio.MetadataResponseTopic(
                 error_code=ErrorCode.none,
                 name=name,
@@ -75,7 +75,7 @@ class FakeProducers:
             )
             for name, partitions in topics.items()
         )
-        return encode(kio.MetadataResponse(throttle_time=NO_TIME, brokers=brokers, topics=told))
+        return encode(kio.MetadataResponse(throttle_time=NO_TIME, brokers=brokers, topics=reported))
 
     def _describe(self, broker: FakeBroker, request: FakeRequest) -> bytes:
         asks = load_payload_module(DESCRIBE_PRODUCERS, 0, EntityType.request)

@@ -36,7 +36,7 @@ class FakeQuotas:
         refused_when_set: the same, but validating them goes well.
         drops: entities at which the connection is dropped: they are set, those after them are not.
         interrupts: entities at which the process has a SIGINT when they are set.
-        dark_after_drop: from then on nobody may read quotas.
+        offline_after_drop: from then on nobody may read quotas.
         describe_error: what DescribeClientQuotas is answered with.
         requests: how many entities each AlterClientQuotas had, and whether it only validated.
     """
@@ -48,7 +48,7 @@ class FakeQuotas:
     refused_when_set: set[Entity] = field(default_factory=set)
     drops: set[Entity] = field(default_factory=set)
     interrupts: set[Entity] = field(default_factory=set)
-    dark_after_drop: bool = False
+    offline_after_drop: bool = False
     describe_error: ErrorCode = ErrorCode.none
     requests: list[tuple[int, bool]] = field(default_factory=list)
 
@@ -95,7 +95,7 @@ class FakeQuotas:
                     os.kill(os.getpid(), signal.SIGINT)
                 if entity in self.drops:
                     broker.drop()
-                    if self.dark_after_drop:
+                    if self.offline_after_drop:
                         self.describe_error = ErrorCode.cluster_authorization_failed
                     break
             entries.append(

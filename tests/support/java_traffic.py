@@ -145,13 +145,13 @@ class JavaTraffic:
             if not line.startswith(b"{"):
                 self._complaints.append(line)
                 continue
-            told = json.loads(line)
-            self.acknowledged_bytes = told["acknowledged_bytes"]
-            self.committed_records = told["committed_records"]
-            self.failed_records = told["failed_records"]
-            self.last_failure = told["last_failure"] or None
-            self.longest_throttle_s = told["longest_throttle_ms"] / 1000
-            self.samples.add(told["at"], self.acknowledged_bytes)
+            document = json.loads(line)
+            self.acknowledged_bytes = document["acknowledged_bytes"]
+            self.committed_records = document["committed_records"]
+            self.failed_records = document["failed_records"]
+            self.last_failure = document["last_failure"] or None
+            self.longest_throttle_s = document["longest_throttle_ms"] / 1000
+            self.samples.add(document["at"], self.acknowledged_bytes)
             said.set()
         said.set()
 

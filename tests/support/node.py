@@ -19,7 +19,7 @@ from sidecar.demo.ports import Ports
 from sidecar.demo.processes import Processes
 from sidecar.demo.properties import combined_properties, render
 from sidecar.demo.waiting import deadline
-from sidecar.demo.warden import Warden
+from sidecar.demo.warden import Supervisor
 
 _HEAP_MB: Final = 384
 _TIMEOUT_S: Final = 60.0
@@ -35,22 +35,22 @@ class Node:
         pid: as this process sees it.
         log: its log file.
         sidecar_port: reserved for a sidecar.
-        warden: what holds it.
+        supervisor: what holds it.
     """
 
     bootstrap: str
     pid: int
     log: Path
     sidecar_port: int
-    warden: Warden
+    supervisor: Supervisor
 
     async def run_beside(self, name: str, argv: Sequence[str], log: Path) -> int:
         """As ``Cluster.run_beside``."""
-        return await self.warden.spawn(name, list(argv), log)
+        return await self.supervisor.spawn(name, list(argv), log)
 
     def ended(self, name: str) -> int | None:
         """As ``Cluster.ended``."""
-        return self.warden.exit_status(name)
+        return self.supervisor.exit_status(name)
 
 
 @asynccontextmanager
@@ -73,8 +73,8 @@ async def node(
     with ExitStack() as stack:
         folder = stack.enter_context(OwnedFolder()).path
         ports = stack.enter_context(Ports())
-        warden = stack.enter_context(Warden(isolation.probe()))
-        processes = Processes(warden, java(os.environ), libraries, _HEAP_MB)
+        supervisor = stack.enter_context(Supervisor(isolation.probe()))
+        processes = Processes(supervisor, java(os.environ), libraries, _HEAP_MB)
         port, controller_port, sidecar_port = ports.reserve(), ports.reserve(), ports.reserve()
         file, log = folder / "server.properties", folder / "node.log"
         data = str(folder / "data")
@@ -87,4 +87,4 @@ async def node(
             file.write_text(render(own | asked | dict(properties)))
             pid = await processes.start(_NAME, [str(file)], log, more_jars=more_jars)
             await processes.wait_started(_NAME)
-        yield Node(f"127.0.0.1:{port}", pid, log, sidecar_port, warden)
+        yield Node(f"127.0.0.1:{port}", pid, log, sidecar_port, supervisor)

@@ -82,9 +82,9 @@ class KafkaQuotas:
         assert self._process.stdout is not None
         self._process.stdin.write(lines)
         self._process.stdin.flush()
-        told = [self._process.stdout.readline() for _ in range(answers)]
-        assert all(told), "the program ended; its reason is in standard error"
-        return [answer.rstrip("\n") for answer in told]
+        output = [self._process.stdout.readline() for _ in range(answers)]
+        assert all(output), "the program ended; its reason is in standard error"
+        return [answer.rstrip("\n") for answer in output]
 
     def __enter__(self) -> Self:
         return self

@@ -59,21 +59,21 @@ def reading(
 
 def whole(at: float, *answers: Reading, failed: Mapping[int, Failure] | None = None) -> Observation:
     """A whole observation of a cluster with these brokers, none of them fenced."""
-    told: dict[int, Reading | Failure] = {answer.broker_id: answer for answer in answers}
-    told |= failed or {}
-    active = {broker_id: f"b{broker_id}:9092" for broker_id in told}
-    return Observation(at, "poll", Membership("cluster", active, {}), told)
+    reported: dict[int, Reading | Failure] = {answer.broker_id: answer for answer in answers}
+    reported |= failed or {}
+    active = {broker_id: f"b{broker_id}:9092" for broker_id in reported}
+    return Observation(at, "poll", Membership("cluster", active, {}), reported)
 
 
 def partial(at: float, *answers: Reading | tuple[int, Failure]) -> Observation:
     """A partial observation."""
-    told: dict[int, Reading | Failure] = {}
+    reported: dict[int, Reading | Failure] = {}
     for answer in answers:
         if isinstance(answer, Reading):
-            told[answer.broker_id] = answer
+            reported[answer.broker_id] = answer
         else:
-            told[answer[0]] = answer[1]
-    return Observation(at, "poll", None, told)
+            reported[answer[0]] = answer[1]
+    return Observation(at, "poll", None, reported)
 
 
 async def run_for(seconds: float, *parts: Coroutine[object, object, None]) -> None:

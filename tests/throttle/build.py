@@ -70,6 +70,6 @@ def partial(
 
 
 def _answers(answers: Collection[Reading], silent: Collection[int]) -> dict[int, Reading | Failure]:
-    told: dict[int, Reading | Failure] = dict.fromkeys(silent, TIMED_OUT)
-    told.update({answer.broker_id: answer for answer in answers})
-    return told
+    reported: dict[int, Reading | Failure] = dict.fromkeys(silent, TIMED_OUT)
+    reported.update({answer.broker_id: answer for answer in answers})
+    return reported

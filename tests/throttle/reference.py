@@ -295,7 +295,7 @@ class _Past:
         return frozenset(
             log_dir
             for broker_id in asked
-            if self.is_held(broker_id) or self.is_known(broker_id, now)
+            if self.is_throttled(broker_id) or self.is_known(broker_id, now)
             for log_dir in self.violating_log_dirs(broker_id)
         )
 
@@ -314,8 +314,8 @@ class _Past:
 
     def is_another_cluster(self) -> bool:
         """Whether the last event is the first that came from another cluster."""
-        told = [(n, m.cluster_id) for n, m in self.lists if m.cluster_id is not None]
-        return len(told) > 1 and told[-1][0] == self.end - 1 and told[-1][1] != told[-2][1]
+        result = [(n, m.cluster_id) for n, m in self.lists if m.cluster_id is not None]
+        return len(result) > 1 and result[-1][0] == self.end - 1 and result[-1][1] != result[-2][1]
 
     # What is known of one broker.
 
@@ -362,7 +362,7 @@ class _Past:
                     return True
         return False
 
-    def is_held(self, broker_id: int) -> bool:
+    def is_throttled(self, broker_id: int) -> bool:
         """Whether a broker was listed as fenced since it last answered."""
         readings = self.readings(broker_id)
         return bool(readings) and any(

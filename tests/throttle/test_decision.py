@@ -47,7 +47,7 @@ def test_proposal_example() -> None:
     """Validity 2 min, fallback 0.0: ok, two failures, the fallback at minute 3, ok again."""
     proposal = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=0.0)
     memory = Memory()
-    told = []
+    reported = []
     for minute in range(5):
         now = 60.0 * minute
         if minute in {0, 4}:
@@ -55,10 +55,10 @@ def test_proposal_example() -> None:
         else:
             memory = proposal.fail(memory, TIMED_OUT)
         decision = proposal.decide(memory, now)
-        told.append((decision.factor, decision.source))
+        reported.append((decision.factor, decision.source))
     fallback = (0.0, Source.FALLBACK)
     expected = [OBSERVED_ROOMY, OBSERVED_ROOMY, OBSERVED_ROOMY, fallback, OBSERVED_ROOMY]
-    assert expected == told
+    assert expected == reported
 
 
 def test_starts_with_fallback() -> None:
@@ -141,7 +141,7 @@ def test_any_seen_violation_is_enough() -> None:
     assert 0 == memory.failed_polls
 
 
-def test_violations_of_all_brokers_are_told() -> None:
+def test_violations_of_all_brokers_are_reported() -> None:
     """Every violating volume is told, by broker and log dir."""
     first = reading(2, 0.0, {"/d1": 1, "/d0": 1, "/d2": 99})
     memory = after(whole(0.0, [first, reading(1, 0.0, FULL)]))
@@ -389,10 +389,12 @@ def test_another_cluster_forgets_all_but_the_override() -> None:
     assert memory.brokers[1].read_at is None
 
 
-@pytest.mark.parametrize("told", ["A", None])
-def test_same_or_untold_cluster_forgets_nothing(told: str | None) -> None:
+@pytest.mark.parametrize("reported", ["A", None])
+def test_same_or_untold_cluster_forgets_nothing(reported: str | None) -> None:
     """A cluster id that was not told is not another one."""
-    memory = after(whole(0.0, [reading(1, 0.0, FULL)]), whole(60.0, silent=[1], cluster_id=told))
+    memory = after(
+        whole(0.0, [reading(1, 0.0, FULL)]), whole(60.0, silent=[1], cluster_id=reported)
+    )
     assert OBSERVED_FULL == in_force(memory, 180.0)
 
 

@@ -182,7 +182,7 @@ def test_any_trail_is_short_ordered_and_current(steps: list[tuple[float, int]]) 
     st.integers(1, 10**9),
     st.lists(st.sampled_from([0.25, 0.5, 1.0, 2.0, 8.0, 64.0]), min_size=1, max_size=40),
 )
-def test_even_filling_is_told_exactly(rate: int, steps: list[float]) -> None:
+def test_even_filling_is_reported_exactly(rate: int, steps: list[float]) -> None:
     """A volume that fills evenly has that rate, however it is read."""
     now = 0.0
     fill = first_fill(now, 0)

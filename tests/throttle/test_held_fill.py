@@ -3,7 +3,7 @@
 import pytest
 
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.held_fill import SETTLE_S, held_fills, held_since
+from sidecar.throttle.held_fill import SETTLE_S, throttled_fills, throttled_since
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from sidecar.volumes import Observation
@@ -33,7 +33,7 @@ def filling(first: float, second: float, *, by: int = 10) -> Memory:
 
 def rates(memory: Memory, since: float | None, now: float) -> list[float]:
     """The rates of the volumes that fill although producers are held."""
-    return [each.bytes_per_second for each in held_fills(memory, since, VALIDITY_S, now)]
+    return [each.bytes_per_second for each in throttled_fills(memory, since, VALIDITY_S, now)]
 
 
 def test_docstring_example() -> None:
@@ -51,15 +51,15 @@ def test_producers_that_pause_for_a_minute() -> None:
         for at in range(700)
     ]
     memory = FACTORS.fold(Memory(), seen[0])
-    told = set()
+    reported = set()
     for observation in seen[1:]:
         memory = FACTORS.fold(memory, observation)
         if observation.observed_at > 400.0:
-            told.update(rates(memory, 0.0, observation.observed_at))
-    assert 0.8 <= min(told) <= max(told) <= 1.2
+            reported.update(rates(memory, 0.0, observation.observed_at))
+    assert 0.8 <= min(reported) <= max(reported) <= 1.2
 
 
-def test_nobody_is_held() -> None:
+def test_nobody_is_throttled() -> None:
     """A volume that fills while producers may write is no news."""
     assert [] == rates(filling(105.0, 112.0), None, 112.0)
 
@@ -67,7 +67,7 @@ def test_nobody_is_held() -> None:
 @pytest.mark.parametrize(("factor", "since"), [(0.0, 100.0), (0.01, None), (1.0, None)])
 def test_only_factor_0_holds(factor: float, since: float | None) -> None:
     """A factor between lets producers fill the volume."""
-    assert since == held_since(factor, 100.0)
+    assert since == throttled_since(factor, 100.0)
 
 
 @pytest.mark.parametrize("by", [0, -10])

@@ -1,48 +1,69 @@
 """Users that are held for a while."""
 
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.holds import UserHold, hold, hold_all, in_force, next_end, release
+from sidecar.throttle.holds import (
+    UserThrottle,
+    in_force,
+    next_end,
+    release,
+    throttle_user,
+    throttle_users,
+)
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Computed, Memory
 
 WHY = "551 ids"
 
 
-def test_a_hold_lasts_until_its_end_and_not_longer() -> None:
+def test_a_user_throttle_lasts_until_its_end_and_not_longer() -> None:
     """At the end itself it still holds."""
-    holds = hold({}, "alice", 172.0, WHY, 100.0)
-    assert {"alice": UserHold(100.0, 172.0, WHY)} == in_force(holds, 172.0)
-    assert {} == in_force(holds, 172.001)
-    assert 172.0 == next_end(holds, 172.0)
-    assert next_end(holds, 172.001) is None
+    user_throttles = throttle_user({}, "alice", 172.0, WHY, 100.0)
+    assert {"alice": UserThrottle(100.0, 172.0, WHY)} == in_force(user_throttles, 172.0)
+    assert {} == in_force(user_throttles, 172.001)
+    assert 172.0 == next_end(user_throttles, 172.0)
+    assert next_end(user_throttles, 172.001) is None
 
 
-def test_a_hold_is_prolonged_and_shortened() -> None:
+def test_a_user_throttle_is_prolonged_and_shortened() -> None:
     """It keeps its beginning, and says the newest reason."""
-    holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "alice", 200.0, "552 ids", 110.0)
-    assert {"alice": UserHold(100.0, 200.0, "552 ids")} == holds
-    holds = hold(holds, "alice", 150.0, "the quota is larger now", 120.0)
-    assert {"alice": UserHold(100.0, 150.0, "the quota is larger now")} == holds
+    user_throttles = throttle_user(
+        throttle_user({}, "alice", 172.0, WHY, 100.0), "alice", 200.0, "552 ids", 110.0
+    )
+    assert {"alice": UserThrottle(100.0, 200.0, "552 ids")} == user_throttles
+    user_throttles = throttle_user(user_throttles, "alice", 150.0, "the quota is larger now", 120.0)
+    assert {"alice": UserThrottle(100.0, 150.0, "the quota is larger now")} == user_throttles
 
 
-def test_a_hold_that_ended_begins_anew() -> None:
+def test_a_user_throttle_that_ended_begins_anew() -> None:
     """And what ended of others is forgotten."""
-    holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0)
-    assert {"alice": UserHold(180.0, 190.0, WHY)} == hold(holds, "alice", 190.0, WHY, 180.0)
+    user_throttles = throttle_user(
+        throttle_user({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0
+    )
+    assert {"alice": UserThrottle(180.0, 190.0, WHY)} == throttle_user(
+        user_throttles, "alice", 190.0, WHY, 180.0
+    )
 
 
-def test_a_hold_can_be_taken_back() -> None:
+def test_a_user_throttle_can_be_taken_back() -> None:
     """One user's, and no other's."""
-    holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0)
-    assert {"bob"} == set(release(holds, {"alice"}))
-    assert holds == release(holds, {"carol"})
+    user_throttles = throttle_user(
+        throttle_user({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0
+    )
+    assert {"bob"} == set(release(user_throttles, {"alice"}))
+    assert user_throttles == release(user_throttles, {"carol"})
 
 
 def test_many_are_held_at_once() -> None:
     """As one after the other: who is held keeps the beginning, who is not spoken of stays."""
-    holds = hold(hold({}, "alice", 172.0, WHY, 100.0), "bob", 180.0, WHY, 100.0)
-    expected = hold(hold(holds, "alice", 200.0, "more", 110.0), "carol", 150.0, WHY, 110.0)
-    assert expected == hold_all(holds, {"alice": (200.0, "more"), "carol": (150.0, WHY)}, 110.0)
+    user_throttles = throttle_user(
+        throttle_user({}, "alice", 172.0, WHY, 100.0), "bob", 180.0, WHY, 100.0
+    )
+    expected = throttle_user(
+        throttle_user(user_throttles, "alice", 200.0, "more", 110.0), "carol", 150.0, WHY, 110.0
+    )
+    assert expected == throttle_users(
+        user_throttles, {"alice": (200.0, "more"), "carol": (150.0, WHY)}, 110.0
+    )
     assert {"alice": 100.0, "bob": 100.0, "carol": 110.0} == {
         user: each.since for user, each in expected.items()
     }
@@ -51,8 +72,10 @@ def test_many_are_held_at_once() -> None:
 def test_a_decision_holds_users_beside_the_factor_for_all() -> None:
     """All may write by the volumes; alice may not, until an end before that of the validity."""
     factors = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=0.5)
-    holds = hold(hold({}, "alice", 60.0, WHY, 0.0), "bob", 70.0, WHY, 0.0)
-    memory = Memory(computed=Computed(1.0, 0.0, ()), holds=holds)
+    user_throttles = throttle_user(
+        throttle_user({}, "alice", 60.0, WHY, 0.0), "bob", 70.0, WHY, 0.0
+    )
+    memory = Memory(computed=Computed(1.0, 0.0, ()), user_throttles=user_throttles)
     decision = factors.decide(memory, 60.0)
     assert (1.0, {"alice": 0.0, "bob": 0.0}) == (decision.factor, decision.users)
     assert (120.0, 60.0) == (decision.valid_until, decision.changes_after)

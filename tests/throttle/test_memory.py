@@ -43,11 +43,11 @@ def test_starts_with_nothing() -> None:
     assert [] == list(memory.volumes())
 
 
-def test_volumes_are_told_by_broker_and_log_dir() -> None:
+def test_volumes_are_reported_by_broker_and_log_dir() -> None:
     """The order does not depend on who answered first."""
     memory = after(whole(0.0, [reading(2, 0.0, {"/b": 99, "/a": 99}), reading(1, 0.0, {"/c": 99})]))
-    told = [(known.volume.broker_id, known.volume.log_dir) for known in memory.volumes()]
-    assert [(1, "/c"), (2, "/a"), (2, "/b")] == told
+    reported = [(known.volume.broker_id, known.volume.log_dir) for known in memory.volumes()]
+    assert [(1, "/c"), (2, "/a"), (2, "/b")] == reported
 
 
 def test_failure_is_kept_until_the_broker_answers() -> None:
@@ -69,7 +69,7 @@ def test_failure_of_the_same_kind_goes_on() -> None:
     assert (REFUSED, 30.0) == (memory.brokers[1].failure, memory.brokers[1].failed_since)
 
 
-def test_failure_of_a_broker_never_seen_is_told() -> None:
+def test_failure_of_a_broker_never_seen_is_reported() -> None:
     """A member that never answered is known with why, and without a reading."""
     state = after(whole(0.0, silent=[1])).brokers[1]
     assert (None, TIMED_OUT, 0.0) == (state.read_at, state.failure, state.failed_since)

@@ -3,8 +3,8 @@
 from sidecar.throttle.readers import MOMENT_S, MOST, REMEMBERED_S, Readers, Report
 
 
-def report(broker_id: int, *, emergency: bool = False, held: int = 0) -> Report:
-    return Report(broker_id, emergency, held)
+def report(broker_id: int, *, emergency: bool = False, throttled_clients: int = 0) -> Report:
+    return Report(broker_id, emergency, throttled_clients)
 
 
 def known(readers: Readers, now: float) -> list[int]:
@@ -15,20 +15,21 @@ def known(readers: Readers, now: float) -> list[int]:
 def test_what_was_said_last_counts() -> None:
     """One entry for each broker, by id, with its last words."""
     readers = Readers()
-    readers.heard(report(3), None, 0.0)
-    readers.heard(report(1, held=7), None, 1.0)
-    readers.heard(report(3, emergency=True, held=2), None, 2.0)
-    assert [(report(1, held=7), 1.0), (report(3, emergency=True, held=2), 2.0)] == [
-        (reader.report, reader.heard_at) for reader in readers.known(2.0)
-    ]
+    readers.record(report(3), None, 0.0)
+    readers.record(report(1, throttled_clients=7), None, 1.0)
+    readers.record(report(3, emergency=True, throttled_clients=2), None, 2.0)
+    assert [
+        (report(1, throttled_clients=7), 1.0),
+        (report(3, emergency=True, throttled_clients=2), 2.0),
+    ] == [(reader.report, reader.seen_at) for reader in readers.known(2.0)]
 
 
 def test_forgotten_after_ten_minutes_of_silence() -> None:
     """To the second, counted from the last word."""
     readers = Readers()
-    readers.heard(report(1), None, 0.0)
-    readers.heard(report(2), None, 0.0)
-    readers.heard(report(2), None, 50.0)
+    readers.record(report(1), None, 0.0)
+    readers.record(report(2), None, 0.0)
+    readers.record(report(2), None, 50.0)
     assert [1, 2] == known(readers, REMEMBERED_S)
     assert [2] == known(readers, REMEMBERED_S + 0.1)
     assert [] == known(readers, REMEMBERED_S + 50.1)
@@ -38,36 +39,36 @@ def test_the_thousand_and_first() -> None:
     """It takes the place of the one that was silent for longest."""
     readers = Readers()
     for broker_id in range(MOST):
-        readers.heard(report(broker_id), None, float(broker_id) / 100)
-    readers.heard(report(0), None, 11.0)
-    readers.heard(report(MOST), None, 12.0)
+        readers.record(report(broker_id), None, float(broker_id) / 100)
+    readers.record(report(0), None, 11.0)
+    readers.record(report(MOST), None, 12.0)
     assert [0, *range(2, MOST + 1)] == known(readers, 12.0)
 
 
 def test_the_generation_that_a_broker_has() -> None:
     """The newest that it was heard to have stays, while it asks without having the present one."""
     readers = Readers()
-    assert readers.heard(report(1), None, 0.0).generation is None
-    assert 4 == readers.heard(report(1), 4, 1.0).generation
-    assert 4 == readers.heard(report(1), None, 2.0).generation
-    assert 5 == readers.heard(report(1), 5, 3.0).generation
+    assert readers.record(report(1), None, 0.0).generation is None
+    assert 4 == readers.record(report(1), 4, 1.0).generation
+    assert 4 == readers.record(report(1), None, 2.0).generation
+    assert 5 == readers.record(report(1), 5, 3.0).generation
 
 
 def test_a_broker_that_waits_still_waits_when_it_is_heard_again() -> None:
     """A second request does not end the first."""
     readers = Readers()
-    readers.heard(report(1), 1, 0.0).waiting += 1
-    assert 1 == readers.heard(report(1), None, 1.0).waiting
+    readers.record(report(1), 1, 0.0).waiting += 1
+    assert 1 == readers.record(report(1), None, 1.0).waiting
 
 
 def test_who_follows() -> None:
     """Who has the present generation, and waits or was heard a moment ago."""
     readers = Readers()
-    reader = readers.heard(report(1), 4, 0.0)
+    reader = readers.record(report(1), 4, 0.0)
     assert reader.follows(4, MOMENT_S)
     assert not reader.follows(4, MOMENT_S + 0.1)
     assert not reader.follows(5, 0.0)
     reader.waiting += 1
     assert reader.follows(4, 300.0)
     assert not reader.follows(5, 300.0)
-    assert not readers.heard(report(2), None, 0.0).follows(1, 0.0)
+    assert not readers.record(report(2), None, 0.0).follows(1, 0.0)

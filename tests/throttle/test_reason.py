@@ -72,10 +72,10 @@ def test_a_limit_that_no_volume_of_its_size_is_above(limit: Limit, expected: str
     always = VolumeLimit(limit, 120.0, fallback=1.0)
     free = (64 * MB - 100) / MB
     memory = always.fold(Memory(), whole(0.0, [reading(*mb(2, 0.0, free), total=64 * MB)]))
-    told = always.decide(memory, 0.0).reason
-    assert "broker 2 /data/d0 has 64.0 MB of 64.0 MB available (100.0%)" in told
-    told = told.partition(" at or below the limit of ")[2]
-    assert told == (f"{expected}is always violated" if "; " in expected else expected)
+    reported = always.decide(memory, 0.0).reason
+    assert "broker 2 /data/d0 has 64.0 MB of 64.0 MB available (100.0%)" in reported
+    reported = reported.partition(" at or below the limit of ")[2]
+    assert reported == (f"{expected}is always violated" if "; " in expected else expected)
 
 
 def test_several_violations_name_the_worst() -> None:

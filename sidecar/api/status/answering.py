@@ -22,7 +22,7 @@ from sidecar.api.status.effects import (
     setting_command,
     setting_effects,
 )
-from sidecar.api.status.forms import DURATIONS, FACTORS, Given, form_fields
+from sidecar.api.status.forms import DURATIONS, FACTORS, OverrideForm, form_fields
 from sidecar.api.status.headline import sentence
 from sidecar.api.status.moments import Now
 from sidecar.api.status.pages import (
@@ -33,7 +33,7 @@ from sidecar.api.status.pages import (
     status_page,
     status_parts,
 )
-from sidecar.api.status.view import Sight, StatusView, status_view
+from sidecar.api.status.view import StatusInputs, StatusView, status_view
 from sidecar.api.status.volumes import Row, volume_rows
 from sidecar.throttle.reason import describe
 
@@ -57,12 +57,12 @@ class Answers:
 
     def __init__(
         self,
-        sight: Sight,
+        inputs: StatusInputs,
         changes: Changes,
         token: Callable[[], str | None],
         peers: Sequence[str],
     ) -> None:
-        self._sight = sight
+        self._inputs = inputs
         self._peers = peers
         self._changes = changes
         self._token = token
@@ -77,13 +77,13 @@ class Answers:
 
     async def volumes(self, request: Request) -> Response:
         """All volumes, a hundred on a page."""
-        limit, now = self._sight.limit, self._now()
+        limit, now = self._inputs.limit, self._now()
         number = _number(request.query_params.get("page", "1"))
         rows: list[Row] = []
         count = 0
         if limit is not None:
             first = (number - 1) * ROWS
-            rows, count = volume_rows(self._sight.board.snapshot, limit, now, first, ROWS)
+            rows, count = volume_rows(self._inputs.board.snapshot, limit, now, first, ROWS)
         values = {
             "rows": rows,
             "count": count,
@@ -96,31 +96,31 @@ class Answers:
 
     async def form(self, _request: Request) -> Response:
         """What is to be set by hand."""
-        return self._form(Given(), [])
+        return self._form(OverrideForm(), [])
 
     async def ask(self, request: Request) -> Response:
         """What that would do, to be confirmed with the token."""
-        given = Given.of(await form_fields(request))
-        asked = given.checked()
-        if isinstance(asked, list):
-            return self._form(given, asked)
-        return self._confirm(request, given, asked)
+        form = OverrideForm.of(await form_fields(request))
+        requested = form.checked()
+        if isinstance(requested, list):
+            return self._form(form, requested)
+        return self._confirm(request, form, requested)
 
     async def set(self, request: Request) -> Response:
         """Sets it."""
         fields = await form_fields(request)
-        given = Given.of(fields)
-        asked = given.checked()
-        if isinstance(asked, list):
-            return self._form(given, asked)
+        form = OverrideForm.of(fields)
+        requested = form.checked()
+        if isinstance(requested, list):
+            return self._form(form, requested)
         try:
             check_token(self._token(), fields.get("token", "").encode())
         except HTTPException as error:
-            return self._confirm(request, given, asked, error)
-        await self._changes.set_override(asked)
+            return self._confirm(request, form, requested, error)
+        await self._changes.set_override(requested)
         return RedirectResponse("/", 303, headers=_HEADERS)
 
-    async def ask_end(self, request: Request) -> Response:
+    async def confirm_end(self, request: Request) -> Response:
         """What to end it would do."""
         return self._confirm_end(request)
 
@@ -145,16 +145,16 @@ class Answers:
         return _html(html, error.status_code, error.headers)
 
     def _now(self) -> Now:
-        return Now(self._sight.board.now(), self._changes.wall)
+        return Now(self._inputs.board.now(), self._changes.wall)
 
     def _view(self) -> StatusView:
-        return status_view(self._sight, self._now(), can_change=self._token() is not None)
+        return status_view(self._inputs, self._now(), can_change=self._token() is not None)
 
-    def _form(self, given: Given, problems: list[str]) -> Response:
+    def _form(self, form: OverrideForm, problems: list[str]) -> Response:
         values = {
-            "sentence": sentence(self._sight.board.snapshot, self._sight.limit),
+            "sentence": sentence(self._inputs.board.snapshot, self._inputs.limit),
             "problems": problems,
-            "given": given,
+            "form": form,
             "factors": FACTORS,
             "durations": DURATIONS,
         }
@@ -175,18 +175,18 @@ class Answers:
     def _confirm(
         self,
         request: Request,
-        given: Given,
-        asked: OverrideRequest,
+        form: OverrideForm,
+        requested: OverrideRequest,
         error: HTTPException | None = None,
     ) -> Response:
         return _confirm(
             error,
             title="Set by hand: is this right?",
-            effects=setting_effects(self._sight, asked, self._now()),
-            command=setting_command(asked, self._sidecars(request)),
+            effects=setting_effects(self._inputs, requested, self._now()),
+            command=setting_command(requested, self._sidecars(request)),
             filled_in=self._filled_in(),
             action="/override",
-            fields=given.fields(),
+            fields=form.fields(),
             does="Do it",
         )
 
@@ -194,7 +194,7 @@ class Answers:
         return _confirm(
             error,
             title="End what is set by hand: is this right?",
-            effects=ending_effects(self._sight, self._now()),
+            effects=ending_effects(self._inputs, self._now()),
             command=ending_command(self._sidecars(request)),
             filled_in=self._filled_in(),
             action="/override/end",

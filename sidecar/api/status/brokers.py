@@ -67,12 +67,12 @@ class Follower:
     Attributes:
         broker_id: its node id.
         does: what it does, in words.
-        heard: when it was last heard.
+        last_seen: when it was last heard.
     """
 
     broker_id: int
     does: str
-    heard: Moment
+    last_seen: Moment
 
 
 def brokers(snapshot: Snapshot, now: Now) -> Brokers:
@@ -105,21 +105,25 @@ def followers(known: list[Reader], generation: int, now: Now) -> tuple[Follower,
         now: when the page is made.
     """
     return tuple(
-        Follower(reader.report.broker_id, _does(reader, generation), now.moment(reader.heard_at))
+        Follower(reader.report.broker_id, _does(reader, generation), now.moment(reader.seen_at))
         for reader in known
     )
 
 
 def _does(reader: Reader, generation: int) -> str:
-    clients = "1 client" if reader.report.held == 1 else f"{reader.report.held:,} clients"
-    told = [f"holds {clients}" if reader.report.held else "holds nobody"]
+    clients = (
+        "1 client"
+        if reader.report.throttled_clients == 1
+        else f"{reader.report.throttled_clients:,} clients"
+    )
+    sentences = [f"holds {clients}" if reader.report.throttled_clients else "holds nobody"]
     if reader.report.emergency:
-        told.append("with longer pauses, since a volume will soon be full")
+        sentences.append("with longer pauses, since a volume will soon be full")
     if reader.generation != generation:
-        told.append("has not taken the present decision yet")
+        sentences.append("has not taken the present decision yet")
     elif not reader.waiting:
-        told.append("does not wait for changes now")
-    return ", ".join(told)
+        sentences.append("does not wait for changes now")
+    return ", ".join(sentences)
 
 
 def _answers(broker: BrokerState | None) -> bool:

@@ -9,48 +9,54 @@ import shlex
 from sidecar.api.changes import OverrideRequest
 from sidecar.api.status.headline import effect, short_of
 from sidecar.api.status.moments import Now, span
-from sidecar.api.status.view import Sight, hidden
+from sidecar.api.status.view import StatusInputs, hidden
 from sidecar.throttle.decision import Decision
 
 
-def setting_effects(sight: Sight, asked: OverrideRequest, now: Now) -> list[str]:
+def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) -> list[str]:
     """What an override would do."""
-    snapshot = sight.board.snapshot
-    ends = now.moment(now.now + asked.duration_s)
-    told = [f"For {span(asked.duration_s)}, until {ends.clock}: {effect(asked.factor)}."]
-    if asked.factor == 0.0:
-        told.append("Every producer waits, whatever the volumes say; excluded principals do not.")
-    elif asked.factor < 1.0:
-        told.append("Where a client has no quota, that is of its rate before.")
-    if hides := hidden(snapshot, asked.factor):
-        told.append(f"It does not heed that {hides}")
+    snapshot = inputs.board.snapshot
+    ends = now.moment(now.now + requested.duration_s)
+    sentences = [
+        f"For {span(requested.duration_s)}, until {ends.clock}: {effect(requested.factor)}."
+    ]
+    if requested.factor == 0.0:
+        sentences.append(
+            "Every producer waits, whatever the volumes say; excluded principals do not."
+        )
+    elif requested.factor < 1.0:
+        sentences.append("Where a client has no quota, that is of its rate before.")
+    if hides := hidden(snapshot, requested.factor):
+        sentences.append(f"It does not heed that {hides}")
     if snapshot.decision.override is not None:
         before = snapshot.decision.override
-        told.append(f"It replaces what is set now: {effect(before.factor)}, “{before.reason}”.")
+        sentences.append(
+            f"It replaces what is set now: {effect(before.factor)}, “{before.reason}”."
+        )
     if snapshot.decision.users:
-        told.append("Users who are held for their producer ids stay held.")
-    told.append(_where(sight, now.now))
-    return told
+        sentences.append("Users who are held for their producer ids stay held.")
+    sentences.append(_where(inputs, now.now))
+    return sentences
 
 
-def ending_effects(sight: Sight, now: Now) -> list[str]:
+def ending_effects(inputs: StatusInputs, now: Now) -> list[str]:
     """What ending the override would do."""
-    decision = sight.board.snapshot.decision
+    decision = inputs.board.snapshot.decision
     if decision.override is None:
         return ["Nothing is set by hand now."]
     return [
         f"What is set by hand ends: {effect(decision.override.factor)}, "
         f"“{decision.override.reason}”.",
-        _after(sight, decision),
-        _where(sight, now.now),
+        _after(inputs, decision),
+        _where(inputs, now.now),
     ]
 
 
-def setting_command(asked: OverrideRequest, sidecars: str) -> str:
+def setting_command(requested: OverrideRequest, sidecars: str) -> str:
     """The command that sets an override on several sidecars, by their addresses."""
     return (
-        f"throttle-sidecar override set {asked.factor:g} --reason {shlex.quote(asked.reason)} "
-        f"--for {shlex.quote(asked.duration)} {_to(sidecars)}"
+        f"throttle-sidecar override set {requested.factor:g} --reason {shlex.quote(requested.reason)} "
+        f"--for {shlex.quote(requested.duration)} {_to(sidecars)}"
     )
 
 
@@ -63,16 +69,16 @@ def _to(sidecars: str) -> str:
     return f"--sidecars {shlex.quote(sidecars)} --token-file FILE"
 
 
-def _after(sight: Sight, decision: Decision) -> str:
-    if decision.violations and sight.limit is not None:
-        return f"Producers are held at once: {short_of(sight.board.snapshot, sight.limit)}."
+def _after(inputs: StatusInputs, decision: Decision) -> str:
+    if decision.violations and inputs.limit is not None:
+        return f"Producers are held at once: {short_of(inputs.board.snapshot, inputs.limit)}."
     if decision.computed_at is None:
         return "The volumes can't be seen: the fallback holds at once."
     return "Nobody is throttled then: no volume is at or below the limit."
 
 
-def _where(sight: Sight, now: float) -> str:
-    ids = [str(reader.report.broker_id) for reader in sight.board.readers.known(now)]
+def _where(inputs: StatusInputs, now: float) -> str:
+    ids = [str(reader.report.broker_id) for reader in inputs.board.readers.known(now)]
     if not ids:
         return (
             "No broker's quota callback has asked this sidecar in the last 10 minutes: as far as "

@@ -38,7 +38,7 @@ _MOST_FIELDS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class OverrideForm:
     """What was typed in.
 
     Attributes:
@@ -52,7 +52,7 @@ class Given:
     reason: str = ""
 
     @classmethod
-    def of(cls, fields: Mapping[str, str]) -> "Given":
+    def of(cls, fields: Mapping[str, str]) -> "OverrideForm":
         """From a form."""
         return cls(*(fields.get(name, "") for name in ("factor", "duration", "reason")))
 
@@ -66,8 +66,8 @@ class Given:
             return OverrideRequest(factor=factor, reason=self.reason, duration=self.duration)
         except ValidationError as error:
             return [
-                f"{str(told['loc'][0]).capitalize()}: {told['msg'].removeprefix('Value error, ')}."
-                for told in error.errors(include_input=False)
+                f"{str(error_details['loc'][0]).capitalize()}: {error_details['msg'].removeprefix('Value error, ')}."
+                for error_details in error.errors(include_input=False)
             ]
 
     def fields(self) -> tuple[tuple[str, str], ...]:

@@ -14,9 +14,9 @@ from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.limits import Limit, MinAvailableBytes
 from sidecar.throttle.memory import VolumeState
-from sidecar.throttle.reason import describe, size, why_held
+from sidecar.throttle.reason import describe, size, why_retained
 
-Tone = Literal["free", "part", "held", "blind"]
+Tone = Literal["free", "part", "stopped", "blind"]
 """How it looks: nobody is throttled, some, everybody, or nothing is seen."""
 
 
@@ -100,13 +100,13 @@ def headline(snapshot: Snapshot, limit: Limit | None, now: Now) -> Headline:
 def sentence(snapshot: Snapshot, limit: Limit | None) -> str:
     """The one sentence, and a second one about more volumes or about single users."""
     decision = snapshot.decision
-    told = _sentence(snapshot, limit)
+    sentence = _sentence(snapshot, limit)
     if len(decision.violations) > 1:
-        told += f" {len(decision.violations)} volumes are at or below it."
+        sentence += f" {len(decision.violations)} volumes are at or below it."
     if decision.users:
         are = "user is" if len(decision.users) == 1 else "users are"
-        told += f" {len(decision.users)} {are} held for the producer ids that they open."
-    return told
+        sentence += f" {len(decision.users)} {are} held for the producer ids that they open."
+    return sentence
 
 
 def effect(factor: float) -> str:
@@ -130,10 +130,10 @@ def short_of(snapshot: Snapshot, limit: Limit) -> str:
     left = size(volume.available_bytes)
     if not isinstance(limit, MinAvailableBytes):
         left = f"{volume.available_ratio:.1%} ({left})"
-    held = why_held(snapshot.memory, known)
-    had = "had" if held else "has"
+    retained = why_retained(snapshot.memory, known)
+    had = "had" if retained else "has"
     return (
-        f"{volume.log_dir} of broker {volume.broker_id} {had} {left} left{held}, the limit is "
+        f"{volume.log_dir} of broker {volume.broker_id} {had} {left} left{retained}, the limit is "
         f"{describe(limit)}"
     )
 
@@ -159,7 +159,7 @@ def _sentence(snapshot: Snapshot, limit: Limit | None) -> str:
 
 def _tone(decision: Decision) -> tuple[Tone, str]:
     if decision.factor == 0.0:
-        return "held", "Held"
+        return "stopped", "Held"
     if decision.factor < 1.0:
         return "part", "Slowed"
     if decision.source is Source.FALLBACK:
@@ -181,7 +181,11 @@ def _until(snapshot: Snapshot, limit: Limit | None, now: Now) -> list[Until]:
         return [
             Until("Until it is ended by hand, or at last at", now.moment(decision.override.ends_at))
         ]
-    found = _held_until(decision, limit, now) if decision.violations else _free_until(snapshot, now)
+    found = (
+        _throttled_until(decision, limit, now)
+        if decision.violations
+        else _free_until(snapshot, now)
+    )
     if decision.valid_until is not None:
         text = "If nothing more can be seen, the fallback follows after"
         found.append(Until(text, now.moment(decision.valid_until)))
@@ -194,12 +198,12 @@ def _to_do(snapshot: Snapshot) -> ToDo | None:
         return ToDo("See to it that the brokers answer", "brokers")
     if not decision.violations:
         return None
-    if why_held(snapshot.memory, worst(decision.violations)):
+    if why_retained(snapshot.memory, worst(decision.violations)):
         return ToDo("It can't be read now: see to its broker and its disk", "brokers")
     return ToDo("Free space: what lies there, and the commands that make it smaller", "contents-1")
 
 
-def _held_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
+def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
     ends = [_released_at(known, limit) for known in decision.violations]
     known_ends = [at for at in ends if at is not None]
     text = f"Until every volume has more than {describe(limit)} left"

@@ -41,11 +41,15 @@ class Now:
 
     def moment(self, steady_s: float) -> Moment:
         """A point in time as told now."""
-        told = datetime.fromtimestamp(self.wall(steady_s), UTC)
+        moment_utc = datetime.fromtimestamp(self.wall(steady_s), UTC)
         today = datetime.fromtimestamp(self.wall(self.now), UTC)
-        date = "" if told.date() == today.date() else f" on {told.day} {told:%B %Y}"
+        date = (
+            "" if moment_utc.date() == today.date() else f" on {moment_utc.day} {moment_utc:%B %Y}"
+        )
         return Moment(
-            f"{told:%Y-%m-%dT%H:%M:%SZ}", f"{told:%H:%M:%S} UTC{date}", self._ago(steady_s)
+            f"{moment_utc:%Y-%m-%dT%H:%M:%SZ}",
+            f"{moment_utc:%H:%M:%S} UTC{date}",
+            self._ago(steady_s),
         )
 
     def maybe(self, steady_s: float | None) -> Moment | None:

@@ -112,14 +112,19 @@ def _on_volume(
     found = contents.of(broker_id)
     if found is None:
         return OnVolume(broker_id, log_dir, None, "", (), "")
-    told_at = now.moment(found.told_at)
-    if isinstance(found.told, Failure):
-        return OnVolume(broker_id, log_dir, told_at, found.told.message, (), "")
-    topics = found.told.get(log_dir)
+    answered_at = now.moment(found.answered_at)
+    if isinstance(found.result, Failure):
+        return OnVolume(broker_id, log_dir, answered_at, found.result.message, (), "")
+    topics = found.result.get(log_dir)
     if topics is None:
-        return OnVolume(broker_id, log_dir, told_at, "The broker did not tell of it.", (), "")
+        return OnVolume(broker_id, log_dir, answered_at, "The broker did not tell of it.", (), "")
     return OnVolume(
-        broker_id, log_dir, told_at, "", _topics(topics, broker_id, memory, limit), _more(topics)
+        broker_id,
+        log_dir,
+        answered_at,
+        "",
+        _topics(topics, broker_id, memory, limit),
+        _more(topics),
     )
 
 

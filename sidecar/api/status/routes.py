@@ -34,8 +34,8 @@ _ROUTES: Final[tuple[tuple[str, str, Callable[["Answers"], _Answer]], ...]] = (
     ("/volumes", "GET", lambda answers: answers.volumes),
     ("/override", "GET", lambda answers: answers.form),
     ("/override", "POST", lambda answers: answers.set),
-    ("/override/ask", "POST", lambda answers: answers.ask),
-    ("/override/end", "GET", lambda answers: answers.ask_end),
+    ("/override/confirm", "POST", lambda answers: answers.ask),
+    ("/override/end", "GET", lambda answers: answers.confirm_end),
     ("/override/end", "POST", lambda answers: answers.end),
 )
 
@@ -67,9 +67,9 @@ def add_status(
     @cache
     def answers() -> "Answers":
         from sidecar.api.status.answering import Answers  # noqa: PLC0415  see above
-        from sidecar.api.status.view import Sight  # noqa: PLC0415  see above
+        from sidecar.api.status.view import StatusInputs  # noqa: PLC0415  see above
 
-        return Answers(Sight(board, limit, validity_s, contents), changes, token, peers)
+        return Answers(StatusInputs(board, limit, validity_s, contents), changes, token, peers)
 
     for path, method, chosen in _ROUTES:
         app.add_route(path, _route(answers, chosen), [method], include_in_schema=False)

@@ -17,7 +17,7 @@ from sidecar.api.views import cluster_id
 from sidecar.board import Board, Snapshot
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import seconds_to
-from sidecar.throttle.held_fill import held_fills, held_since
+from sidecar.throttle.held_fill import throttled_fills, throttled_since
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.reason import describe, size
@@ -61,7 +61,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldUser:
+class ThrottledUser:
     """A user with a factor of their own.
 
     Attributes:
@@ -132,7 +132,7 @@ class StatusView:
     changes: tuple[Changed, ...]
     override: Overridden | None
     can_change: bool
-    users: tuple[HeldUser, ...]
+    users: tuple[ThrottledUser, ...]
     more_users: int
     contents: tuple[OnVolume, ...]
 
@@ -143,7 +143,7 @@ class StatusView:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class StatusInputs:
     """What views are made from.
 
     Attributes:
@@ -159,9 +159,9 @@ class Sight:
     contents: VolumeContents | None
 
 
-def status_view(sight: Sight, now: Now, *, can_change: bool) -> StatusView:
+def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusView:
     """What the page shows at a moment."""
-    board, limit, snapshot = sight.board, sight.limit, sight.board.snapshot
+    board, limit, snapshot = inputs.board, inputs.limit, inputs.board.snapshot
     rows, count = volume_rows(snapshot, limit, now, 0, WORST) if limit is not None else ([], 0)
     decision = snapshot.decision
     return StatusView(
@@ -170,7 +170,7 @@ def status_view(sight: Sight, now: Now, *, can_change: bool) -> StatusView:
         cluster_id=cluster_id(snapshot.memory) or "",
         head=headline(snapshot, limit, now),
         limit="" if limit is None else describe(limit),
-        filling=tuple(_filling(snapshot, sight.validity_s, now)),
+        filling=tuple(_filling(snapshot, inputs.validity_s, now)),
         volumes=tuple(rows),
         volume_count=count,
         brokers=brokers(snapshot, now),
@@ -180,7 +180,7 @@ def status_view(sight: Sight, now: Now, *, can_change: bool) -> StatusView:
         can_change=can_change,
         users=tuple(_users(snapshot, now)),
         more_users=max(0, len(decision.users) - USERS),
-        contents=tuple(on_volumes(snapshot, limit, sight.contents, now)),
+        contents=tuple(on_volumes(snapshot, limit, inputs.contents, now)),
     )
 
 
@@ -197,17 +197,17 @@ def hidden(snapshot: Snapshot, factor: float) -> str:
     return (
         f"{known.volume.log_dir} of broker {known.volume.broker_id} has "
         f"{size(known.volume.available_bytes)} left, at or below the limit"
-        f"{_how_it_goes(snapshot, known)}.{others_too}"
+        f"{_course(snapshot, known)}.{others_too}"
     )
 
 
-def _how_it_goes(snapshot: Snapshot, known: VolumeState) -> str:
+def _course(snapshot: Snapshot, known: VolumeState) -> str:
     if snapshot.decision.factor == 0.0:
         return ", while producers are held: let go, they fill it"
     by = known.fill.bytes_per_second if known.online else None
     full = full_in(known, by, known.read_at)
-    told = [text for text in (rate(by), full and f"is full {full}") if text]
-    return f", and {' and '.join(told)} by the last reading" if told else ""
+    parts = [text for text in (rate(by), full and f"is full {full}") if text]
+    return f", and {' and '.join(parts)} by the last reading" if parts else ""
 
 
 def full_in(known: VolumeState, bytes_per_second: float | None, now: float) -> str:
@@ -217,8 +217,8 @@ def full_in(known: VolumeState, bytes_per_second: float | None, now: float) -> s
 
 
 def _filling(snapshot: Snapshot, validity_s: float, now: Now) -> list[Filling]:
-    since = held_since(snapshot.decision.factor, snapshot.since)
-    found = held_fills(snapshot.memory, since, validity_s, now.now)
+    since = throttled_since(snapshot.decision.factor, snapshot.since)
+    found = throttled_fills(snapshot.memory, since, validity_s, now.now)
     found.sort(key=lambda each: each.known.volume.available_bytes)
     return [
         Filling(
@@ -239,12 +239,12 @@ def _changes(board: Board, now: Now) -> list[Changed]:
     ]
 
 
-def _users(snapshot: Snapshot, now: Now) -> Iterator[HeldUser]:
-    holds = snapshot.memory.holds
+def _users(snapshot: Snapshot, now: Now) -> Iterator[ThrottledUser]:
+    user_throttles = snapshot.memory.user_throttles
     for name, factor in islice(sorted(snapshot.decision.users.items()), USERS):
-        hold = holds.get(name)
-        reason, until = (hold.reason, now.moment(hold.ends_at)) if hold else ("", None)
-        yield HeldUser(name, effect(factor), reason, until)
+        throttle = user_throttles.get(name)
+        reason, until = (throttle.reason, now.moment(throttle.ends_at)) if throttle else ("", None)
+        yield ThrottledUser(name, effect(factor), reason, until)
 
 
 def _override(snapshot: Snapshot, now: Now) -> Overridden | None:

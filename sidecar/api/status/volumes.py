@@ -16,7 +16,7 @@ from sidecar.api.documents import BrokerStateName
 from sidecar.api.status.moments import Now, span
 from sidecar.api.views import broker_state
 from sidecar.board import Snapshot
-from sidecar.throttle.held_fill import held_rate, held_since
+from sidecar.throttle.held_fill import throttled_rate, throttled_since
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.reason import size
@@ -99,12 +99,12 @@ def rate(bytes_per_second: float | None) -> str:
 def _found(snapshot: Snapshot, limit: Limit, now: float) -> list[_Found]:
     found = []
     for broker_id, broker in snapshot.memory.brokers.items():
-        dark = {offline.log_dir: offline for offline in broker.offline}
+        offline_dirs = {offline.log_dir: offline for offline in broker.offline}
         for known in broker.volumes:
             log_dir = known.volume.log_dir
             rank = _rank(known, limit, now)
-            found.append(_Found(broker_id, log_dir, known, dark.pop(log_dir, None), rank))
-        for log_dir, offline in dark.items():
+            found.append(_Found(broker_id, log_dir, known, offline_dirs.pop(log_dir, None), rank))
+        for log_dir, offline in offline_dirs.items():
             found.append(_Found(broker_id, log_dir, None, offline, (1.0, 0.0, 0.0)))
     return found
 
@@ -146,20 +146,20 @@ def _row(found: _Found, snapshot: Snapshot, limit: Limit, now: Now) -> Row:
 
 
 def _state(known: VolumeState, offline: OfflineLogDir | None, broker: BrokerStateName) -> str:
-    told = ["at or below the limit"] if known.violates else []
+    states = ["at or below the limit"] if known.violates else []
     if offline is not None:
-        told.append(offline.reason)
+        states.append(offline.reason)
     if broker != "active":
-        told.append("the broker is fenced" if broker == "fenced" else "the broker is gone")
-    return "; ".join(told)
+        states.append("the broker is fenced" if broker == "fenced" else "the broker is gone")
+    return "; ".join(states)
 
 
 def _fill_rate(known: VolumeState, snapshot: Snapshot) -> float | None:
     """While producers are held, over several of their pauses: 5 s tell of a spike or nothing."""
-    since = held_since(snapshot.decision.factor, snapshot.since)
-    held = None if since is None else held_rate(known, since)
-    if held is not None:
-        return held
+    since = throttled_since(snapshot.decision.factor, snapshot.since)
+    throttled = None if since is None else throttled_rate(known, since)
+    if throttled is not None:
+        return throttled
     return known.fill.bytes_per_second if known.online else None
 
 

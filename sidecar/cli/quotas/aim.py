@@ -20,9 +20,9 @@ from sidecar.cli.quotas.planning import planned_beside
 from sidecar.cli.quotas.tenants import read_known
 from sidecar.errors import BrokersError
 from sidecar.quotas.capacity import smallest
-from sidecar.quotas.hold_signature import without_holds
+from sidecar.quotas.hold_signature import without_signed
 from sidecar.quotas.plan import Change, TenantKind, changes, removals
-from sidecar.quotas.plan_review import GivenQuotas, review_given
+from sidecar.quotas.plan_review import QuotasFromFile, review_quotas
 
 if TYPE_CHECKING:
     # Not at run time: what is asked of brokers is imported when they are asked.
@@ -32,7 +32,7 @@ _R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class PlannedChanges:
     """What is to change, and what to know of it.
 
     Attributes:
@@ -44,8 +44,8 @@ class Aim:
     warnings: tuple[object, ...]
 
 
-def aim_options(function: Callable[..., _R]) -> Callable[..., _R]:
-    """Give a command ``asked: PlanOptions``, ``plan_file: Path | None`` and ``exact: bool``."""
+def target_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """Give a command ``options: PlanOptions``, ``plan_file: Path | None`` and ``exact: bool``."""
     plan_file = click.option(
         "--plan",
         "plan_file",
@@ -63,7 +63,9 @@ def aim_options(function: Callable[..., _R]) -> Callable[..., _R]:
     return decorated
 
 
-def read_aim(asked: PlanOptions, plan_file: Path | None, exact: bool, admin: "KafkaAdmin") -> Aim:
+def read_planned_changes(
+    options: PlanOptions, plan_file: Path | None, exact: bool, admin: "KafkaAdmin"
+) -> PlannedChanges:
     """What is to change.
 
     Raises:
@@ -75,28 +77,28 @@ def read_aim(asked: PlanOptions, plan_file: Path | None, exact: bool, admin: "Ka
     if plan_file is None:
         if exact:
             raise click.UsageError("--exact goes with --plan")
-        if asked.tenants is None and asked.tenants_from is None:
+        if options.tenants is None and options.tenants_from is None:
             raise click.UsageError("who shares it? give --tenants, --tenants-from or --plan")
-        found = planned_beside(asked, admin)
+        found = planned_beside(options, admin)
         of_brokers = () if found.found is None else capacity_warnings(found.found)
-        return Aim(found.changes, (*of_brokers, *found.warnings))
-    if asked != PlanOptions():
+        return PlannedChanges(found.changes, (*of_brokers, *found.warnings))
+    if options != PlanOptions():
         raise click.UsageError("--plan has the quotas already: nothing else is planned with it")
     return asyncio.run(_from_file(read_plan_file(plan_file), exact, admin))
 
 
-async def _from_file(file: PlanFile, exact: bool, admin: "KafkaAdmin") -> Aim:
-    quotas = without_holds(await read_quotas(admin))
-    given = GivenQuotas(file.wanted, exact, file.tenants)
+async def _from_file(file: PlanFile, exact: bool, admin: "KafkaAdmin") -> PlannedChanges:
+    quotas = without_signed(await read_quotas(admin))
+    given = QuotasFromFile(file.target, exact, file.tenants)
     capacity_percent = file.capacity_percent
     of_brokers: tuple[str, ...] = ()
     if capacity_percent is None and given.requests:
         capacity_percent, of_brokers = await _capacity(admin)
     known = await read_known(admin, quotas, TenantKind.USERS) if given.users else None
-    extra = removals(quotas, file.wanted) if exact else ()
-    return Aim(
-        (*changes(quotas, file.wanted), *extra),
-        (*of_brokers, *review_given(given, capacity_percent, quotas, known)),
+    extra = removals(quotas, file.target) if exact else ()
+    return PlannedChanges(
+        (*changes(quotas, file.target), *extra),
+        (*of_brokers, *review_quotas(given, capacity_percent, quotas, known)),
     )
 
 

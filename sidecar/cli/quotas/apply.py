@@ -13,11 +13,11 @@ from typing import Final
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
-from sidecar.cli.quotas.aim import aim_options, read_aim
-from sidecar.cli.quotas.counts import are_done, quotas_told, to_do
+from sidecar.cli.quotas.aim import read_planned_changes, target_options
+from sidecar.cli.quotas.counts import are_done, quota_counts, to_do
 from sidecar.cli.quotas.documents import change_documents, echo_json, print_changes, print_warnings
 from sidecar.cli.quotas.plan_options import PlanOptions
-from sidecar.cli.quotas.setting import CTRL_C, Outcome, set_or_tell, validate
+from sidecar.cli.quotas.setting import CTRL_C, Outcome, set_or_exit, validate
 from sidecar.errors import BrokersError
 from sidecar.quotas.plan import Change
 
@@ -36,7 +36,7 @@ Examples:
 """,
 )
 @kafka_options
-@aim_options
+@target_options
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.pass_context
@@ -44,7 +44,7 @@ def command(
     context: click.Context,
     *,
     kafka: KafkaOptions,
-    asked: PlanOptions,
+    options: PlanOptions,
     plan_file: Path | None,
     exact: bool,
     yes: bool,
@@ -56,7 +56,7 @@ def command(
     stops at the first error, or by Ctrl-C, and says what was done; the exit code is then 1, or 130.
     """
     admin = load_kafka_admin(kafka)
-    aim = read_aim(asked, plan_file, exact, admin)
+    aim = read_planned_changes(options, plan_file, exact, admin)
     if not as_json:
         print_changes(aim.changes)
     print_warnings(aim.warnings)
@@ -71,7 +71,7 @@ def command(
             outcome = Outcome((), aim.changes, (), no)
         else:
             with _bar("Setting", len(aim.changes)) as progress:
-                outcome = set_or_tell(admin, aim.changes, progress)
+                outcome = set_or_exit(admin, aim.changes, progress)
     _tell(outcome, as_json, [str(warning) for warning in aim.warnings])
     context.exit(_EXIT_CODES.get(outcome.problem, 1))
 
@@ -79,8 +79,8 @@ def command(
 def _no(changed: Sequence[Change]) -> str | None:
     """Why nothing may be set, from the person who is asked; None: it may."""
     try:
-        asked = f"{to_do(changed)}?"
-        return None if click.confirm(asked, err=True) else "the answer was no"
+        options = f"{to_do(changed)}?"
+        return None if click.confirm(options, err=True) else "the answer was no"
     except click.Abort as aborted:
         # Else it was Ctrl-C.
         if not isinstance(aborted.__context__, EOFError):
@@ -104,12 +104,12 @@ def _tell(outcome: Outcome, as_json: bool, warnings: list[str]) -> None:
         if not as_json and outcome.done:
             click.echo(f"Done: {are_done(outcome.done)}.")
         return
-    told = [are_done(outcome.done) or "Nothing is changed"]
+    texts = [are_done(outcome.done) or "Nothing is changed"]
     if outcome.left:
-        told.append(are_done(outcome.left, "not "))
+        texts.append(are_done(outcome.left, "not "))
     if outcome.unknown:
-        told.append(f"of {quotas_told(len(outcome.unknown))} it is not known")
-    click.echo(f"Stopped: {outcome.problem}\n{'; '.join(told)}.", err=True)
+        texts.append(f"of {quota_counts(len(outcome.unknown))} it is not known")
+    click.echo(f"Stopped: {outcome.problem}\n{'; '.join(texts)}.", err=True)
     if not as_json and outcome.done:
         click.echo("Done before it stopped:")
         print_changes(outcome.done)

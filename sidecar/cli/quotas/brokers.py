@@ -55,12 +55,12 @@ async def read_capacities(admin: "KafkaAdmin") -> Capacities:
     configs = must(await describe_broker_configs(admin, None, _NAMES))
     brokers: list[BrokerCapacity] = []
     problems: list[str] = []
-    for broker_id, told in configs.items():
-        if isinstance(told, Failure):
-            problems.append(told.message)
+    for broker_id, text in configs.items():
+        if isinstance(text, Failure):
+            problems.append(text.message)
             continue
         try:
-            brokers.append(_capacity(broker_id, told))
+            brokers.append(_capacity(broker_id, text))
         except ValueError as error:
             problems.append(str(error))
     if not brokers:
@@ -92,10 +92,10 @@ def must(answer: "T | Failure") -> T:
     return answer
 
 
-def _capacity(broker_id: int, told: Mapping[str, str | None]) -> BrokerCapacity:
+def _capacity(broker_id: int, text: Mapping[str, str | None]) -> BrokerCapacity:
     values = []
     for name in _NAMES:
-        value = told.get(name)
+        value = text.get(name)
         if value is None or not value.isdecimal():
             raise ValueError(f"broker {broker_id}: {name} is not told, or is no number: {value}")
         values.append(int(value))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sidecar.quotas.plan import Change
 
 
-def quotas_told(count: int) -> str:
+def quota_counts(count: int) -> str:
     """So many quotas."""
     return f"{count:,} quota" if count == 1 else f"{count:,} quotas"
 
@@ -18,10 +18,10 @@ def to_do(changed: Sequence[Change]) -> str:
     """What is to be done, such as "Set 300 quotas and remove 2"."""
     setting, removing = _counts(changed)
     if not removing:
-        return f"Set {quotas_told(setting)}"
+        return f"Set {quota_counts(setting)}"
     if not setting:
-        return f"Remove {quotas_told(removing)}"
-    return f"Set {quotas_told(setting)} and remove {removing:,}"
+        return f"Remove {quota_counts(removing)}"
+    return f"Set {quota_counts(setting)} and remove {removing:,}"
 
 
 def are_done(changed: Sequence[Change], negation: str = "") -> str:
@@ -31,12 +31,12 @@ def are_done(changed: Sequence[Change], negation: str = "") -> str:
         changed: all that is done.
         negation: "not " for changes that are not done.
     """
-    told: list[str] = []
+    texts: list[str] = []
     for count, done in zip(_counts(changed), ("set", "removed"), strict=True):
         if count:
-            who = f"{count:,}" if told else quotas_told(count)
-            told.append(f"{who} {'is' if count == 1 else 'are'} {negation}{done}")
-    return " and ".join(told)
+            who = f"{count:,}" if texts else quota_counts(count)
+            texts.append(f"{who} {'is' if count == 1 else 'are'} {negation}{done}")
+    return " and ".join(texts)
 
 
 def _counts(changed: Sequence[Change]) -> tuple[int, int]:

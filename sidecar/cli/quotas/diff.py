@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
-from sidecar.cli.quotas.aim import aim_options, read_aim
+from sidecar.cli.quotas.aim import read_planned_changes, target_options
 from sidecar.cli.quotas.documents import change_documents, echo_json, print_changes, print_warnings
 from sidecar.cli.quotas.plan_options import PlanOptions
 
@@ -23,14 +23,14 @@ Examples:
 """,
 )
 @kafka_options
-@aim_options
+@target_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.pass_context
 def command(
     context: click.Context,
     *,
     kafka: KafkaOptions,
-    asked: PlanOptions,
+    options: PlanOptions,
     plan_file: Path | None,
     exact: bool,
     as_json: bool,
@@ -39,7 +39,7 @@ def command(
 
     The exit code is 0 when the plan is in force, 1 when it is not, and 2 when that can't be told.
     """
-    aim = read_aim(asked, plan_file, exact, load_kafka_admin(kafka))
+    aim = read_planned_changes(options, plan_file, exact, load_kafka_admin(kafka))
     if as_json:
         warnings = [str(warning) for warning in aim.warnings]
         echo_json({"changes": change_documents(aim.changes), "warnings": warnings})

@@ -30,12 +30,12 @@ class PlanFile:
     """What a file says.
 
     Attributes:
-        wanted: the quotas.
+        target: the quotas.
         tenants: how many the default is shared among; 0: it is for whoever is not named.
         capacity_percent: that they were planned for, where it was given and no broker was asked.
     """
 
-    wanted: dict[Entity, dict[str, float]]
+    target: dict[Entity, dict[str, float]]
     tenants: int
     capacity_percent: float | None
 
@@ -128,12 +128,12 @@ def _no_quotas(path: Path, error: ValueError) -> SettingsError:
 
 def _by_entity(path: Path, document: _QuotaFile) -> dict[Entity, dict[str, float]]:
     try:
-        wanted = [(Entity.of(each.entity), each.quotas) for each in document.quotas]
+        target = [(Entity.of(each.entity), each.quotas) for each in document.quotas]
     except ValueError as error:
         raise _no_quotas(path, error) from error
-    if len({entity for entity, _ in wanted}) < len(wanted):
+    if len({entity for entity, _ in target}) < len(target):
         raise _no_quotas(path, ValueError("an entity is in it twice"))
-    return dict(wanted)
+    return dict(target)
 
 
 def print_changes(changed: Sequence[Change]) -> None:
@@ -144,7 +144,7 @@ def print_changes(changed: Sequence[Change]) -> None:
     from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich
 
     rows = [
-        [str(change.entity), change.key, told(change.before), told(change.after)]
+        [str(change.entity), change.key, quota_text(change.before), quota_text(change.after)]
         for change in changed
     ]
     print_rows(["Entity", "Quota", "Today", "Planned"], rows, ())
@@ -176,7 +176,7 @@ def print_warnings(warnings: Sequence[object]) -> None:
         click.echo(f"Warning: and {more:,} more; --json has them all", err=True)
 
 
-def told(value: float | None) -> str:
+def quota_text(value: float | None) -> str:
     """A limit in digits, or that there is none."""
     return "none" if value is None else number(value)
 

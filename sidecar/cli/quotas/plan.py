@@ -40,15 +40,15 @@ Examples:
 @kafka_options
 @plan_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(kafka: KafkaOptions, asked: PlanOptions, as_json: bool) -> None:
+def command(kafka: KafkaOptions, options: PlanOptions, as_json: bool) -> None:
     """Share the brokers' threads among tenants, and print what changes and how to do it.
 
     Equal shares; or, with weights, minimums and maximums in a file, max-min fair ones. Nothing is
     set: see "quotas apply". With --capacity no broker is asked for it, and if none is named, none
     is asked for anything.
     """
-    found = planned(asked, kafka)
-    kinds = list(TenantKind) if asked.kind is None else [asked.kind]
+    found = planned(options, kafka)
+    kinds = list(TenantKind) if options.kind is None else [options.kind]
     if as_json:
         echo_json(_document(found, _commands(found, kafka, kinds)))
     else:
@@ -84,7 +84,7 @@ def _document(found: Planned, commands: dict[TenantKind, list[str]]) -> dict[str
         "reserve_percent": plan.terms.reserve_percent,
         "tenants": plan.tenants,
         "default_percent": plan.terms.default_percent,
-        "quotas": quota_documents(plan.wanted(found.kind)),
+        "quotas": quota_documents(plan.target(found.kind)),
         "changes": change_documents(found.changes) if known else None,
         "commands": {kind.value: lines for kind, lines in commands.items()},
         "warnings": [str(warning) for warning in _warnings(found)],
@@ -105,7 +105,7 @@ def _commands(
     return {
         kind: [
             kafka_configs(connection, entity, values)
-            for entity, values in found.plan.wanted(kind).items()
+            for entity, values in found.plan.target(kind).items()
         ]
         for kind in kinds
     }

@@ -85,7 +85,7 @@ class PlanOptions:
 
 
 def plan_options(function: Callable[..., _R]) -> Callable[..., _R]:
-    """Give a command ``asked: PlanOptions``."""
+    """Give a command ``options: PlanOptions``."""
 
     @functools.wraps(function)
     def with_plan(
@@ -100,7 +100,7 @@ def plan_options(function: Callable[..., _R]) -> Callable[..., _R]:
         entity_type: str | None,
         **others: Any,  # noqa: ANN401 - as above
     ) -> _R:
-        asked = PlanOptions(
+        options = PlanOptions(
             tenants=tenants,
             tenants_from=tenants_from,
             as_default=as_default or tenants is not None,
@@ -110,8 +110,8 @@ def plan_options(function: Callable[..., _R]) -> Callable[..., _R]:
             default_percent=default,
             kind=None if entity_type is None else TenantKind(entity_type),
         )
-        _check(asked)
-        return function(*args, asked=asked, **others)
+        _check(options)
+        return function(*args, options=options, **others)
 
     for option in reversed(_OPTIONS):
         with_plan = option(with_plan)
@@ -127,12 +127,12 @@ def _finite(
     return value
 
 
-def _check(asked: PlanOptions) -> None:
-    if asked.tenants is not None and asked.tenants_from is not None:
+def _check(options: PlanOptions) -> None:
+    if options.tenants is not None and options.tenants_from is not None:
         raise click.UsageError("give --tenants or --tenants-from, not both")
-    if asked.as_default and asked.default_percent is not None:
+    if options.as_default and options.default_percent is not None:
         raise click.UsageError("--default is for whoever is not named; here the default is shared")
-    if asked.internal and not asked.reserve_percent:
+    if options.internal and not options.reserve_percent:
         raise click.UsageError("--internal users share a --reserve")
 
 

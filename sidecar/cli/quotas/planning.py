@@ -17,7 +17,7 @@ from sidecar.cli.quotas.plan_options import PlanOptions
 from sidecar.cli.quotas.tenants import read_known
 from sidecar.quotas.capacity import smallest
 from sidecar.quotas.entities import ClientQuotas
-from sidecar.quotas.hold_signature import without_holds
+from sidecar.quotas.hold_signature import without_signed
 from sidecar.quotas.plan import Change, Plan, TenantKind, changes
 from sidecar.quotas.plan_review import PlanWarning, review_plan
 
@@ -47,10 +47,10 @@ class Planned:
     @property
     def changes(self) -> tuple[Change, ...]:
         """Against today's quotas; all of it when these are not known."""
-        return changes(self.quotas or {}, self.plan.wanted(self.kind))
+        return changes(self.quotas or {}, self.plan.target(self.kind))
 
 
-def planned(asked: PlanOptions, kafka: KafkaOptions) -> Planned:
+def planned(options: PlanOptions, kafka: KafkaOptions) -> Planned:
     """The plan that was asked for; brokers are asked if there is a way to reach them.
 
     Raises:
@@ -58,17 +58,17 @@ def planned(asked: PlanOptions, kafka: KafkaOptions) -> Planned:
         PlanError: nothing can be planned.
         SettingsError: a file or a setting can't be used.
     """
-    _check(asked)
-    source = asked.source
-    if asked.capacity_percent is None or (source and source.of_brokers) or _reachable(kafka):
-        return planned_beside(asked, load_kafka_admin(kafka))
+    _check(options)
+    source = options.source
+    if options.capacity_percent is None or (source and source.of_brokers) or _reachable(kafka):
+        return planned_beside(options, load_kafka_admin(kafka))
     tenants = source.from_file() if source else None
-    plan = asked.plan(asked.capacity_percent, tenants)
-    warnings = review_plan(plan, asked.tenant_kind, None, None)
-    return Planned(plan, asked.tenant_kind, None, None, warnings)
+    plan = options.plan(options.capacity_percent, tenants)
+    warnings = review_plan(plan, options.tenant_kind, None, None)
+    return Planned(plan, options.tenant_kind, None, None, warnings)
 
 
-def planned_beside(asked: PlanOptions, admin: "KafkaAdmin") -> Planned:
+def planned_beside(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
     """The same, beside a cluster.
 
     Raises:
@@ -76,34 +76,36 @@ def planned_beside(asked: PlanOptions, admin: "KafkaAdmin") -> Planned:
         PlanError: nothing can be planned.
         SettingsError: a file or a setting can't be used.
     """
-    _check(asked)
-    return asyncio.run(_planned(asked, admin))
+    _check(options)
+    return asyncio.run(_planned(options, admin))
 
 
-async def read_capacity(asked: PlanOptions, admin: "KafkaAdmin") -> tuple[float, Capacities | None]:
+async def read_capacity(
+    options: PlanOptions, admin: "KafkaAdmin"
+) -> tuple[float, Capacities | None]:
     """What there is to share, and the brokers that were asked for it.
 
     Raises:
         BrokersError: no broker told.
     """
-    if asked.capacity_percent is not None:
-        return asked.capacity_percent, None
+    if options.capacity_percent is not None:
+        return options.capacity_percent, None
     found = await read_capacities(admin)
     return smallest(found.brokers).percent, found
 
 
-async def _planned(asked: PlanOptions, admin: "KafkaAdmin") -> Planned:
-    quotas = without_holds(await read_quotas(admin))
-    capacity_percent, found = await read_capacity(asked, admin)
-    tenants = await asked.source.read(admin, quotas) if asked.source else None
-    known = await read_known(admin, quotas, asked.tenant_kind)
-    plan = asked.plan(capacity_percent, tenants)
-    warnings = review_plan(plan, asked.tenant_kind, quotas, known)
-    return Planned(plan, asked.tenant_kind, found, quotas, warnings)
+async def _planned(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
+    quotas = without_signed(await read_quotas(admin))
+    capacity_percent, found = await read_capacity(options, admin)
+    tenants = await options.source.read(admin, quotas) if options.source else None
+    known = await read_known(admin, quotas, options.tenant_kind)
+    plan = options.plan(capacity_percent, tenants)
+    warnings = review_plan(plan, options.tenant_kind, quotas, known)
+    return Planned(plan, options.tenant_kind, found, quotas, warnings)
 
 
-def _check(asked: PlanOptions) -> None:
-    if asked.tenants is None and asked.tenants_from is None:
+def _check(options: PlanOptions) -> None:
+    if options.tenants is None and options.tenants_from is None:
         raise click.UsageError("who shares it? give --tenants or --tenants-from")
 
 

@@ -79,22 +79,22 @@ async def set_quotas(
     done: list[Change] = []
     batches = _batches(changed)
     for number, batch in enumerate(batches):
-        told = await alter_each(admin, by_entity(batch))
+        outcomes = await alter_each(admin, by_entity(batch))
         rest = [change for later in batches[number + 1 :] for change in later]
-        if isinstance(told, Failure):
-            return await _looked_up(admin, told.message, done, batch, rest)
-        entities = dict(zip(dict.fromkeys(each.entity for each in batch), told, strict=True))
+        if isinstance(outcomes, Failure):
+            return await _looked_up(admin, outcomes.message, done, batch, rest)
+        entities = dict(zip(dict.fromkeys(each.entity for each in batch), outcomes, strict=True))
         good = [change for change in batch if entities[change.entity] is None]
         done += good
         progress(len(good))
-        problem = next((failure for failure in told if failure is not None), None)
+        problem = next((failure for failure in outcomes if failure is not None), None)
         if problem is not None:
             bad = [change for change in batch if entities[change.entity] is not None]
             return Outcome(tuple(done), (*bad, *rest), (), problem.message)
     return Outcome(tuple(done))
 
 
-def set_or_tell(
+def set_or_exit(
     admin: "KafkaAdmin", changed: Sequence[Change], progress: Callable[[int], None]
 ) -> Outcome:
     """As ``set_quotas``, in a loop of its own; after Ctrl-C what is in force is looked up."""

@@ -15,13 +15,13 @@ import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
 from sidecar.cli.quotas.brokers import read_quotas
-from sidecar.cli.quotas.documents import change_documents, print_warnings, told
+from sidecar.cli.quotas.documents import change_documents, print_warnings, quota_text
 from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import read_capacity
 from sidecar.cli.quotas.setting import Outcome, set_quotas
 from sidecar.cli.quotas.tenants import Source
 from sidecar.errors import BrokersError, PlanError, SettingsError
-from sidecar.quotas.hold_signature import without_holds
+from sidecar.quotas.hold_signature import without_signed
 from sidecar.quotas.plan import Change
 from sidecar.quotas.plan_review import PlanWarning, review_plan
 from sidecar.quotas.watch import Watch
@@ -48,7 +48,7 @@ def _seconds(_context: click.Context, _parameter: click.Parameter, value: str) -
     epilog="""\b
 Examples:
   throttle-sidecar quotas watch --tenants-from scram --dry-run
-  throttle-sidecar quotas watch --tenants-from acls --as-default --hold PT15M
+  throttle-sidecar quotas watch --tenants-from acls --as-default --stabilization PT15M
   throttle-sidecar quotas watch --tenants-from tenants.toml --largest-change 10
 """,
 )
@@ -63,7 +63,7 @@ Examples:
     help="How often to look.",
 )
 @click.option(
-    "--hold",
+    "--stabilization",
     callback=_seconds,
     default="PT5M",
     show_default=True,
@@ -87,9 +87,9 @@ def command(
     context: click.Context,
     *,
     kafka: KafkaOptions,
-    asked: PlanOptions,
+    options: PlanOptions,
     interval: float,
-    hold: float,
+    stabilization: float,
     largest_change: float,
     dry_run: bool,
     once: bool,
@@ -100,16 +100,16 @@ def command(
     A quota that someone else changes is planned again at the next look. When brokers do not tell
     who is there nothing is changed. A tenant that is gone loses the quota that was set here.
     """
-    source = asked.source
+    source = options.source
     if source is None:
         raise click.UsageError("whose coming and going? give --tenants-from")
     if interval <= 0:
         raise click.UsageError("--interval must be more than nothing")
     watcher = Watcher(
         load_kafka_admin(kafka),
-        asked,
+        options,
         source,
-        Watch(round(hold * _MS), largest_change / _PERCENT),
+        Watch(round(stabilization * _MS), largest_change / _PERCENT),
         dry_run=dry_run,
         as_json=as_json,
     )
@@ -123,7 +123,7 @@ class Watcher:
 
     Attributes:
         admin: how to reach the brokers.
-        asked: what is shared on what terms.
+        options: what is shared on what terms.
         source: who the tenants are.
         watch: who counts and how far a step goes.
         dry_run: nothing is set.
@@ -131,7 +131,7 @@ class Watcher:
     """
 
     admin: "KafkaAdmin"
-    asked: PlanOptions
+    options: PlanOptions
     source: Source
     watch: Watch
     dry_run: bool
@@ -146,12 +146,12 @@ class Watcher:
             Whether the last step did what it should.
         """
         while True:
-            good = await self.look(time.monotonic_ns() // 1_000_000)
+            good = await self.observe(time.monotonic_ns() // 1_000_000)
             if once:
                 return good
             await asyncio.sleep(interval_s)
 
-    async def look(self, now_ms: int) -> bool:
+    async def observe(self, now_ms: int) -> bool:
         """One look, and the step that follows from it.
 
         Returns:
@@ -169,16 +169,16 @@ class Watcher:
         return outcome.problem is None
 
     async def _next(self, now_ms: int) -> tuple[int, tuple[Change, ...], tuple[PlanWarning, ...]]:
-        quotas = without_holds(await read_quotas(self.admin))
-        found_percent, _ = await read_capacity(self.asked, self.admin)
+        quotas = without_signed(await read_quotas(self.admin))
+        found_percent, _ = await read_capacity(self.options, self.admin)
         capacity_percent = self.watch.capacity(found_percent, now_ms)
         there = await self.source.read(self.admin, quotas)
         counted = self.watch.count(there, now_ms)
-        plan = self.asked.plan(capacity_percent, counted)
-        kind = self.asked.tenant_kind
+        plan = self.options.plan(capacity_percent, counted)
+        kind = self.options.tenant_kind
         # Who is known is not asked at each look: "plan" and "diff" tell it.
         warnings = review_plan(plan, kind, quotas, None)
-        return plan.tenants, self.watch.step(quotas, plan.wanted(kind)), warnings
+        return plan.tenants, self.watch.step(quotas, plan.target(kind)), warnings
 
     def _tell(self, tenants: int, outcome: Outcome, warnings: list[str]) -> None:
         if warnings != self._warned:
@@ -189,9 +189,9 @@ class Watcher:
             return
         verb = "would be set" if self.dry_run else "set"
         who = "tenant" if tenants == 1 else "tenants"
-        lines = [f"{tenants:,} {who}, {self.watch.on_hold:,} on hold"]
+        lines = [f"{tenants:,} {who}, {self.watch.unstable:,} on hold"]
         lines += [
-            f"  {verb}: {change.entity}: {told(change.before)} -> {told(change.after)}"
+            f"  {verb}: {change.entity}: {quota_text(change.before)} -> {quota_text(change.after)}"
             for change in outcome.done
         ]
         text = "\n".join(lines)
@@ -208,7 +208,7 @@ class Watcher:
         document = {
             "time": _now(),
             "tenants": tenants,
-            "on_hold": self.watch.on_hold,
+            "on_hold": self.watch.unstable,
             "dry_run": self.dry_run,
             "done": change_documents(outcome.done),
             "not_done": change_documents((*outcome.left, *outcome.unknown)),

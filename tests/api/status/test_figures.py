@@ -32,8 +32,10 @@ async def test_since_when_and_until_when() -> None:
     for now, left in ((60.0, 5), (80.0, 7)):
         sidecar.clock.now = now
         sidecar.see(whole(now, [reading(1, now, {"/d1": left})]))
-    told = "How longUntil every volume has more than 10 B left: at the rate at which they empty, "
-    assert f"{told}22:15:10 UTC (in 30 s)" in (await outline(sidecar)).words
+    reported = (
+        "How longUntil every volume has more than 10 B left: at the rate at which they empty, "
+    )
+    assert f"{reported}22:15:10 UTC (in 30 s)" in (await outline(sidecar)).words
 
 
 async def test_the_reason_of_a_fallback() -> None:
@@ -46,14 +48,14 @@ async def test_the_reason_of_a_fallback() -> None:
 
 def bars(page: Outline) -> list[tuple[str | None, str | None, float]]:
     """Of each bar: what it says, how far it is used, and the middle of the limit's line."""
-    told = [attributes for tag, attributes in page.tags if tag == "svg"]
+    reported = [attributes for tag, attributes in page.tags if tag == "svg"]
     kinds = {
         name: [at for tag, at in page.tags if at.get("class") == name] for name in ("used", "limit")
     }
-    assert [len(told)] * 2 == [len(each) for each in kinds.values()]
+    assert [len(reported)] * 2 == [len(each) for each in kinds.values()]
     middles = [float(each["x"] or 0) + float(each["width"] or 0) / 2 for each in kinds["limit"]]
     used = [each["width"] for each in kinds["used"]]
-    return list(zip((each["aria-label"] for each in told), used, middles, strict=True))
+    return list(zip((each["aria-label"] for each in reported), used, middles, strict=True))
 
 
 async def test_bars_with_the_limit_drawn() -> None:

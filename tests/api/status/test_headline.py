@@ -9,7 +9,7 @@ from sidecar.api.status.headline import Headline, Until, headline
 from sidecar.api.status.moments import Moment, Now, span
 from sidecar.board import Board
 from sidecar.throttle.decision import Disabled, VolumeLimit
-from sidecar.throttle.holds import UserHold
+from sidecar.throttle.holds import UserThrottle
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
 from sidecar.volumes import Failure, FailureKind, Observation
@@ -58,58 +58,58 @@ def head(
     return headline(board.snapshot, limit, Now(clock.now, wall))
 
 
-def test_producers_are_held() -> None:
+def test_producers_are_throttled() -> None:
     """The issue's own example: which volume, what it has left, and the limit."""
-    told = head([free(2, 0.0, 50), free(2, 60.0, 8.1)], now=91.0)
+    shown = head([free(2, 0.0, 50), free(2, 60.0, 8.1)], now=91.0)
     assert (
         "Producers are held: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
-    ) == told.sentence
-    assert ("held", "Held", 0.0) == (told.tone, told.word, told.factor)
-    assert Moment("1970-01-01T00:01:00Z", "00:01:00 UTC", "31 s ago") == told.since
+    ) == shown.sentence
+    assert ("stopped", "Held", 0.0) == (shown.tone, shown.word, shown.factor)
+    assert Moment("1970-01-01T00:01:00Z", "00:01:00 UTC", "31 s ago") == shown.since
 
 
 def test_several_volumes() -> None:
     """The one with the least left is named, the others are counted."""
     dirs = {"/a": 5 * GB, "/b": 4 * GB, "/c": 60 * GB}
-    told = head([whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])])
+    shown = head([whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])])
     assert (
         "Producers are held: /b of broker 1 has 4.0 GB left, the limit is 10.0 GB. "
         "2 volumes are at or below it."
-    ) == told.sentence
+    ) == shown.sentence
 
 
 def test_a_ratio() -> None:
     """In percent, and in bytes besides."""
-    told = head([free(2, 0.0, 8.1)], limit=MinAvailableRatio(0.1))
+    shown = head([free(2, 0.0, 8.1)], limit=MinAvailableRatio(0.1))
     assert (
         "Producers are held: /kafka/data of broker 2 has 8.1% (8.1 GB) left, the limit is 10.0%."
-    ) == told.sentence
+    ) == shown.sentence
 
 
 def test_a_broker_that_is_gone_holds_them() -> None:
     """The reading is of then, and the sentence says why it counts."""
     fenced = whole(60.0, [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)], fenced=[2])
-    told = head([free(2, 0.0, 8.1), fenced])
+    shown = head([free(2, 0.0, 8.1), fenced])
     assert (
         "Producers are held: /kafka/data of broker 2 had 8.1 GB left when last read, and the "
         "broker is fenced, the limit is 10.0 GB."
-    ) == told.sentence
+    ) == shown.sentence
 
 
 def test_nobody_is_throttled() -> None:
     """And when the next volume would reach its limit, or that none fills."""
-    told = head([free(2, 0.0, 50)])
-    assert "Nobody is throttled: every volume has more than 10.0 GB left." == told.sentence
+    shown = head([free(2, 0.0, 50)])
+    assert "Nobody is throttled: every volume has more than 10.0 GB left." == shown.sentence
     assert ("free", Until("Until a volume reaches its limit; none fills.")) == (
-        told.tone,
-        told.until[0],
+        shown.tone,
+        shown.until[0],
     )
     filling = head([free(2, 0.0, 50), free(2, 10.0, 40)], now=20.0)
     expected = Moment("1970-01-01T00:00:40Z", "00:00:40 UTC", "in 20 s")
     assert expected == filling.until[0].moment
 
 
-def test_until_when_producers_are_held() -> None:
+def test_until_when_producers_are_throttled() -> None:
     """A time only if every violating volume empties."""
     still = head([free(2, 0.0, 8), free(2, 10.0, 8)])
     assert Until("Until every volume has more than 10.0 GB left.") == still.until[0]
@@ -119,10 +119,10 @@ def test_until_when_producers_are_held() -> None:
 
 def test_how_long_what_was_seen_counts() -> None:
     """The validity is told as what it is: when nothing more can be seen."""
-    told = head([free(2, 0.0, 8)])
-    assert "If nothing more can be seen, the fallback follows after" == told.until[1].text
-    assert told.until[1].moment is not None
-    assert "in 5 min" == told.until[1].moment.relative
+    shown = head([free(2, 0.0, 8)])
+    assert "If nothing more can be seen, the fallback follows after" == shown.until[1].text
+    assert shown.until[1].moment is not None
+    assert "in 5 min" == shown.until[1].moment.relative
 
 
 @pytest.mark.parametrize(
@@ -137,22 +137,22 @@ def test_how_long_what_was_seen_counts() -> None:
             "part",
         ),
         (0.25, 50, "Producers are slowed to 25 % of their quotas, set by hand.", "part"),
-        (0.0, 8, "Producers are held, set by hand.", "held"),
+        (0.0, 8, "Producers are held, set by hand.", "stopped"),
     ],
 )
 def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) -> None:
     """What it does not heed is told in the same breath, and does not look as if all was well."""
     override = Override(factor, "disk is being replaced", 0.0, 2 * DAY_S)
-    told = head([free(2, 0.0, available)], override=override)
-    assert (sentence, tone) == (told.sentence, told.tone)
-    assert told.reason.startswith("set by hand: disk is being replaced")
+    shown = head([free(2, 0.0, available)], override=override)
+    assert (sentence, tone) == (shown.sentence, shown.tone)
+    assert shown.reason.startswith("set by hand: disk is being replaced")
     moment = Moment("1970-01-03T00:00:00Z", "00:00:00 UTC on 3 January 1970", "in 2 days")
-    assert (Until("Until it is ended by hand, or at last at", moment),) == told.until
+    assert (Until("Until it is ended by hand, or at last at", moment),) == shown.until
 
 
 @pytest.mark.parametrize(
     ("fallback", "does", "tone"),
-    [(1.0, "Nobody is throttled", "blind"), (0.0, "Producers are held", "held")],
+    [(1.0, "Nobody is throttled", "blind"), (0.0, "Producers are held", "stopped")],
 )
 def test_the_fallback(fallback: float, does: str, tone: str) -> None:
     """Nothing seen yet, and nothing seen any more; with the reason in the decision's words."""
@@ -170,37 +170,39 @@ def test_what_to_do() -> None:
     silent = whole(60.0, [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)], silent=[2])
     failure = Failure(FailureKind.CONNECT, "broker-0:9092: refused")
     by_hand = Override(1.0, "disk is being replaced", 0.0, 100.0)
-    told = [
+    shown = [
         head([free(2, 0.0, 50)]),
         head([free(2, 0.0, 8)]),
         head([free(2, 0.0, 8)], override=by_hand),
         head([free(2, 0.0, 8), silent]),
         head([], failure=failure),
     ]
-    sections = [None if each.to_do is None else each.to_do.section for each in told]
+    sections = [None if each.to_do is None else each.to_do.section for each in shown]
     assert [None, "contents-1", "contents-1", "brokers", "brokers"] == sections
 
 
 def test_disabled() -> None:
     """Nothing is polled."""
     board = Board(Disabled(), FakeClock())
-    told = headline(board.snapshot, None, Now(0.0, wall))
+    shown = headline(board.snapshot, None, Now(0.0, wall))
     assert (
         "Nobody is throttled: this sidecar is disabled, its check interval is PT0S."
-        == told.sentence
+        == shown.sentence
     )
 
 
-def test_users_who_are_held_besides() -> None:
+def test_users_who_are_throttled_besides() -> None:
     """They are counted in the sentence, and it does not look as if nobody were held."""
     clock = FakeClock()
     factors = VolumeLimit(LIMIT, VALIDITY_S, 1.0)
     board = Board(factors, clock)
     board.update(lambda memory: factors.fold(memory, free(2, 0.0, 50)))
-    board.update(lambda memory: replace(memory, holds={"etl": UserHold(0.0, 100.0, "why")}))
-    told = headline(board.snapshot, LIMIT, Now(0.0, wall))
-    assert told.sentence.endswith(" 1 user is held for the producer ids that they open.")
-    assert "part" == told.tone
+    board.update(
+        lambda memory: replace(memory, user_throttles={"etl": UserThrottle(0.0, 100.0, "why")})
+    )
+    shown = headline(board.snapshot, LIMIT, Now(0.0, wall))
+    assert shown.sentence.endswith(" 1 user is held for the producer ids that they open.")
+    assert "part" == shown.tone
 
 
 @pytest.mark.parametrize(

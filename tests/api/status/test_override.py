@@ -40,7 +40,7 @@ async def send(
 async def test_asking_changes_nothing() -> None:
     """The second step says what it would do: its effect, its end, what it does not heed."""
     sidecar = throttled()
-    response, before = await send(sidecar, "/override/ask", ASKED)
+    response, before = await send(sidecar, "/override/confirm", ASKED)
     text = unescape(response.text)
     assert 200 == response.status_code
     assert "For 60 min, until 23:13:20 UTC: nobody is throttled." in text
@@ -72,7 +72,7 @@ def with_peers(*urls: str) -> FakeSidecar:
 async def test_the_command_for_all_sidecars(peers: tuple[str, ...], expected: str) -> None:
     """This one as it was reached and its peers, or what is to be filled in is said."""
     sidecar = with_peers(*peers)
-    asked, _ = await send(sidecar, "/override/ask", ASKED)
+    asked, _ = await send(sidecar, "/override/confirm", ASKED)
     for response in (asked, await sidecar.get("/override/end")):
         text = unescape(response.text)
         assert f"{expected}</code>" in text
@@ -82,7 +82,7 @@ async def test_the_command_for_all_sidecars(peers: tuple[str, ...], expected: st
 
 async def test_the_command_for_all_sidecars_is_one_that_the_command_line_takes() -> None:
     """As a shell reads it."""
-    response, _ = await send(with_peers("http://b2:7070"), "/override/ask", ASKED)
+    response, _ = await send(with_peers("http://b2:7070"), "/override/confirm", ASKED)
     found = re.search("<code>throttle-sidecar (override set .*)</code>", response.text)
     assert found is not None
     words = shlex.split(unescape(found[1]))
@@ -180,7 +180,7 @@ async def test_no_token_is_configured(path: str) -> None:
         {"Origin": "null"},
     ],
 )
-@pytest.mark.parametrize("path", ["/override", "/override/ask", "/override/end"])
+@pytest.mark.parametrize("path", ["/override", "/override/confirm", "/override/end"])
 async def test_another_sites_form(path: str, headers: dict[str, str]) -> None:
     """It is refused, even with the right token."""
     sidecar = throttled()
@@ -218,7 +218,7 @@ async def test_the_sidecars_own_form(headers: dict[str, str]) -> None:
         ({"reason": "x" * 501}, "Reason: "),
     ],
 )
-@pytest.mark.parametrize("path", ["/override", "/override/ask"])
+@pytest.mark.parametrize("path", ["/override", "/override/confirm"])
 async def test_what_is_typed_wrong(path: str, wrong: dict[str, str], said: str) -> None:
     """The form comes again and says which field; the API's own rules hold."""
     sidecar = throttled()
@@ -259,7 +259,7 @@ async def test_an_override_that_slows() -> None:
     """Part of the quotas, and what that means without one; the one before is named."""
     sidecar = throttled()
     await send(sidecar, "/override", CONFIRMED)
-    response, _ = await send(sidecar, "/override/ask", {**ASKED, "factor": "0.25"})
+    response, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0.25"})
     text = unescape(response.text)
     assert "producers are slowed to 25 % of their quotas" in text
     assert "It replaces what is set now: nobody is throttled, “disk is being replaced”." in text
@@ -268,8 +268,10 @@ async def test_an_override_that_slows() -> None:
 async def test_one_who_follows_is_named() -> None:
     """The page says on which brokers it is in force."""
     sidecar = throttled()
-    await sidecar.get("/v1/quota-factors", Throttle_Reader="broker=7; emergency=false; held=0")
-    response, _ = await send(sidecar, "/override/ask", {**ASKED, "factor": "0"})
+    await sidecar.get(
+        "/v1/quota-factors", Throttle_Reader="broker=7; emergency=false; throttled_clients=0"
+    )
+    response, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
     text = unescape(response.text)
     assert "It is in force at once on broker 7, which asks this sidecar." in text
     assert "Every producer waits, whatever the volumes say" in text

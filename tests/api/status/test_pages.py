@@ -10,7 +10,7 @@ import pytest
 
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.holds import UserHold
+from sidecar.throttle.holds import UserThrottle
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
 from sidecar.volumes import Failure, FailureKind
@@ -81,7 +81,9 @@ async def outline(sidecar: FakeSidecar, path: str = "/") -> Outline:
 async def test_the_order() -> None:
     """The sentence, volumes, brokers, changes, the override, users, what lies on a full volume."""
     sidecar = throttled()
-    sidecar.board.update(lambda memory: replace(memory, holds={"etl": UserHold(0, 60, "too many")}))
+    sidecar.board.update(
+        lambda memory: replace(memory, user_throttles={"etl": UserThrottle(0, 60, "too many")})
+    )
     page = await outline(sidecar)
     assert [
         "Throttle of producers",
@@ -137,7 +139,7 @@ async def test_polls_that_fail() -> None:
     )
 
 
-async def test_it_fills_although_producers_are_held() -> None:
+async def test_it_fills_although_producers_are_throttled() -> None:
     """By how much, when nothing is left, and what is not held."""
     sidecar = throttled()
     for now, left in ((6.0, 32), (12.0, 20)):
@@ -154,7 +156,7 @@ async def test_an_override() -> None:
     sidecar = throttled()
     override = Override(1.0, "disk is being replaced", 0.0, 3600.0)
     sidecar.board.update(lambda memory: replace(memory, override=override))
-    sidecar.board.readers.heard(Report(1, False, 3), sidecar.board.snapshot.generation, 0.0)
+    sidecar.board.readers.record(Report(1, False, 3), sidecar.board.snapshot.generation, 0.0)
     words = (await outline(sidecar)).words
     assert (
         "Nobody is throttled, from 22:13:20 UTC (now) until 23:13:20 UTC (in 60 min). Reason: "
@@ -230,7 +232,7 @@ async def test_names_are_only_text() -> None:
         lambda memory: replace(
             memory,
             override=Override(1.0, EVIL, 0.0, 60.0),
-            holds={EVIL: UserHold(0.0, 60.0, EVIL)},
+            user_throttles={EVIL: UserThrottle(0.0, 60.0, EVIL)},
             failed_polls=1,
             failure=Failure(FailureKind.CONNECT, EVIL),
         )

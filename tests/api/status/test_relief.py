@@ -13,7 +13,7 @@ from sidecar.board import Board
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.volume_contents import Told, VolumeContents
+from sidecar.volume_contents import ContentsResult, VolumeContents
 from sidecar.volumes import Failure, FailureKind, Observation
 from tests.throttle.build import FakeClock, reading, whole
 
@@ -23,14 +23,14 @@ TOPICS = LogDirTopics(12, 100, (ORDERS, TopicSize("__consumer_offsets", 30, (7,)
 
 
 async def shown(
-    seen: Observation, told: Told, *, looks: int = 2
+    seen: Observation, told: ContentsResult, *, looks: int = 2
 ) -> tuple[list[OnVolume], list[int]]:
     """What the page shows in the end, and which brokers were asked for it."""
     board = Board(FACTORS, FakeClock())
     board.update(lambda memory: FACTORS.fold(memory, seen))
     asked: list[int] = []
 
-    async def ask(broker_id: int) -> Told:
+    async def ask(broker_id: int) -> ContentsResult:
         asked.append(broker_id)
         return told
 
@@ -77,7 +77,7 @@ async def test_why_it_is_not_known() -> None:
     for seen in (whole(0.0, [full]), whole(1.0, [reading(1, 1.0, {"/d": 90})], fenced=[2])):
         board.update(lambda memory, seen=seen: FACTORS.fold(memory, seen))  # type: ignore[misc]
 
-    async def ask(broker_id: int) -> Told:
+    async def ask(broker_id: int) -> ContentsResult:
         raise AssertionError(f"broker {broker_id} is not there to be asked")
 
     contents = VolumeContents(ask, FakeClock())

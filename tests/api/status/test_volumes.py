@@ -52,10 +52,10 @@ def test_the_worst_come_first() -> None:
     )
     order = ["/fuller", "/full", "/never", "/dark", "/soon", "/later", "/less", "/more"]
     assert (order, 8) == ([row.log_dir for row in found], count)
-    told = {row.log_dir: (row.fills, row.to_limit) for row in found}
-    assert ("fills by 1 B/s", "in 30 s") == told["/soon"]
-    assert ("steady", "") == told["/more"]
-    assert ("", "") == told["/dark"]
+    reported = {row.log_dir: (row.fills, row.to_limit) for row in found}
+    assert ("fills by 1 B/s", "in 30 s") == reported["/soon"]
+    assert ("steady", "") == reported["/more"]
+    assert ("", "") == reported["/dark"]
 
 
 def test_a_log_dir_that_was_never_read() -> None:
@@ -87,7 +87,7 @@ def test_after_a_failed_poll_every_reading_has_its_age() -> None:
     assert ("10 s ago", "in 20 s") == (row.read, row.to_limit)
 
 
-def test_the_rate_while_producers_are_held() -> None:
+def test_the_rate_while_producers_are_throttled() -> None:
     """A request that lands each minute is a byte a second, not a spike and then nothing."""
     seen = [
         whole(float(at), [reading(1, float(at), {"/d": 900 - 60 * (at // 60)}, total=100_000)])

@@ -122,11 +122,11 @@ def test_what_can_not_be_looked_up_is_not_known(
 ) -> None:
     """Neither done nor left: the 100 of that request."""
     quotas.drops = {Entity("user 150")}
-    quotas.dark_after_drop = True
+    quotas.offline_after_drop = True
     result = run("apply", *many, "--yes", "--json")
     assert 1 == result.exit_code
-    told = "100 quotas are set; 50 quotas are not set; of 100 quotas it is not known."
-    assert told in result.stderr
+    reported = "100 quotas are set; 50 quotas are not set; of 100 quotas it is not known."
+    assert reported in result.stderr
     unknown = [each["entity"]["user"] for each in json.loads(result.stdout)["unknown"]]
     assert [f"user {n}" for n in range(100, 200)] == unknown
 
@@ -156,7 +156,7 @@ def test_removals_are_asked_for_as_such(run: Run, quotas: FakeQuotas, tmp_path: 
     assert result.stderr.endswith("\n1 quota is removed; 1 quota is not removed.\n")
 
 
-def test_warnings_are_told_before_the_question(
+def test_warnings_are_reported_before_the_question(
     run: Run, quotas: FakeQuotas, many: list[str]
 ) -> None:
     """And kept in the JSON."""

@@ -23,7 +23,7 @@ def test_every_broker_is_printed_as_in_the_article(run: Run) -> None:
     assert ["", "broker.id...................: 1"] == result.stdout.splitlines()[5:7]
 
 
-def test_brokers_that_differ_are_told(run: Run, configs: FakeConfigs) -> None:
+def test_brokers_that_differ_are_reported(run: Run, configs: FakeConfigs) -> None:
     """The setting, its values, and the broker to plan for."""
     configs.configs[1]["num.io.threads"] = "32"
     result = run("capacity")
@@ -48,7 +48,7 @@ def test_json_has_it_all(run: Run, configs: FakeConfigs) -> None:
     assert 2 == len(document["warnings"])
 
 
-def test_a_broker_that_does_not_tell_is_told(run: Run, configs: FakeConfigs) -> None:
+def test_a_broker_that_does_not_tell_is_reported(run: Run, configs: FakeConfigs) -> None:
     """The other one is printed; the exit code is 1."""
     configs.refused[1] = ErrorCode.cluster_authorization_failed
     result = run("capacity")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sidecar.cli.quotas.counts import are_done, quotas_told, to_do
+from sidecar.cli.quotas.counts import are_done, quota_counts, to_do
 from sidecar.quotas.entities import Entity
 from sidecar.quotas.plan import Change
 
@@ -16,7 +16,7 @@ def changed(setting: int, removing: int) -> list[Change]:
 
 
 @pytest.mark.parametrize(
-    ("setting", "removing", "question", "told", "not_told"),
+    ("setting", "removing", "question", "message", "not_told"),
     [
         (1, 0, "Set 1 quota", "1 quota is set", "1 quota is not set"),
         (1200, 0, "Set 1,200 quotas", "1,200 quotas are set", "1,200 quotas are not set"),
@@ -39,16 +39,16 @@ def changed(setting: int, removing: int) -> list[Change]:
     ],
 )
 def test_what_is_set_and_what_is_removed(
-    setting: int, removing: int, question: str, told: str, not_told: str
+    setting: int, removing: int, question: str, message: str, not_told: str
 ) -> None:
     """Each is counted by itself, one of them in the singular."""
     changes = changed(setting, removing)
     assert question == to_do(changes)
-    assert told == are_done(changes)
+    assert message == are_done(changes)
     assert not_told == are_done(changes, "not ")
 
 
 def test_nothing_at_all() -> None:
     """Nothing is said of what was not done."""
     assert "" == are_done([])
-    assert "0 quotas" == quotas_told(0)
+    assert "0 quotas" == quota_counts(0)

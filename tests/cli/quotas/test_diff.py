@@ -52,8 +52,8 @@ def file_of(tmp_path: Path, document: object) -> str:
 
 def warnings(run: Run, *words: str) -> list[str]:
     """Those of its JSON."""
-    told: list[str] = json.loads(run("diff", *words, "--json").stdout)["warnings"]
-    return told
+    documents: list[str] = json.loads(run("diff", *words, "--json").stdout)["warnings"]
+    return documents
 
 
 @pytest.mark.parametrize(
@@ -73,22 +73,24 @@ def test_a_plan_from_a_file_is_warned_of_as_when_it_was_made(
     """As many warnings of the same kinds, from the plan and from what it printed."""
     quotas.quotas = {Entity("carol"): {KEY: 500.0}, Entity("dan", "etl"): {KEY: 700.0}}
     plan = json.loads(run("plan", *options, "--json").stdout)
-    told = warnings(run, "--plan", file_of(tmp_path, plan))
-    assert told
+    documents = warnings(run, "--plan", file_of(tmp_path, plan))
+    assert documents
     # A plan names users "carol", the quotas of a file are those of "user 'carol'".
-    assert plan["warnings"] == [each.replace("user 'carol': its", "carol: its") for each in told]
+    assert plan["warnings"] == [
+        each.replace("user 'carol': its", "carol: its") for each in documents
+    ]
 
 
-def test_brokers_that_differ_are_told_of_a_file_too(
+def test_brokers_that_differ_are_reported_of_a_file_too(
     run: Run, configs: FakeConfigs, tmp_path: Path
 ) -> None:
     """The smallest broker's capacity is what sums are compared with."""
     configs.configs[1]["num.io.threads"] = "2"
     entry = {"entity": {"user": None}, "quotas": {KEY: 5}}
     bob = {"entity": {"user": "bob"}, "quotas": {KEY: 505}}
-    told = warnings(run, "--plan", file_of(tmp_path, {"quotas": [entry, bob]}))
-    assert "brokers are not alike: num.io.threads differs: 2 on 1; 8 on 0" == told[0]
-    assert told[2].endswith("over the capacity of 500 %")
+    documents = warnings(run, "--plan", file_of(tmp_path, {"quotas": [entry, bob]}))
+    assert "brokers are not alike: num.io.threads differs: 2 on 1; 8 on 0" == documents[0]
+    assert documents[2].endswith("over the capacity of 500 %")
 
 
 def test_without_a_capacity_a_file_can_be_compared(
@@ -97,8 +99,8 @@ def test_without_a_capacity_a_file_can_be_compared(
     """Who may not describe brokers is told that sums are not looked at."""
     configs.refused = dict.fromkeys((0, 1), ErrorCode.cluster_authorization_failed)
     entry = {"entity": {"user": None}, "quotas": {KEY: 5}}
-    (told,) = warnings(run, "--plan", file_of(tmp_path, {"quotas": [entry]}))
-    assert told.startswith("sums are not compared with the brokers' capacity: ")
+    (documents,) = warnings(run, "--plan", file_of(tmp_path, {"quotas": [entry]}))
+    assert documents.startswith("sums are not compared with the brokers' capacity: ")
 
 
 def test_quotas_of_other_kinds_need_no_capacity(

@@ -71,7 +71,7 @@ class TestWithoutBrokers:
         assert "Warning: ann: 0.8 % is under 1 %\n" in result.stderr
         assert "Warning: bob: 0.8 % is under 1 %\n" in result.stderr
 
-    def test_a_sum_over_the_capacity_is_told(self, tmp_path: Path) -> None:
+    def test_a_sum_over_the_capacity_is_reported(self, tmp_path: Path) -> None:
         """By number and by name: no share is under 0.1 %, however many they are."""
         over = "its 0.1 % and all other shares are 2.0 %, over the capacity of 0.5 %\n"
         result = offline("--tenants", "20", "--capacity", "0.5")

@@ -64,7 +64,7 @@ async def test_warnings_are_said_once(
     async with quotas.of(FakeCluster().add(1)) as cluster:
         looks = watcher(cluster)
         for now_ms in (0, 1, 2):
-            assert await looks.look(now_ms)
+            assert await looks.observe(now_ms)
             quotas.scram |= {"bob"}
     assert 1 == capsys.readouterr().err.count("Warning: users that are not named")
 
@@ -96,7 +96,7 @@ async def test_the_articles_variable_number_of_tenants(
         seen = []
         for now_ms, more in ((0, 0), (30_000, 15), (HOLD_MS, 15), (30_000 + HOLD_MS, 15)):
             quotas.scram |= {f"new {n}" for n in range(more)}
-            assert await looks.look(now_ms)
+            assert await looks.observe(now_ms)
             seen.append(quotas.quotas[Entity(DEFAULT)][KEY])
     assert [64.0, 64.0, 64.0, 55.7] == seen
     steps = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -110,13 +110,13 @@ async def test_who_is_gone_loses_the_quota_and_others_get_it(quotas: FakeQuotas)
     quotas.scram = {"ann", "bob"}
     async with quotas.of(FakeCluster().add(1)) as cluster:
         looks = watcher(cluster)
-        await looks.look(0)
+        await looks.observe(0)
         assert 3200.0 == quotas.quotas[Entity("bob")][KEY]
         quotas.scram = {"ann"}
-        await looks.look(1000)
+        await looks.observe(1000)
         assert 2 == len(quotas.quotas)
         for step in range(5):
-            await looks.look(1000 + HOLD_MS + step)
+            await looks.observe(1000 + HOLD_MS + step)
     assert {Entity("ann"): {KEY: 6400.0}} == quotas.quotas
 
 
@@ -126,19 +126,19 @@ async def test_nothing_is_changed_while_it_is_not_known_who_is_there(
     """Nobody there, or no answer: it is said, and the next look does it."""
     async with quotas.of(FakeCluster().add(1)) as cluster:
         looks = watcher(cluster)
-        assert not await looks.look(0)
+        assert not await looks.observe(0)
         quotas.scram = {"ann"}
         quotas.describe_error = type(quotas.describe_error).cluster_authorization_failed
-        assert not await looks.look(1)
+        assert not await looks.observe(1)
         assert {} == quotas.quotas
         quotas.describe_error = type(quotas.describe_error).none
-        assert await looks.look(HOLD_MS)
+        assert await looks.observe(HOLD_MS)
     assert {Entity("ann"): {KEY: 6400.0}} == quotas.quotas
     said = capsys.readouterr().err.splitlines()
     assert 2 == sum("nothing is changed: " in line for line in said)
 
 
-async def test_what_was_not_set_is_told_and_tried_again(
+async def test_what_was_not_set_is_reported_and_tried_again(
     quotas: FakeQuotas, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """At the next look, since it still differs from the plan."""
@@ -146,9 +146,9 @@ async def test_what_was_not_set_is_told_and_tried_again(
     quotas.refused_when_set = {Entity("bob")}
     async with quotas.of(FakeCluster().add(1)) as cluster:
         looks = watcher(cluster)
-        assert not await looks.look(0)
+        assert not await looks.observe(0)
         quotas.refused_when_set = set()
-        assert await looks.look(1)
+        assert await looks.observe(1)
     assert {3200.0} == {values[KEY] for values in quotas.quotas.values()}
     first = json.loads(capsys.readouterr().out.splitlines()[0])
     assert ["bob"] == [each["entity"]["user"] for each in first["not_done"]]
@@ -163,7 +163,7 @@ async def test_it_looks_every_interval_and_says_only_what_is_new(
         looks = watcher(cluster)
         looks.as_json = False
         for now_ms in range(4):
-            await looks.look(now_ms)
+            await looks.observe(now_ms)
     lines = [line.split(" ", 1)[-1] for line in capsys.readouterr().out.splitlines()]
     assert ["1 tenant, 0 on hold", " set: user 'ann': none -> 6400", "1 tenant, 0 on hold"] == [
         lines[0],
@@ -184,9 +184,9 @@ async def test_it_goes_on_until_it_is_stopped(quotas: FakeQuotas) -> None:
         looks = watcher(cluster, as_default=True)
         looks.watch = Watch(0, 1.0)
         task = asyncio.create_task(looks.run(0.01, once=False))
-        await seen("ann's share", share, lambda told: told == 6400.0)
+        await seen("ann's share", share, lambda reported: reported == 6400.0)
         quotas.scram = {"ann", "bob"}
-        await seen("half of it", share, lambda told: told == 3200.0)
+        await seen("half of it", share, lambda reported: reported == 3200.0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert task.cancelled()
@@ -198,7 +198,7 @@ async def test_it_goes_on_until_it_is_stopped(quotas: FakeQuotas) -> None:
         (["--tenants", "5"], "give --tenants-from"),
         ([], "give --tenants-from"),
         (["--tenants-from", "scram", "--interval", "PT0S"], "--interval must be more"),
-        (["--tenants-from", "scram", "--hold", "5 min"], "--hold"),
+        (["--tenants-from", "scram", "--stabilization", "5 min"], "--stabilization"),
         (["--tenants-from", "scram", "--largest-change", "0"], "--largest-change"),
     ],
 )

@@ -78,13 +78,13 @@ def test_one_command_changes_where_the_pages_are(tmp_path: Path) -> None:
     (command,) = re.findall(r"^ *(sed .*)$", page, re.MULTILINE)
     subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=True, timeout=10)
     host = base_url().removesuffix("docs/runbooks/")
-    told = [
+    reported = [
         (path.name, text.count(host), text.count("https://git.your.org/"))
         for path in (tmp_path / "deploy").rglob("*.yaml")
         if "runbook_url" in (text := path.read_text(encoding="utf-8"))
     ]
-    assert {0} == {left for _, left, _ in told}
-    changed = {name for name, _, new in told if new}
+    assert {0} == {left for _, left, _ in reported}
+    changed = {name for name, _, new in reported if new}
     assert {"prometheus-rule.yaml", "throttle-sidecar.yaml"} < changed
 
 

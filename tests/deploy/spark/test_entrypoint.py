@@ -80,6 +80,6 @@ def test_any_other_command_is_run_as_it_is(programs: Path) -> None:
 
 def test_an_executor_that_was_told_too_little_does_not_start(programs: Path) -> None:
     """It says what is missing."""
-    with pytest.raises(subprocess.CalledProcessError) as told:
+    with pytest.raises(subprocess.CalledProcessError) as reported:
         started(programs, "executor", SPARK_EXECUTOR_MEMORY="4g")
-    assert "SPARK_DRIVER_URL" in told.value.stderr
+    assert "SPARK_DRIVER_URL" in reported.value.stderr

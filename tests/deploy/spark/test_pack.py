@@ -47,10 +47,10 @@ def needed(names: Iterable[str]) -> set[str]:
         name = canonicalize_name(due.pop())
         if name not in found:
             found.add(name)
-            told = map(Requirement, distribution(name).requires or ())
+            reported = map(Requirement, distribution(name).requires or ())
             due += [
                 each.name
-                for each in told
+                for each in reported
                 if each.marker is None or each.marker.evaluate({"extra": ""})
             ]
     return found
@@ -59,9 +59,9 @@ def needed(names: Iterable[str]) -> set[str]:
 def test_all_that_the_pipeline_needs_is_asked_for(packed: tuple[Path, str]) -> None:
     """The extra's packages, and all that any of the packed ones needs; each with its hashes."""
     asked = re.findall(r"^([a-z0-9-]+)==.*?(?=^[a-z]|\Z)", packed[1], re.MULTILINE | re.DOTALL)
-    told = map(Requirement, distribution("throttle-sidecar").requires or ())
+    reported = map(Requirement, distribution("throttle-sidecar").requires or ())
     extra = {
-        each.name for each in told if each.marker and 'extra == "pipeline"' in str(each.marker)
+        each.name for each in reported if each.marker and 'extra == "pipeline"' in str(each.marker)
     }
     assert CLUSTERS & set(asked) == set()
     assert needed({*asked, *(extra - CLUSTERS)}) == set(asked)

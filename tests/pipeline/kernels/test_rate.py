@@ -29,8 +29,8 @@ def told(seen: Rates, limit: Doubles, most_ms: int) -> list[tuple[float | None, 
     waits(seen, limit, most_ms, wait_ms)
     held = [is_limit(float(each)) for each in limit]
     return [
-        (float(rate) if is_held else None, int(wait))
-        for rate, is_held, wait in zip(seen.rate, held, wait_ms, strict=True)
+        (float(rate) if is_throttled else None, int(wait))
+        for rate, is_throttled, wait in zip(seen.rate, held, wait_ms, strict=True)
     ]
 
 
@@ -47,8 +47,8 @@ def test_rates_and_waits_are_the_daemons(
     """To the last bit, whatever time does; request time is bounded by the window."""
     charges, limit = arrays(events)
     seen = Rates.none(limit.size)
-    is_held = (limit > 0) & (limit < float("inf"))
-    rates(charges, is_held, Span(window.samples, window.window_ms), seen)
+    is_throttled = (limit > 0) & (limit < float("inf"))
+    rates(charges, is_throttled, Span(window.samples, window.window_ms), seen)
     most_ms = window.window_ms if key is QuotaKey.REQUEST else LONG_MAX
     assert expected(predicted(events, key, window)) == told(seen, limit, most_ms)
 

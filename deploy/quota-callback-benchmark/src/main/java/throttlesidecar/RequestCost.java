@@ -50,7 +50,7 @@ import org.openjdk.jmh.annotations.Warmup;
 public class RequestCost {
 
     /** Whose callback. */
-    @Param({"kafka", "ours-free", "ours-held", "plugin"})
+    @Param({"kafka", "ours-free", "ours-stopped", "plugin"})
     public String callback;
 
     /** How many users with a quota. */
@@ -101,7 +101,7 @@ public class RequestCost {
         for (Session session : sessions) {
             manager.recordAndGetThrottleTimeMs(session, "c", 1000, System.currentTimeMillis());
         }
-        if (enforcement[0] != null && callback.equals("ours-held")) {
+        if (enforcement[0] != null && callback.equals("ours-stopped")) {
             enforcement[0].apply(
                     new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN));
         }

@@ -65,7 +65,7 @@ final class Bounds {
 
     private double under(Throttle throttle) {
         switch (throttle.mode()) {
-            case HELD:
+            case STOPPED:
                 double budget = throttle.budget(limits.leakRatio(), limits.leakBytesPerSecond());
                 double cap = throttle.capMs(limits);
                 return pausing(throttle.pacer().pauseMs(bytes, budget, cap, 0.0, nanos));

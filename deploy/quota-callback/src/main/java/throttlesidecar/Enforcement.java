@@ -240,10 +240,10 @@ final class Enforcement {
             account.bound(null);
             return own;
         }
-        Quota given = Quota.upperBound(bound);
-        account.bound(given);
-        longestPauseMs.accumulateAndGet(Math.round(bounds.pauseMs(given)), Math::max);
-        return given;
+        Quota upperBound = Quota.upperBound(bound);
+        account.bound(upperBound);
+        longestPauseMs.accumulateAndGet(Math.round(bounds.pauseMs(upperBound)), Math::max);
+        return upperBound;
     }
 
     /**
@@ -277,20 +277,20 @@ final class Enforcement {
     Figures figures() {
         State now = state;
         long nanos = moments.nanos();
-        int[] held = {0};
+        int[] throttled = {0};
         if (!now.isFree) {
             tagSets.forEach(tagSet -> {
                 TagSet.Account account = tagSet.account(now.epoch(tagSet.user()));
-                held[0] += account != null && account.bound() != null ? 1 : 0;
+                throttled[0] += account != null && account.bound() != null ? 1 : 0;
             });
         }
         Mode mode = now.all.mode();
         return new Figures(
                 now.factors,
                 mode,
-                held[0],
+                throttled[0],
                 longestPauseMs.get(),
-                mode == Mode.HELD ? (long) now.all.pacer().aheadMs(nanos) : 0,
+                mode == Mode.STOPPED ? (long) now.all.pacer().aheadMs(nanos) : 0,
                 now.isEmergency());
     }
 
@@ -376,7 +376,7 @@ final class Enforcement {
     static final class Figures {
         final Factors factors;
         final Mode mode;
-        final int tagSetsHeld;
+        final int tagSetsThrottled;
         final long longestPauseMs;
         final long pauseInForceMs;
         final boolean emergency;
@@ -384,13 +384,13 @@ final class Enforcement {
         Figures(
                 Factors factors,
                 Mode mode,
-                int tagSetsHeld,
+                int tagSetsThrottled,
                 long longestPauseMs,
                 long pauseInForceMs,
                 boolean emergency) {
             this.factors = factors;
             this.mode = mode;
-            this.tagSetsHeld = tagSetsHeld;
+            this.tagSetsThrottled = tagSetsThrottled;
             this.longestPauseMs = longestPauseMs;
             this.pauseInForceMs = pauseInForceMs;
             this.emergency = emergency;

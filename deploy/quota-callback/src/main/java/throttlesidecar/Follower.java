@@ -19,11 +19,11 @@ import java.util.function.Supplier;
  */
 final class Follower implements AutoCloseable {
     private static final long END_MS = 1_000;
-    private static final long REST_AFTER_BUG_MS = 500;
+    private static final long BACKOFF_AFTER_BUG_MS = 500;
 
     private final Following following;
     private final Consumer<Factors> apply;
-    private final Supplier<Map<String, String>> says;
+    private final Supplier<Map<String, String>> reportHeaders;
     private final Moments moments;
     private final Journal journal;
     private final BlockingQueue<Runnable> inbox = new LinkedBlockingQueue<>();
@@ -41,19 +41,19 @@ final class Follower implements AutoCloseable {
      * @param terms at first.
      * @param client asks the sidecar.
      * @param apply makes factors count; called by the follower's thread alone.
-     * @param says what each question says of this broker; see {@link SidecarClient#ask}.
+     * @param reportHeaders what each question says of this broker; see {@link SidecarClient#ask}.
      */
     Follower(
             Terms terms,
             SidecarClient client,
             Consumer<Factors> apply,
-            Supplier<Map<String, String>> says,
+            Supplier<Map<String, String>> reportHeaders,
             Moments moments,
             Journal journal) {
         this.following = new Following(terms, journal, moments.nanos());
         this.client = client;
         this.apply = apply;
-        this.says = says;
+        this.reportHeaders = reportHeaders;
         this.moments = moments;
         this.journal = journal;
     }
@@ -111,7 +111,7 @@ final class Follower implements AutoCloseable {
                 // Nobody has a reason to, and the follower has to go on: close() says when to end.
                 journal.warn("The quota callback's follower was interrupted, and goes on");
             } catch (RuntimeException | Error bug) {
-                goOnAfter(bug);
+                backOffAfter(bug);
             }
         }
         client.close();
@@ -124,7 +124,7 @@ final class Follower implements AutoCloseable {
         }
         Following.Question question = following.question(moments.nanos());
         if (question != null) {
-            ask(question, ++asked, client, says.get());
+            ask(question, ++asked, client, reportHeaders.get());
         }
     }
 
@@ -136,34 +136,34 @@ final class Follower implements AutoCloseable {
         }
     }
 
-    private void goOnAfter(Throwable bug) {
+    private void backOffAfter(Throwable bug) {
         following.applyAgain();
         if (!hadBug) {
             journal.warn("The quota callback's follower goes on after " + bug);
         }
         hadBug = true;
         try {
-            TimeUnit.MILLISECONDS.sleep(REST_AFTER_BUG_MS);
+            TimeUnit.MILLISECONDS.sleep(BACKOFF_AFTER_BUG_MS);
         } catch (InterruptedException ended) {
             // As above.
         }
     }
 
     private void ask(
-            Following.Question question, long id, SidecarClient of, Map<String, String> said) {
+            Following.Question question, long id, SidecarClient of, Map<String, String> headers) {
         asker.execute(
                 () -> {
                     Answer answer;
                     try {
-                        answer = of.ask(question.etag, question.waitS, said);
+                        answer = of.ask(question.etag, question.waitS, headers);
                     } catch (RuntimeException | Error bug) {
                         answer = Answer.failed("it could not be asked: " + bug);
                     }
-                    Answer given = answer;
+                    Answer received = answer;
                     inbox.add(
                             () -> {
                                 if (id == asked) {
-                                    following.hear(given, moments.nanos());
+                                    following.onAnswer(received, moments.nanos());
                                 }
                             });
                 });

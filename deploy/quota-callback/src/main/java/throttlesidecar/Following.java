@@ -26,7 +26,7 @@ final class Following {
     static final long RETRY_MS = 500;
 
     /** The same after an answer: a sidecar that does not wait is not asked without a rest. */
-    private static final long REST_MS = 100;
+    private static final long BACKOFF_MS = 100;
 
     /** The same after news without an entity tag, which can't be waited upon. */
     private static final long POLL_MS = 1_000;
@@ -41,9 +41,9 @@ final class Following {
     private double secondsToFull = Double.NaN;
     private long untilNanos;
     private boolean fresh;
-    private boolean asking;
-    private boolean wellHeard;
-    private long askedNanos;
+    private boolean requesting;
+    private boolean lastAnswered;
+    private long requestedNanos;
     private long dueNanos;
     private Factors applied;
     private long changedNanos;
@@ -54,8 +54,8 @@ final class Following {
 
     // Read by the metrics.
     private volatile long failures;
-    private volatile long heardNanos;
-    private volatile boolean heardEver;
+    private volatile long answeredNanos;
+    private volatile boolean everAnswered;
 
     /**
      * Nothing is known at first: the fallback is in force, and the sidecar is to be asked.
@@ -92,28 +92,28 @@ final class Following {
             etag = null;
             failing = false;
         }
-        asking = false;
-        wellHeard = false;
+        requesting = false;
+        lastAnswered = false;
         dueNanos = nowNanos;
     }
 
     /** The question that is due now; null when none is. */
     Question question(long nowNanos) {
-        if (!terms.enabled() || asking || nowNanos - dueNanos < 0) {
+        if (!terms.enabled() || requesting || nowNanos - dueNanos < 0) {
             return null;
         }
-        asking = true;
-        askedNanos = nowNanos;
+        requesting = true;
+        requestedNanos = nowNanos;
         int waitS = isThrottling() ? WAIT_THROTTLED_S : WAIT_S;
-        return new Question(etag, etag != null && wellHeard ? waitS : 0);
+        return new Question(etag, etag != null && lastAnswered ? waitS : 0);
     }
 
     /** Takes the answer to the question under way. */
-    void hear(Answer answer, long nowNanos) {
-        asking = false;
-        wellHeard = !answer.isFailure();
+    void onAnswer(Answer answer, long nowNanos) {
+        requesting = false;
+        lastAnswered = !answer.isFailure();
         if (answer.isFailure()) {
-            dueNanos = Math.max(nowNanos + ms(REST_MS), askedNanos + ms(RETRY_MS));
+            dueNanos = Math.max(nowNanos + ms(BACKOFF_MS), requestedNanos + ms(RETRY_MS));
             fail(answer.failure(), nowNanos);
             return;
         }
@@ -123,10 +123,10 @@ final class Following {
         }
         secondsToFull = answer.secondsToFull();
         untilNanos = answer.atNanos() + ms(answer.validForMs());
-        heardNanos = answer.atNanos();
-        heardEver = true;
+        answeredNanos = answer.atNanos();
+        everAnswered = true;
         fresh = true;
-        dueNanos = askedNanos + ms(etag == null ? POLL_MS : REST_MS);
+        dueNanos = requestedNanos + ms(etag == null ? POLL_MS : BACKOFF_MS);
         if (failing) {
             failing = false;
             journal.info(
@@ -171,7 +171,7 @@ final class Following {
         Factors next = factors(nowNanos);
         boolean changed = applied == null || !sameAs(next, applied);
         if (changed) {
-            tell(next);
+            logChange(next);
             changedNanos = nowNanos;
         }
         if (!changed && !fresh && !isTick(nowNanos)) {
@@ -191,7 +191,7 @@ final class Following {
     /** When {@link #question} or {@link #decide} has to be asked again, if nothing is heard. */
     long nextNanos(long nowNanos) {
         long next = nowNanos + TimeUnit.HOURS.toNanos(1);
-        if (terms.enabled() && !asking) {
+        if (terms.enabled() && !requesting) {
             next = earlier(next, dueNanos);
         }
         if (terms.enabled() && isValid(nowNanos)) {
@@ -206,7 +206,7 @@ final class Following {
 
     /** How long ago the sidecar was heard, ms; -1 when it never was. */
     long ageMs(long nowNanos) {
-        return heardEver ? TimeUnit.NANOSECONDS.toMillis(nowNanos - heardNanos) : -1;
+        return everAnswered ? TimeUnit.NANOSECONDS.toMillis(nowNanos - answeredNanos) : -1;
     }
 
     /** How many questions were not answered as they should be. */
@@ -254,7 +254,7 @@ final class Following {
                 && one.users().equals(other.users());
     }
 
-    private void tell(Factors next) {
+    private void logChange(Factors next) {
         switch (next.source()) {
             case DISABLED:
                 journal.warn("The quota callback is switched off: every client has its own quota");
@@ -274,11 +274,11 @@ final class Following {
                 }
                 break;
             default:
-                tellOfDocument(next);
+                logDocument(next);
         }
     }
 
-    private void tellOfDocument(Factors next) {
+    private void logDocument(Factors next) {
         String line =
                 String.format(
                         "Produce quotas are multiplied by %s (generation %d%s)%s",

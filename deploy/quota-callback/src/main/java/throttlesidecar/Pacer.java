@@ -25,7 +25,7 @@ final class Pacer {
     private final long origin;
 
     /** When all that has landed is let through, nanoseconds after the origin. */
-    private final AtomicLong letThrough = new AtomicLong();
+    private final AtomicLong releasedUntil = new AtomicLong();
 
     /** At first nothing has landed. */
     Pacer(long nowNanos) {
@@ -52,9 +52,9 @@ final class Pacer {
         double cost = bytes / bytesPerSecond * NANOS_PER_S;
         double furthest = (capMs + toleranceMs) * NANOS_PER_MS;
         while (true) {
-            long before = letThrough.get();
+            long before = releasedUntil.get();
             double ahead = Math.min(Math.max(before - now, 0L) + cost, furthest);
-            if (letThrough.compareAndSet(before, now + (long) ahead)) {
+            if (releasedUntil.compareAndSet(before, now + (long) ahead)) {
                 return Math.max(0.0, ahead / NANOS_PER_MS - toleranceMs);
             }
         }
@@ -62,6 +62,6 @@ final class Pacer {
 
     /** How far ahead of its rate all that has landed is now, ms. */
     double aheadMs(long nowNanos) {
-        return Math.max(0L, letThrough.get() - (nowNanos - origin)) / NANOS_PER_MS;
+        return Math.max(0L, releasedUntil.get() - (nowNanos - origin)) / NANOS_PER_MS;
     }
 }

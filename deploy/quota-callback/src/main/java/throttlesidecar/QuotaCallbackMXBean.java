@@ -21,14 +21,14 @@ public interface QuotaCallbackMXBean {
     /** How many questions the sidecar did not answer, or not as it should. */
     long getFailures();
 
-    /** What is done: FREE, HELD (factor 0), SCALED (between 0 and 1) or RAMP (after a release). */
+    /** What is done: FREE, STOPPED (factor 0), SCALED (between 0 and 1) or RAMP (after a release). */
     String getRegime();
 
     /** How many tag sets, of clients that share a quota, were paused in the throttle in force. */
-    int getTagSetsHeld();
+    int getTagSetsThrottled();
 
     /** The longest pause that any client was given since the broker started, ms. */
-    long getLongestPauseGivenMs();
+    long getLongestPauseMs();
 
     /**
      * How long from now until all that has landed is let through by the leak budget, ms: what is

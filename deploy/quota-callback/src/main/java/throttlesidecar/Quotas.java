@@ -32,7 +32,7 @@ final class Quotas implements OwnLimit {
     private final Map<String, Map<String, Client>> clients = new ConcurrentHashMap<>();
     private final AtomicInteger count = new AtomicInteger();
     private final AtomicLong generation = new AtomicLong();
-    private volatile Set<String> usersApart = Set.of();
+    private volatile Set<String> throttledUsers = Set.of();
 
     Quotas(Supplier<Settings> settings, TagSets tagSets, boolean forgetsRemovedKinds) {
         this.settings = settings;
@@ -82,9 +82,9 @@ final class Quotas implements OwnLimit {
     }
 
     /** Users, sanitised, that have a factor of their own from now on. */
-    void usersApart(Set<String> users) {
-        if (!users.equals(usersApart)) {
-            usersApart = Set.copyOf(users);
+    void throttledUsers(Set<String> users) {
+        if (!users.equals(throttledUsers)) {
+            throttledUsers = Set.copyOf(users);
             generation.incrementAndGet();
         }
     }
@@ -146,7 +146,7 @@ final class Quotas implements OwnLimit {
     }
 
     private boolean isApart(String user) {
-        return settings.get().excludes(user) || usersApart.contains(user);
+        return settings.get().excludes(user) || throttledUsers.contains(user);
     }
 
     /** The quota that goes with tags; null for none. */

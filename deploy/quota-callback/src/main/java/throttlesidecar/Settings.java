@@ -87,23 +87,23 @@ final class Settings implements Enforcement.Limits {
     private final Path tokenFile;
     private final Path caFile;
 
-    private Settings(Given given) {
-        url = given.url();
-        enabled = given.flag(ENABLED, true);
-        pauseMaxMs = given.millis(PAUSE_MAX, 4000, 1);
-        emergencyPauseMaxMs = given.millis(EMERGENCY_PAUSE_MAX, 300_000, 1);
-        emergencyHorizonMs = given.millis(EMERGENCY_HORIZON, 600_000, 1);
-        leakRatio = given.share(LEAK_RATIO, 0.01);
-        leakBytesPerSecond = given.amount(LEAK_BYTES, Double.NaN);
-        rampMs = given.millis(RAMP, 5000, 0);
-        fallback = given.share(FALLBACK, 1.0);
+    private Settings(RawSettings raw) {
+        url = raw.url();
+        enabled = raw.flag(ENABLED, true);
+        pauseMaxMs = raw.millis(PAUSE_MAX, 4000, 1);
+        emergencyPauseMaxMs = raw.millis(EMERGENCY_PAUSE_MAX, 300_000, 1);
+        emergencyHorizonMs = raw.millis(EMERGENCY_HORIZON, 600_000, 1);
+        leakRatio = raw.share(LEAK_RATIO, 0.01);
+        leakBytesPerSecond = raw.amount(LEAK_BYTES, Double.NaN);
+        rampMs = raw.millis(RAMP, 5000, 0);
+        fallback = raw.share(FALLBACK, 1.0);
         // Switched off, there is nothing that Kafka's own callback does not know.
-        Set<String> names = given.excluded();
+        Set<String> names = raw.excluded();
         excluded = enabled ? names : Set.of();
-        Map<ClientQuotaType, Double> quotas = given.staticQuotas();
+        Map<ClientQuotaType, Double> quotas = raw.staticQuotas();
         staticQuotas = enabled ? quotas : Map.of();
-        tokenFile = given.file(TOKEN_FILE);
-        caFile = given.file(CA_FILE);
+        tokenFile = raw.file(TOKEN_FILE);
+        caFile = raw.file(CA_FILE);
         if (emergencyPauseMaxMs < pauseMaxMs) {
             throw new ConfigException(
                     EMERGENCY_PAUSE_MAX,
@@ -123,7 +123,7 @@ final class Settings implements Enforcement.Limits {
      * @throws ConfigException they can't be used; the message says what to do.
      */
     static Settings of(Map<String, ?> configs) {
-        return new Settings(new Given(configs));
+        return new Settings(new RawSettings(configs));
     }
 
     /**
@@ -132,9 +132,9 @@ final class Settings implements Enforcement.Limits {
      * @throws ConfigException likewise.
      */
     static Settings atStart(Map<String, ?> configs) {
-        Given given = new Given(configs);
+        RawSettings raw = new RawSettings(configs);
         String reporter = SidecarMetricsReporter.class.getName();
-        if (!given.list(REPORTERS, ",").contains(reporter)) {
+        if (!raw.list(REPORTERS, ",").contains(reporter)) {
             throw new ConfigException(
                     REPORTERS
                             + " must name "
@@ -144,18 +144,18 @@ final class Settings implements Enforcement.Limits {
                             + "=org.apache.kafka.common.metrics.JmxReporter,"
                             + reporter);
         }
-        given.refuseUnknown();
-        return new Settings(given);
+        raw.refuseUnknown();
+        return new Settings(raw);
     }
 
     /** Switched off, all else as by default. */
     static Settings off() {
-        return new Settings(new Given(Map.of(ENABLED, "false")));
+        return new Settings(new RawSettings(Map.of(ENABLED, "false")));
     }
 
     /** Whether these are the properties of a controller that is no broker. */
     static boolean areOfDedicatedController(Map<String, ?> configs) {
-        return List.of("controller").equals(new Given(configs).list(ROLES, ","));
+        return List.of("controller").equals(new RawSettings(configs).list(ROLES, ","));
     }
 
     URI url() {
@@ -222,10 +222,10 @@ final class Settings implements Enforcement.Limits {
     }
 
     /** The properties as they were given. */
-    private static final class Given {
+    private static final class RawSettings {
         private final Map<String, ?> configs;
 
-        Given(Map<String, ?> configs) {
+        RawSettings(Map<String, ?> configs) {
             this.configs = configs;
         }
 

@@ -34,7 +34,7 @@ final class SidecarClient {
     static final String PATH = "/v1/quota-factors";
 
     /** What an answer may take besides the wait that was asked for, ms. */
-    static final long PATIENCE_MS = 2_000;
+    static final long TIMEOUT_MS = 2_000;
 
     private static final int CONNECT_MS = 1_000;
     private static final int LONGEST_TOKEN = 16 << 10;
@@ -50,7 +50,7 @@ final class SidecarClient {
     private final SSLSocketFactory tls;
     private final Path tokenFile;
     private final Moments moments;
-    private final long patienceMs;
+    private final long timeoutMs;
     private volatile Socket open;
     private volatile boolean closed;
 
@@ -58,10 +58,10 @@ final class SidecarClient {
      * @param url the sidecar's, without {@link #PATH}; http or https.
      * @param tls for https; of no use for http.
      * @param tokenFile what is sent as bearer token, read anew for each question; null: none.
-     * @param patienceMs as {@link #PATIENCE_MS}.
+     * @param timeoutMs as {@link #TIMEOUT_MS}.
      */
     SidecarClient(
-            URI url, SSLSocketFactory tls, Path tokenFile, Moments moments, long patienceMs) {
+            URI url, SSLSocketFactory tls, Path tokenFile, Moments moments, long timeoutMs) {
         boolean https = url.getScheme().equalsIgnoreCase("https");
         this.host = url.getHost();
         this.port = url.getPort() >= 0 ? url.getPort() : https ? 443 : 80;
@@ -71,7 +71,7 @@ final class SidecarClient {
         this.tls = https ? tls : null;
         this.tokenFile = tokenFile;
         this.moments = moments;
-        this.patienceMs = patienceMs;
+        this.timeoutMs = timeoutMs;
     }
 
     /**
@@ -79,11 +79,11 @@ final class SidecarClient {
      *
      * @param etag of the document that is known; null: none is.
      * @param waitS for how long the sidecar may keep the answer back while there are no news, s.
-     * @param says what this broker says of itself, as headers.
+     * @param reportHeaders what this broker says of itself, as headers.
      * @return the answer; a failure when {@link #close()} was called meanwhile.
      */
-    Answer ask(String etag, int waitS, Map<String, String> says) {
-        long deadlineMs = TimeUnit.SECONDS.toMillis(waitS) + patienceMs;
+    Answer ask(String etag, int waitS, Map<String, String> reportHeaders) {
+        long deadlineMs = TimeUnit.SECONDS.toMillis(waitS) + timeoutMs;
         CompletableFuture<Boolean> late = new CompletableFuture<>();
         try (Socket socket = new Socket()) {
             open = socket;
@@ -92,7 +92,7 @@ final class SidecarClient {
             }
             late.completeOnTimeout(true, deadlineMs, TimeUnit.MILLISECONDS)
                     .thenRun(() -> close(socket));
-            return exchange(socket, question(etag, waitS, says), etag);
+            return exchange(socket, question(etag, waitS, reportHeaders), etag);
         } catch (WrongAnswer wrong) {
             return Answer.failed("the answer is wrong: " + wrong.getMessage());
         } catch (IOException error) {
@@ -147,7 +147,7 @@ final class SidecarClient {
         return secured;
     }
 
-    private String question(String etag, int waitS, Map<String, String> says)
+    private String question(String etag, int waitS, Map<String, String> reportHeaders)
             throws IOException {
         StringBuilder head = new StringBuilder();
         head.append("GET ").append(path).append(" HTTP/1.1\r\n");
@@ -159,7 +159,7 @@ final class SidecarClient {
             head.append("If-None-Match: ").append(etag).append("\r\n");
             head.append("Prefer: wait=").append(waitS).append("\r\n");
         }
-        says.forEach((name, value) ->
+        reportHeaders.forEach((name, value) ->
                 head.append(name).append(": ").append(value).append("\r\n"));
         if (tokenFile != null) {
             head.append("Authorization: Bearer ").append(token()).append("\r\n");

@@ -54,7 +54,7 @@ final class Store implements QuotaCallbackMXBean {
                         terms(settings),
                         client(settings),
                         this::apply,
-                        this::says,
+                        this::reportHeaders,
                         Moments.SYSTEM,
                         journal);
     }
@@ -160,7 +160,7 @@ final class Store implements QuotaCallbackMXBean {
                 trusting(settings),
                 settings.tokenFile(),
                 Moments.SYSTEM,
-                SidecarClient.PATIENCE_MS);
+                SidecarClient.TIMEOUT_MS);
     }
 
     /**
@@ -177,7 +177,7 @@ final class Store implements QuotaCallbackMXBean {
     private void apply(Factors factors) {
         Set<String> users =
                 factors.users().keySet().stream().map(Sanitized::of).collect(Collectors.toSet());
-        quotas.usersApart(users);
+        quotas.throttledUsers(users);
         enforcement.apply(factors);
         boolean emergency = isEmergency();
         if (emergency && !wasEmergency) {
@@ -192,21 +192,21 @@ final class Store implements QuotaCallbackMXBean {
         wasEmergency = emergency;
     }
 
-    private Map<String, String> says() {
-        Map<String, String> says = new HashMap<>();
+    private Map<String, String> reportHeaders() {
+        Map<String, String> reportHeaders = new HashMap<>();
         if (nodeId != null) {
             Enforcement.Figures figures = enforcement.figures();
-            says.put(
+            reportHeaders.put(
                     "Throttle-Reader",
                     String.format(
-                            "broker=%d; emergency=%b; held=%d",
-                            nodeId, figures.emergency, figures.tagSetsHeld));
+                            "broker=%d; emergency=%b; throttled_clients=%d",
+                            nodeId, figures.emergency, figures.tagSetsThrottled));
         }
         double windowMs = enforcement.fillWindowMs();
         if (windowMs > 0.0) {
-            says.put("Throttle-Fill-Window", Long.toString((long) Math.ceil(windowMs / 1000.0)));
+            reportHeaders.put("Throttle-Fill-Window", Long.toString((long) Math.ceil(windowMs / 1000.0)));
         }
-        return says;
+        return reportHeaders;
     }
 
     @Override
@@ -245,12 +245,12 @@ final class Store implements QuotaCallbackMXBean {
     }
 
     @Override
-    public int getTagSetsHeld() {
-        return enforcement.figures().tagSetsHeld;
+    public int getTagSetsThrottled() {
+        return enforcement.figures().tagSetsThrottled;
     }
 
     @Override
-    public long getLongestPauseGivenMs() {
+    public long getLongestPauseMs() {
         return enforcement.figures().longestPauseMs;
     }
 

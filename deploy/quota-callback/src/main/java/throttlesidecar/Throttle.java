@@ -3,7 +3,7 @@ package throttlesidecar;
 /**
  * How one group of clients is throttled: all of the broker's, or those of one user.
  *
- * <p>A value, but for its pacer. The steps, by factor and time: FREE; HELD while the factor is 0;
+ * <p>A value, but for its pacer. The steps, by factor and time: FREE; STOPPED while the factor is 0;
  * SCALED while it is between; after either, RAMP for a while, and FREE again. What it leaves alone
  * is what was before: a throttle that comes back within Kafka's rate window (11 s) finds rates that
  * the last one made, so the larger ones count.
@@ -18,7 +18,7 @@ final class Throttle {
         /** Every client has its own quota. */
         FREE,
         /** The factor is 0: all together are kept to the leak budget, by pauses. */
-        HELD,
+        STOPPED,
         /** The factor is between 0 and 1: quotas, or the rates before, are multiplied by it. */
         SCALED,
         /** After a release: from the rates before to the clients' own. */
@@ -127,7 +127,7 @@ final class Throttle {
     /** A throttle that begins, with the rates before. */
     Throttle begin(double newFactor, Before before, long newEpoch, long nowNanos) {
         return new Throttle(
-                newFactor == 0.0 ? Mode.HELD : Mode.SCALED,
+                newFactor == 0.0 ? Mode.STOPPED : Mode.SCALED,
                 newFactor,
                 newEpoch,
                 nowNanos,
@@ -145,7 +145,7 @@ final class Throttle {
             return this;
         }
         return new Throttle(
-                newFactor == 0.0 ? Mode.HELD : Mode.SCALED,
+                newFactor == 0.0 ? Mode.STOPPED : Mode.SCALED,
                 newFactor,
                 newEpoch,
                 nowNanos,
@@ -208,7 +208,7 @@ final class Throttle {
                 Math.max(
                         EMERGENCY_STEP_MS,
                         capMs(scaleBefore, limits) + RATES_AT_MOST * fillWindowMs(limits));
-        if (mode != Mode.HELD || nowNanos - scaledAtNanos < settleMs * NANOS_PER_MS) {
+        if (mode != Mode.STOPPED || nowNanos - scaledAtNanos < settleMs * NANOS_PER_MS) {
             return this;
         }
         double share = secondsToFull * 1000.0 / limits.emergencyHorizonMs();
@@ -245,7 +245,7 @@ final class Throttle {
 
     /** Over how long a fill rate has to be that {@link #watch} judges by, ms; 0 while it doesn't. */
     double fillWindowMs(Enforcement.Limits limits) {
-        return mode == Mode.HELD ? PAUSES_OF_A_RATE * capMs(limits) : 0.0;
+        return mode == Mode.STOPPED ? PAUSES_OF_A_RATE * capMs(limits) : 0.0;
     }
 
     Mode mode() {

@@ -73,9 +73,9 @@ class ApartTest {
     @Test
     void aUserWithAFactorOfItsOwnSharesNoTagsWhileItHasOne() {
         Quotas.Client before = quotas.client("ann", "etl");
-        quotas.usersApart(Set.of("ann"));
+        quotas.throttledUsers(Set.of("ann"));
         assertEquals(tags("ann", "etl"), quotas.client("ann", "etl").tags(PRODUCE));
-        quotas.usersApart(Set.of());
+        quotas.throttledUsers(Set.of());
         assertEquals(before.tags(PRODUCE), quotas.client("ann", "etl").tags(PRODUCE));
     }
 
@@ -89,7 +89,7 @@ class ApartTest {
         assertEquals(tags("", ""), quotas.client("eve", "etl").tags(PRODUCE));
         assertEquals(1000.0, quotas.limit(PRODUCE, "", ""));
         assertNull(quotas.limit(FETCH, "", ""));
-        quotas.usersApart(Set.of("bob"));
+        quotas.throttledUsers(Set.of("bob"));
         assertEquals(1000.0, quotas.limit(PRODUCE, "bob", "web"));
     }
 

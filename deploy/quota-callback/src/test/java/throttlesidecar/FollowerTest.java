@@ -238,7 +238,7 @@ class FollowerTest {
                         terms(true),
                         client,
                         apply,
-                        () -> Map.of("Throttle-Reader", "broker=1; emergency=false; held=0"),
+                        () -> Map.of("Throttle-Reader", "broker=1; emergency=false; throttled_clients=0"),
                         Moments.SYSTEM,
                         lines);
         follower.start();

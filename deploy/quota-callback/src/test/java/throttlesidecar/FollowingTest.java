@@ -39,7 +39,7 @@ class FollowingTest {
     /** A document holds through the last moment of its validity, then the fallback does. */
     @Test
     void holdsWhileValid() {
-        hear(news(0.0, 1000));
+        onAnswer(news(0.0, 1000));
         assertEquals(0.0, following.decide(now).global());
         now += TimeUnit.MILLISECONDS.toNanos(1000);
         settle();
@@ -56,27 +56,27 @@ class FollowingTest {
     /** Nothing has to be looked at sooner than what is next: a question, or the validity's end. */
     @Test
     void saysWhatIsNext() {
-        hear(news(1.0, 60_000));
+        onAnswer(news(1.0, 60_000));
         following.decide(now);
         assertEquals(100, msToNext());
         pass(10_000);
         following.decide(now);
         ask();
         assertEquals(50_000, msToNext());
-        following.hear(Answer.failed("no"), now);
+        following.onAnswer(Answer.failed("no"), now);
         assertEquals(500, msToNext());
     }
 
     /** 304 renews, counted from when it came, and tells how soon the disk is full. */
     @Test
     void isRenewed() {
-        hear(news(0.0, 1000));
+        onAnswer(news(0.0, 1000));
         following.decide(now);
         pass(900);
         ask();
         long at = now;
         pass(500);
-        following.hear(Answer.unchanged(1000, 12.5, at), now);
+        following.onAnswer(Answer.unchanged(1000, 12.5, at), now);
 
         Factors renewed = following.decide(now);
         assertEquals(0.0, renewed.global());
@@ -91,36 +91,36 @@ class FollowingTest {
     /** An answer that can't be used changes nothing, is counted, and told once. */
     @Test
     void survivesFailures() {
-        hear(news(0.0, 60_000));
+        onAnswer(news(0.0, 60_000));
         following.decide(now);
         for (int round = 0; round < 20; round++) {
             pass(1000);
             ask();
-            following.hear(Answer.failed("factor is 7.0"), now);
+            following.onAnswer(Answer.failed("factor is 7.0"), now);
         }
 
         assertEquals(0.0, decided().global());
         assertEquals(20, following.failures());
         assertEquals(1, lines.count("factor is 7.0"), lines.toString());
         assertEquals(1, lines.count("holds for another 59 s, then the fallback 0.25"));
-        hear(Answer.unchanged(60_000, Double.NaN, now));
+        onAnswer(Answer.unchanged(60_000, Double.NaN, now));
         assertEquals(1, lines.count("answers again, after 20 failures in 19 s"), lines.toString());
     }
 
     /** The same document heard again is applied, for its seconds to full, and told once. */
     @Test
     void tellsChangesOnly() {
-        hear(news(0.0, 60_000));
+        onAnswer(news(0.0, 60_000));
         assertNotNull(following.decide(now));
         assertNull(following.decide(now));
         for (int round = 0; round < 5; round++) {
             pass(10_000);
-            hear(Answer.unchanged(60_000, round, now));
+            onAnswer(Answer.unchanged(60_000, round, now));
             assertEquals(round, following.decide(now).secondsToFull());
             assertNull(following.decide(now));
         }
         assertEquals(1, lines.count("multiplied by 0.0"), lines.toString());
-        hear(news(1.0, 60_000));
+        onAnswer(news(1.0, 60_000));
         following.decide(now);
 
         assertEquals(1, lines.count("I: Produce quotas are multiplied by 1.0"), lines.toString());
@@ -130,15 +130,15 @@ class FollowingTest {
     @Test
     void waitsByWhatIsInForce() {
         assertEquals(0, ask().waitS);
-        following.hear(news(1.0, 60_000), now);
+        following.onAnswer(news(1.0, 60_000), now);
         following.decide(now);
         assertEquals(Following.WAIT_S, ask().waitS);
-        following.hear(news(0.0, 60_000), now);
+        following.onAnswer(news(0.0, 60_000), now);
         following.decide(now);
         assertEquals(Following.WAIT_THROTTLED_S, ask().waitS);
-        following.hear(Answer.failed("no"), now);
+        following.onAnswer(Answer.failed("no"), now);
         assertEquals(0, ask().waitS);
-        following.hear(
+        following.onAnswer(
                 Answer.news(document(1.0, Map.of("etl", 0.0), 60_000), TAG, now), now);
         following.decide(now);
 
@@ -151,17 +151,17 @@ class FollowingTest {
     @Test
     void rests() {
         ask();
-        following.hear(news(1.0, 60_000), now);
+        following.onAnswer(news(1.0, 60_000), now);
         assertEquals(100, msToQuestion());
         ask();
-        following.hear(Answer.news(document(1.0, Map.of(), 60_000), null, now), now);
+        following.onAnswer(Answer.news(document(1.0, Map.of(), 60_000), null, now), now);
         assertEquals(1000, msToQuestion());
         ask();
-        following.hear(Answer.failed("no"), now);
+        following.onAnswer(Answer.failed("no"), now);
         assertEquals(500, msToQuestion());
         ask();
         pass(12_000);
-        following.hear(Answer.failed("slow"), now);
+        following.onAnswer(Answer.failed("slow"), now);
 
         assertEquals(100, msToQuestion());
     }
@@ -169,7 +169,7 @@ class FollowingTest {
     /** Switched off, nothing is asked and every factor is 1; on again, what is valid counts. */
     @Test
     void canBeSwitchedOff() {
-        hear(news(0.0, 60_000));
+        onAnswer(news(0.0, 60_000));
         following.decide(now);
         following.adopt(new Terms("http://s:1", false, 0.25, 5_000), true, now);
 
@@ -186,7 +186,7 @@ class FollowingTest {
     /** Another sidecar is asked for all; what the last one said holds for its validity. */
     @Test
     void canTurnToAnotherSidecar() {
-        hear(news(0.0, 60_000));
+        onAnswer(news(0.0, 60_000));
         following.decide(now);
         following.adopt(new Terms("http://other:1", true, 1.0, 5_000), false, now);
 
@@ -197,7 +197,7 @@ class FollowingTest {
     /** While a release is under way factors are applied twice a second, and then no more. */
     @Test
     void appliesUntilAReleaseIsOver() {
-        hear(news(1.0, 600_000));
+        onAnswer(news(1.0, 600_000));
         following.decide(now);
         int applied = 0;
         long end = now + TimeUnit.SECONDS.toNanos(60);
@@ -213,7 +213,7 @@ class FollowingTest {
     /** What could not be applied is decided again, without telling it again. */
     @Test
     void appliesAgain() {
-        hear(news(0.0, 60_000));
+        onAnswer(news(0.0, 60_000));
         following.decide(now);
         following.applyAgain();
 
@@ -253,11 +253,11 @@ class FollowingTest {
         return question;
     }
 
-    private void hear(Answer answer) {
+    private void onAnswer(Answer answer) {
         long before = now;
         ask();
         now = before;
-        following.hear(answer, now);
+        following.onAnswer(answer, now);
     }
 
     private Answer news(double factor, long validForMs) {

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Test;
  */
 class OperatorsTest {
     private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
-    private static final Factors HELD =
+    private static final Factors STOPPED =
             new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN);
 
     private final MovedMoments moved = new MovedMoments();
@@ -62,7 +62,7 @@ class OperatorsTest {
         manager.set("ann", null, 1e6);
         manager.record(ANN, "etl", 1e6, moved.nowMs());
         moved.pass(12_000);
-        enforcement.apply(HELD);
+        enforcement.apply(STOPPED);
         assertEquals(4000, manager.record(ANN, "etl", 1e6, moved.nowMs()), 1);
         KafkaMetric rate = tagSets.find("ann", "").metric();
         MetricConfig ours = assertInstanceOf(TagSetConfig.class, rate.config());
@@ -81,7 +81,7 @@ class OperatorsTest {
         start(moved);
         manager.set("ann", null, 1e9);
         manager.record(ANN, "etl", 1e6, moved.nowMs());
-        enforcement.apply(HELD);
+        enforcement.apply(STOPPED);
         manager.record(ANN, "etl", 1.0, moved.nowMs());
         long ahead = enforcement.figures().pauseInForceMs;
         for (int change = 0; change < 10; change++) {
@@ -97,7 +97,7 @@ class OperatorsTest {
         List<String> ids = List.of("a", "b", "c", "d");
         manager.set(null, "e", 1.0);
         ids.forEach(id -> manager.record(ANN, id, 1000, System.currentTimeMillis()));
-        enforcement.apply(HELD);
+        enforcement.apply(STOPPED);
         AtomicBoolean ended = new AtomicBoolean();
         int replaced = 0;
         ExecutorService pool = Executors.newFixedThreadPool(4);

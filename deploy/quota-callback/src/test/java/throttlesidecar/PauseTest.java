@@ -33,7 +33,7 @@ class PauseTest {
         private final PriorityQueue<long[]> due =
                 new PriorityQueue<>((a, b) -> Long.compare(a[0], b[0]));
         private final double bytes;
-        private double letThrough;
+        private double releasedUntil;
         private long longest;
 
         Clients(int connections, double bytes) {
@@ -51,7 +51,7 @@ class PauseTest {
                 int pause = rig.sensor.produce("", "c", bytes);
                 assertTrue(pause >= 0, "no overflow: " + pause);
                 longest = Math.max(longest, pause);
-                letThrough += bytes;
+                releasedUntil += bytes;
                 // A round trip takes a while even without a pause.
                 due.add(new long[] {moments.nowMs() + Math.max(pause, 5), next[1]});
             }
@@ -79,11 +79,11 @@ class PauseTest {
         Clients before = new Clients(1, 30_000);
         before.sendFor(30_000);
         rig.enforcement.apply(held());
-        double budget = 0.01 * before.letThrough / 30;
+        double budget = 0.01 * before.releasedUntil / 30;
         Clients clients = new Clients(connections, bytes);
         clients.sendFor(120_000);
         // Each connection has one request at the start before it knows of any throttle.
-        double perSecond = (clients.letThrough - connections * bytes) / 120;
+        double perSecond = (clients.releasedUntil - connections * bytes) / 120;
         double promise = Math.max(budget, connections * bytes / (rig.pauseMaxMs / 1000.0));
         assertTrue(perSecond <= promise * 1.02 + 1, perSecond + " of " + promise);
     }
@@ -93,12 +93,12 @@ class PauseTest {
         Clients before = new Clients(1, 30_000);
         before.sendFor(30_000);
         rig.enforcement.apply(held());
-        double budget = 0.01 * before.letThrough / 30;
+        double budget = 0.01 * before.releasedUntil / 30;
         rig.leakBytesPerSecond = budget;
         Clients clients = new Clients(2, budget / 4);
         clients.sendFor(60_000);
         assertTrue(clients.longest <= 510, "two requests of a quarter need half a second");
-        double perSecond = (clients.letThrough - budget / 2) / 60;
+        double perSecond = (clients.releasedUntil - budget / 2) / 60;
         assertTrue(perSecond >= budget * 0.9, perSecond + " of " + budget);
     }
 
@@ -108,10 +108,10 @@ class PauseTest {
         Clients before = new Clients(1, 30_000);
         before.sendFor(30_000);
         rig.enforcement.apply(held());
-        double budget = 0.01 * before.letThrough / 30;
+        double budget = 0.01 * before.releasedUntil / 30;
         Clients clients = new Clients(2, budget / 4);
         clients.sendFor(60_000);
-        double share = (clients.letThrough - budget / 2) / 60 / budget;
+        double share = (clients.releasedUntil - budget / 2) / 60 / budget;
         assertTrue(share > 0.85 && share < 0.92, share + " of the budget");
     }
 
@@ -122,7 +122,7 @@ class PauseTest {
         before.sendFor(12_000);
         rig.enforcement.apply(held());
         int pause = rig.sensor.produce("new", "comer", bytes);
-        double expected = Math.min(rig.pauseMaxMs, bytes / (0.01 * before.letThrough / 11.9) * 1000);
+        double expected = Math.min(rig.pauseMaxMs, bytes / (0.01 * before.releasedUntil / 11.9) * 1000);
         assertEquals(expected, pause, Math.max(2, expected * 0.1));
     }
 

@@ -313,10 +313,10 @@ class ReleaseTest {
         send("ann", 1e6, 10_000, 30_000);
         rig.enforcement.apply(factors(0.5));
         rig.sensor.produce("ann", "", 10_000);
-        assertEquals(1, rig.enforcement.figures().tagSetsHeld);
+        assertEquals(1, rig.enforcement.figures().tagSetsThrottled);
         rig.quota("ann", "", 1e4);
         rig.sensor.produce("ann", "", 10_000);
-        assertEquals(0, rig.enforcement.figures().tagSetsHeld);
+        assertEquals(0, rig.enforcement.figures().tagSetsThrottled);
     }
 
     @Test
@@ -331,13 +331,13 @@ class ReleaseTest {
     void theFiguresTellWhatIsDone() {
         send("", 6e6, 100_000, 12_000);
         rig.enforcement.apply(factors(0.0));
-        assertEquals(0, rig.enforcement.figures().tagSetsHeld);
+        assertEquals(0, rig.enforcement.figures().tagSetsThrottled);
         rig.sensor.produce("", "c", 1e8);
         Enforcement.Figures figures = rig.enforcement.figures();
-        assertEquals(1, figures.tagSetsHeld);
+        assertEquals(1, figures.tagSetsThrottled);
         assertEquals(4000, figures.longestPauseMs);
         assertEquals(4000, figures.pauseInForceMs);
-        assertEquals(Mode.HELD, figures.mode);
+        assertEquals(Mode.STOPPED, figures.mode);
         assertEquals(0.0, figures.factors.global());
     }
 }

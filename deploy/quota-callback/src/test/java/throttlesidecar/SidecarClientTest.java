@@ -29,7 +29,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** What a sidecar can answer, and that nothing it answers does a broker harm. */
 class SidecarClientTest {
-    private static final long PATIENCE_MS = 400;
+    private static final long TIMEOUT_MS = 400;
     private static final Map<String, String> SAYS =
             Map.of("Throttle-Reader", "broker=1", "Throttle-Fill-Window", "80");
     private static final String GOOD = "{\"factor\":0.5,\"generation\":3,\"valid_for_ms\":299000}";
@@ -290,7 +290,7 @@ class SidecarClientTest {
     }
 
     private static SidecarClient client(URI url, Path tokenFile) {
-        return new SidecarClient(url, null, tokenFile, Moments.SYSTEM, PATIENCE_MS);
+        return new SidecarClient(url, null, tokenFile, Moments.SYSTEM, TIMEOUT_MS);
     }
 
     private static Answer ask(URI url, String etag, int waitS) {

@@ -80,14 +80,14 @@ class SidecarQuotaCallbackTest {
         assertEquals("SIDECAR", figure("Source"));
         assertEquals(3L, figure("Generation"));
         assertEquals(true, figure("Enabled"));
-        assertEquals("HELD", figure("Regime"));
-        assertEquals(0, figure("TagSetsHeld"));
+        assertEquals("STOPPED", figure("Regime"));
+        assertEquals(0, figure("TagSetsThrottled"));
         assertEquals(false, figure("Emergency"));
-        assertEquals(0L, figure("LongestPauseGivenMs"));
+        assertEquals(0L, figure("LongestPauseMs"));
         assertEquals(0L, figure("PauseInForceMs"));
         assertEquals(0L, figure("Failures"));
         assertTrue((long) figure("DocumentAgeMs") >= 0);
-        assertTrue(says(0, "throttle-reader: broker=7; emergency=false; held=0"));
+        assertTrue(says(0, "throttle-reader: broker=7; emergency=false; throttled_clients=0"));
     }
 
     /** While producers are held, fill rates are asked for over two of the longest pauses. */
