@@ -12,19 +12,19 @@ import sys
 import time
 
 from sidecar.api import Polling, build_app
-from sidecar.api.admissions import Admit
 from sidecar.api.connections import Connections
-from sidecar.api.producer_ids import IdParts
 from sidecar.api.server import HttpServer
-from sidecar.board import Board
 from sidecar.clock import SteadyClock
-from sidecar.metrics import build_registry
-from sidecar.peers import AllocatedIdLog
-from sidecar.producer_ids import ProducerIdWatch
+from sidecar.control.board import Board
+from sidecar.metrics.board_collector import build_registry
+from sidecar.mutations.routes import Admit
+from sidecar.peers.exchange import AllocatedIdLog
+from sidecar.producer_ids.routes import IdParts
+from sidecar.producer_ids.service import ProducerIdWatch
 from sidecar.quotas.entities import DEFAULT, Entity, QuotaKey
-from sidecar.quotas.id_quotas import ProducerIdQuota
-from sidecar.quotas.mutation_admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
-from sidecar.quotas.producer_ids import ProducerIdSettings
+from sidecar.quotas.mutations.admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
+from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
+from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings import HostPort
 from sidecar.throttle.decision import VolumeLimit

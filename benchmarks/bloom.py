@@ -16,8 +16,8 @@ from rbloom import Bloom
 
 from benchmarks.machine import quiet_cores
 from benchmarks.rows import Row
-from sidecar.quotas.producer_ids import ProducerIds, ProducerIdSettings
-from sidecar.quotas.seen_ids import FilterTerms, Noted, Room, SeenIds
+from sidecar.quotas.producer_ids.id_counts import ProducerIds, ProducerIdSettings
+from sidecar.quotas.producer_ids.seen_ids import FilterTerms, Noted, Room, SeenIds
 
 _IDS: Final = 1_000_000
 _BLOCK: Final = 1000

@@ -15,7 +15,7 @@ from typing import Any, Final
 from benchmarks.rows import Row, median_row
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
-from sidecar.kafka.messages import DescribeLogDirs, DescribeLogDirsRequestV4
+from sidecar.kafka.cluster_messages import DescribeLogDirs, DescribeLogDirsRequestV4
 from sidecar.settings import HostPort
 
 _PARTITIONS: Final = (100, 1000, 4000)

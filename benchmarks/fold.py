@@ -11,7 +11,7 @@ from typing import Final
 
 from benchmarks.machine import quiet_cores
 from benchmarks.rows import Row, median_row
-from sidecar.app import collect_garbage_rarely
+from sidecar.daemon.daemon import collect_garbage_rarely
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.fill import WINDOW_S
 from sidecar.throttle.limits import MinAvailableBytes

@@ -24,8 +24,8 @@ from typing import Final
 from benchmarks.machine import quiet_cores
 from benchmarks.rows import Row, median_row
 from benchmarks.simulated import simulated_cluster
-from sidecar.app import collect_garbage_rarely
 from sidecar.clock import SteadyClock
+from sidecar.daemon.daemon import collect_garbage_rarely
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.throttle.decision import Decision, Source, VolumeLimit

@@ -31,8 +31,8 @@ from sidecar.demo.cluster import Cluster
 from sidecar.demo.processes import STARTED
 from sidecar.demo.waiting import deadline, until
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, set_levels
-from sidecar.kafka.connection import dial
-from sidecar.kafka.security import load_security
+from sidecar.kafka.client.connection import dial
+from sidecar.kafka.client.security import load_security
 from sidecar.settings import HostPort, KafkaAdmin
 
 _PARTITIONS: Final = 50

@@ -22,12 +22,12 @@ from typing import Final
 
 from benchmarks.machine import quiet_cores
 from benchmarks.rows import Row, percentile
-from sidecar.app import collect_garbage_rarely
+from sidecar.daemon.daemon import collect_garbage_rarely
+from sidecar.requestlog.allocated_ids import producer_id
+from sidecar.requestlog.client_usage import Usage
 from sidecar.requestlog.line import Line, parse
-from sidecar.requestlog.looking import TailSettings
-from sidecar.requestlog.producer_ids import producer_id
 from sidecar.requestlog.tail import Tail
-from sidecar.requestlog.usage import Usage
+from sidecar.requestlog.tail_read import TailSettings
 
 _LINES: Final = 10_000_000
 _OFTEN: Final = 500

@@ -1,7 +1,7 @@
 """Logging to standard error: for people by default, JSON lines on request.
 
 Example: ``2026-11-21T03:12:30.123Z INFO  throttle factor 1.0 (observation): all 6 volumes ...`` or
-``{"time": "2026-11-21T03:12:30.123Z", "level": "info", "logger": "sidecar.journal", ...}``.
+``{"time": "2026-11-21T03:12:30.123Z", "level": "info", "logger": "sidecar.control.journal", ...}``.
 """
 
 import codecs

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
 from sidecar.cli import COMMANDS, group
-from sidecar.history.line import to_line
+from sidecar.history.volume_line import to_line
 from sidecar.pipeline.recommended import FLOORS
 from sidecar.pipeline.tables import SILVER_VOLUME, TABLES
 from sidecar.settings import SettingRow, describe

@@ -19,7 +19,7 @@ AT = 1_795_230_750.1234
 
 
 def record(message: str, *args: object, level: int = logging.INFO) -> logging.LogRecord:
-    made = logging.LogRecord("sidecar.journal", level, "journal.py", 1, message, args, None)
+    made = logging.LogRecord("sidecar.control.journal", level, "journal.py", 1, message, args, None)
     made.created, made.msecs = AT, 123.4
     return made
 
@@ -110,7 +110,7 @@ class TestJson:
         expected = {
             "time": "2026-11-21T03:12:30.123Z",
             "level": "info",
-            "logger": "sidecar.journal",
+            "logger": "sidecar.control.journal",
             "message": "throttle factor 0.0",
             "factor": 0.0,
             "source": "observation",
@@ -140,20 +140,22 @@ class TestJson:
 class TestSetUp:
     def test_text_by_default_of_the_settings(self, written: Callable[..., str]) -> None:
         """One line, once."""
-        reported = written(lambda: logging.getLogger("sidecar.journal").info("hello"))
+        reported = written(lambda: logging.getLogger("sidecar.control.journal").info("hello"))
         assert reported.endswith(" INFO    hello\n")
         assert 1 == reported.count("hello")
 
     def test_json_on_request(self, written: Callable[..., str]) -> None:
         """A line for machines."""
-        reported = written(lambda: logging.getLogger("sidecar.journal").info("hello"), "json")
+        reported = written(
+            lambda: logging.getLogger("sidecar.control.journal").info("hello"), "json"
+        )
         assert "hello" == json.loads(reported)["message"]
 
     def test_the_level_is_the_sidecars_own(self, written: Callable[..., str]) -> None:
         """At debug, libraries are no louder than before."""
 
         def log() -> None:
-            logging.getLogger("sidecar.journal").debug("ours")
+            logging.getLogger("sidecar.control.journal").debug("ours")
             logging.getLogger("asyncio").debug("theirs")
 
         assert "ours" not in written(log)
@@ -175,7 +177,7 @@ class TestSetUp:
     def test_set_up_twice_it_says_everything_once(self, written: Callable[..., str]) -> None:
         """No second handler is left."""
         written(lambda: None)
-        reported = written(lambda: logging.getLogger("sidecar.journal").info("hello"))
+        reported = written(lambda: logging.getLogger("sidecar.control.journal").info("hello"))
         assert 1 == reported.count("hello")
 
     def test_a_warning_of_python_is_a_log_line(self, written: Callable[..., str]) -> None:

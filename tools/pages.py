@@ -20,17 +20,17 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
 from sidecar.api import Polling, build_app
-from sidecar.api.docs import fields, form_of
-from sidecar.api.producer_ids import IdParts
-from sidecar.board import Board
-from sidecar.broker_metrics import BrokerCollector
-from sidecar.history_metrics import HistoryCollector
-from sidecar.id_metrics import ProducerIdCollector
-from sidecar.metrics import build_registry
-from sidecar.peers import AllocatedIdLog
-from sidecar.producer_ids import ProducerIdWatch
-from sidecar.quotas.id_quotas import ProducerIdQuota
-from sidecar.quotas.producer_ids import ProducerIdSettings
+from sidecar.api.docs_page import fields, form_of
+from sidecar.control.board import Board
+from sidecar.history.metrics import HistoryCollector
+from sidecar.metrics.board_collector import build_registry
+from sidecar.metrics.broker_collector import BrokerCollector
+from sidecar.peers.exchange import AllocatedIdLog
+from sidecar.producer_ids.metrics import ProducerIdCollector
+from sidecar.producer_ids.routes import IdParts
+from sidecar.producer_ids.service import ProducerIdWatch
+from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
+from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.settings import describe
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from sidecar.callback_jar import callback_jar
+from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.cache import cache_folder, filling
 from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.nodes import Broker
-from sidecar.demo.sidecars import start_sidecars
+from sidecar.demo.sidecar_processes import start_sidecars
 from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
 from tests.support.java import bean

@@ -18,8 +18,8 @@ from typing import Self
 from pydantic import SecretStr
 
 from sidecar.errors import ClusterError
-from sidecar.kafka.controller import Controller, Unanswered
-from sidecar.kafka.messages import DescribeCluster
+from sidecar.kafka.client.controller import Controller, Unanswered
+from sidecar.kafka.cluster_messages import DescribeCluster
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from sidecar.volumes import Failure

@@ -9,8 +9,8 @@ import ssl
 from collections.abc import Sequence
 from typing import Final
 
-from sidecar.api.admissions import PATH
 from sidecar.http import HttpError, request
+from sidecar.mutations.routes import PATH
 
 _OK: Final = 200
 _TOO_MANY_REQUESTS: Final = 429

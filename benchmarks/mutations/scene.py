@@ -28,12 +28,12 @@ from benchmarks.mutations.storm import Load
 from benchmarks.mutations.storm_process import Order, storm
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.listeners import Listener
-from sidecar.demo.sidecars import start_sidecars
+from sidecar.demo.sidecar_processes import start_sidecars
 from sidecar.errors import ClusterError
 from sidecar.kafka.client_quotas import alter_client_quotas
+from sidecar.kafka.topic_changes import create_topics
 from sidecar.kafka.topic_messages import NewTopic
 from sidecar.kafka.topic_results import Outcome
-from sidecar.kafka.topics import create_topics
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 

@@ -26,13 +26,13 @@ from benchmarks.producer_ids.variants import (
     excluded,
     quota_file,
 )
-from sidecar.callback_jar import callback_jar
+from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.admin import Admin
 from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.listeners import Listener
 from sidecar.demo.nodes import Broker
-from sidecar.demo.sidecars import Sidecar, start_sidecars
+from sidecar.demo.sidecar_processes import Sidecar, start_sidecars
 from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError

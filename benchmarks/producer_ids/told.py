@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sidecar.demo.series import Series
+from sidecar.requestlog.allocated_ids import producer_id
 from sidecar.requestlog.line import Line, parse
-from sidecar.requestlog.producer_ids import producer_id
 
 
 @dataclass(frozen=True, slots=True)

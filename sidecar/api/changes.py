@@ -26,7 +26,7 @@ from sidecar.api.documents import (
     OverrideSet,
 )
 from sidecar.api.views import override_document
-from sidecar.board import Board
+from sidecar.control.board import Board
 from sidecar.settings.durations import parse_duration
 from sidecar.throttle.memory import Memory, Override
 

@@ -1,9 +1,9 @@
 """GET /v1/throttle-factor: the factor for the whole cluster, and why; as text the bare number."""
 
 from sidecar.api.answers import Wall, timestamp
-from sidecar.api.page import CachedDocument, Rendered
+from sidecar.api.cached_document import CachedDocument, Rendered
 from sidecar.api.views import cluster_id, limit_reached_at, violations
-from sidecar.board import Snapshot
+from sidecar.control.board import Snapshot
 from sidecar.throttle.limits import Limit
 
 

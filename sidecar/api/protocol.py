@@ -18,8 +18,8 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from sidecar.api.body_limit import LARGEST_BODY, TOO_LARGE
 from sidecar.api.connections import Connections
-from sidecar.api.edge import LARGEST_BODY, TOO_LARGE
 from sidecar.api.problems import problem
 
 _MOST_PENDING: Final = 64 * 1024

@@ -8,9 +8,9 @@ long pauses asks with ``Throttle-Fill-Window: 120`` for the rates of the last 12
 from typing import Final
 
 from sidecar.api.answers import Wall
-from sidecar.api.page import CachedDocument, Rendered
+from sidecar.api.cached_document import CachedDocument, Rendered
 from sidecar.api.views import cluster_id
-from sidecar.board import Snapshot
+from sidecar.control.board import Snapshot
 from sidecar.throttle.full import full_at
 
 SECONDS_TO_FULL: Final = "Throttle-Seconds-To-Full"

@@ -20,7 +20,7 @@ from sidecar.api.documents import (
     ViolationDocument,
     VolumeDocument,
 )
-from sidecar.board import Change, Snapshot
+from sidecar.control.board import Change, Snapshot
 from sidecar.throttle.limits import Limit, MinAvailableBytes
 from sidecar.throttle.memory import BrokerState, Memory, Override, VolumeState
 from sidecar.throttle.readers import Reader

@@ -39,8 +39,8 @@ def command(
     settings = load_settings(config, properties).settings
 
     from sidecar import logs  # noqa: PLC0415 - see the module's docstring
-    from sidecar.cli.look import check_cluster  # noqa: PLC0415
-    from sidecar.start_files import read_start_files  # noqa: PLC0415
+    from sidecar.cli.observe_once import check_cluster  # noqa: PLC0415
+    from sidecar.daemon.start_files import read_start_files  # noqa: PLC0415
 
     read_start_files(settings)
     # What fails is told below, once.

@@ -73,11 +73,11 @@ async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path 
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
-    from sidecar.callback_jar import callback_jar as found  # noqa: PLC0415
+    from sidecar.cli.callback.jar import callback_jar as found  # noqa: PLC0415
     from sidecar.demo import callback  # noqa: PLC0415
     from sidecar.demo.cluster import Cluster  # noqa: PLC0415
-    from sidecar.demo.story import Scenario, tell  # noqa: PLC0415
-    from sidecar.demo.view import addresses, draw, picture, summary  # noqa: PLC0415
+    from sidecar.demo.scenario import Scenario, tell  # noqa: PLC0415
+    from sidecar.demo.screen import addresses, draw, picture, summary  # noqa: PLC0415
 
     jar = found(callback_jar)
     console = Console()

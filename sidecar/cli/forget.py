@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from sidecar.cli.asking import (
+from sidecar.cli.sidecar_client import Address, Question
+from sidecar.cli.sidecar_options import (
     AnswerTable,
     change,
     exit_code,
@@ -18,7 +19,6 @@ from sidecar.cli.asking import (
     tell,
     token_option,
 )
-from sidecar.cli.sidecars import Address, Question
 
 
 @click.command(

@@ -6,8 +6,8 @@ little: it is started every half minute.
 
 import click
 
-from sidecar.cli.asking import own_address
-from sidecar.cli.sidecars import Address, Question, ask, parse_address
+from sidecar.cli.sidecar_client import Address, Question, ask, parse_address
+from sidecar.cli.sidecar_options import own_address
 
 _DEADLINE_S = 3.0
 """/healthz answers within milliseconds as long as the daemon's loop turns."""

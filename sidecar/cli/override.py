@@ -10,7 +10,9 @@ from pathlib import Path
 
 import click
 
-from sidecar.cli.asking import (
+from sidecar.cli.full_volumes import still_full
+from sidecar.cli.sidecar_client import Address, Answer, Question, ask
+from sidecar.cli.sidecar_options import (
     AnswerTable,
     change,
     exit_code,
@@ -20,8 +22,6 @@ from sidecar.cli.asking import (
     tell,
     token_option,
 )
-from sidecar.cli.sidecars import Address, Answer, Question, ask
-from sidecar.cli.still_full import still_full
 
 
 def _factor(_context: click.Context, _parameter: click.Parameter, value: float) -> float:

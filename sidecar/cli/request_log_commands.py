@@ -28,9 +28,9 @@ from sidecar.cli.request_log_report import (
     print_turned,
 )
 from sidecar.cli.request_log_session import Loggers, Session, Turned, is_on
-from sidecar.kafka.asking_each import Nodes
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, Levels, read_levels, set_levels
+from sidecar.kafka.client.each_broker import Nodes
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.durations import format_duration
 from sidecar.volumes import Failure

@@ -41,6 +41,6 @@ def command(context: click.Context, config: Path | None, properties: Path | None
     for notice in loaded.notices:
         logging.getLogger(__name__).info("%s", notice)
 
-    from sidecar.app import run  # noqa: PLC0415 - see the module's docstring
+    from sidecar.daemon.daemon import run  # noqa: PLC0415 - see the module's docstring
 
     context.exit(run(loaded.settings, lambda: load_settings(config, properties).settings))

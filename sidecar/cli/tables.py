@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sidecar.api.documents import BrokerDocument, VolumeDocument
-from sidecar.cli.look import ClusterCheck
+from sidecar.cli.observe_once import ClusterCheck
 from sidecar.logs import printable
 from sidecar.throttle.limits import Limit, MinAvailableBytes
 from sidecar.throttle.reason import size, without_broker

@@ -18,7 +18,7 @@ from sidecar.cli.topic_names import NamedTopic, names_options, read_names
 
 if TYPE_CHECKING:
     # Not at run time: see above.
-    from sidecar.kafka.mutations import ResultCallback
+    from sidecar.kafka.mutation_batches import ResultCallback
     from sidecar.kafka.topic_results import TopicResult
     from sidecar.settings import KafkaAdmin
 
@@ -139,8 +139,8 @@ def create(
 ) -> None:
     """Create topics."""
     names = read_names(topics, names_file)
+    from sidecar.kafka.topic_changes import create_topics  # noqa: PLC0415 - as above
     from sidecar.kafka.topic_messages import BROKERS_CHOICE, NewTopic  # noqa: PLC0415 - see above
-    from sidecar.kafka.topics import create_topics  # noqa: PLC0415 - as above
 
     wanted = [
         NewTopic(
@@ -200,8 +200,8 @@ def grow(
 ) -> None:
     """Give topics more partitions."""
     names = read_names(topics, names_file)
+    from sidecar.kafka.topic_changes import create_partitions  # noqa: PLC0415 - as above
     from sidecar.kafka.topic_messages import Growth  # noqa: PLC0415 - see above
-    from sidecar.kafka.topics import create_partitions  # noqa: PLC0415 - as above
 
     wanted: list[Growth] = []
     for named in names:
@@ -256,7 +256,7 @@ def delete(
         one = f"the topic {names[0].name} with all that is in it"
         many = f"{len(names):,} topics with all that is in them"
         click.confirm(f"Delete {one if len(names) == 1 else many}?", abort=True, err=True)
-    from sidecar.kafka.topics import delete_topics  # noqa: PLC0415 - see above
+    from sidecar.kafka.topic_changes import delete_topics  # noqa: PLC0415 - see above
 
     async def call(admin: "KafkaAdmin", text: "ResultCallback") -> "Sequence[TopicResult]":
         return await delete_topics(
@@ -280,7 +280,7 @@ def _run(
     as_json: bool,
 ) -> None:
     from sidecar import logs  # noqa: PLC0415 - see the module's docstring
-    from sidecar.cli.topic_results import Results, bar  # noqa: PLC0415 - as above
+    from sidecar.cli.topic_report import Results, bar  # noqa: PLC0415 - as above
 
     admin = load_kafka_admin(kafka)
     # What fails is told below, once.

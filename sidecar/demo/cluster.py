@@ -41,6 +41,7 @@ from typing import Self
 
 from sidecar.demo import isolation
 from sidecar.demo.admin import Admin
+from sidecar.demo.broker_properties import authorizer_properties
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.folders import OwnedFolder
 from sidecar.demo.jars import DEFAULT_VERSION, jars, java
@@ -50,9 +51,8 @@ from sidecar.demo.member import Member
 from sidecar.demo.nodes import Broker, version_tuple
 from sidecar.demo.ports import Ports
 from sidecar.demo.processes import Processes
-from sidecar.demo.properties import authorizer_properties
+from sidecar.demo.supervisor import Supervisor
 from sidecar.demo.waiting import deadline
-from sidecar.demo.warden import Supervisor
 from sidecar.demo.warmup import warm_up
 from sidecar.errors import ClusterError
 

@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sidecar.demo.listeners import Listener, listener_properties
-from sidecar.demo.nodes import Broker, VolumeDir
-from sidecar.demo.ports import Ports
-from sidecar.demo.properties import (
+from sidecar.demo.broker_properties import (
     CONTROLLER_ID,
     Endpoint,
     broker_properties,
@@ -22,7 +19,10 @@ from sidecar.demo.properties import (
     meta_properties,
     render,
 )
-from sidecar.demo.warden import Supervisor
+from sidecar.demo.listeners import Listener, listener_properties
+from sidecar.demo.nodes import Broker, VolumeDir
+from sidecar.demo.ports import Ports
+from sidecar.demo.supervisor import Supervisor
 
 PLAIN = "PLAIN"
 """The listener that every broker has, for the brokers themselves and the demo's helpers."""

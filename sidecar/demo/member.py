@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from sidecar.demo.admin import Admin
+from sidecar.demo.broker_properties import render
 from sidecar.demo.nodes import Broker
 from sidecar.demo.processes import Processes
-from sidecar.demo.properties import render
 from sidecar.demo.waiting import deadline, until
 
 _ASK_S = 1.0

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+from sidecar.demo.supervisor import Supervisor
 from sidecar.demo.waiting import POLL_S, until
-from sidecar.demo.warden import Supervisor
 from sidecar.errors import ClusterError
 
 STARTED = b"Kafka Server started"

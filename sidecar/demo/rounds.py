@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from sidecar.demo.admin import Admin
-from sidecar.demo.tenants import (
+from sidecar.demo.tenant_traffic import (
     CREATED_PARTITIONS,
     CREATOR,
     READER,

@@ -15,10 +15,10 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+from sidecar.demo.broker_properties import combined_properties, controller_properties, render
 from sidecar.demo.cache import filling
 from sidecar.demo.ports import Ports
 from sidecar.demo.processes import Processes
-from sidecar.demo.properties import combined_properties, controller_properties, render
 from sidecar.demo.waiting import deadline
 
 _ANY_CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAA"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from sidecar.history.folder import Folder
-from sidecar.history.line import to_line
+from sidecar.history.volume_line import to_line
 from sidecar.volumes import Failure, Observation, Reading, VolumeSource
 
 _log = logging.getLogger(__name__)

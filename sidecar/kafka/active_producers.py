@@ -17,10 +17,10 @@ from typing import Final, Protocol
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.dialling import dialler, principal_of
-from sidecar.kafka.failures import error_name
+from sidecar.kafka.client.dialling import dialler, principal_of
+from sidecar.kafka.client.failures import error_name
+from sidecar.kafka.client.pool import Pool
 from sidecar.kafka.leaders import Leaders, Partition
-from sidecar.kafka.pool import Pool
 from sidecar.kafka.producer_messages import DescribeProducers, ProducerStates
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind

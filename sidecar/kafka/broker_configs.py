@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.asking_each import Nodes, Question, query_each
+from sidecar.kafka.client.each_broker import Nodes, Question, query_each
 from sidecar.kafka.config_messages import BROKER, DescribeConfigs
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind

@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.asking_each import Nodes, Question, query_each
 from sidecar.kafka.broker_configs import describing, read_configs
+from sidecar.kafka.client.each_broker import Nodes, Question, query_each
 from sidecar.kafka.config_messages import BROKER_LOGGER, SetConfigs
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.asking import query_any, refused
-from sidecar.kafka.connection import GuardedConnection, dial
-from sidecar.kafka.failures import EXPECTED_ERRORS, to_failure
+from sidecar.kafka.client.connection import GuardedConnection, dial
+from sidecar.kafka.client.failures import EXPECTED_ERRORS, to_failure
+from sidecar.kafka.client.one_call import query_any, refused
+from sidecar.kafka.client.security import Security, load_security
 from sidecar.kafka.quota_messages import Alteration, AlterClientQuotas, DescribeClientQuotas
-from sidecar.kafka.security import Security, load_security
 from sidecar.quotas.entities import ClientQuotas, Entity
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind

@@ -16,7 +16,7 @@ from typing import Final
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.asking_each import Question, query_each
+from sidecar.kafka.client.each_broker import Question, query_each
 from sidecar.kafka.log_dir_messages import DescribeTopicsOfLogDirs, PartitionSizes, log_dirs_in
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind

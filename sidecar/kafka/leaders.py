@@ -13,7 +13,7 @@ from typing import Final
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.pool import Pool
+from sidecar.kafka.client.pool import Pool
 from sidecar.kafka.producer_messages import AllTopics
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind

@@ -26,11 +26,11 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 
-from sidecar.kafka.messages import (
+from sidecar.kafka.client.packed_array import PackedArray
+from sidecar.kafka.cluster_messages import (
     DESCRIBE_LOG_DIRS_KEY,
     DescribeLogDirsRequestV4,
 )
-from sidecar.kafka.packed_array import PackedArray
 
 _STRING = CompactString("utf-8")
 _TAGS = ("tags", TaggedFields)

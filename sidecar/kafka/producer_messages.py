@@ -33,7 +33,7 @@ from aiokafka.protocol.types import (
     UnsignedVarInt32,
 )
 
-from sidecar.kafka.packed_array import PackedArray
+from sidecar.kafka.client.packed_array import PackedArray
 
 METADATA_KEY: Final = 3
 DESCRIBE_PRODUCERS_KEY: Final = 61

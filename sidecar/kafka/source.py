@@ -19,10 +19,10 @@ from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Self
 
-from sidecar.kafka.answers import ClusterList, read_cluster, read_log_dirs
-from sidecar.kafka.dialling import dialler, principal_of
-from sidecar.kafka.messages import DescribeCluster, DescribeLogDirs
-from sidecar.kafka.pool import Pool
+from sidecar.kafka.client.dialling import dialler, principal_of
+from sidecar.kafka.client.pool import Pool
+from sidecar.kafka.cluster_answers import ClusterList, read_cluster, read_log_dirs
+from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 

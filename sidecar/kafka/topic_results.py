@@ -7,7 +7,7 @@ FAILED; an answer that did not come is UNKNOWN, since the controller may have do
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sidecar.kafka.failures import error_name, one_line
+from sidecar.kafka.client.failures import error_name, one_line
 
 REQUEST_TIMED_OUT = 7
 TOPIC_AUTHORIZATION_FAILED = 29

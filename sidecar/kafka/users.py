@@ -9,7 +9,7 @@ Example: alice may read topics under "User:alice" and has a SCRAM credential: "a
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.asking import query_any, refused
+from sidecar.kafka.client.one_call import query_any, refused
 from sidecar.kafka.user_messages import DescribeAcls, DescribeUserScramCredentials
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure

@@ -7,7 +7,7 @@ Each change holds from the line that tells it on; ties are in the order (time, f
 Example: a topic that is created with 12 partitions at 10:00, grown to 24 at 11:00 and deleted at
 12:00 has three rows: 12 until 11:00, 24 until 12:00, and null from then on.
 
-Source: Kafka's ReplicationControlManager; ``sidecar.requestlog.mutations.TopicSizes``.
+Source: Kafka's ReplicationControlManager; ``sidecar.requestlog.mutation_counts.TopicSizes``.
 """
 
 from pyspark.sql import DataFrame, Window

@@ -27,7 +27,7 @@ from pyspark.sql import functions as sf
 
 from sidecar.pipeline.sweep import QUOTA_TYPES
 from sidecar.pipeline.tables import Column, Table
-from sidecar.requestlog.mutations import QUOTA_EXCEEDED
+from sidecar.requestlog.mutation_counts import QUOTA_EXCEEDED
 
 PRODUCE: Final = "produce"
 FETCH: Final = "fetch"

@@ -24,7 +24,12 @@ import msgspec
 from sidecar.pipeline.tables import SILVER_REQUEST
 from sidecar.quotas.entities import Default, Name
 from sidecar.requestlog.charges import charged_ms
-from sidecar.requestlog.detail import (
+from sidecar.requestlog.exempt import is_exempt
+from sidecar.requestlog.fetch_size import FETCH, fetch_bytes, fetched
+from sidecar.requestlog.line import Line, Rejected, RejectedKind
+from sidecar.requestlog.mutation_counts import ABOUT_TOPICS
+from sidecar.requestlog.produce_size import produce_bytes
+from sidecar.requestlog.request_detail import (
     CREATE_TOPICS,
     PRODUCE,
     QuotaChanges,
@@ -32,11 +37,6 @@ from sidecar.requestlog.detail import (
     TopicChanges,
     detail,
 )
-from sidecar.requestlog.exempt import is_exempt
-from sidecar.requestlog.fetch import FETCH, fetch_bytes, fetched
-from sidecar.requestlog.line import Line, Rejected, RejectedKind
-from sidecar.requestlog.mutations import ABOUT_TOPICS
-from sidecar.requestlog.size import produce_bytes
 from sidecar.requestlog.wire import Fetch, InitProducerIdAnswer, Produce
 
 TopicValue = tuple[str, str, int | None, int | None]

@@ -40,7 +40,7 @@ from sidecar.pipeline.kernels.seconds import PACKED, USED, packed, used
 from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.sweep import QUOTA_TYPES
 from sidecar.pipeline.tables import GOLD_USAGE_1S
-from sidecar.requestlog.mutations import QUOTA_EXCEEDED
+from sidecar.requestlog.mutation_counts import QUOTA_EXCEEDED
 
 _KEYS: Final = ("broker", "user", "client_id")
 NEEDED: Final = (

@@ -17,7 +17,7 @@ ControllerMutationQuotaManager.
 
 from typing import Self
 
-from sidecar.quotas.controller_mutations import AT_ONCE, Admission, checked_rate
+from sidecar.quotas.mutations.algorithm import AT_ONCE, Admission, checked_rate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.throttle_time import rounded_ms
 

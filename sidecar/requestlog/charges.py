@@ -29,18 +29,18 @@ from typing import Final
 
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.prediction import Charge
-from sidecar.quotas.request_time import percent
-from sidecar.requestlog.detail import (
+from sidecar.quotas.request_time.request_percentage import percent
+from sidecar.requestlog.exempt import is_exempt
+from sidecar.requestlog.line import Line
+from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, TopicSizes
+from sidecar.requestlog.produce_size import produce_bytes
+from sidecar.requestlog.request_detail import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_TOPICS,
     PRODUCE,
     detail,
 )
-from sidecar.requestlog.exempt import is_exempt
-from sidecar.requestlog.line import Line
-from sidecar.requestlog.mutations import ABOUT_TOPICS, TopicSizes
-from sidecar.requestlog.size import produce_bytes
 from sidecar.requestlog.wire import Produce
 
 _STRICT_SINCE: Final = {CREATE_TOPICS: 6, CREATE_PARTITIONS: 3, DELETE_TOPICS: 5}

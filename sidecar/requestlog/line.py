@@ -7,7 +7,7 @@ too. The logger has to be named, at the start or at the end: else a client-id in
 message could pass for a line. Whatever can't be read is a ``Rejected``, never an exception.
 
 The first pass reads what every line has and leaves ``request`` and ``response`` as they are:
-``sidecar.requestlog.detail`` reads those of the APIs that matter, when asked. Times are
+``sidecar.requestlog.request_detail`` reads those of the APIs that matter, when asked. Times are
 milliseconds, the time of the line is in the broker's time zone, which the line doesn't tell. A line
 is as long as its request: those of 1,000 partitions have 100 kB and more.
 

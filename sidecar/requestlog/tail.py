@@ -27,8 +27,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sidecar.requestlog.cutting import Cutter
-from sidecar.requestlog.looking import TailCounts, TailRead, TailSettings
+from sidecar.requestlog.line_splitter import Cutter
+from sidecar.requestlog.tail_read import TailCounts, TailRead, TailSettings
 
 
 @dataclass(slots=True)

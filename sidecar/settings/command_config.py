@@ -16,11 +16,11 @@ from pathlib import Path
 from sidecar.errors import SettingsError
 from sidecar.settings import keys
 from sidecar.settings.foreign import ADMIN_KEYS, admin_verdict
+from sidecar.settings.java_properties import PLACEHOLDER, parse_properties
 from sidecar.settings.kafka_admin import resolve_kafka_admin
 from sidecar.settings.loader import check_each, in_force, read_all, settings_source
-from sidecar.settings.problems import Problems, one_line
-from sidecar.settings.properties import PLACEHOLDER, parse_properties
-from sidecar.settings.reading import Entry, Reading
+from sidecar.settings.problem_list import Problems, one_line
+from sidecar.settings.raw_values import Entry, Reading
 from sidecar.settings.values import KafkaAdmin, Place
 
 _FIELD_PREFIX = "kafka_admin_"

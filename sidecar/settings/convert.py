@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from sidecar.quotas.id_quotas import LARGEST_RATE, SMALLEST_RATE
+from sidecar.quotas.producer_ids.id_quotas import LARGEST_RATE, SMALLEST_RATE
 from sidecar.settings.durations import parse_duration
 from sidecar.settings.values import HostPort
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from sidecar.settings import keys
 from sidecar.settings.foreign import ADMIN_KEYS, admin_verdict
-from sidecar.settings.reading import Entry, Reading
+from sidecar.settings.raw_values import Entry, Reading
 
 ORIGIN = "environment"
 

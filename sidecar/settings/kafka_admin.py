@@ -4,8 +4,8 @@ Example: bootstrap servers, SASL_SSL, SCRAM-SHA-512, a user and a password file 
 ``KafkaAdmin`` whose password is the file's text.
 """
 
-from sidecar.settings.given import RawSettings
-from sidecar.settings.problems import Problems
+from sidecar.settings.fields import RawSettings
+from sidecar.settings.problem_list import Problems
 from sidecar.settings.sasl import resolve_sasl
 from sidecar.settings.tls import resolve_tls
 from sidecar.settings.values import KafkaAdmin

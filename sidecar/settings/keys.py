@@ -13,7 +13,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from sidecar.settings.given import About, RawSettings
+from sidecar.settings.fields import About, RawSettings
 from sidecar.settings.values import Place
 
 ENVIRONMENT_PREFIX = "SIDECAR_"

@@ -15,16 +15,16 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from sidecar.errors import SettingsError
-from sidecar.quotas.producer_ids import ProducerIdSettings
+from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings.durations import format_duration
 from sidecar.settings.environment import read_environment
-from sidecar.settings.given import RawSettings
+from sidecar.settings.fields import RawSettings
+from sidecar.settings.java_properties import read_properties
 from sidecar.settings.kafka_admin import resolve_kafka_admin
 from sidecar.settings.loaded import Loaded
-from sidecar.settings.problems import Problems, one_line
-from sidecar.settings.properties import read_properties
-from sidecar.settings.reading import Entry, Reading, ReadingSource
+from sidecar.settings.problem_list import Problems, one_line
+from sidecar.settings.raw_values import Entry, Reading, ReadingSource
 from sidecar.settings.report import rows
 from sidecar.settings.tls import unused_tls
 from sidecar.settings.toml import read_toml

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from sidecar.settings import keys
 from sidecar.settings.durations import format_duration
-from sidecar.settings.given import RawSettings
+from sidecar.settings.fields import RawSettings
 from sidecar.settings.loaded import SettingRow
-from sidecar.settings.problems import one_line
-from sidecar.settings.reading import Entry
+from sidecar.settings.problem_list import one_line
+from sidecar.settings.raw_values import Entry
 from sidecar.settings.values import Settings
 
 MASK = "********"

@@ -15,8 +15,8 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from sidecar.settings import jaas
-from sidecar.settings.given import RawSettings
-from sidecar.settings.problems import Problems
+from sidecar.settings.fields import RawSettings
+from sidecar.settings.problem_list import Problems
 
 _SASL = "kafka_admin_sasl_"
 _MECHANISM = f"{_SASL}mechanism"

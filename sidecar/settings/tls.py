@@ -16,8 +16,8 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from sidecar.settings import keys, pem
-from sidecar.settings.given import RawSettings
-from sidecar.settings.problems import Problems
+from sidecar.settings.fields import RawSettings
+from sidecar.settings.problem_list import Problems
 
 _SSL = "kafka_admin_ssl_"
 _CERTIFICATES = f"{_SSL}truststore_certificates"

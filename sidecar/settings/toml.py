@@ -13,7 +13,7 @@ from typing import Any
 
 from sidecar.settings import keys
 from sidecar.settings.foreign import ADMIN_KEYS, admin_verdict
-from sidecar.settings.reading import Entry, Reading
+from sidecar.settings.raw_values import Entry, Reading
 
 
 def read_toml(path: Path) -> Reading:

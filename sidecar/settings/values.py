@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
-from sidecar.quotas.mutation_admissions import Algorithm
-from sidecar.quotas.producer_ids import ProducerIdSettings
+from sidecar.quotas.mutations.admissions import Algorithm
+from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.throttle.limits import Limit
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from sidecar.quotas.entities import DEFAULT, Default
-from sidecar.quotas.id_quotas import (
+from sidecar.quotas.producer_ids.id_quotas import (
     LARGEST_PERCENTAGE,
     LARGEST_RATE,
     SMALLEST_PERCENTAGE,
@@ -22,9 +22,9 @@ from sidecar.quotas.id_quotas import (
 )
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill, seconds_to
-from sidecar.throttle.holds import UserThrottle
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
+from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
 
 

@@ -14,9 +14,9 @@ from enum import StrEnum
 from typing import Protocol
 
 from sidecar.throttle import reason
-from sidecar.throttle.holds import in_force, next_end
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Computed, Memory, Override, VolumeState, fold_in, forget_broker
+from sidecar.throttle.user_throttles import in_force, next_end
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 

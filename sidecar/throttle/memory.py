@@ -18,7 +18,7 @@ violates. Broker 2 was read healthy and is fenced: it is simply not there.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from sidecar.quotas.id_quotas import ProducerIdQuotas
+from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuotas
 from sidecar.throttle.fill import (
     LONGEST_WINDOW_S,
     WINDOW_S,
@@ -27,8 +27,8 @@ from sidecar.throttle.fill import (
     next_fill,
     seconds_to,
 )
-from sidecar.throttle.holds import UserThrottles
 from sidecar.throttle.limits import Limit
+from sidecar.throttle.user_throttles import UserThrottles
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, Membership, Observation, OfflineLogDir, Reading, Volume
 

@@ -10,16 +10,16 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from sidecar.api import Polling, build_app
-from sidecar.api.admissions import Admit
-from sidecar.api.producer_ids import IdParts
-from sidecar.board import Board, Snapshot
-from sidecar.peers import AllocatedIdLog
-from sidecar.producer_ids import ProducerIdWatch
-from sidecar.quotas.id_quotas import ProducerIdQuota
-from sidecar.quotas.producer_ids import ProducerIdSettings
+from sidecar.control.board import Board, Snapshot
+from sidecar.mutations.routes import Admit
+from sidecar.peers.exchange import AllocatedIdLog
+from sidecar.producer_ids.routes import IdParts
+from sidecar.producer_ids.service import ProducerIdWatch
+from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
+from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
+from sidecar.status.contents import FetchContents, VolumeContents
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.volume_contents import FetchContents, VolumeContents
 from sidecar.volumes import Observation
 from tests.throttle.build import FakeClock
 

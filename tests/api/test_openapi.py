@@ -8,9 +8,9 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from sidecar.metrics import build_registry
+from sidecar.metrics.board_collector import build_registry
 from sidecar.quotas.entities import DEFAULT, Entity
-from sidecar.quotas.mutation_admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
+from sidecar.quotas.mutations.admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.volumes import Failure
 from tests.api.build import BEARER, FACTORS, FakeSidecar

@@ -3,8 +3,8 @@
 import pytest
 from starlette.requests import Request
 
-from sidecar.api.longpoll import LongPoll
-from sidecar.api.page import CachedDocument
+from sidecar.api.cached_document import CachedDocument
+from sidecar.api.long_poll import LongPoll
 from tests.api.build import FakeSidecar
 
 

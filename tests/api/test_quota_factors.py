@@ -3,9 +3,9 @@
 import dataclasses
 from dataclasses import replace
 
+from sidecar.api.cached_document import CachedDocument, Rendered
 from sidecar.api.documents import QuotaFactorsDocument
-from sidecar.api.page import CachedDocument, Rendered
-from sidecar.board import Snapshot
+from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.memory import Memory
 from tests.api.build import FACTORS, FakeSidecar

@@ -16,7 +16,7 @@ from benchmarks.mutations.storm import Load, Storm
 from benchmarks.mutations.storm_process import Order
 from sidecar.errors import ClusterError
 from sidecar.http import HttpError
-from sidecar.kafka.controller import Unanswered
+from sidecar.kafka.client.controller import Unanswered
 from sidecar.kafka.topic_messages import CreateTopicsRequestV7
 from sidecar.volumes import Failure, FailureKind
 

@@ -18,8 +18,8 @@ from benchmarks.producer_ids.variants import (
     quota_file,
 )
 from sidecar.demo.series import Series
-from sidecar.id_quota_file import IdQuotaFile
-from sidecar.quotas.id_quotas import ProducerIdQuota
+from sidecar.producer_ids.quota_file import IdQuotaFile
+from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 
 BEGAN, SETTLED, ENDED = 100.0, 110.0, 128.0
 

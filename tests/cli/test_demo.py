@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from sidecar.cli import group
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.folders import PREFIX
-from sidecar.demo.story import Scenario
+from sidecar.demo.scenario import Scenario
 from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 from tests.demo.clusters import FakeCluster

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import sidecar.app
+import sidecar.daemon.daemon
 from sidecar import logs
 from sidecar.cli import group
 from sidecar.errors import ListenError
@@ -40,7 +40,7 @@ class FakeApp:
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
     fake = FakeApp()
-    monkeypatch.setattr(sidecar.app, "run", fake.run)
+    monkeypatch.setattr(sidecar.daemon.daemon, "run", fake.run)
     monkeypatch.setattr(logs, "set_up", lambda *_: None)
     return fake
 

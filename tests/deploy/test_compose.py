@@ -10,8 +10,8 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 from click.testing import CliRunner
 
-from sidecar.callback_jar import NAME
 from sidecar.cli import group
+from sidecar.cli.callback.jar import NAME
 from sidecar.demo.callback import CALLBACK_PROPERTIES
 from sidecar.settings import describe
 

@@ -39,10 +39,10 @@ def test_files_that_are_named_exist() -> None:
         ("violated_by", "def violated_by", "sidecar/throttle/limits.py"),
         ("threshold_bytes", "def threshold_bytes", "sidecar/throttle/limits.py"),
         ("_limit", "def _limit", "sidecar/settings/loader.py"),
-        ("Tally", "class Tally", "sidecar/board.py"),
-        ("_OF_A_VOLUME", "_OF_A_VOLUME: ", "sidecar/metrics.py"),
+        ("Tally", "class Tally", "sidecar/control/board.py"),
+        ("_OF_A_VOLUME", "_OF_A_VOLUME: ", "sidecar/metrics/board_collector.py"),
         ("QuotaKey", "class QuotaKey", "sidecar/quotas/entities.py"),
-        ("UserHold", "class UserHold", "sidecar/throttle/holds.py"),
+        ("UserHold", "class UserHold", "sidecar/throttle/user_throttles.py"),
     ],
 )
 def test_names_that_are_named_exist(name: str, definition: str, path: str) -> None:

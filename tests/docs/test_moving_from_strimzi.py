@@ -7,7 +7,7 @@ import pytest
 
 from sidecar.settings import keys, load
 from sidecar.settings.foreign import PLUGIN_NOTICES
-from sidecar.settings.properties import read_properties
+from sidecar.settings.java_properties import read_properties
 from tests.docs.markdown import ROOT, page, tables
 from tests.settings.support import GOOD, STATIC, problems
 

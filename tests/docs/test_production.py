@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import CollectorRegistry
 
-from sidecar.board import Board
-from sidecar.journal import log_publication
+from sidecar.control.board import Board
+from sidecar.control.journal import log_publication
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
@@ -56,7 +56,7 @@ def strings_of_ours() -> str:
 
 def of_a_board(caplog: pytest.LogCaptureFixture) -> set[str]:
     """What is logged while the failures of the page happen to two brokers."""
-    caplog.set_level(logging.INFO, "sidecar.journal")
+    caplog.set_level(logging.INFO, "sidecar.control.journal")
     clock = FakeClock()
     board = Board(FACTORS, clock, listeners=(log_publication,))
 

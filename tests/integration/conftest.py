@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import load_pem_x509_certificate
 
-from sidecar.callback_jar import callback_jar
+from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.admin import Admin
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar

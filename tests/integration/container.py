@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sidecar.callback_jar import callback_jar
+from sidecar.cli.callback.jar import callback_jar
 from tests.integration.debian import DEBIANS_PYTHON, ROOT, debian, wheels
 
 REVISION: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"

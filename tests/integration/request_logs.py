@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from sidecar.demo.broker_properties import CONTROLLER_ID
 from sidecar.demo.cluster import Cluster
-from sidecar.demo.properties import CONTROLLER_ID
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.broker_loggers import set_levels
+from sidecar.requestlog.client_usage import Usage
 from sidecar.requestlog.line import LOGGER, Line, parse
 from sidecar.requestlog.tail import Tail
-from sidecar.requestlog.usage import Usage
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from sidecar.volumes import Failure

@@ -7,9 +7,9 @@ import httpx
 
 from sidecar.demo.cluster import Cluster
 from sidecar.kafka.client_quotas import alter_client_quotas
+from sidecar.kafka.topic_changes import create_topics
 from sidecar.kafka.topic_messages import NewTopic
 from sidecar.kafka.topic_results import Outcome
-from sidecar.kafka.topics import create_topics
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from tests.integration.conftest import Start

@@ -6,7 +6,7 @@ from functools import partial
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
-from sidecar.kafka.messages import DescribeLogDirs, DescribeLogDirsRequestV5
+from sidecar.kafka.cluster_messages import DescribeLogDirs, DescribeLogDirsRequestV5
 from tests.integration.waiting import seen
 
 # Key 35, v5, correlation id 7, no client id, no tags (KIP-482).

@@ -7,15 +7,15 @@ import time
 
 import pytest
 
-from sidecar.callback_jar import callback_jar
+from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.admin import Admin
 from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
 from sidecar.kafka.client_quotas import alter_client_quotas
+from sidecar.kafka.topic_changes import create_topics
 from sidecar.kafka.topic_messages import NewTopic
 from sidecar.kafka.topic_results import Outcome, TopicResult
-from sidecar.kafka.topics import create_topics
 from sidecar.settings import HostPort, KafkaAdmin
 from tests.integration.conftest import Start
 from tests.integration.daemon import settings

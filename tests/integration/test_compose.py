@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
-from sidecar.callback_jar import callback_jar
+from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.demo.ports import Ports

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from sidecar import __version__
-from sidecar.callback_jar import NAME, callback_jar
+from sidecar.cli.callback.jar import NAME, callback_jar
 from sidecar.demo.ports import Ports
 from tests.integration.container import REVISION, Image, built
 from tests.integration.debian import DEBIANS_PYTHON, ROOT, debian, wheels

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from sidecar.callback_jar import callback_jar
+from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.admin import Admin
 from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from sidecar.demo.cluster import Cluster

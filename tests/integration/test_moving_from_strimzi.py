@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.enforcement.contenders import PEER
-from sidecar.callback_jar import callback_jar
+from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.settings import load

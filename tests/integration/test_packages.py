@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sidecar import __version__
-from sidecar.callback_jar import NAME, callback_jar
 from sidecar.cli import COMMANDS
+from sidecar.cli.callback.jar import NAME, callback_jar
 from sidecar.cli.pipeline import SUBCOMMANDS
 from tests.integration.debian import ROOT, wheels
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.demo.tenants import CREATOR, QUICK, READER
+from sidecar.demo.tenant_traffic import CREATOR, QUICK, READER
 from sidecar.pipeline.tables import GOLD_REPLAY, GOLD_USAGE_1S
 
 _TOO_BUSY = "the machine is too busy"

@@ -11,9 +11,9 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sidecar.quotas.controller_mutations import Admission
+from sidecar.quotas.mutations.algorithm import Admission
 from sidecar.quotas.rate import QuotaWindow, Rate
-from sidecar.quotas.request_time import percent, request_quota
+from sidecar.quotas.request_time.request_percentage import percent, request_quota
 from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
 from sidecar.quotas.token_bucket import TokenBucket
 from tests.support.quota_traces import Event, KafkaQuotas, Trace

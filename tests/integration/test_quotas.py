@@ -13,8 +13,8 @@ from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
 from sidecar.kafka.users import acl_users, scram_users
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
-from sidecar.quotas.plan import by_entity, removals
-from sidecar.quotas.shares import equal_share
+from sidecar.quotas.request_time.fair_shares import equal_share
+from sidecar.quotas.request_time.quota_plan import by_entity, removals
 from sidecar.settings import HostPort, KafkaAdmin
 from tests.integration.conftest import SecureKafka
 from tests.integration.daemon import Done, command

@@ -8,12 +8,12 @@ from confluent_kafka import Producer
 
 from sidecar.demo.cluster import Cluster
 from sidecar.kafka.client_quotas import alter_client_quotas
+from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.kafka.topic_results import Outcome, TopicResult
-from sidecar.kafka.topics import create_partitions, create_topics, delete_topics
 from sidecar.quotas.entities import Entity
-from sidecar.requestlog.detail import QuotaChange, QuotaChanges, detail
-from sidecar.requestlog.producer_ids import producer_ids
+from sidecar.requestlog.allocated_ids import producer_ids
+from sidecar.requestlog.request_detail import QuotaChange, QuotaChanges, detail
 from sidecar.requestlog.wire import Produce
 from tests.integration.request_logs import admin_of, controllers_of, logged
 

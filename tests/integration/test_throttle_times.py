@@ -22,20 +22,20 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import NewTopic as LibrdkafkasTopic
 
 from sidecar.demo.admin import Admin
+from sidecar.demo.broker_properties import CONTROLLER_ID
 from sidecar.demo.cluster import Cluster
-from sidecar.demo.properties import CONTROLLER_ID
 from sidecar.kafka.client_quotas import alter_client_quotas
+from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic
-from sidecar.kafka.topics import create_partitions, create_topics, delete_topics
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.prediction import Charge, Prediction, Predictor
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.quotas.request_time import percent
+from sidecar.quotas.request_time.request_percentage import percent
 from sidecar.requestlog.charges import charges
-from sidecar.requestlog.detail import PRODUCE, TopicChanges, detail
 from sidecar.requestlog.line import Line
-from sidecar.requestlog.mutations import ABOUT_TOPICS, QUOTA_EXCEEDED, TopicSizes
-from sidecar.requestlog.size import produce_bytes
+from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, QUOTA_EXCEEDED, TopicSizes
+from sidecar.requestlog.produce_size import produce_bytes
+from sidecar.requestlog.request_detail import PRODUCE, TopicChanges, detail
 from sidecar.requestlog.wire import Produce
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses

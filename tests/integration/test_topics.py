@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.kafka.client_quotas import alter_client_quotas
+from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.kafka.topic_results import Outcome, TopicResult
-from sidecar.kafka.topics import create_partitions, create_topics, delete_topics
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from tests.integration.daemon import command, settings

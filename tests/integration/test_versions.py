@@ -6,9 +6,9 @@ import time
 import pytest
 
 from sidecar.demo.cluster import Cluster
-from sidecar.kafka.connection import dial
-from sidecar.kafka.messages import DescribeCluster, DescribeLogDirs
-from sidecar.kafka.security import load_security
+from sidecar.kafka.client.connection import dial
+from sidecar.kafka.client.security import load_security
+from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
 from sidecar.settings import HostPort, KafkaAdmin
 from tests.integration.conftest import Start
 from tests.integration.daemon import FULL_BYTES, command, settings

@@ -6,6 +6,7 @@ The answers are compared in test_messages.py.
 from kio.index import load_payload_module
 from kio.static.constants import EntityType
 
+from sidecar.kafka.cluster_messages import DESCRIBE_CLUSTER_KEY, DescribeControllers
 from sidecar.kafka.config_messages import (
     BROKER,
     BROKER_LOGGER,
@@ -14,8 +15,7 @@ from sidecar.kafka.config_messages import (
     DescribeConfigs,
     SetConfigs,
 )
-from sidecar.kafka.messages import DESCRIBE_CLUSTER_KEY, DescribeControllers
-from tests.kafka.test_messages import kio_request, our_request
+from tests.kafka.test_cluster_messages import kio_request, our_request
 
 
 def test_describe_configs_requests_are_kafkas_bytes() -> None:

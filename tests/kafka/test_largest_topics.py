@@ -12,9 +12,9 @@ from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 from kio.static.primitive import i32, i64
 
+from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.kafka.largest_topics import LARGEST, LogDirTopics, TopicSize, largest_topics
 from sidecar.kafka.log_dir_messages import _PartitionSizes
-from sidecar.kafka.messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.volumes import Failure, FailureKind
 from tests.kafka.servers import admin, bootstrap
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode

@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sidecar.pipeline.tables import SILVER_REQUEST
 from sidecar.quotas.entities import Default, Name
+from sidecar.requestlog.allocated_ids import producer_id
 from sidecar.requestlog.charges import charged_ms
-from sidecar.requestlog.detail import QuotaChanges, TopicChanges, detail
 from sidecar.requestlog.exempt import is_exempt
 from sidecar.requestlog.line import Line
-from sidecar.requestlog.producer_ids import producer_id
-from sidecar.requestlog.size import produce_bytes
+from sidecar.requestlog.produce_size import produce_bytes
+from sidecar.requestlog.request_detail import QuotaChanges, TopicChanges, detail
 from sidecar.requestlog.wire import Produce
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

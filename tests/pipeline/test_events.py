@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from sidecar.pipeline.dim_topic import dim_topic
 from sidecar.pipeline.events import KEYS, charges
 from sidecar.requestlog import charges as daemon
-from sidecar.requestlog.detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from sidecar.requestlog.line import Line
-from sidecar.requestlog.mutations import TopicSizes
+from sidecar.requestlog.mutation_counts import TopicSizes
+from sidecar.requestlog.request_detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from tests.pipeline.silver import frame, of_line, row
 from tests.requestlog.lines import BY_HAND, REAL, parsed_line, read
 

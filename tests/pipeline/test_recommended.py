@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.cli.quotas.documents import read_quota_file
+from sidecar.cli.quotas.output import read_quota_file
 from sidecar.pipeline.recommended import (
     Terms,
     TermsError,

@@ -19,7 +19,7 @@ from sidecar.pipeline.sweep import IN_FORCE, Scenario
 from sidecar.pipeline.tables import SILVER_QUOTA_CONFIG
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.prediction import Charge, Prediction, Predictor
-from sidecar.quotas.producer_ids import ProducerIds, ProducerIdSettings
+from sidecar.quotas.producer_ids.id_counts import ProducerIds, ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sidecar.history import Folder
-from sidecar.history.line import to_line
+from sidecar.history.volume_line import to_line
 from sidecar.pipeline.silver_volume import SLOT_S, silver_volume, torn_lines
 from sidecar.pipeline.tables import SILVER_VOLUME
 from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume

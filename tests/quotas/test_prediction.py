@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.quotas.burst_rate import BurstRate
 from sidecar.quotas.entities import DEFAULT, Entity, QuotaKey, Resolved
+from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.prediction import Charge, Prediction, Predictor
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.rate_quota import RateQuota

@@ -5,9 +5,14 @@ import pytest
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.prediction import Charge
 from sidecar.requestlog.charges import charged_ms, charges
-from sidecar.requestlog.detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, PRODUCE
 from sidecar.requestlog.line import Line
-from sidecar.requestlog.mutations import TopicSizes
+from sidecar.requestlog.mutation_counts import TopicSizes
+from sidecar.requestlog.request_detail import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    PRODUCE,
+)
 from tests.requestlog.lines import BY_HAND, parsed_line, read
 
 WRITER, TELEMETRY, CONSUMER, _, CREATED, GROWN, DELETED, ALTERED = map(read, BY_HAND)

@@ -14,8 +14,8 @@ from hypothesis import given as giving
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from sidecar.requestlog.looking import TailRead, TailSettings
 from sidecar.requestlog.tail import Tail, follow
+from sidecar.requestlog.tail_read import TailRead, TailSettings
 
 _SMALL = TailSettings(read_bytes=8, longest_line=20, most_files=2, most_behind=100)
 

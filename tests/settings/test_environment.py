@@ -3,7 +3,7 @@
 import pytest
 
 from sidecar.settings.environment import read_environment
-from sidecar.settings.reading import Reading
+from sidecar.settings.raw_values import Reading
 
 
 def test_our_variables_are_taken_and_others_ignored() -> None:

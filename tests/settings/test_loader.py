@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sidecar.errors import SettingsError
 from sidecar.kafka.source import ANSWER_TIMEOUT_S
-from sidecar.quotas.producer_ids import ProducerIdSettings
+from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings import HostPort, Settings, keys, load
 from sidecar.settings.loader import SAFE_VALIDITY_S

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.settings import SettingRow, convert, describe, keys, load
-from sidecar.settings.given import RawSettings
+from sidecar.settings.fields import RawSettings
 from tests.settings.support import ADMIN, RATIO, loaded
 
 

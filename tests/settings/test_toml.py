@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.settings import keys
-from sidecar.settings.reading import Reading
+from sidecar.settings.raw_values import Reading
 from sidecar.settings.toml import read_toml
 
 

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from sidecar.quotas.entities import DEFAULT
-from sidecar.quotas.id_quotas import ProducerIdQuota
+from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.state.form import PersistedState, StateRecord, from_record, to_record
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
-from sidecar.throttle.holds import UserThrottle
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
+from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
 
 NOW = 2_000_000_000.0

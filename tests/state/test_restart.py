@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from sidecar.board import Board, RestoredDecision
-from sidecar.keeper import StateWriter
+from sidecar.control.board import Board, RestoredDecision
 from sidecar.state import PersistedState, StateFile
+from sidecar.state.writer import StateWriter
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes
 from sidecar.throttle.memory import Override

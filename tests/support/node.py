@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from sidecar.demo import isolation
+from sidecar.demo.broker_properties import combined_properties, render
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.folders import OwnedFolder
 from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.demo.layout import random_id
 from sidecar.demo.ports import Ports
 from sidecar.demo.processes import Processes
-from sidecar.demo.properties import combined_properties, render
+from sidecar.demo.supervisor import Supervisor
 from sidecar.demo.waiting import deadline
-from sidecar.demo.warden import Supervisor
 
 _HEAP_MB: Final = 384
 _TIMEOUT_S: Final = 60.0

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from sidecar.board import Board
+from sidecar.control.board import Board
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Memory, Override

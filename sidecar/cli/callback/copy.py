@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sidecar.callback_jar import callback_jar, copy_jar, jar_version
+from sidecar.cli.callback.jar import callback_jar, copy_jar, jar_version
 
 
 @click.command(

@@ -16,7 +16,7 @@ import click
 
 from sidecar.cli.pipeline.running import need_extra
 from sidecar.cli.pipeline.spark_log import spark_log
-from sidecar.demo.tenants import FULL, QUICK, Plan
+from sidecar.demo.tenant_traffic import FULL, QUICK, Plan
 from sidecar.demo.versions import DEFAULT_VERSION
 from sidecar.errors import ClusterError
 

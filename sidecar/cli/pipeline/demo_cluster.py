@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from sidecar.cli.quotas.documents import quota_documents
+from sidecar.cli.quotas.output import quota_documents
+from sidecar.demo.broker_properties import CONTROLLER_ID
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.listeners import Listener
-from sidecar.demo.properties import CONTROLLER_ID
 from sidecar.demo.rounds import Ledger, place, send_round
-from sidecar.demo.tenants import QUOTAS, USERS, Plan
+from sidecar.demo.tenant_traffic import QUOTAS, USERS, Plan
 from sidecar.errors import ClusterError
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.broker_loggers import set_levels

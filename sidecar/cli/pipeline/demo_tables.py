@@ -17,7 +17,7 @@ from sidecar.cli.pipeline.demo_checks import (
     usage_checks,
 )
 from sidecar.cli.pipeline.demo_cluster import Round
-from sidecar.cli.quotas.documents import read_quota_file
+from sidecar.cli.quotas.output import read_quota_file
 from sidecar.pipeline.events import CONTROLLER_MUTATION, FETCH, PRODUCE, charges
 from sidecar.pipeline.job import run
 from sidecar.pipeline.replay import replay_events

@@ -36,7 +36,7 @@ from sidecar.cli.pipeline.progress import Progress
 from sidecar.cli.pipeline.spark_log import spark_log
 from sidecar.cli.pipeline.spark_options import spark_settings
 from sidecar.cli.pipeline.summary import document, plan_line, scenarios_of_nobody, text
-from sidecar.cli.quotas.documents import read_quota_file
+from sidecar.cli.quotas.output import read_quota_file
 from sidecar.errors import SettingsError, SidecarError
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import Final
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
-from sidecar.cli.quotas.aim import read_planned_changes, target_options
 from sidecar.cli.quotas.counts import are_done, quota_counts, to_do
-from sidecar.cli.quotas.documents import change_documents, echo_json, print_changes, print_warnings
+from sidecar.cli.quotas.output import change_documents, echo_json, print_changes, print_warnings
 from sidecar.cli.quotas.plan_options import PlanOptions
-from sidecar.cli.quotas.setting import CTRL_C, Outcome, set_or_exit, validate
+from sidecar.cli.quotas.target_quotas import read_planned_changes, target_options
 from sidecar.errors import BrokersError
-from sidecar.quotas.plan import Change
+from sidecar.quotas.request_time.quota_plan import Change
+from sidecar.request_time.quota_changes import CTRL_C, Outcome, set_or_exit, validate
 
 _EXIT_CODES: Final = {None: 0, CTRL_C: 130}
 """By the problem; 1 for any other."""

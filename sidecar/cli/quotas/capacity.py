@@ -9,8 +9,8 @@ from typing import Final
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
-from sidecar.cli.quotas.brokers import Capacities, capacities
-from sidecar.quotas.capacity import BrokerCapacity, differs, smallest
+from sidecar.quotas.request_time.thread_capacity import BrokerCapacity, differs, smallest
+from sidecar.request_time.cluster_state import Capacities, capacities
 
 _DOTTED: Final = 28
 """The width of a label with its dots."""

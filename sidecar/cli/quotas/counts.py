@@ -6,7 +6,7 @@ removed"; one that takes it away is "1 quota is removed".
 
 from collections.abc import Sequence
 
-from sidecar.quotas.plan import Change
+from sidecar.quotas.request_time.quota_plan import Change
 
 
 def quota_counts(count: int) -> str:

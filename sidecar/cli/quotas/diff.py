@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
-from sidecar.cli.quotas.aim import read_planned_changes, target_options
-from sidecar.cli.quotas.documents import change_documents, echo_json, print_changes, print_warnings
+from sidecar.cli.quotas.output import change_documents, echo_json, print_changes, print_warnings
 from sidecar.cli.quotas.plan_options import PlanOptions
+from sidecar.cli.quotas.target_quotas import read_planned_changes, target_options
 
 
 @click.command(

@@ -11,7 +11,7 @@ from sidecar.cli.kafka_options import KafkaOptions, kafka_options
 from sidecar.cli.quotas.capacity import block, label
 from sidecar.cli.quotas.capacity import document as capacity_document
 from sidecar.cli.quotas.capacity import warnings as capacity_warnings
-from sidecar.cli.quotas.documents import (
+from sidecar.cli.quotas.output import (
     change_documents,
     echo_json,
     print_changes,
@@ -22,7 +22,7 @@ from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import Planned, planned
 from sidecar.quotas.commands import kafka_configs, number
 from sidecar.quotas.entities import DEFAULT
-from sidecar.quotas.plan import TenantKind
+from sidecar.quotas.request_time.quota_plan import TenantKind
 
 _NOWHERE: Final = "HOST:PORT"
 

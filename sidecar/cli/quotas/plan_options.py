@@ -11,10 +11,10 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from sidecar.cli.quotas.tenants import Source
 from sidecar.errors import PlanError
-from sidecar.quotas.plan import Plan, TenantKind, Terms, equal_plan, named_plan
-from sidecar.quotas.shares import Tenant
+from sidecar.quotas.request_time.fair_shares import Tenant
+from sidecar.quotas.request_time.quota_plan import Plan, TenantKind, Terms, equal_plan, named_plan
+from sidecar.request_time.tenants import Source
 
 _R = TypeVar("_R")
 

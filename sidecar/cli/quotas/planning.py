@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from sidecar.cli.kafka_options import SERVERS, KafkaOptions, load_kafka_admin
-from sidecar.cli.quotas.brokers import Capacities, read_capacities, read_quotas
 from sidecar.cli.quotas.plan_options import PlanOptions
-from sidecar.cli.quotas.tenants import read_known
-from sidecar.quotas.capacity import smallest
 from sidecar.quotas.entities import ClientQuotas
-from sidecar.quotas.hold_signature import without_signed
-from sidecar.quotas.plan import Change, Plan, TenantKind, changes
-from sidecar.quotas.plan_review import PlanWarning, review_plan
+from sidecar.quotas.producer_ids.throttle_signature import without_signed
+from sidecar.quotas.request_time.plan_review import PlanWarning, review_plan
+from sidecar.quotas.request_time.quota_plan import Change, Plan, TenantKind, changes
+from sidecar.quotas.request_time.thread_capacity import smallest
+from sidecar.request_time.cluster_state import Capacities, read_capacities, read_quotas
+from sidecar.request_time.tenants import read_known
 
 if TYPE_CHECKING:
     # Not at run time: what is asked of brokers is imported when they are asked.

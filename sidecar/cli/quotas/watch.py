@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
-from sidecar.cli.quotas.brokers import read_quotas
-from sidecar.cli.quotas.documents import change_documents, print_warnings, quota_text
+from sidecar.cli.quotas.output import change_documents, print_warnings, quota_text
 from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import read_capacity
-from sidecar.cli.quotas.setting import Outcome, set_quotas
-from sidecar.cli.quotas.tenants import Source
 from sidecar.errors import BrokersError, PlanError, SettingsError
-from sidecar.quotas.hold_signature import without_signed
-from sidecar.quotas.plan import Change
-from sidecar.quotas.plan_review import PlanWarning, review_plan
-from sidecar.quotas.watch import Watch
+from sidecar.quotas.producer_ids.throttle_signature import without_signed
+from sidecar.quotas.request_time.plan_review import PlanWarning, review_plan
+from sidecar.quotas.request_time.plan_upkeep import Watch
+from sidecar.quotas.request_time.quota_plan import Change
+from sidecar.request_time.cluster_state import read_quotas
+from sidecar.request_time.quota_changes import Outcome, set_quotas
+from sidecar.request_time.tenants import Source
 
 if TYPE_CHECKING:
     # Not at run time: what is asked of brokers is imported when they are asked.

@@ -20,7 +20,7 @@ from sidecar.pipeline.events import TOPIC_APIS
 from sidecar.pipeline.kernels.numbered import coded
 from sidecar.pipeline.kernels.values import Doubles, Flags, Longs
 from sidecar.pipeline.sweep import QUOTA_TYPES
-from sidecar.requestlog.mutations import QUOTA_EXCEEDED
+from sidecar.requestlog.mutation_counts import QUOTA_EXCEEDED
 
 NEEDED: Final = (
     *("broker", "user", "client_id", "quota_ts", "api", "is_follower", "exempt", "quota_bytes"),

@@ -18,10 +18,10 @@ from typing import Final
 
 import numpy as np
 
-from sidecar.requestlog.detail import ALTER_CLIENT_QUOTAS, INIT_PRODUCER_ID, PRODUCE
 from sidecar.requestlog.exempt import is_exempt_by_api
-from sidecar.requestlog.fetch import CURRENT_LEADER, DIVERGING_EPOCH, FETCH, SNAPSHOT_ID
-from sidecar.requestlog.mutations import ABOUT_TOPICS
+from sidecar.requestlog.fetch_size import CURRENT_LEADER, DIVERGING_EPOCH, FETCH, SNAPSHOT_ID
+from sidecar.requestlog.mutation_counts import ABOUT_TOPICS
+from sidecar.requestlog.request_detail import ALTER_CLIENT_QUOTAS, INIT_PRODUCER_ID, PRODUCE
 
 NONE: Final = -(1 << 62)
 """No number: beyond any that is read."""

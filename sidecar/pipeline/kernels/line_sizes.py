@@ -14,9 +14,9 @@ from typing import Final
 from sidecar.pipeline.kernels.compiled import merged
 from sidecar.pipeline.kernels.line_fields import APIS, EXEMPT, NONE, Slot
 from sidecar.pipeline.kernels.values import Longs
-from sidecar.requestlog.detail import INIT_PRODUCER_ID, PRODUCE
-from sidecar.requestlog.fetch import FETCH, NEWEST_FETCH
-from sidecar.requestlog.size import NEWEST_PRODUCE
+from sidecar.requestlog.fetch_size import FETCH, NEWEST_FETCH
+from sidecar.requestlog.produce_size import NEWEST_PRODUCE
+from sidecar.requestlog.request_detail import INIT_PRODUCER_ID, PRODUCE
 
 _PRODUCE_FLEXIBLE_SINCE: Final = 9
 _FETCH_FLEXIBLE_SINCE: Final = 12

@@ -14,10 +14,10 @@ from sidecar.errors import SidecarError
 from sidecar.pipeline.sample.flows import Floats
 from sidecar.pipeline.sample.lines import Batch, empty_line
 from sidecar.pipeline.sample.shapes import Ints
-from sidecar.requestlog.detail import detail
-from sidecar.requestlog.fetch import fetch_bytes
+from sidecar.requestlog.fetch_size import fetch_bytes
 from sidecar.requestlog.line import Line, parse
-from sidecar.requestlog.size import produce_bytes
+from sidecar.requestlog.produce_size import produce_bytes
+from sidecar.requestlog.request_detail import detail
 from sidecar.requestlog.wire import Fetched, Produce
 
 _FLEXIBLE_PRODUCE = 9

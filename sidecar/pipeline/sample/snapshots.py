@@ -3,8 +3,8 @@
 from sidecar.pipeline.sample.admin import USER
 from sidecar.pipeline.sample.limits import MUTATIONS, limits
 from sidecar.pipeline.sample.settings import Sample
-from sidecar.quotas.capacity import BrokerCapacity
 from sidecar.quotas.entities import QuotaKey
+from sidecar.quotas.request_time.thread_capacity import BrokerCapacity
 
 Document = dict[str, object]
 _IO_THREADS, _NETWORK_THREADS, _WINDOW_S = 8, 3, 1

@@ -4,7 +4,7 @@ import pytest
 
 from sidecar.cli.quotas.counts import are_done, quota_counts, to_do
 from sidecar.quotas.entities import Entity
-from sidecar.quotas.plan import Change
+from sidecar.quotas.request_time.quota_plan import Change
 
 
 def changed(setting: int, removing: int) -> list[Change]:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from sidecar.cli.quotas.plan_options import PlanOptions
-from sidecar.cli.quotas.tenants import Source
 from sidecar.cli.quotas.watch import Watcher
 from sidecar.quotas.entities import DEFAULT, Entity
-from sidecar.quotas.plan import TenantKind
-from sidecar.quotas.watch import Watch
+from sidecar.quotas.request_time.plan_upkeep import Watch
+from sidecar.quotas.request_time.quota_plan import TenantKind
+from sidecar.request_time.tenants import Source
 from tests.cli.quotas.conftest import Run
 from tests.integration.waiting import seen
 from tests.kafka.servers import admin

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.callback_jar import callback_jar
+from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.callback import CALLBACK_PROPERTIES
 from tests.deploy.kubernetes.rendered import (
     KUBERNETES,

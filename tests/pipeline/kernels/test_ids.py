@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sidecar.pipeline.kernels.ids import id_waits, new_ids
 from sidecar.pipeline.kernels.values import Flags, Held, Longs, Span
-from sidecar.quotas.producer_ids import ProducerIds, ProducerIdSettings
+from sidecar.quotas.producer_ids.id_counts import ProducerIds, ProducerIdSettings
 from tests.pipeline.kernels.histories import compiles_first
 
 EVENTS = st.lists(

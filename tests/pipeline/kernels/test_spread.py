@@ -4,8 +4,8 @@ from hypothesis import given
 
 from sidecar.pipeline.kernels.spread import spread_waits
 from sidecar.pipeline.kernels.values import Held, Span
-from sidecar.quotas.burst_rate import BurstRate
 from sidecar.quotas.entities import QuotaKey
+from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
 from tests.pipeline.kernels.histories import (
     Event,

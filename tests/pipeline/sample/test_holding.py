@@ -8,9 +8,9 @@ from sidecar.quotas.entities import Entity, QuotaKey
 from sidecar.quotas.prediction import Charge, Predictor
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.requestlog.charges import charges
-from sidecar.requestlog.detail import QuotaChanges, detail
 from sidecar.requestlog.line import Line, parse
-from sidecar.requestlog.mutations import TopicSizes
+from sidecar.requestlog.mutation_counts import TopicSizes
+from sidecar.requestlog.request_detail import QuotaChanges, detail
 
 SAMPLE = Sample(6_000_000, brokers=2)
 TOLD_BY = {

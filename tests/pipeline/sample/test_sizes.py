@@ -10,10 +10,10 @@ import pytest
 from sidecar.pipeline.sample.flows import Flow, flows
 from sidecar.pipeline.sample.lines import Times, drawn_batch, rendered
 from sidecar.pipeline.sample.sizes import charged_bytes
-from sidecar.requestlog.detail import detail
-from sidecar.requestlog.fetch import fetch_bytes
+from sidecar.requestlog.fetch_size import fetch_bytes
 from sidecar.requestlog.line import Line, parse
-from sidecar.requestlog.size import produce_bytes
+from sidecar.requestlog.produce_size import produce_bytes
+from sidecar.requestlog.request_detail import detail
 from sidecar.requestlog.wire import Fetched, Produce
 
 ENDS = [

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from sidecar.pipeline.sample import Sample, write_sample
-from sidecar.requestlog.detail import detail
 from sidecar.requestlog.line import Line, Rejected, parse
+from sidecar.requestlog.request_detail import detail
 
 
 def logs_of(folder: Path) -> dict[str, bytes]:

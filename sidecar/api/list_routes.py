@@ -1,0 +1,77 @@
+"""The routes that list: volumes, brokers, decisions, and who reads the factor.
+
+Example: ``GET /v1/volumes`` lists every volume of the snapshot that is published at that moment.
+"""
+
+from fastapi import FastAPI
+from starlette.responses import Response
+
+from sidecar.api.answers import Wall, answer_listing, timestamp
+from sidecar.api.documents import (
+    BrokersDocument,
+    DecisionsDocument,
+    FailureDocument,
+    ReadersDocument,
+    VolumesDocument,
+)
+from sidecar.api.views import View, change_document, cluster_id, reader_document
+from sidecar.control.board import Board
+from sidecar.throttle.limits import Limit
+
+
+def add_reading(app: FastAPI, board: Board, wall: Wall, limit: Limit | None) -> None:
+    """Adds the routes that list."""
+
+    @app.get(
+        "/v1/volumes",
+        summary="Every volume, with its fill rate and the seconds to its limit",
+        response_model=None,
+        responses={200: {"model": VolumesDocument}},
+    )
+    async def volumes() -> Response:
+        """Also log dirs that are offline, and what fenced or departed brokers left that counts."""
+        snapshot = board.snapshot
+        view = View(snapshot, board.now(), wall)
+        return answer_listing({"generation": snapshot.generation}, "volumes", view.volumes())
+
+    @app.get(
+        "/v1/brokers",
+        summary="Every broker: active or fenced, last seen, last failure",
+        response_model=None,
+        responses={200: {"model": BrokersDocument}},
+    )
+    async def brokers() -> Response:
+        """The cluster's brokers by its last answer, and why the last poll failed if it did."""
+        memory = board.snapshot.memory
+        failure = memory.failure
+        before: dict[str, object] = {
+            "cluster_id": cluster_id(memory),
+            "listed_at": timestamp(wall, memory.membership_at),
+            "failed_polls": memory.failed_polls,
+            "last_failure": failure and FailureDocument(failure.kind.value, failure.message, None),
+        }
+        view = View(board.snapshot, board.now(), wall)
+        return answer_listing(before, "brokers", view.brokers())
+
+    @app.get(
+        "/v1/decisions",
+        summary="The last 1,000 changes of the decision",
+        response_model=None,
+        responses={200: {"model": DecisionsDocument}},
+    )
+    async def decisions() -> Response:
+        """The newest first, since the sidecar started."""
+        newest_first = list(reversed(board.changes))
+        documents = (change_document(change, limit, wall) for change in newest_first)
+        return answer_listing({}, "decisions", documents)
+
+    @app.get(
+        "/v1/readers",
+        summary="Which brokers' quota callbacks read the factors here",
+        response_model=None,
+        responses={200: {"model": ReadersDocument}},
+    )
+    async def readers() -> Response:
+        """Whether they obey: the generation they have, whether they wait, how many they hold."""
+        documents = (reader_document(one, wall) for one in board.readers.known(board.now()))
+        return answer_listing({"generation": board.snapshot.generation}, "readers", documents)

@@ -1,0 +1,128 @@
+"""Reading what changes with the decision, and waiting for its next change.
+
+A reader that sends the ETag it has gets 304 while nothing has changed; with ``Prefer: wait=N``
+besides, the answer waits for the next change or N seconds. Every answer, the 304 too, says for how
+long it may be used. So a wait ends after half of that at the latest: a reader that only hears 304
+is renewed before what it has runs out.
+
+Example: valid for another 240 s, ``Prefer: wait=300`` is answered after 120 s with 304 and
+``Throttle-Valid-For-Ms: 298000``, since there were polls meanwhile.
+"""
+
+import asyncio
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sidecar.api.answers import NO_STORE
+from sidecar.api.cached_document import VALID_FOR, CachedDocument
+from sidecar.api.preferences import fill_window_s, matches, preferred_wait_s
+from sidecar.api.reader_reports import parse_report
+from sidecar.control.board import Board
+from sidecar.throttle.readers import Reader
+
+LONGEST_WAIT_S: Final = 300.0
+"""Proxies and NATs forget connections that are silent for longer."""
+
+_SHORTEST_WAIT_S: Final = 0.1
+"""Near the end of the validity half of the rest is nothing: readers would spin."""
+
+_MOST_WAITING: Final = 1000
+"""Each costs some kilobytes; a reader beyond them is answered at once."""
+
+
+class LongPoll:
+    """Answers readers of every page.
+
+    Attributes:
+        waiting: how many readers wait for a change now.
+    """
+
+    def __init__(self, board: Board, validity_s: float) -> None:
+        self.waiting = 0
+        self._board = board
+        self._validity_s = validity_s
+
+    async def read(self, request: Request, page: CachedDocument) -> Response:
+        """The answer to one request for a page."""
+        asked = _asked(request)
+        generation, further = self._board.snapshot.generation, {}
+        has_it = matches(asked.get("if-none-match", ""), self._board.etag)
+        reader = self._record_report(asked.get("throttle-reader"), generation if has_it else None)
+        if has_it:
+            preferred_s = preferred_wait_s(asked.get("prefer", ""))
+            if preferred_s is not None and self.waiting < _MOST_WAITING:
+                wait_s = min(preferred_s, self._longest_wait_s())
+                further["Preference-Applied"] = f"wait={int(wait_s)}"
+                await self._wait(request, generation, wait_s, reader)
+        snapshot, now = self._board.snapshot, self._board.now()
+        window_s = fill_window_s(asked.get("throttle-fill-window", ""))
+        headers = {
+            **NO_STORE,
+            "ETag": f'"{self._board.etag}"',
+            VALID_FOR: str(int(self._valid_for_s(now) * 1000)),
+            **page.headers(snapshot, now, window_s),
+            **further,
+        }
+        if has_it and generation == snapshot.generation:
+            return Response(status_code=304, headers=headers)
+        return page.answer(snapshot, now, window_s, asked.get("accept", "*/*"), headers)
+
+    def _record_report(self, said: str | None, generation: int | None) -> Reader | None:
+        report = None if said is None else parse_report(said)
+        if report is None:
+            return None
+        return self._board.readers.record(report, generation, self._board.now())
+
+    def _valid_for_s(self, now: float) -> float:
+        until = self._board.snapshot.decision.valid_until
+        if until is None:
+            return self._validity_s
+        return min(self._validity_s, max(0.0, until - now))
+
+    def _longest_wait_s(self) -> float:
+        valid_for_s = self._valid_for_s(self._board.now())
+        half_s = max(valid_for_s / 2, min(valid_for_s, _SHORTEST_WAIT_S))
+        return min(half_s, LONGEST_WAIT_S)
+
+    async def _wait(
+        self, request: Request, generation: int, wait_s: float, reader: Reader | None
+    ) -> None:
+        """Waits for the next change, the time, the board's end, or that the reader goes away."""
+        change = asyncio.create_task(self._board.wait_for_change(generation, wait_s))
+        gone = asyncio.create_task(_client_left(request))
+        self._count(reader, 1)
+        try:
+            await asyncio.wait((change, gone), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._count(reader, -1)
+            for task in (change, gone):
+                task.cancel()
+            await asyncio.gather(change, gone, return_exceptions=True)
+
+    def _count(self, reader: Reader | None, more: int) -> None:
+        self.waiting += more
+        if reader is not None:
+            reader.waiting += more
+
+
+def _asked(request: Request) -> dict[str, str]:
+    """The headers that matter here; the values of a repeated one as one list."""
+    asked: dict[str, str] = {}
+    for raw_name, raw_value in request.scope["headers"]:
+        if raw_name in _ASKED:
+            name, value = raw_name.decode(), raw_value.decode("latin-1")
+            asked[name] = f"{asked[name]},{value}" if name in asked else value
+    return asked
+
+
+_ASKED: Final = frozenset(
+    (b"accept", b"if-none-match", b"prefer", b"throttle-fill-window", b"throttle-reader")
+)
+
+
+async def _client_left(request: Request) -> None:
+    """Returns when the reader has closed the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

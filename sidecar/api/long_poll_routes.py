@@ -1,0 +1,150 @@
+"""The routes that are followed: read again and again, waiting for the next change.
+
+Example: ``GET /v1/quota-factors`` with ``If-None-Match`` and ``Prefer: wait=60`` is answered when
+the decision changes, or with 304 after 60 s.
+"""
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sidecar.api.answers import Wall
+from sidecar.api.cached_document import VALID_FOR
+from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
+from sidecar.api.factor import cached_factor
+from sidecar.api.long_poll import LongPoll
+from sidecar.api.quota_factors import FILL_WINDOW, SECONDS_TO_FULL, cached_quota_factors
+from sidecar.control.board import Board
+from sidecar.throttle.fill import LONGEST_WINDOW_S, WINDOW_S
+from sidecar.throttle.limits import Limit
+
+
+def add_following(
+    app: FastAPI, board: Board, wall: Wall, validity_s: float, limit: Limit | None
+) -> None:
+    """Adds the routes that are followed.
+
+    Args:
+        app: gets the routes.
+        board: what is read.
+        wall: steady seconds -> epoch seconds of the machine's clock.
+        validity_s: for how long an answer may be used that has no end of its own, seconds.
+        limit: what volumes are held against; None when disabled.
+    """
+    polls = LongPoll(board, validity_s)
+    factor = cached_factor(wall, limit)
+    quota_factors = cached_quota_factors(wall, validity_s)
+
+    @app.get(
+        "/v1/throttle-factor",
+        summary="The throttle factor in force, and why",
+        response_model=None,
+        responses=_responses(FactorDocument, {}, {"text/plain": {"schema": {"type": "string"}}}),
+        openapi_extra={"parameters": _ASKED},
+    )
+    async def throttle_factor(request: Request) -> Response:
+        """Waits for the next change, or answers 304, or the bare number, if asked to.
+
+        With `If-None-Match` answers 304 while nothing has changed; with `Prefer: wait=SECONDS`
+        besides, waits for the next change. With `Accept: text/plain` answers the bare number.
+        """
+        return await polls.read(request, factor)
+
+    @app.get(
+        "/v1/quota-factors",
+        summary="All factors in force, for a broker's quota callback",
+        response_model=None,
+        responses=_responses(QuotaFactorsDocument, _LEFT, {}),
+        openapi_extra={"parameters": [*_ASKED, _WINDOW]},
+    )
+    async def all_quota_factors(request: Request) -> Response:
+        """The factor for all, those of single users, and when the first volume will be full.
+
+        Waits and answers 304 as the throttle factor does; seconds to full are a header as well.
+        """
+        return await polls.read(request, quota_factors)
+
+
+def _parameter(name: str, description: str) -> dict[str, object]:
+    return {
+        "name": name,
+        "in": "header",
+        "schema": {"type": "string"},
+        "description": description,
+    }
+
+
+_ASKED: Final = [
+    _parameter(
+        "If-None-Match", "The ETag of the answer that the reader has; 304 while it still holds."
+    ),
+    _parameter(
+        "Prefer",
+        "wait=SECONDS (RFC 7240): with a matching If-None-Match, wait for a change. "
+        "At most 300 s, and half of what is left of the validity.",
+    ),
+    _parameter(
+        "Throttle-Reader",
+        "broker=NODE_ID; emergency=true or false; throttled_clients=NUMBER: what a broker's quota callback says "
+        "of itself, for /v1/readers. Passed over when it has another form.",
+    ),
+]
+
+_WINDOW: Final = _parameter(
+    FILL_WINDOW,
+    f"SECONDS: over how long the fill rates behind seconds_to_full are to be; {WINDOW_S:.0f} at "
+    f"least, which is usual, {LONGEST_WINDOW_S:.0f} at most. Passed over when it is no number.",
+)
+
+_LEFT: Final[dict[str, Any]] = {
+    SECONDS_TO_FULL: {
+        "schema": {"type": "number"},
+        "description": "As seconds_to_full in the document; absent while that is null.",
+    }
+}
+
+
+def _responses(
+    model: type, further: dict[str, Any], content: dict[str, Any]
+) -> dict[int | str, dict[str, Any]]:
+    """What is documented of a 200 and a 304.
+
+    Args:
+        model: the document.
+        further: headers of this document alone.
+        content: further media types.
+    """
+    return {
+        200: {
+            "model": model,
+            "content": content,
+            "headers": {
+                "ETag": {
+                    "schema": {"type": "string"},
+                    "description": "The start's id and the generation; never repeated.",
+                },
+                VALID_FOR: {
+                    "schema": {"type": "integer"},
+                    "description": "How long the answer may be used by who hears nothing more, "
+                    "in ms.",
+                },
+                "Preference-Applied": {
+                    "schema": {"type": "string"},
+                    "description": "wait=SECONDS, when the answer was waited for.",
+                },
+                **further,
+            },
+        },
+        304: {
+            "description": "Nothing has changed; the validity is renewed.",
+            "headers": {
+                VALID_FOR: {
+                    "schema": {"type": "integer"},
+                    "description": "How long what the reader has may be used from now on, in ms.",
+                },
+                **further,
+            },
+        },
+    }

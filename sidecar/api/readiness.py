@@ -1,0 +1,50 @@
+"""Whether the sidecar lives, and whether what it says comes from seeing.
+
+``/readyz`` must not be the readiness probe of a broker's pod: a sidecar that can't see would then
+take its broker out of service, which is the opposite of protecting it.
+
+Example: last poll ended 200 s ago and polling counts as stuck after 140 s: not ready.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sidecar.control.board import Board
+from sidecar.throttle.validity import is_valid
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """What polling is to be like.
+
+    Attributes:
+        enabled: False when the check interval is PT0S.
+        stuck_after_s: polling is stuck when no poll has ended for longer, seconds.
+    """
+
+    enabled: bool
+    stuck_after_s: float
+
+
+def why_not_ready(board: Board, polling: Polling) -> Callable[[], str | None]:
+    """A function that says why the sidecar is not ready now; None when it is.
+
+    Args:
+        board: what is published.
+        polling: what polling is to be like; it is given this long for its first poll, from now on.
+    """
+    started = board.now()
+
+    def why() -> str | None:
+        if not polling.enabled:
+            return None
+        polled_at = started if board.tally.polled_at is None else board.tally.polled_at
+        now = board.now()
+        if not is_valid(polled_at, polling.stuck_after_s, now):
+            return f"Polling is stuck: no poll has ended for {now - polled_at:.0f} s."
+        decision = board.snapshot.decision
+        if decision.computed_at is None:
+            return f"There is no valid observation: {decision.reason}."
+        return None
+
+    return why

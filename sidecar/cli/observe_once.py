@@ -1,0 +1,92 @@
+"""One look at the cluster, judged by the daemon's own rules; what ``check`` prints.
+
+Example: two brokers healthy, the third down: unknown, since the third may be full. One of the two
+full: the limit is violated, whatever the third says.
+"""
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from sidecar.api.views import View, limit_document
+from sidecar.clock import SteadyClock
+from sidecar.control.board import Snapshot
+from sidecar.errors import SettingsError
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.settings import Settings
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import Limit
+from sidecar.throttle.memory import Memory
+from sidecar.throttle.schedule import Timing
+from sidecar.volumes import Failure
+
+Verdict = Literal["within limit", "limit violated", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCheck:
+    """What one look at the cluster came to.
+
+    Attributes:
+        verdict: in two words.
+        reason: why, one line.
+        limit: what volumes were held against.
+        memory: what was seen.
+        view: the same as the API would show it.
+    """
+
+    verdict: Verdict
+    reason: str
+    limit: Limit
+    memory: Memory
+    view: View
+
+    @property
+    def cluster_id(self) -> str | None:
+        """None when no broker told it."""
+        return self.memory.membership.cluster_id if self.memory.membership else None
+
+    def as_json(self) -> str:
+        """Brokers and volumes as in the API, with the verdict."""
+        limit = limit_document(self.limit)
+        document = {
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "cluster_id": self.cluster_id,
+            "limit": dataclasses.asdict(limit) if limit else None,
+            "brokers": [dataclasses.asdict(broker) for broker in self.view.brokers()],
+            "volumes": [dataclasses.asdict(volume) for volume in self.view.volumes()],
+        }
+        return json.dumps(document, indent=2)
+
+
+async def check_cluster(settings: Settings) -> ClusterCheck:
+    """Polls the whole cluster once, with the daemon's deadline, and judges it.
+
+    Raises:
+        SettingsError: there are no brokers or no limit to check, or TLS material can't be read.
+    """
+    if settings.kafka_admin is None or settings.limit is None:
+        raise SettingsError(
+            ("nothing to check: the check interval is PT0S, and brokers or a limit are not set",)
+        )
+    clock = SteadyClock()
+    timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
+    # Nothing is remembered here, so nothing can be too old.
+    factors = VolumeLimit(settings.limit, math.inf, settings.fallback)
+    async with KafkaVolumeSource(settings.kafka_admin, clock=clock.now) as source:
+        result = await source.observe(None, timing.deadline_s)
+    if isinstance(result, Failure):
+        memory, now = factors.fail(Memory(), result), clock.now()
+    else:
+        memory, now = factors.fold(Memory(), result), result.observed_at
+    decision = factors.decide(memory, now)
+    verdict: Verdict = "unknown"
+    reason = memory.failure.message if memory.failure else decision.reason
+    if memory.computed is not None:
+        verdict = "limit violated" if memory.computed.violations else "within limit"
+        reason = decision.reason
+    view = View(Snapshot(decision, 1, now, memory), now, clock.wall)
+    return ClusterCheck(verdict, reason, settings.limit, memory, view)

@@ -1,0 +1,111 @@
+"""What ``apply`` and ``diff`` aim at: a plan made now, or the quotas in a file.
+
+Example: ``--plan before.json --exact``, with what ``quotas show --json`` printed yesterday, is
+yesterday's quotas: those set since are removed.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sidecar.cli.quotas.capacity import warnings as capacity_warnings
+from sidecar.cli.quotas.output import PlanFile, read_plan_file
+from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
+from sidecar.cli.quotas.planning import planned_beside
+from sidecar.errors import BrokersError
+from sidecar.quotas.producer_ids.throttle_signature import without_signed
+from sidecar.quotas.request_time.plan_review import QuotasFromFile, review_quotas
+from sidecar.quotas.request_time.quota_plan import Change, TenantKind, changes, removals
+from sidecar.quotas.request_time.thread_capacity import smallest
+from sidecar.request_time.cluster_state import read_capacities, read_quotas
+from sidecar.request_time.tenants import read_known
+
+if TYPE_CHECKING:
+    # Not at run time: what is asked of brokers is imported when they are asked.
+    from sidecar.settings import KafkaAdmin
+
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChanges:
+    """What is to change, and what to know of it.
+
+    Attributes:
+        changes: against the quotas of today.
+        warnings: one each.
+    """
+
+    changes: tuple[Change, ...]
+    warnings: tuple[object, ...]
+
+
+def target_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """Give a command ``options: PlanOptions``, ``plan_file: Path | None`` and ``exact: bool``."""
+    plan_file = click.option(
+        "--plan",
+        "plan_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help='Quotas that "quotas plan --json" or "quotas show --json" printed, instead of a plan'
+        " made now.",
+    )
+    exact = click.option(
+        "--exact",
+        is_flag=True,
+        help="With --plan: quotas that the file does not have are to go.",
+    )
+    decorated: Callable[..., Any] = plan_options(plan_file(exact(function)))
+    return decorated
+
+
+def read_planned_changes(
+    options: PlanOptions, plan_file: Path | None, exact: bool, admin: "KafkaAdmin"
+) -> PlannedChanges:
+    """What is to change.
+
+    Raises:
+        BrokersError: no broker told what is needed.
+        PlanError: nothing can be planned.
+        SettingsError: a file or a setting can't be used.
+        UsageError: options that exclude each other.
+    """
+    if plan_file is None:
+        if exact:
+            raise click.UsageError("--exact goes with --plan")
+        if options.tenants is None and options.tenants_from is None:
+            raise click.UsageError("who shares it? give --tenants, --tenants-from or --plan")
+        found = planned_beside(options, admin)
+        of_brokers = () if found.found is None else capacity_warnings(found.found)
+        return PlannedChanges(found.changes, (*of_brokers, *found.warnings))
+    if options != PlanOptions():
+        raise click.UsageError("--plan has the quotas already: nothing else is planned with it")
+    return asyncio.run(_from_file(read_plan_file(plan_file), exact, admin))
+
+
+async def _from_file(file: PlanFile, exact: bool, admin: "KafkaAdmin") -> PlannedChanges:
+    quotas = without_signed(await read_quotas(admin))
+    given = QuotasFromFile(file.target, exact, file.tenants)
+    capacity_percent = file.capacity_percent
+    of_brokers: tuple[str, ...] = ()
+    if capacity_percent is None and given.requests:
+        capacity_percent, of_brokers = await _capacity(admin)
+    known = await read_known(admin, quotas, TenantKind.USERS) if given.users else None
+    extra = removals(quotas, file.target) if exact else ()
+    return PlannedChanges(
+        (*changes(quotas, file.target), *extra),
+        (*of_brokers, *review_quotas(given, capacity_percent, quotas, known)),
+    )
+
+
+async def _capacity(admin: "KafkaAdmin") -> tuple[float | None, tuple[str, ...]]:
+    """The smallest broker's, and what to know of the brokers; quotas are set without it too."""
+    try:
+        found = await read_capacities(admin)
+    except BrokersError as error:
+        return None, (f"sums are not compared with the brokers' capacity: {error}",)
+    return smallest(found.brokers).percent, capacity_warnings(found)

@@ -1,0 +1,182 @@
+"""What the commands share that ask sidecars over HTTP: their options, and how answers are told.
+
+The exit code is 0 only if every sidecar did what it was asked.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, ParamSpec, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from sidecar.api.bearer_token import read_token as token_in
+from sidecar.cli.sidecar_client import DEFAULT_PORT, Address, Answer, Question, ask, parse_address
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_ANY: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on, but replaced
+"""A sidecar that listens everywhere is asked on loopback."""
+
+Tell = Callable[[Mapping[str, object]], Sequence[str]]
+"""The cells of a sidecar's row, from its answer."""
+
+
+def _addresses(
+    _context: click.Context, _parameter: click.Parameter, value: str
+) -> tuple[Address, ...]:
+    """A list of sidecars with commas in between, each once."""
+    texts = [text.strip() for text in value.split(",")]
+    try:
+        addresses = tuple(dict.fromkeys(parse_address(text) for text in texts if text))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    if not addresses:
+        raise click.BadParameter("no sidecar is named")
+    return addresses
+
+
+def sidecars_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Give a command ``sidecars: tuple[Address, ...]`` and ``as_json: bool``."""
+    sidecars = click.option(
+        "--sidecars",
+        callback=_addresses,
+        metavar="URL[,URL...]",
+        default=own_address,
+        show_default=f"SIDECAR_HTTP_LISTEN, or 127.0.0.1:{DEFAULT_PORT}",
+        help="The sidecars to ask, all at once: host:port or a URL each.",
+    )
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+    return sidecars(as_json(function))
+
+
+def token_option(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Give a command ``token_file: Path | None``."""
+    return click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        envvar="SIDECAR_TOKEN_FILE",
+        show_envvar=True,
+        metavar="FILE",
+        help="The file with the bearer token that changes need.",
+    )(function)
+
+
+def own_address() -> str:
+    """The sidecar that is run with this environment."""
+    listen = os.environ.get("SIDECAR_HTTP_LISTEN", "").strip()
+    if not listen:
+        return f"127.0.0.1:{DEFAULT_PORT}"
+    host, _, port = listen.rpartition(":")
+    bare = host.strip("[]")
+    bare = _ANY.get(bare, bare)
+    return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
+
+
+def change(
+    question: Question, sidecars: Sequence[Address], token_file: Path | None
+) -> list[Answer]:
+    """Asks every sidecar for one change, with the token.
+
+    Raises:
+        SettingsError: the token can't be read.
+    """
+    token = token_in(token_file) if token_file is not None else None
+    if token is not None:
+        for address in sidecars:
+            if address.exposes:
+                click.echo(
+                    f"Warning: the token goes to {address} unencrypted: use https, or run this "
+                    "beside the sidecar.",
+                    err=True,
+                )
+    return ask(sidecars, [question], token)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTable:
+    """Answers as they are printed.
+
+    Attributes:
+        columns: the headings of ``cells``.
+        cells: a row's cells after the first, from the merged documents of one answer.
+    """
+
+    columns: Sequence[str]
+    cells: Tell
+
+    def show(self, answers: Sequence[Answer]) -> None:
+        """Print a table with a row for each sidecar."""
+        from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich
+
+        rows, bad = [], []
+        for number, answer in enumerate(answers):
+            if answer.problem is None:
+                cells = self.cells(merged(answer))
+            else:
+                bad.append(number)
+                cells = [*[""] * (len(self.columns) - 1), answer.problem]
+            rows.append([str(answer.address), *cells])
+        print_rows(["Sidecar", *self.columns], rows, bad)
+
+
+def merged(answer: Answer) -> dict[str, object]:
+    """All documents of an answer as one."""
+    document: dict[str, object] = {}
+    for part in answer.documents:
+        document |= part
+    return document
+
+
+def tell(answers: Sequence[Answer], table: AnswerTable, as_json: bool, **more: object) -> None:
+    """Print every sidecar's answer.
+
+    Args:
+        answers: in the order in which they are told.
+        table: how a table shows them.
+        as_json: prints JSON instead.
+        more: further members of the JSON document.
+    """
+    hint = _where(answers)
+    if hint:
+        click.echo(hint, err=True)
+    if not as_json:
+        table.show(answers)
+        return
+    sidecars = [
+        {
+            "sidecar": str(answer.address),
+            "ok": answer.problem is None,
+            "problem": answer.problem,
+            "answer": merged(answer) if answer.problem is None else None,
+        }
+        for answer in answers
+    ]
+    click.echo(json.dumps({"sidecars": sidecars, **more}, indent=2))
+
+
+def _where(answers: Sequence[Answer]) -> str:
+    """That sidecars may be elsewhere, when nobody said where and none is there."""
+    source = click.get_current_context().get_parameter_source("sidecars")
+    if source is not ParameterSource.DEFAULT or any(answer.reached for answer in answers):
+        return ""
+    return (
+        f"No sidecar answers at {answers[0].address}. Say where they are: "
+        "--sidecars b1:7070,b2:7070,b3:7070"
+    )
+
+
+def exit_code(answers: Sequence[Answer]) -> int:
+    """0 only if every sidecar did it."""
+    return 0 if all(answer.problem is None for answer in answers) else 1
+
+
+def persistence(document: Mapping[str, object]) -> str:
+    """Whether a restart keeps what was done, in words."""
+    if document.get("persisted") is True:
+        return "kept over a restart"
+    return "a restart forgets it"

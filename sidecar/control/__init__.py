@@ -1,0 +1,1 @@
+"""Board, poller and journal: observe, fold, decide, publish."""

@@ -1,0 +1,108 @@
+"""What the log says of each publication: changes of the decision, and failures that begin or end.
+
+One line per change of decision with its reason, a WARNING where the factor falls by itself or the
+fallback begins; a WARNING for each user who is held, a line when that ends; a WARNING for a new
+kind of failure of a broker or of the poll, a line when it ends; a publication that changes nothing
+is said at DEBUG only.
+
+Example: ``throttle factor 0.0 (observation): broker 2 /data/d1 has 38.2 MB of 64.0 MB available
+(59.7%), at or below the limit of 40.0 MB``.
+"""
+
+import logging
+from dataclasses import replace
+
+from sidecar.control.board import Snapshot
+from sidecar.throttle.decision import Decision, Source
+from sidecar.throttle.memory import BrokerState
+from sidecar.volumes import Failure
+
+_log = logging.getLogger(__name__)
+
+_UNKNOWN = BrokerState()
+
+
+def log_publication(before: Snapshot | None, after: Snapshot) -> None:
+    """A board's listener."""
+    _log_decision(before, after)
+    _log_users(before, after)
+    if before is None or before.memory is after.memory:
+        return
+    _log_failure("polling", _poll_failure(before), _poll_failure(after))
+    old, new = before.memory.brokers, after.memory.brokers
+    if old is new:
+        return
+    membership = after.memory.membership
+    active = membership.active if membership is not None else {}
+    for broker_id in sorted({*old, *new}):
+        failed_before = old.get(broker_id, _UNKNOWN).failure
+        failed_now = new.get(broker_id, _UNKNOWN).failure
+        if broker_id in active and broker_id in new:
+            if failed_now is not failed_before:
+                _log_failure(f"broker {broker_id}", failed_before, failed_now)
+        elif failed_before is not None:
+            # Nobody asks it any more, which does not mean that it works.
+            _log.info(
+                "broker %d: is fenced, gone or forgotten (%s is over)",
+                broker_id,
+                failed_before.kind.value,
+            )
+
+
+def _log_decision(before: Snapshot | None, after: Snapshot) -> None:
+    decision = after.decision
+    _log.log(
+        _level(before, after),
+        "throttle factor %s (%s): %s",
+        decision.factor,
+        decision.source.value,
+        decision.reason,
+        extra={
+            "factor": decision.factor,
+            "source": decision.source.value,
+            "generation": after.generation,
+        },
+    )
+
+
+def _log_users(before: Snapshot | None, after: Snapshot) -> None:
+    old = {} if before is None else before.decision.users
+    new = after.decision.users
+    for user in sorted(set(new) - set(old)):
+        throttle = after.memory.user_throttles[user]
+        _log.warning("user %s is held: %s", user, throttle.reason, extra={"user": user})
+    for user in sorted(set(old) - set(new)):
+        _log.info("user %s is held no longer", user, extra={"user": user})
+
+
+def _level(before: Snapshot | None, after: Snapshot) -> int:
+    new = after.decision
+    if before is None:
+        # No observation yet is no fault; a throttle that a restart finds is worth a look.
+        holds = new.source is Source.OBSERVATION and new.factor < 1.0
+        return logging.WARNING if holds else logging.INFO
+    old = before.decision
+    if before.generation == after.generation or _for_all(old) == _for_all(new):
+        return logging.DEBUG
+    fell = new.factor < old.factor and new.source is not Source.OVERRIDE
+    fell_back = new.source is Source.FALLBACK and old.source is not Source.FALLBACK
+    return logging.WARNING if fell or fell_back else logging.INFO
+
+
+def _for_all(decision: Decision) -> Decision:
+    """What a decision says of no single user."""
+    return replace(decision, users={}, users_until=None)
+
+
+def _log_failure(subject: str, before: Failure | None, after: Failure | None) -> None:
+    if after is None:
+        if before is not None:
+            _log.info("%s: works again (%s is over)", subject, before.kind.value)
+    elif before is None or before.kind != after.kind:
+        _log.warning(
+            "%s: %s: %s", subject, after.kind.value, after.message, extra={"kind": after.kind.value}
+        )
+
+
+def _poll_failure(snapshot: Snapshot) -> Failure | None:
+    return snapshot.memory.failure

@@ -1,0 +1,149 @@
+"""The poller: observe, fold, publish, wait; for ever.
+
+One poll at a time, each under one deadline. No failed poll ends it, not even one that fails by a
+bug of ours: a sidecar that stopped looking would hold its last factor and then fall back, which is
+what it is there to prevent.
+
+Example: interval 60 s, minimum 1 s: polls at 0 s and 1 s give the first fill rates; nothing fills,
+so the next poll comes at 61 s.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from sidecar.control.board import Board, Snapshot, Tally
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.schedule import NextPoll, Timing, next_poll
+from sidecar.volumes import Failure, FailureKind, Observation, Reading, VolumeSource
+
+_log = logging.getLogger(__name__)
+
+_BUG: Final = Failure(FailureKind.UNEXPECTED, "the poll failed unexpectedly: see the log")
+
+_GRACE_S: Final = 1.0
+"""What a source may take beyond its own deadline, to close what did not answer."""
+
+_HAIR_S: Final = 1e-6
+"""Waits shorter than what a clock can tell would never end."""
+
+
+@dataclass(slots=True)
+class Poller:
+    """Polls a source and publishes what follows on a board.
+
+    Attributes:
+        source: where observations come from.
+        board: where decisions are published.
+        factors: what an observation is folded and judged by.
+        timing: how often to look.
+        polled: told the duration of each poll, seconds.
+    """
+
+    source: VolumeSource
+    board: Board
+    factors: VolumeLimit
+    timing: Timing
+    polled: Callable[[float], None]
+    _bug: type[Exception] | None = field(default=None, init=False)
+
+    async def run(self) -> None:
+        """Polls until cancelled."""
+        brokers: frozenset[int] | None = None
+        deadline_s = self.timing.deadline_s
+        whole_started = self.board.now()
+        while True:
+            started = self.board.now()
+            if brokers is None:
+                whole_started = started
+            snapshot = await self.poll(brokers, deadline_s)
+            self.polled(self.board.now() - started)
+            plan = await self._wait(snapshot, whole_started)
+            brokers = plan.brokers
+            # A poll that failed may have needed longer: a deadline that stayed short would never
+            # see a cluster that is slow to tell its brokers.
+            failed = snapshot.memory.failed_polls > 0
+            timing = self.timing
+            deadline_s = timing.deadline_s if failed else timing.deadline_after(plan.delay_s)
+
+    async def _wait(self, snapshot: Snapshot, whole_started: float) -> NextPoll:
+        """Returns when the next poll is due, with who to ask.
+
+        A release that no poll brought (an override that ends) may bring it nearer; no change puts
+        it off.
+        """
+        plan = self._plan(snapshot, whole_started)
+        due = self.board.now() + plan.delay_s
+        while (left_s := due - self.board.now()) > _HAIR_S and not self.board.closed:
+            snapshot = await self.board.wait_for_change(snapshot.generation, left_s)
+            sooner = self._plan(snapshot, whole_started)
+            if self.board.now() + sooner.delay_s < due:
+                plan, due = sooner, self.board.now() + sooner.delay_s
+        return plan
+
+    def _plan(self, snapshot: Snapshot, whole_started: float) -> NextPoll:
+        now = self.board.now()
+        since_whole_s = now - whole_started
+        return next_poll(snapshot.memory, self.timing, now, since_whole_s, snapshot.released)
+
+    async def poll(self, brokers: frozenset[int] | None, deadline_s: float) -> Snapshot:
+        """Looks once and publishes what follows.
+
+        Args:
+            brokers: who to ask alone; None for the whole cluster.
+            deadline_s: of the poll, seconds, > 0.
+        """
+        try:
+            result = await self._observe(brokers, deadline_s)
+            if isinstance(result, Failure):
+                snapshot = self._fail(brokers, result)
+            else:
+                snapshot = self._fold(brokers, result)
+        except Exception as error:  # noqa: BLE001 - the one place where a bug becomes a failed poll
+            # One traceback for each new bug, not one for each poll.
+            if type(error) is not self._bug:
+                _log.exception("a poll failed in a way that it should not; please report this")
+            self._bug = type(error)
+            return self._fail(brokers, _BUG)
+        self._bug = None
+        return snapshot
+
+    async def _observe(
+        self, brokers: frozenset[int] | None, deadline_s: float
+    ) -> Observation | Failure:
+        try:
+            async with asyncio.timeout(deadline_s + _GRACE_S):
+                return await self.source.observe(brokers, deadline_s)
+        except TimeoutError:
+            return Failure(FailureKind.TIMEOUT, f"the poll did not end within {deadline_s:g} s")
+
+    def _fail(self, brokers: frozenset[int] | None, failure: Failure) -> Snapshot:
+        tally = self.board.tally
+        tally.polled_at = self.board.now()
+        tally.failures[failure.kind] += 1
+        if brokers is not None:
+            return self.board.snapshot
+        return self.board.update(lambda memory: self.factors.fail(memory, failure))
+
+    def _fold(self, brokers: frozenset[int] | None, observation: Observation) -> Snapshot:
+        snapshot = self.board.update(lambda memory: self.factors.fold(memory, observation))
+        tally = self.board.tally
+        tally.polled_at = self.board.now()
+        _count(tally, observation, self.factors)
+        if brokers is None:
+            failure = snapshot.memory.failure
+            if failure is None:
+                tally.succeeded_at = observation.observed_at
+            else:
+                tally.failures[failure.kind] += 1
+        return snapshot
+
+
+def _count(tally: Tally, observation: Observation, factors: VolumeLimit) -> None:
+    for answer in observation.answers.values():
+        if isinstance(answer, Failure):
+            tally.failures[answer.kind] += 1
+        elif isinstance(answer, Reading):
+            tally.limit_violated += sum(map(factors.limit.violated_by, answer.volumes))

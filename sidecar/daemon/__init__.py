@@ -1,0 +1,1 @@
+"""The daemon: the composition root, its tasks and signals."""

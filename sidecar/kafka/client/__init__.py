@@ -1,0 +1,1 @@
+"""Connections to brokers: the pool, security, deadlines and failures."""

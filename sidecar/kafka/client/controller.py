@@ -1,0 +1,144 @@
+"""A connection for requests to the controller, which change something and are never sent twice.
+
+On KRaft any broker forwards them; on ZooKeeper only the controller takes them, and the others say
+error 41, NOT_CONTROLLER. So whoever answers first is asked, and the controller if it says that.
+
+Example: of three addresses the first does not answer: after 5 s the second is tried.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from aiokafka.protocol.api import Response
+
+from sidecar.kafka.client.connection import GuardedConnection, dial
+from sidecar.kafka.client.failures import EXPECTED_ERRORS, UnsupportedError, to_failure
+from sidecar.kafka.client.security import load_security
+from sidecar.kafka.cluster_answers import read_cluster
+from sidecar.kafka.cluster_messages import AdminRequest, DescribeCluster
+from sidecar.settings import HostPort, KafkaAdmin
+from sidecar.volumes import Failure, FailureKind
+
+DIAL_TIMEOUT_S = 5.0
+"""How long one address may take to connect while there are others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A request that went out and has no answer: it may have been done.
+
+    Attributes:
+        failure: why.
+    """
+
+    failure: Failure
+
+
+class Controller:
+    """The way to a cluster's controller; an async context manager, which closes the connection.
+
+    Raises:
+        SettingsError: certificates or credentials can't be read.
+    """
+
+    def __init__(self, admin: KafkaAdmin) -> None:
+        self._admin = admin
+        self._security = load_security(admin, time.monotonic)
+        self._addresses = admin.bootstrap_servers
+        self._connection: GuardedConnection | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._close()
+
+    async def call(self, request: AdminRequest, deadline: float) -> Response | Failure | Unanswered:
+        """The answer to a request.
+
+        Args:
+            request: sent at most once.
+            deadline: the loop's time by which this returns.
+
+        Returns:
+            A failure: it was not sent, or the broker does not know it.
+        """
+        connection = await self._connected(deadline)
+        if isinstance(connection, Failure):
+            return connection
+        address = f"{connection.host}:{connection.port}"
+        names = self._security.names
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await connection.call(request)
+        except UnsupportedError as error:
+            return to_failure(error, address, "", names)
+        except EXPECTED_ERRORS as error:
+            doing = f"waiting for {type(request).__name__}"
+            return Unanswered(to_failure(error, address, doing, names))
+
+    async def find(self, deadline: float) -> Failure | None:
+        """Go to the controller that the broker names.
+
+        Returns:
+            Why that can't be done; None: the next call goes there.
+        """
+        answer = await self.call(DescribeCluster(), deadline)
+        if isinstance(answer, Unanswered):
+            return answer.failure
+        if isinstance(answer, Failure):
+            return answer
+        cluster = read_cluster(answer, self._addresses[0])
+        if isinstance(cluster, Failure):
+            return cluster
+        controller = cluster.endpoints.get(answer.controller_id)
+        if controller is None:
+            return Failure(FailureKind.BROKER, f"{self._addresses[0]}: there is no controller")
+        await self._close()
+        self._addresses = (controller,)
+        return None
+
+    async def _connected(self, deadline: float) -> GuardedConnection | Failure:
+        known = self._connection
+        if known is not None and known.connected() and not _ended(known):
+            return known
+        await self._close()
+        failures: list[Failure] = []
+        # The controller that was found may be gone: then it is looked for anew.
+        addresses = dict.fromkeys((*self._addresses, *self._admin.bootstrap_servers))
+        for address in addresses:
+            dialled = await self._dial(address, deadline, alone=len(addresses) == 1)
+            if isinstance(dialled, GuardedConnection):
+                self._addresses = (address,)
+                self._connection = dialled
+                return dialled
+            failures.append(dialled)
+        return Failure(failures[0].kind, "; ".join(failure.message for failure in failures[:3]))
+
+    async def _dial(
+        self, address: HostPort, deadline: float, *, alone: bool
+    ) -> GuardedConnection | Failure:
+        soon = asyncio.get_running_loop().time() + DIAL_TIMEOUT_S
+        try:
+            async with asyncio.timeout_at(deadline if alone else min(deadline, soon)):
+                return await dial(address, self._security, self._admin.client_id, time.monotonic)
+        except EXPECTED_ERRORS as error:
+            return to_failure(error, str(address), "connecting", self._security.names)
+
+    async def _close(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+
+def _ended(connection: GuardedConnection) -> bool:
+    ends_at = connection.session_ends_at
+    return ends_at is not None and time.monotonic() >= ends_at

@@ -1,0 +1,105 @@
+"""A question to each of several brokers, from a command that ends after it.
+
+What only a broker itself can answer (its own configuration, its loggers) is asked of all of them
+at once: the brokers are listed first, and one deadline holds for everything. A broker that fails
+has its failure as its answer, and the others' answers are kept.
+
+Example: of brokers 0, 1 and 2 the last one hangs: {0: answer, 1: answer, 2: Failure(TIMEOUT)} after
+the time-out.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from aiokafka.protocol.api import Response
+
+from sidecar.kafka.client.dialling import dialler
+from sidecar.kafka.client.one_call import refused
+from sidecar.kafka.client.pool import Pool
+from sidecar.kafka.cluster_answers import read_cluster
+from sidecar.kafka.cluster_messages import AdminRequest, DescribeCluster, DescribeControllers
+from sidecar.settings import KafkaAdmin
+from sidecar.volumes import Failure
+
+T = TypeVar("T")
+
+Nodes = Literal["brokers", "controllers"]
+
+_LISTINGS: Mapping[Nodes, AdminRequest] = {
+    "brokers": DescribeCluster(),
+    "controllers": DescribeControllers(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What one broker is asked, and what its answer is called in a failure.
+
+    Attributes:
+        request: one that may be repeated.
+        name: Kafka's name of the request.
+        needs: the operation on the cluster that it needs, such as "DescribeConfigs".
+    """
+
+    request: AdminRequest
+    name: str
+    needs: str
+
+    def refused(self, broker_id: int, code: int, message: str | None) -> Failure:
+        """A broker's error as a failure.
+
+        Args:
+            broker_id: who answered.
+            code: not 0.
+            message: what the broker adds.
+        """
+        return refused(f"broker {broker_id}", self.name, code, message, self.needs)
+
+
+async def query_each(
+    admin: KafkaAdmin,
+    broker_ids: Collection[int] | None,
+    question: Callable[[int], Question],
+    read: Callable[[Question, Response, int], T | Failure],
+    timeout_s: float,
+    *,
+    nodes: Nodes = "brokers",
+) -> dict[int, T | Failure] | Failure:
+    """What each broker says.
+
+    Args:
+        admin: how to reach the brokers.
+        broker_ids: whom to ask; None asks every active broker.
+        question: for a broker, by its id.
+        read: makes of an answer of a broker what is wanted, or a failure.
+        timeout_s: for all of it, seconds.
+        nodes: with "controllers" the admin's addresses are controllers', and these are asked.
+
+    Returns:
+        By broker id, in ascending order; a failure when the brokers can't be listed.
+
+    Raises:
+        SettingsError: certificates or credentials can't be read.
+    """
+    dialling = dialler(admin, time.monotonic)
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    pool = Pool(admin.bootstrap_servers, dialling, time.monotonic)
+
+    async def ask(broker_id: int) -> T | Failure:
+        asked = question(broker_id)
+        answer = await pool.call(broker_id, asked.request, deadline)
+        return answer if isinstance(answer, Failure) else read(asked, answer, broker_id)
+
+    try:
+        listing = _LISTINGS[nodes]
+        cluster = await pool.call_any(listing, deadline, read_cluster, f"which {nodes} there are")
+        if isinstance(cluster, Failure):
+            return cluster
+        pool.set_brokers(cluster.endpoints)
+        ids = sorted(cluster.endpoints if broker_ids is None else set(broker_ids))
+        return dict(zip(ids, await asyncio.gather(*map(ask, ids)), strict=True))
+    finally:
+        await pool.close()

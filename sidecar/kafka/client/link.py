@@ -1,0 +1,115 @@
+"""One broker's slot in the pool: its address, its connection if any, and what failed last.
+
+A call takes the connection that is there or dials one, within the caller's deadline. A connection
+that dropped during a call is dialled anew once, since all our calls are reads that may be repeated.
+One that missed a deadline is closed: its answer would come late and for nobody. A failure starts a
+pause in which calls fail at once; an answer that only says an error does not.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from aiokafka.protocol.api import Response
+
+from sidecar.kafka.client.backoff import Backoff
+from sidecar.kafka.client.connection import Dialler, GuardedConnection
+from sidecar.kafka.client.failures import EXPECTED_ERRORS, Names, UnsupportedError, to_failure
+from sidecar.kafka.cluster_messages import AdminRequest
+from sidecar.settings import HostPort
+from sidecar.volumes import Failure, FailureKind
+
+
+class Link:
+    """The way to one address.
+
+    Args:
+        endpoint: where the broker listens.
+        dial: makes a connection to it.
+        clock: steady seconds.
+    """
+
+    def __init__(self, endpoint: HostPort, dial: Dialler, clock: Callable[[], float]) -> None:
+        self.endpoint = endpoint
+        self._dial = dial
+        self._clock = clock
+        self._dialling = asyncio.Lock()
+        self._connection: GuardedConnection | None = None
+        self._connection_dial: Dialler | None = None
+        self._backoff = Backoff()
+
+    def __repr__(self) -> str:
+        return f"Link({self.endpoint}, usable={self.usable})"
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is a connection that a call may take without dialling."""
+        connection = self._connection
+        return (
+            connection is not None
+            and connection.connected()
+            and self._connection_dial is self._dial
+            and (connection.session_ends_at is None or self._clock() < connection.session_ends_at)
+        )
+
+    async def call(self, request: AdminRequest, deadline: float) -> Response | Failure:
+        """The answer to a request, or why there is none.
+
+        Args:
+            request: one that may be repeated.
+            deadline: the loop's time by which this returns.
+        """
+        if not self.usable and (refusal := self._backoff.refusal(self._clock())) is not None:
+            return refusal
+        name = type(request).__name__
+        doing = "connecting"
+        try:
+            async with asyncio.timeout_at(deadline):
+                for may_repeat in (True, False):
+                    doing = "connecting"
+                    connection = await self._connected()
+                    doing = f"waiting for {name}"
+                    try:
+                        answer = await connection.call(request)
+                    except EXPECTED_ERRORS as error:
+                        if not (may_repeat and self._dropped(error)):
+                            raise
+                    else:
+                        self._backoff.succeeded()
+                        return answer
+        except EXPECTED_ERRORS as error:
+            failure = to_failure(error, str(self.endpoint), doing, self._dial.security.names)
+            if not isinstance(error, UnsupportedError):
+                self._backoff.failed(failure, self._clock())
+            return failure
+        raise AssertionError("the second call has either returned or raised")
+
+    def redial_with(self, dial: Dialler) -> None:
+        """Replace the connection, at the next call, by one that is made anew; try it at once."""
+        self._dial = dial
+        self._backoff.succeeded()
+
+    def close(self) -> asyncio.Future[None] | None:
+        """Close the connection.
+
+        Returns:
+            Done when its socket is closed; None when there is none.
+        """
+        connection, self._connection = self._connection, None
+        return connection.close() if connection is not None else None
+
+    def _dropped(self, error: BaseException) -> bool:
+        return to_failure(error, "", "", Names()).kind is FailureKind.CONNECT
+
+    async def _connected(self) -> GuardedConnection:
+        if self.usable and self._connection is not None:
+            return self._connection
+        async with self._dialling:
+            # Another call may have dialled while this one waited.
+            if self.usable and self._connection is not None:
+                return self._connection
+            self.close()
+            # The dial may be replaced while this one runs; its connection is then not usable.
+            dial = self._dial
+            self._connection = await dial(self.endpoint)
+            self._connection_dial = dial
+            return self._connection

@@ -1,0 +1,129 @@
+# aiokafka ships no type information, so its base classes are Any to mypy.
+# mypy: allow-subclassing-any
+"""OAUTHBEARER tokens, had for the client's own credentials (RFC 6749, section 4.4; KIP-768).
+
+One token serves all connections until a fifth of its life is left. However many connections ask at
+once, there is one request; when it fails, that failure stands for a second, so a broken endpoint is
+not asked once per broker. The secret is in the request's header only, as the Java client sends it.
+
+Example: a token for 300 s is used for 240 s; a connection made at second 241 asks for the next one.
+"""
+
+import asyncio
+import base64
+import json
+import re
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+from aiokafka.abc import AbstractTokenProvider
+from pydantic import SecretStr
+
+from sidecar.http import HttpError, post
+from sidecar.kafka.client.failures import TokenError
+
+USED_SHARE = 0.8
+"""The part of a token's life in which new connections use it; the Java client refreshes there."""
+FAILURE_STANDS_S = 1.0
+LIFE_UNTOLD_S = 60.0
+"""How long a token is taken to live when the endpoint does not say (expires_in is optional)."""
+
+_ERROR_CODE = re.compile(r"[a-z_]{1,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    value: str = field(repr=False)
+    usable_until: float
+
+
+class ClientCredentials(AbstractTokenProvider):
+    """Gives aiokafka's connections their token."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        client_id: str,
+        client_secret: SecretStr,
+        scope: str | None,
+        ssl_context: ssl.SSLContext,
+        clock: Callable[[], float],
+    ) -> None:
+        self._url = url
+        self._client_id = client_id
+        self._client_secret = client_secret
+        self._scope = scope
+        self._ssl_context = ssl_context
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._token: _Token | None = None
+        self._failure: TokenError | None = None
+        self._failure_stands_until = 0.0
+
+    def __repr__(self) -> str:
+        return f"ClientCredentials(client_id={self._client_id!r})"
+
+    async def token(self) -> str:
+        """A token that a connection may log in with now.
+
+        Raises:
+            TokenError: there is none; the message holds no secret.
+        """
+        async with self._lock:
+            now = self._clock()
+            if self._token is not None and now <= self._token.usable_until:
+                return self._token.value
+            if self._failure is not None and now <= self._failure_stands_until:
+                raise TokenError(str(self._failure)) from self._failure
+            try:
+                self._token = await self._request()
+            except TokenError as error:
+                self._failure = error
+                self._failure_stands_until = self._clock() + FAILURE_STANDS_S
+                raise
+            self._failure = None
+            return self._token.value
+
+    async def _request(self) -> _Token:
+        form = {"grant_type": "client_credentials"}
+        if self._scope is not None:
+            form["scope"] = self._scope
+        pair = f"{self._client_id}:{self._client_secret.get_secret_value()}"
+        headers = {
+            "Accept": "application/json",
+            "Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        asked_at = self._clock()
+        try:
+            status, body = await post(
+                self._url,
+                headers=headers,
+                body=urlencode(form).encode(),
+                ssl_context=self._ssl_context,
+            )
+        except (OSError, HttpError) as error:
+            raise TokenError(f"no OAUTHBEARER token, the endpoint failed: {error}") from error
+        return _parse(status, body, asked_at)
+
+
+def _parse(status: int, body: bytes, asked_at: float) -> _Token:
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        answer = {}
+    value = answer.get("access_token")
+    if status == 200 and isinstance(value, str) and value:
+        life_s = answer.get("expires_in")
+        if not isinstance(life_s, int | float) or life_s <= 0:
+            life_s = LIFE_UNTOLD_S
+        return _Token(value, asked_at + USED_SHARE * life_s)
+    # Of what the endpoint says only the code is shown: the rest could repeat what it was sent.
+    code = answer.get("error")
+    message = f" ({code})" if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
+    raise TokenError(f"no OAUTHBEARER token, the endpoint answered {status}{message}")

@@ -1,0 +1,79 @@
+"""One question to a cluster, from a command that ends after it: connect, ask, close.
+
+The configured addresses are asked in turn until one gives something usable; so a broker that is
+down does not stop a command that any broker can answer.
+
+Example: of three addresses the first hangs: the second is asked a quarter of a second later.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from aiokafka.protocol.api import Response
+
+from sidecar.kafka.client.dialling import dialler
+from sidecar.kafka.client.failures import error_name, one_line
+from sidecar.kafka.client.pool import Pool
+from sidecar.kafka.cluster_messages import AdminRequest
+from sidecar.settings import HostPort, KafkaAdmin
+from sidecar.volumes import Failure, FailureKind
+
+T = TypeVar("T")
+
+CLUSTER_AUTHORIZATION_FAILED = 31
+
+
+async def query_any(
+    admin: KafkaAdmin,
+    request: AdminRequest,
+    read: Callable[[Response, HostPort], T | Failure],
+    timeout_s: float,
+    wanted: str,
+) -> T | Failure:
+    """What the first broker says that gives something usable.
+
+    Args:
+        admin: how to reach the brokers.
+        request: one that may be repeated.
+        read: makes of an answer and the address it came from what is wanted, or a failure, on
+            which the next address is asked.
+        timeout_s: for all of it, seconds.
+        wanted: what is asked, for a failure's message: "no broker told ...".
+
+    Raises:
+        SettingsError: certificates or credentials can't be read.
+    """
+    dialling = dialler(admin, time.monotonic)
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    pool = Pool(admin.bootstrap_servers, dialling, time.monotonic)
+    try:
+        return await pool.call_any(request, deadline, read, wanted)
+    finally:
+        await pool.close()
+
+
+def refused(
+    endpoint: HostPort | str, name: str, code: int, message: str | None, needs: str
+) -> Failure:
+    """A broker's error as a failure.
+
+    Args:
+        endpoint: who answered, an address or a broker's name.
+        name: of the request.
+        code: not 0.
+        message: what the broker adds.
+        needs: the operation on the cluster that the request needs, such as "DescribeConfigs".
+    """
+    if code == CLUSTER_AUTHORIZATION_FAILED:
+        text = (
+            f"{name} gave {error_name(code)}: it needs {needs} on the Kafka cluster resource: "
+            "kafka-acls.sh --bootstrap-server <host:port> --add --allow-principal User:<name> "
+            f"--operation {needs} --cluster"
+        )
+        return Failure(FailureKind.AUTHORIZATION, one_line(f"{endpoint}: {text}"))
+    result = f": {message}" if message else ""
+    return Failure(
+        FailureKind.BROKER, one_line(f"{endpoint}: {name} gave {error_name(code)}{result}")
+    )

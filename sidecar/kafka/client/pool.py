@@ -1,0 +1,176 @@
+"""One link per broker id, and the addresses to begin from.
+
+Which brokers there are is asked of a broker that is connected, then of the configured addresses,
+then of any known broker; so a cluster whose brokers were all replaced behind a stable address is
+found again. Links of brokers that are gone or have moved are closed when the new list is known.
+
+Example: three brokers, the first one hung. The list comes from the second a quarter of a second
+late, once: the hung one then has no connection any more, and connected ones are asked first.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TypeVar
+
+from aiokafka.protocol.api import Response
+
+from sidecar.kafka.client.connection import Dialler
+from sidecar.kafka.client.first import first_success
+from sidecar.kafka.client.link import Link
+from sidecar.kafka.cluster_messages import AdminRequest
+from sidecar.settings import HostPort
+from sidecar.volumes import Failure, FailureKind
+
+T = TypeVar("T")
+
+LONGEST_STAGGER_S = 0.25
+STAGGER_SHARE = 0.1
+"""The part of the time left for which one silent broker is waited before another is asked too."""
+CONNECTED_ASKED_FIRST = 3
+"""After so many connected brokers were silent the configured addresses are tried."""
+CLOSE_TIMEOUT_S = 1.0
+
+# When all fail, the most telling failure's kind is told: a refused login is one on every broker,
+# while a broker that does not answer says little.
+_TELLING = (
+    FailureKind.AUTHENTICATION,
+    FailureKind.AUTHORIZATION,
+    FailureKind.TLS,
+    FailureKind.UNSUPPORTED,
+    FailureKind.PROTOCOL,
+    FailureKind.BROKER,
+    FailureKind.TIMEOUT,
+    FailureKind.CONNECT,
+)
+_SHOWN_FAILURES = 3
+
+
+class Pool:
+    """Connections to a cluster, dialled on demand.
+
+    Args:
+        bootstrap: the configured addresses.
+        dial: makes a connection to an address.
+        clock: steady seconds.
+    """
+
+    def __init__(
+        self, bootstrap: tuple[HostPort, ...], dial: Dialler, clock: Callable[[], float]
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._dial = dial
+        self._clock = clock
+        self._brokers: dict[int, Link] = {}
+        self._bootstrap_links: dict[HostPort, Link] = {}
+
+    def __repr__(self) -> str:
+        return f"Pool({len(self._brokers)} brokers)"
+
+    async def call(
+        self, broker_id: int, request: AdminRequest, deadline: float
+    ) -> Response | Failure:
+        """The answer of one broker, or why there is none.
+
+        Args:
+            broker_id: one of the last list that was set.
+            request: one that may be repeated.
+            deadline: the loop's time by which this returns.
+        """
+        link = self._brokers.get(broker_id)
+        if link is None:
+            return Failure(FailureKind.CONNECT, f"broker {broker_id} is not a known active broker")
+        return await link.call(request, deadline)
+
+    async def call_any(
+        self,
+        request: AdminRequest,
+        deadline: float,
+        read: Callable[[Response, HostPort], T | Failure],
+        wanted: str = "which brokers there are",
+    ) -> T | Failure:
+        """What the first broker that gives something usable says.
+
+        Args:
+            request: one that may be repeated.
+            deadline: the loop's time by which this returns.
+            read: makes of an answer and the address it came from what is wanted, or a failure, on
+                which another broker is asked.
+            wanted: what is asked, for the failure's message.
+        """
+
+        async def ask(link: Link) -> T | Failure:
+            answer = await link.call(request, deadline)
+            if isinstance(answer, Failure):
+                return answer
+            return read(answer, link.endpoint)
+
+        left_s = deadline - asyncio.get_running_loop().time()
+        attempts = (partial(ask, link) for link in self._to_ask())
+        result = await first_success(attempts, min(LONGEST_STAGGER_S, STAGGER_SHARE * left_s))
+        return _summary(result, wanted) if isinstance(result, list) else result
+
+    def set_brokers(self, endpoints: Mapping[int, HostPort]) -> None:
+        """Say which brokers there are and where; close the links to any others."""
+        brokers: dict[int, Link] = {}
+        for broker_id, endpoint in endpoints.items():
+            link = self._brokers.get(broker_id)
+            if link is None or link.endpoint != endpoint:
+                # A configured address that is this broker's own has the connection already.
+                link = self._bootstrap_links.pop(endpoint, None) or self._link(endpoint)
+            brokers[broker_id] = link
+        kept = set(map(id, brokers.values()))
+        for link in (*self._brokers.values(), *self._bootstrap_links.values()):
+            if id(link) not in kept:
+                link.close()
+        self._brokers = brokers
+
+    def redial_with(self, bootstrap: tuple[HostPort, ...], dial: Dialler) -> None:
+        """Use these addresses, and this dial for every connection from the next call on."""
+        for link in self._bootstrap_links.values():
+            link.close()
+        self._bootstrap_links = {}
+        self._bootstrap = bootstrap
+        self._dial = dial
+        for link in self._brokers.values():
+            link.redial_with(dial)
+
+    async def close(self) -> None:
+        """Close every connection and wait until the sockets are closed."""
+        links = (*self._brokers.values(), *self._bootstrap_links.values())
+        closing = [closed for link in links if (closed := link.close()) is not None]
+        self._brokers = {}
+        self._bootstrap_links = {}
+        if closing:
+            await asyncio.wait(closing, timeout=CLOSE_TIMEOUT_S)
+
+    def _link(self, endpoint: HostPort) -> Link:
+        return Link(endpoint, self._dial, self._clock)
+
+    def _to_ask(self) -> Iterator[Link]:
+        known = list(self._brokers.values())
+        connected = [link for link in known if link.usable][:CONNECTED_ASKED_FIRST]
+        yield from connected
+        own = {link.endpoint: link for link in known}
+        asked = set(map(id, connected))
+        for endpoint in self._bootstrap:
+            link = own.get(endpoint) or self._bootstrap_links.get(endpoint)
+            if link is None:
+                link = self._bootstrap_links[endpoint] = self._link(endpoint)
+            if id(link) not in asked:
+                asked.add(id(link))
+                yield link
+        yield from (link for link in known if id(link) not in asked)
+
+
+def _summary(failures: list[Failure], wanted: str) -> Failure:
+    kind = min((failure.kind for failure in failures), key=_TELLING.index)
+    ordered = sorted(set(failures), key=lambda failure: _TELLING.index(failure.kind))
+    more = f"; and {len(ordered) - _SHOWN_FAILURES} more" if len(ordered) > _SHOWN_FAILURES else ""
+    # Addresses that failed alike are told together.
+    alike: dict[str, list[str]] = {}
+    for failure in ordered[:_SHOWN_FAILURES]:
+        address, _, why = failure.message.partition(": ")
+        alike.setdefault(why, []).append(address)
+    text = "; ".join(f"{', '.join(addresses)}: {why}" for why, addresses in alike.items())
+    return Failure(kind, f"no broker told {wanted}: {text}{more}")

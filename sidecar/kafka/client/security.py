@@ -1,0 +1,162 @@
+"""How a connection is encrypted and logs in, made from the settings.
+
+TLS material is PEM, from files or as text; text never reaches a disk. All of it is read when this
+is made, so a reload that can't read it fails before anything is replaced. Whether the certificate
+is for the name that was dialled need not be checked; that it is trusted always is.
+"""
+
+import os
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from sidecar.errors import SettingsError
+from sidecar.kafka.client.failures import Names
+from sidecar.kafka.client.oauth_tokens import ClientCredentials
+from sidecar.settings import KafkaAdmin
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """What a connection needs to be encrypted and to log in; its text holds no secret.
+
+    Attributes:
+        protocol: the settings' security protocol.
+        ssl_context: None without TLS.
+        sasl_mechanism: None without SASL.
+        username: for PLAIN and SCRAM.
+        password: for PLAIN and SCRAM.
+        tokens: for OAUTHBEARER.
+        names: what messages call the settings.
+    """
+
+    protocol: str
+    ssl_context: ssl.SSLContext | None = None
+    sasl_mechanism: str | None = None
+    username: str | None = None
+    password: SecretStr | None = None
+    tokens: ClientCredentials | None = field(default=None, repr=False)
+    names: Names = field(default_factory=Names)
+
+
+def load_security(admin: KafkaAdmin, clock: Callable[[], float]) -> Security:
+    """Read the material that the settings name.
+
+    Args:
+        admin: the settings.
+        clock: steady seconds, by which tokens age.
+
+    Raises:
+        SettingsError: material can't be read, is not what it should be, or is missing.
+    """
+    encrypted = admin.security_protocol in {"SSL", "SASL_SSL"}
+    logs_in = admin.security_protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
+    security = Security(
+        protocol=admin.security_protocol,
+        ssl_context=_broker_context(admin) if encrypted else None,
+        sasl_mechanism=admin.sasl_mechanism if logs_in else None,
+        username=admin.sasl_username,
+        password=admin.sasl_password,
+        tokens=_tokens(admin, clock) if logs_in and admin.sasl_mechanism == "OAUTHBEARER" else None,
+        names=Names(admin.settings_source, admin.sasl_setting_names),
+    )
+    if logs_in and admin.sasl_mechanism is None:
+        raise SettingsError((f"{admin.security_protocol} needs a SASL mechanism",))
+    by_password = security.sasl_mechanism is not None and security.tokens is None
+    if by_password and (security.username is None or security.password is None):
+        raise SettingsError((f"{security.sasl_mechanism} needs a user name and a password",))
+    return security
+
+
+def _tokens(admin: KafkaAdmin, clock: Callable[[], float]) -> ClientCredentials:
+    if admin.oauth_token_url is None or admin.oauth_client_id is None:
+        raise SettingsError(("OAUTHBEARER needs a token URL and a client id",))
+    return ClientCredentials(
+        admin.oauth_token_url,
+        client_id=admin.oauth_client_id,
+        client_secret=admin.oauth_client_secret or SecretStr(""),
+        scope=admin.oauth_scope,
+        # The endpoint is often outside the cluster, so the system's certificates count besides.
+        ssl_context=_trust(admin, besides_system=True),
+        clock=clock,
+    )
+
+
+def _broker_context(admin: KafkaAdmin) -> ssl.SSLContext:
+    context = _trust(admin, besides_system=False)
+    context.check_hostname = admin.ssl_verify_hostname
+    key_pem = admin.ssl_key_pem.get_secret_value() if admin.ssl_key_pem else None
+    password = admin.ssl_key_password.get_secret_value() if admin.ssl_key_password else ""
+    with ExitStack() as files:
+        certificate = _path(admin.ssl_certificate_file, admin.ssl_certificate_pem, files)
+        key = _path(admin.ssl_key_file, key_pem, files)
+        if certificate is None and key is None:
+            return context
+        try:
+            # Without a password OpenSSL would ask the terminal for one.
+            context.load_cert_chain(certificate or key or "", key, password=lambda: password)
+        except OSError as error:
+            shown = _shown(admin.ssl_certificate_file, "client certificate")
+            its_key = f"its key file {admin.ssl_key_file}" if admin.ssl_key_file else "its key"
+            text = f"{shown} or {its_key} can't be used: {_reason(error)}"
+            raise SettingsError((text,)) from error
+    return context
+
+
+def _trust(admin: KafkaAdmin, *, besides_system: bool) -> ssl.SSLContext:
+    if admin.ssl_ca_file is None and admin.ssl_ca_pem is None:
+        return ssl.create_default_context()
+    context = ssl.create_default_context() if besides_system else _context_that_trusts_none()
+    try:
+        context.load_verify_locations(cafile=admin.ssl_ca_file, cadata=admin.ssl_ca_pem)
+    except (OSError, ValueError) as error:
+        shown = _shown(admin.ssl_ca_file, "CA certificate")
+        raise SettingsError((f"{shown} can't be used: {_why_no_ca(error)}",)) from error
+    return context
+
+
+def _context_that_trusts_none() -> ssl.SSLContext:
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    # Python's ssl takes our own certificate from files only; this one is in memory.
+    descriptor = os.memfd_create("pem")
+    try:
+        os.write(descriptor, text.encode())
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def _path(file: Path | None, text: str | None, files: ExitStack) -> str | None:
+    if text is not None:
+        return files.enter_context(_as_file(text))
+    return str(file) if file is not None else None
+
+
+def _shown(file: Path | None, what: str) -> str:
+    return f"the {what} file {file}" if file is not None else f"the {what} given as text"
+
+
+def _why_no_ca(error: Exception) -> str:
+    if not isinstance(error, ssl.SSLError):
+        return _reason(error)
+    # Of text OpenSSL has words and no reason.
+    if error.reason == "NO_CERTIFICATE_OR_CRL_FOUND" or "not contain a certificate" in str(error):
+        return "it holds no certificate (PEM that begins with -----BEGIN CERTIFICATE-----)"
+    return f"{error.reason} (is it PEM?)" if error.reason else "it is not PEM"
+
+
+def _reason(error: Exception) -> str:
+    # Of these only the texts that name no content of the file.
+    if isinstance(error, ssl.SSLError):
+        return f"{error.reason or 'it is not PEM'} (is it PEM, and the key's password right?)"
+    if isinstance(error, OSError):
+        return error.strerror or "it can't be read"
+    return "it is not PEM"

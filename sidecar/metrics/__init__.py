@@ -1,0 +1,1 @@
+"""Prometheus collectors over the board, and their exposition."""

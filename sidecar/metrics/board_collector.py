@@ -1,0 +1,307 @@
+"""The metrics: a collector that reads the board at each scrape, and costs no broker request.
+
+Nothing is counted here except the durations of polls: gauges are the published snapshot, counters
+are the board's tally, so a volume that is gone has no series left. Every name, label and unit is
+listed in docs/metrics.md.
+
+Example: two volumes at their limit, seen by 30 polls, add 60 to
+``kafka_throttle_limit_violated_total``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
+
+from sidecar import __version__
+from sidecar.control.board import Board
+from sidecar.throttle.decision import Source
+from sidecar.throttle.full import full_at
+from sidecar.throttle.limits import Limit
+from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
+
+_UNITS: Final = ("bytes_per_second", "bytes", "seconds")
+"""What a name may end in, for OpenMetrics' UNIT."""
+
+_DURATIONS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""From three brokers nearby (some ms) to the longest deadline of a poll (10 s)."""
+
+
+class SidecarRegistry(CollectorRegistry):
+    """A registry with the histogram that the poller observes.
+
+    Attributes:
+        poll_duration: durations of polls, seconds.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.poll_duration = Histogram(
+            "kafka_throttle_poll_duration_seconds",
+            "How long polls took, in seconds, failed ones too.",
+            buckets=_DURATIONS_S,
+            registry=self,
+        )
+
+    def collect(self) -> Iterable[Metric]:
+        """Every metric with the unit that its name ends in, and none of the library's ``_created``.
+
+        A ``_created`` series for each counter would tell when this process started, which
+        ``process_start_time_seconds`` does; the library's own switch for them is global.
+        """
+        for metric in super().collect():
+            # Of the process's metrics too, which the library gives without.
+            metric.unit = metric.unit or _unit(metric.name)
+            if metric.type == "histogram":
+                metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
+            yield metric
+
+
+def build_registry(
+    board: Board,
+    wall: Callable[[float], float],
+    validity_s: float,
+    limit: Limit | None = None,
+) -> SidecarRegistry:
+    """Every metric of a sidecar.
+
+    Args:
+        board: what is read at each scrape.
+        wall: steady seconds -> epoch seconds of the machine's clock.
+        validity_s: for how long a reading of a volume counts, seconds.
+        limit: what volumes are held against; None when disabled.
+    """
+    registry = SidecarRegistry()
+    registry.register(_BoardCollector(board, wall, validity_s, limit))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+def poll_duration(registry: SidecarRegistry) -> Histogram:
+    """The histogram that is told each poll's duration, in seconds."""
+    return registry.poll_duration
+
+
+class _BoardCollector(Collector):
+    """The board as metrics."""
+
+    def __init__(
+        self,
+        board: Board,
+        wall: Callable[[float], float],
+        validity_s: float,
+        limit: Limit | None,
+    ) -> None:
+        self._board = board
+        self._wall = wall
+        self._validity_s = validity_s
+        self._of_a_volume = {**_OF_A_VOLUME, "limit_bytes": (_LIMIT_TEXT, _threshold(limit))}
+        self._labels: dict[tuple[int, str], dict[str, str]] = {}
+
+    def collect(self) -> Iterable[Metric]:
+        """Reads the board once."""
+        yield from self._decision()
+        yield from self._readers()
+        yield from self._counts()
+        yield from self._volumes()
+        yield self._throttled_fill()
+
+    def _decision(self) -> Iterator[Metric]:
+        snapshot = self._board.snapshot
+        decision, memory = snapshot.decision, snapshot.memory
+        yield _gauge(
+            "factor", "The throttle factor in force, 0 to 1, whatever its source.", decision.factor
+        )
+        source = GaugeMetricFamily(
+            "kafka_throttle_source",
+            "1 for the source of the factor in force (observation, fallback, override, disabled), "
+            "0 for the others.",
+            labels=["source"],
+        )
+        for name in Source:
+            source.add_metric([name.value], float(decision.source is name))
+        yield source
+        yield _gauge(
+            "generation",
+            "Grows by one when factor, source, override, a user's factor or the set of violating "
+            "volumes changes; starts at 1.",
+            snapshot.generation,
+        )
+        yield _gauge(
+            "valid_until_timestamp_seconds",
+            "Until when the decision holds without news; +Inf when only news can change it.",
+            float("inf") if decision.valid_until is None else self._wall(decision.valid_until),
+        )
+        yield _gauge(
+            "validity_duration_seconds",
+            "How long a computed factor may be used when newer polls fail, as set.",
+            self._validity_s,
+        )
+        active = memory.membership.active if memory.membership else {}
+        dirs = [
+            len(
+                {state.volume.log_dir for state in broker.volumes}
+                | {d.log_dir for d in broker.offline}
+            )
+            for broker_id, broker in memory.brokers.items()
+            if broker_id in active
+        ]
+        yield _gauge(
+            "active_brokers",
+            "Brokers of the cluster that are not fenced, by the last observation.",
+            len(active),
+        )
+        yield _gauge(
+            "active_log_dirs", "Log dirs of the active brokers, offline ones too.", sum(dirs)
+        )
+
+    def _readers(self) -> Iterator[Metric]:
+        board, now = self._board, self._board.now()
+        ends_at = full_at(board.snapshot.memory, self._validity_s, now)
+        yield _gauge(
+            "seconds_to_full",
+            "When the first online volume of an active broker has no byte available at the rate it "
+            "fills, from now; +Inf when none fills.",
+            float("inf") if ends_at is None else max(0.0, ends_at - now),
+        )
+        readers = board.readers.known(now)
+        yield _gauge(
+            "readers",
+            "Brokers whose quota callbacks asked this sidecar for the factors in the last "
+            "10 minutes.",
+            len(readers),
+        )
+        yield _gauge(
+            "readers_in_emergency",
+            "Those of them whose pauses are longer than usual, since a volume will soon be full.",
+            sum(reader.report.emergency for reader in readers),
+        )
+
+    def _counts(self) -> Iterator[Metric]:
+        tally = self._board.tally
+        yield CounterMetricFamily(
+            "kafka_throttle_fallback_applied",
+            "How often the factor in force became the fallback; starting with it is none.",
+            tally.fallback_applied,
+        )
+        yield CounterMetricFamily(
+            "kafka_throttle_limit_violated",
+            "Volumes at or below the limit, each once per observation that saw it so.",
+            tally.limit_violated,
+        )
+        failures = CounterMetricFamily(
+            "kafka_throttle_poll_failures",
+            "Polls, and calls to one broker, that failed, by kind of failure.",
+            labels=["kind"],
+        )
+        for kind, count in tally.failures.items():
+            failures.add_metric([kind.value], count)
+        yield failures
+        yield _gauge(
+            "last_success_timestamp_seconds",
+            "When the last whole poll succeeded; 0 before the first.",
+            0.0 if tally.succeeded_at is None else self._wall(tally.succeeded_at),
+        )
+        build = GaugeMetricFamily(
+            "kafka_throttle_build_info",
+            "1; the label is the sidecar's version.",
+            labels=["version"],
+        )
+        build.add_metric([__version__], 1.0)
+        yield build
+
+    def _volumes(self) -> Iterator[Metric]:
+        memory = self._board.snapshot.memory
+        states = list(memory.volumes())
+        keys = [(state.volume.broker_id, state.volume.log_dir) for state in states]
+        # Kept from scrape to scrape: 12,000 new dicts each time would cost a full collection.
+        before = self._labels
+        labels = self._labels = {key: before.get(key) or _labels(*key) for key in keys}
+        for name, (text, value) in self._of_a_volume.items():
+            family = _gauge(f"volume_{name}", text)
+            family.samples = [
+                Sample(family.name, labels[key], number)
+                for key, state in zip(keys, states, strict=True)
+                if (number := value(state)) is not None
+            ]
+            if name == "online":
+                family.samples += [
+                    Sample(family.name, _labels(broker_id, dark.log_dir), 0.0)
+                    for broker_id, broker in memory.brokers.items()
+                    for dark in broker.offline
+                    if (broker_id, dark.log_dir) not in labels
+                ]
+            yield family
+
+    def _throttled_fill(self) -> Metric:
+        snapshot = self._board.snapshot
+        since = throttled_since(snapshot.decision.factor, snapshot.since)
+        family = _gauge(
+            "throttled_fill_bytes_per_second",
+            "How fast a volume fills although producers are held (factor 0), over 5 minutes of"
+            " readings that came 5 s after the hold began or later; no series for any other.",
+        )
+        family.samples = [
+            Sample(
+                family.name,
+                _labels(each.known.volume.broker_id, each.known.volume.log_dir),
+                each.bytes_per_second,
+            )
+            for each in throttled_fills(snapshot.memory, since, self._validity_s, self._board.now())
+        ]
+        return family
+
+
+def _labels(broker_id: int, log_dir: str) -> dict[str, str]:
+    return {"broker": str(broker_id), "log_dir": log_dir}
+
+
+_OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None]]]] = {
+    "total_bytes": (
+        "The size of the file system that the log dir lies on.",
+        lambda state: state.volume.total_bytes,
+    ),
+    "available_bytes": (
+        "What the broker may still write there, as last read.",
+        lambda state: state.volume.available_bytes,
+    ),
+    "limit_violated": (
+        "1 when the volume was at or below the limit when last read, else 0.",
+        lambda state: float(state.violates),
+    ),
+    "online": (
+        "0 while its broker reports the log dir without sizes, else 1; one that was never read has "
+        "this series alone.",
+        lambda state: float(state.online),
+    ),
+    "fill_bytes_per_second": (
+        "How fast the volume fills, negative while it empties; no series while that is unknown "
+        "or the log dir is offline.",
+        lambda state: state.fill.bytes_per_second if state.online else None,
+    ),
+}
+
+
+_LIMIT_TEXT: Final = (
+    "The available bytes at which the volume violates the limit, by its size where the limit is a"
+    " ratio."
+)
+
+
+def _threshold(limit: Limit | None) -> Callable[[VolumeState], float | None]:
+    if limit is None:
+        return lambda _: None
+    return lambda state: limit.threshold_bytes(state.volume.total_bytes)
+
+
+def _gauge(name: str, text: str, value: float | None = None) -> Metric:
+    return GaugeMetricFamily(f"kafka_throttle_{name}", text, value)
+
+
+def _unit(name: str) -> str:
+    return next((unit for unit in _UNITS if name.endswith(f"_{unit}")), "")

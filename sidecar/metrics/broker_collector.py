@@ -1,0 +1,65 @@
+"""The metrics of single brokers: whether they are seen, and whether their callbacks follow.
+
+A broker has series while it is in the cluster, and as long as anything is remembered of it; what
+its callback says, until 10 minutes after it was last heard. Only the sidecar that a callback asks
+knows of it, so in Prometheus the largest value of all sidecars counts.
+
+Example: broker 3 is killed. Its ``broker_active`` is 0 as soon as it is fenced, and its
+``reader_follows`` 0 until its last word is 10 minutes old; then it has none.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from sidecar.control.board import Board
+
+
+class BrokerCollector(Collector):
+    """Reads what is known of brokers at each scrape."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def collect(self) -> Iterable[Metric]:
+        """Every metric is there, whether or not a broker is known."""
+        yield from self._members()
+        yield self._readers()
+
+    def _members(self) -> Iterator[Metric]:
+        memory = self._board.snapshot.memory
+        membership = memory.membership
+        active = membership.active if membership else {}
+        fenced = (membership.fenced or {}) if membership else {}
+        members = _of_brokers(
+            "broker_active",
+            "1 while a broker is in the cluster and not fenced; 0 for one that is fenced, or has"
+            " left and still counts.",
+        )
+        failing = _of_brokers(
+            "broker_failing", "1 when an active broker did not answer when it was last asked."
+        )
+        for broker_id in sorted({*active, *fenced, *memory.brokers}):
+            members.add_metric([str(broker_id)], float(broker_id in active))
+            state = memory.brokers.get(broker_id)
+            if broker_id in active:
+                is_failing = state is not None and state.failure is not None
+                failing.add_metric([str(broker_id)], float(is_failing))
+        yield from (members, failing)
+
+    def _readers(self) -> Metric:
+        board, now = self._board, self._board.now()
+        follows = _of_brokers(
+            "reader_follows",
+            "1 while a broker's quota callback has the present decision and listens for the next;"
+            " no series 10 minutes after it was last heard.",
+        )
+        for reader in board.readers.known(now):
+            does = reader.follows(board.snapshot.generation, now)
+            follows.add_metric([str(reader.report.broker_id)], float(does))
+        return follows
+
+
+def _of_brokers(name: str, text: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"kafka_throttle_{name}", text, labels=["broker"])

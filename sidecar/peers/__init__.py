@@ -1,0 +1,1 @@
+"""What other sidecars know."""

@@ -1,0 +1,222 @@
+"""What other sidecars' brokers say of producer ids: asked of each of them, again and again.
+
+An idempotent producer asks any broker for its id, so each sidecar sees some of a user's ids. Each
+keeps those of its own broker's log for the others, and counts what the others had. Ids that were
+seen to write are told in the same way, after those that were given before. What came from others is
+never passed on.
+
+Example: three sidecars, 30 ids of bob at each broker: after a second each has counted 90. One of
+them restarts: the others go on from its first id, and it from what is given from then on.
+
+Source: KIP-936, "Known Limitations": quotas are per broker; here a user's ids are the cluster's.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+import msgspec
+
+from sidecar.http import HttpError, request
+from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
+
+_log = logging.getLogger(__name__)
+
+PATH: Final = "/v1/producer-ids/allocated"
+MOST_ALLOCATED: Final = 20_000
+"""So many ids wait for the other sidecars: ten minutes of 30 a second."""
+PIECE: Final = 2000
+"""So many are in one answer."""
+
+_CHECK_S: Final = 1.0
+_SPACING_S: Final = 0.02
+"""Between two questions on average, however many sidecars there are: each is asked by all."""
+_DEADLINE_S: Final = 5.0
+_LONGEST_PAUSE_S: Final = 30.0
+_LONGEST_ANSWER: Final = 4 << 20
+_AT_ONCE: Final = 100
+"""So many ids are counted before others get their turn."""
+
+
+class AllocatedId(msgspec.Struct, frozen=True, gc=False):
+    """An id that a broker gave to a user's producer, or that wrote."""
+
+    user: str | None
+    """None: an id that wrote, and nobody knows there whose it is."""
+    producer_id: int
+    wrote: bool = False
+
+
+class AllocatedIdPage(msgspec.Struct, frozen=True):
+    """A piece of what a sidecar's broker gave."""
+
+    next: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z-]{1,100}\Z")]
+    """Where the next piece begins: the start id, "-", and a number. It is put into an address."""
+    lost: Annotated[int, msgspec.Meta(ge=0)]
+    """How many were asked for too late."""
+    ids: list[AllocatedId]
+
+
+class AllocatedIdLog:
+    """The ids of the broker beside this sidecar, for the others; initially none."""
+
+    def __init__(self, start_id: str) -> None:
+        """``start_id`` differs at every start."""
+        self._start_id = start_id
+        self._ids: deque[AllocatedId] = deque(maxlen=MOST_ALLOCATED)
+        self._count = 0
+
+    def add(self, user: str, producer_id: int) -> None:
+        """One more."""
+        self._add(AllocatedId(user, producer_id))
+
+    def add_written(self, user: str | None, producer_id: int) -> None:
+        """One that wrote, with its owner if that is known."""
+        self._add(AllocatedId(user, producer_id, wrote=True))
+
+    def page(self, after: str | None) -> AllocatedIdPage:
+        """The ids from a place on.
+
+        Args:
+            after: ``next`` of the page before; None: none but where to begin. After a restart of
+                this sidecar, all since that.
+        """
+        if after is None:
+            return AllocatedIdPage(self._at(self._count), 0, [])
+        start_id, _, number = after.rpartition("-")
+        known = start_id == self._start_id and number.isascii() and number.isdigit()
+        position = min(int(number), self._count) if known and len(number) < 19 else 0
+        first = self._count - len(self._ids)
+        lost = max(0, first - position)
+        begin = max(position, first) - first
+        ids = [self._ids[index] for index in range(begin, min(begin + PIECE, len(self._ids)))]
+        return AllocatedIdPage(self._at(first + begin + len(ids)), lost, ids)
+
+    def _add(self, allocated: AllocatedId) -> None:
+        self._ids.append(allocated)
+        self._count += 1
+
+    def _at(self, number: int) -> str:
+        return f"{self._start_id}-{number}"
+
+
+@dataclass(slots=True)
+class Peer:
+    """Another sidecar.
+
+    Attributes:
+        url: its address.
+        ids: how many ids it told of.
+        lost: how many it no longer had.
+        failure: why it did not answer when last asked; None when it did, or never was asked.
+    """
+
+    url: str
+    ids: int = 0
+    lost: int = 0
+    failure: str | None = None
+    after: str | None = field(default=None, repr=False)
+
+
+class Peers:
+    """Asks the other sidecars.
+
+    Attributes:
+        peers: what is known of each.
+    """
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        seen: Callable[[str, int], None],
+        wrote: Callable[[int], None] | None = None,
+    ) -> None:
+        """Nobody is asked yet.
+
+        Args:
+            urls: their addresses.
+            seen: told of each user and id.
+            wrote: told of each id that wrote; None when that does not count.
+        """
+        self.peers = [Peer(url) for url in urls]
+        self._seen = seen
+        self._wrote = wrote
+        self._look_s = max(_CHECK_S, _SPACING_S * len(urls))
+        self._ssl = ssl.create_default_context()
+
+    async def run(self) -> None:
+        """Asks all, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for peer in self.peers:
+                group.create_task(self._follow(peer), name=f"peer {peer.url}")
+
+    async def _follow(self, peer: Peer) -> None:
+        pause_s = self._look_s
+        while True:
+            failure, more = None, False
+            try:
+                more = await self.ask(peer)
+            except TimeoutError:
+                failure = f"no answer within {_DEADLINE_S:g} s"
+            except OSError as error:
+                failure = error.strerror or str(error) or type(error).__name__
+            except (HttpError, ValueError, RecursionError) as error:
+                # Whatever it says, or its name is: it must not end the daemon.
+                failure = str(error)
+            if failure != peer.failure:
+                _tell(peer, failure)
+            peer.failure = failure
+            pause_s = self._look_s if failure is None else min(2 * pause_s, _LONGEST_PAUSE_S)
+            await asyncio.sleep(_SPACING_S if more else pause_s)
+
+    async def ask(self, peer: Peer) -> bool:
+        """Asks one once; whether it has more.
+
+        Raises:
+            TimeoutError: it takes too long.
+            OSError: of the network or of TLS.
+            HttpError: it refuses, or does not speak HTTP.
+            ValueError: it says something else, or its name can't be one.
+            RecursionError: it says something that is nested too deeply.
+        """
+        query = "" if peer.after is None else f"?after={peer.after}"
+        async with asyncio.timeout(_DEADLINE_S):
+            status, body = await request(
+                "GET",
+                f"{peer.url}{PATH}{query}",
+                headers={"Accept": "application/json"},
+                ssl_context=self._ssl,
+                longest_answer=_LONGEST_ANSWER,
+            )
+        if status != 200:
+            raise HttpError(f"it answers {status}")
+        page = msgspec.json.decode(body, type=AllocatedIdPage)
+        peer.after = page.next
+        peer.ids += len(page.ids)
+        peer.lost += page.lost
+        for number, each in enumerate(page.ids):
+            self._take(each)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return len(page.ids) == PIECE
+
+    def _take(self, reported: AllocatedId) -> None:
+        if reported.wrote:
+            if self._wrote is None:
+                return
+            if reported.user is not None and len(reported.user) <= LONGEST_USER:
+                self._seen(reported.user, reported.producer_id)
+            self._wrote(reported.producer_id)
+        elif reported.user is not None and len(reported.user) <= LONGEST_USER:
+            self._seen(reported.user, reported.producer_id)
+
+
+def _tell(peer: Peer, failure: str | None) -> None:
+    if failure is None:
+        _log.info("the sidecar %s can be asked again", peer.url)
+    elif peer.failure is None:
+        _log.warning("the sidecar %s can't be asked for producer ids: %s", peer.url, failure)

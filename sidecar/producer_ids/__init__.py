@@ -1,0 +1,1 @@
+"""Quotas on producer ids (KIP-936), a capability of the daemon."""

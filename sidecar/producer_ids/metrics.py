@@ -1,0 +1,155 @@
+"""The metrics of producer ids (KIP-936) and of the request log that they are read from.
+
+Users are told who are under a quota, the 1,000 with the fewest tokens at most: a metric without end
+would be the next way to wear a cluster down.
+
+Example: bob has opened 552 ids where 50 an hour are allowed: his tokens are -2 and his throttle
+time is 144 s.
+
+Source: KIP-936, section "New Broker Metrics".
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from sidecar.peers.exchange import Peers
+from sidecar.producer_ids.active_watch import ActiveIdWatch
+from sidecar.producer_ids.service import ProducerIdWatch
+from sidecar.requestlog.reader import LogReader
+
+MOST_USERS: Final = 1000
+
+_PREFIX: Final = "kafka_throttle"
+
+
+class ProducerIdCollector(Collector):
+    """Reads what is known of producer ids at each scrape."""
+
+    def __init__(
+        self,
+        watch: ProducerIdWatch,
+        log: LogReader | None,
+        peers: Peers | None,
+        active: ActiveIdWatch | None = None,
+    ) -> None:
+        self._active = active
+        self._watch = watch
+        self._log = log
+        self._peers = peers
+
+    def collect(self) -> Iterable[Metric]:
+        """Every metric is there, whatever is followed."""
+        yield from self._users()
+        yield from self._counts()
+        yield from self._writing()
+        yield from self._request_log()
+
+    def _users(self) -> Iterator[Metric]:
+        limited = [
+            (status.tokens, status)
+            for status in self._watch.statuses()
+            if status.tokens is not None
+        ]
+        limited.sort(key=lambda each: each[0])
+        rate = _of_users(
+            "producer_ids_rate",
+            "New producer ids of a user in a window, averaged over all windows (KIP-936).",
+        )
+        tokens = _of_users(
+            "producer_ids_tokens", "What a user has left of them; below 0 the user is held."
+        )
+        throttle = _of_users(
+            "producer_ids_throttle_time_seconds", "How long a user is held if no new id comes."
+        )
+        for left, status in limited[:MOST_USERS]:
+            rate.add_metric([status.user], status.rate)
+            tokens.add_metric([status.user], left)
+            throttle.add_metric([status.user], status.throttle_ms / 1000)
+        yield from (rate, tokens, throttle)
+
+    def _counts(self) -> Iterator[Metric]:
+        dropped = self._watch.dropped
+        yield CounterMetricFamily(
+            f"{_PREFIX}_producer_ids_dropped",
+            "Producer ids that there was no room to count; nobody is held for them.",
+            dropped.of_known_users + dropped.of_unknown_users,
+        )
+        yield GaugeMetricFamily(
+            f"{_PREFIX}_producer_ids_filter_bytes",
+            "What remembering producer ids takes.",
+            self._watch.filter_bytes,
+        )
+        peers = self._peers.peers if self._peers is not None else []
+        yield GaugeMetricFamily(
+            f"{_PREFIX}_peers_failing",
+            "Other sidecars that did not answer when last asked for producer ids.",
+            sum(peer.failure is not None for peer in peers),
+        )
+        yield CounterMetricFamily(
+            f"{_PREFIX}_peer_producer_ids_lost",
+            "Producer ids that other sidecars no longer had when they were asked.",
+            sum(peer.lost for peer in peers),
+        )
+
+    def _writing(self) -> Iterator[Metric]:
+        active = self._active
+        last_scan = None if active is None else active.last_scan
+        for name, text, value in (
+            (
+                "ids_active",
+                "Producer ids that wrote between the last two looks.",
+                active and active.active,
+            ),
+            (
+                "partitions_read",
+                "Partitions whose producers the last look saw.",
+                last_scan and last_scan.partitions,
+            ),
+            (
+                "partitions_not_read",
+                "Partitions whose producers it did not see: what these write counts for nobody.",
+                last_scan and len(last_scan.failures) + last_scan.skipped,
+            ),
+            (
+                "scans_failing",
+                "Whether brokers can't be asked which producer ids write (1): none count.",
+                active and int(active.failure is not None),
+            ),
+        ):
+            yield GaugeMetricFamily(f"{_PREFIX}_producer_{name}", text, value or 0)
+        yield CounterMetricFamily(
+            f"{_PREFIX}_producer_ids_unknown_owner",
+            "Producer ids that wrote and whose owner nobody told; nobody is held for them.",
+            0 if active is None else active.ids.unknown,
+        )
+
+    def _request_log(self) -> Iterator[Metric]:
+        log = self._log
+        counts = None if log is None else log.counts
+        for name, text, value in (
+            ("lines", "Lines read of the broker's request log.", counts and counts.lines),
+            ("bytes", "Bytes read of the broker's request log.", counts and counts.bytes),
+            (
+                "dropped_bytes",
+                "Bytes of the request log that were skipped: lines too long, or to catch up.",
+                counts and counts.dropped_bytes,
+            ),
+            (
+                "rejected_lines",
+                "Lines of the request log that could not be read.",
+                log and sum(log.usage.rejected.values()),
+            ),
+        ):
+            yield CounterMetricFamily(f"{_PREFIX}_request_log_{name}", text, value or 0)
+        yield GaugeMetricFamily(
+            f"{_PREFIX}_request_log_behind_bytes",
+            "Bytes of the request log that are not read yet.",
+            0 if log is None else log.behind,
+        )
+
+
+def _of_users(name: str, text: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{_PREFIX}_{name}", text, labels=["user"])

@@ -1,0 +1,256 @@
+"""The second part of a hold: a request_percentage in Kafka while a user is held (KIP-936).
+
+A produce factor does not stop a client that opens a connection for every batch: each new connection
+lands one request before it is muted. A request quota does, since it mutes INIT_PRODUCER_ID too. It
+is set for the user by AlterClientQuotas, where the user's quota asks for it, and taken back when
+the hold ends, and when the sidecar is stopped:
+
+- never over a request_percentage that the user has by an operator's hand, nor taken away when an
+  operator changed it meanwhile;
+- noted in the state file before it is set, so that a sidecar that was killed finds it again; and a
+  sidecar without a state file knows its own by the number, see ``quotas.hold_signature``.
+
+Other sidecars hold the same user: what any of them set counts as ours, the stricter stays, and who
+sees their hold end first takes it back for all; who still holds sets it anew some seconds later.
+
+Example: bob is held and his quota says 0.01: his request_percentage becomes 0.010000936. Ten
+minutes later he is not held, the value is still that, and it is removed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from sidecar.control.board import Board
+from sidecar.errors import SidecarError
+from sidecar.kafka.quota_messages import Alteration
+from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
+from sidecar.quotas.producer_ids.id_quotas import InForce
+from sidecar.quotas.producer_ids.throttle_signature import is_signed, signed
+from sidecar.volumes import Failure, FailureKind
+
+_log = logging.getLogger(__name__)
+
+_DIGITS: Final = 1e-12
+_CHECK_S: Final = 5.0
+"""How often what is set in Kafka is compared with what should be, while anybody is held."""
+_SPACING_S: Final = 1.0
+"""Between two such comparisons: short holds that follow each other must not wear a controller."""
+_RETRY_S: Final = 30.0
+"""How often it is tried to find what an earlier run left, while nothing else is to be done."""
+_PERSIST_S: Final = 5.0
+"""A disk that hangs must not keep what was set in Kafka there."""
+
+_T = TypeVar("_T")
+
+Describe = Callable[[], Awaitable[ClientQuotas | Failure]]
+Alter = Callable[[list[Alteration]], Awaitable[list[Failure | None] | Failure]]
+Persist = Callable[[], Awaitable[bool]]
+
+
+@dataclass(slots=True)
+class RequestQuotaEnforcer:
+    """Sets and takes back.
+
+    Attributes:
+        board: whose holds they are, and where it is noted what was set.
+        quota_of: the producer id quota of a user.
+        describe: all client quotas of the cluster; may raise SidecarError.
+        alter: sets and removes some, and tells what became of each; may raise SidecarError.
+        persist: writes the state; whether it is on disk.
+    """
+
+    board: Board
+    quota_of: Callable[[str], InForce]
+    describe: Describe
+    alter: Alter
+    persist: Persist
+    _told: tuple[FailureKind, int] | None = field(default=None, init=False)
+    _left: set[str] = field(default_factory=set, init=False)
+    _adopted: bool = field(default=False, init=False)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    async def run(self) -> None:
+        """Keeps Kafka's quotas as the holds are, until the board is closed."""
+        while not self.board.closed:
+            snapshot = self.board.snapshot
+            # Not cut off when this is cancelled: ``leave`` must know what was done.
+            await asyncio.shield(asyncio.create_task(self.settle(), name="request holds: settle"))
+            await asyncio.sleep(_SPACING_S)
+            await self._change(snapshot.generation)
+
+    async def _change(self, generation: int) -> None:
+        board = self.board
+        if board.snapshot.decision.users or board.snapshot.memory.enforced_request_percentages:
+            await board.wait_for_change(generation, _CHECK_S)
+        elif not self._adopted:
+            await board.wait_for_change(generation, _RETRY_S)
+        else:
+            # Nobody is held: what comes next is a change of the board's.
+            while board.snapshot.generation == generation and not board.closed:
+                await board.wait_for_change(generation, 60.0)
+
+    async def settle(self) -> None:
+        """Does once what is to be done now."""
+        async with self._lock:
+            targets = self._targets()
+            self._left &= set(targets)
+            matters = bool(targets or self.board.snapshot.memory.enforced_request_percentages)
+            if matters or not self._adopted:
+                failure = await self._compare(targets)
+                # That what an earlier run may have left can't be looked for yet wakes nobody.
+                self._log_outcome(failure, logging.WARNING if matters else logging.INFO)
+
+    async def leave(self, timeout_s: float) -> None:
+        """Takes all back, for a sidecar that stops: nobody would do it later.
+
+        Args:
+            timeout_s: for all of it, seconds; what is left then, the next start takes back.
+        """
+        try:
+            async with asyncio.timeout(timeout_s), self._lock:
+                if self.board.snapshot.memory.enforced_request_percentages:
+                    self._log_outcome(await self._compare({}), logging.WARNING)
+        except TimeoutError:
+            pass
+        left = self.board.snapshot.memory.enforced_request_percentages
+        if left:
+            _log.warning(
+                "the request_percentage of %d held users is left in Kafka; the next start of a "
+                "sidecar takes it back: %s",
+                len(left),
+                ", ".join(sorted(left)[:10]),
+            )
+
+    def _targets(self) -> dict[str, float]:
+        targets = {}
+        for user in self.board.snapshot.decision.users:
+            percentage = self.quota_of(user).quota.throttled_request_percentage
+            if percentage is not None:
+                targets[user] = signed(percentage)
+        return targets
+
+    async def _compare(self, targets: Mapping[str, float]) -> Failure | None:
+        found = await _unraised(self.describe())
+        if isinstance(found, Failure):
+            return found
+        noted = dict(self.board.snapshot.memory.enforced_request_percentages)
+        if not self._adopted:
+            noted |= _left_by_others(found, noted)
+            self._adopted = True
+        changes, noted = self._changes(found, targets, noted)
+        self._note(noted)
+        if not changes:
+            return None
+        if any(value is not None for value in changes.values()):
+            # Before it is set: what is killed in between takes back what it may have set.
+            await self._persist()
+        return await self._change_all(changes)
+
+    def _changes(
+        self, found: ClientQuotas, targets: Mapping[str, float], noted: Mapping[str, float]
+    ) -> tuple[dict[str, float | None], dict[str, float]]:
+        """What to set and what to remove (None), by user; and what is noted from then on."""
+        changes: dict[str, float | None] = {}
+        kept: dict[str, float] = {}
+        for user, value in noted.items():
+            if user not in targets and is_signed(_percentage(found, user)):
+                kept[user] = value
+                changes[user] = None
+        for user, value in targets.items():
+            now = _percentage(found, user)
+            if now is not None and not is_signed(now):
+                self._leave_to_operator(user, now)
+                continue
+            kept[user] = value
+            is_own = _same(now, noted.get(user))
+            is_stricter = now is not None and now < value and not is_own
+            if not _same(now, value) and not is_stricter:
+                changes[user] = value
+        return changes, kept
+
+    def _leave_to_operator(self, user: str, percentage: float) -> None:
+        if user not in self._left:
+            _log.warning(
+                "user %s is held by the factor alone: an operator gave them a request_percentage "
+                "of %g",
+                user,
+                percentage,
+            )
+        self._left.add(user)
+
+    async def _change_all(self, changes: Mapping[str, float | None]) -> Failure | None:
+        alterations: list[Alteration] = [
+            ({"user": user}, {QuotaKey.REQUEST.value: value}) for user, value in changes.items()
+        ]
+        outcomes = await _unraised(self.alter(alterations))
+        if isinstance(outcomes, Failure):
+            return outcomes
+        noted = dict(self.board.snapshot.memory.enforced_request_percentages)
+        for (user, value), failure in zip(changes.items(), outcomes, strict=True):
+            if failure is not None:
+                continue
+            if value is None:
+                noted.pop(user, None)
+                _log.info("took back the request_percentage of user %s", user)
+            else:
+                _log.info(
+                    "set request_percentage %.9g for user %s while they are held", value, user
+                )
+        self._note(noted)
+        return next((failure for failure in outcomes if failure is not None), None)
+
+    def _note(self, noted: Mapping[str, float]) -> None:
+        if noted != self.board.snapshot.memory.enforced_request_percentages:
+            self.board.update(lambda memory: replace(memory, enforced_request_percentages=noted))
+
+    async def _persist(self) -> None:
+        try:
+            async with asyncio.timeout(_PERSIST_S):
+                await self.persist()
+        except TimeoutError:
+            pass
+
+    def _log_outcome(self, failure: Failure | None, level: int) -> None:
+        before, self._told = self._told, None if failure is None else (failure.kind, level)
+        if failure is None:
+            if before is not None:
+                _log.info("the request_percentage of held users can be kept in Kafka again")
+        elif self._told != before:
+            _log.log(
+                level,
+                "the request_percentage of held users can't be kept in Kafka: %s",
+                failure.message,
+            )
+
+
+async def _unraised(answer: Awaitable[_T | Failure]) -> _T | Failure:
+    try:
+        return await answer
+    except SidecarError as error:
+        # Certificates or credentials that can't be read just now: they are being replaced.
+        return Failure(FailureKind.AUTHENTICATION, "; ".join(str(error).splitlines()))
+
+
+def _left_by_others(found: ClientQuotas, noted: Mapping[str, float]) -> dict[str, float]:
+    """What an earlier run left, which had no state file or lost it: it is signed."""
+    left = {}
+    for entity in found:
+        user = entity.user
+        if not isinstance(user, str) or entity.client_id is not None or user in noted:
+            continue
+        value = _percentage(found, user)
+        if value is not None and is_signed(value):
+            _log.info("found the request_percentage that an earlier run set for %s", user)
+            left[user] = value
+    return left
+
+
+def _percentage(quotas: ClientQuotas, user: str) -> float | None:
+    return quotas.get(Entity(user=user), {}).get(QuotaKey.REQUEST)
+
+
+def _same(found: float | None, value: float | None) -> bool:
+    return found is not None and value is not None and abs(found - value) < _DIGITS

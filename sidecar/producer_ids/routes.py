@@ -1,0 +1,329 @@
+"""The routes about producer ids: who has how many, which quotas hold, and what other sidecars ask.
+
+Example: ``PUT /v1/quotas/producer-ids/users/alice`` with ``{"producer_ids_rate": 50}`` allows alice
+50 new ids a window, whatever the file says, until ``DELETE`` takes that away.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import FastAPI, Path, Query, params
+from pydantic import AfterValidator
+from starlette.convertors import PathConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sidecar.api.answers import NO_STORE, Wall, answer, answer_listing, rounded, timestamp
+from sidecar.api.changes import Changes, json_body
+from sidecar.api.documents import NO_PRINCIPAL
+from sidecar.api.problems import documented
+from sidecar.control.board import Board
+from sidecar.peers.exchange import AllocatedIdLog, Peers
+from sidecar.producer_ids.active_watch import ActiveIdWatch
+from sidecar.producer_ids.documents import (
+    ActiveIdsDocument,
+    AllocatedIdsDocument,
+    IdQuotaCleared,
+    IdQuotaDocument,
+    IdQuotasDocument,
+    IdQuotaSet,
+    PeerDocument,
+    ProducerIdsDocument,
+    RequestLogDocument,
+    UserIdsDocument,
+)
+from sidecar.producer_ids.quota_file import QuotaForm
+from sidecar.producer_ids.service import ProducerIdWatch
+from sidecar.quotas.entities import DEFAULT, Default, user_name
+from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER, InForce, ProducerIdQuotas, quota_of
+from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus
+from sidecar.requestlog.reader import LogReader
+from sidecar.settings.values import IdsCount
+
+MOST_QUOTAS: Final = 10_000
+"""So many users may have a quota over HTTP: all of them are in the state file."""
+
+_User = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=LONGEST_USER,
+        description='The principal\'s name without "User:".',
+        json_schema_extra=NO_PRINCIPAL,
+    ),
+    AfterValidator(user_name),
+]
+
+
+class _NameConvertor(PathConvertor):
+    """The rest of a path, with the line breaks that Starlette's own would answer with 404."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("name", _NameConvertor())
+
+
+@dataclass(frozen=True, slots=True)
+class IdParts:
+    """What knows of producer ids.
+
+    Attributes:
+        watch: counts them.
+        allocated: those of the broker beside this sidecar, for the others.
+        log: where those come from; None when no log is read.
+        peers: the others; None when there are none.
+        is_enabled: whether anybody can be held: not when the check interval is PT0S.
+        active: lets ids count when they write; None when nothing does.
+        counts: when an id counts.
+    """
+
+    watch: ProducerIdWatch
+    allocated: AllocatedIdLog
+    log: LogReader | None
+    peers: Peers | None
+    is_enabled: bool
+    active: ActiveIdWatch | None = None
+    counts: IdsCount = "allocated"
+
+
+def add_producer_ids(
+    app: FastAPI, changes: Changes, parts: IdParts, needs_token: params.Depends
+) -> None:
+    """Adds the routes.
+
+    Args:
+        app: gets them.
+        changes: what other changes go through.
+        parts: what knows of producer ids.
+        needs_token: lets those change something who may.
+    """
+    quotas = _Quotas(changes.board, parts, changes.persist)
+    guarded: dict[str, Any] = {"dependencies": [needs_token], "response_model": None}
+    _add_reading(app, _Users(changes.board, changes.wall, parts), quotas, parts)
+
+    @app.put(
+        "/v1/quotas/producer-ids/default",
+        summary="Set the producer id quota of all who have none of their own",
+        responses={200: {"model": IdQuotaSet}, **documented(401, 403, 409, 413, 415, 422)},
+        openapi_extra={"requestBody": _body()},
+        **guarded,
+    )
+    async def set_default(request: Request) -> Response:
+        """Wins over the file and the setting. 409 when the sidecar is disabled."""
+        return answer(await quotas.put(DEFAULT, await json_body(request, QuotaForm)))
+
+    @app.put(
+        "/v1/quotas/producer-ids/users/{user:name}",
+        summary="Set a user's producer id quota",
+        responses={200: {"model": IdQuotaSet}, **documented(401, 403, 409, 413, 415, 422)},
+        openapi_extra={"requestBody": _body()},
+        **guarded,
+    )
+    async def set_user(request: Request, user: _User) -> Response:
+        """Wins over the file. 409 when the sidecar is disabled, or has too many."""
+        return answer(await quotas.put(user, await json_body(request, QuotaForm)))
+
+    @app.delete(
+        "/v1/quotas/producer-ids/default",
+        summary="Take away the default that was set here",
+        responses={200: {"model": IdQuotaCleared}, **documented(401, 403)},
+        **guarded,
+    )
+    async def clear_default() -> Response:
+        """What the file or the setting says holds at once. Without one too: 200."""
+        return answer(await quotas.delete(DEFAULT))
+
+    @app.delete(
+        "/v1/quotas/producer-ids/users/{user:name}",
+        summary="Take away a user's quota that was set here",
+        responses={200: {"model": IdQuotaCleared}, **documented(401, 403, 422)},
+        **guarded,
+    )
+    async def clear_user(user: _User) -> Response:
+        """What the file or the default says holds at once. Without one too: 200."""
+        return answer(await quotas.delete(user))
+
+
+def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas", parts: IdParts) -> None:
+
+    @app.get(
+        "/v1/producer-ids",
+        summary="Who opens how many producer ids, and who is held for it",
+        response_model=None,
+        responses={200: {"model": ProducerIdsDocument}},
+    )
+    async def producer_ids() -> Response:
+        """By user: rate, what is left, and the throttle time (KIP-936)."""
+        return answer_listing(users.before(), "users", users.documents())
+
+    @app.get(
+        "/v1/quotas/producer-ids",
+        summary="The producer id quotas in force, and who said so",
+        response_model=None,
+        responses={200: {"model": IdQuotasDocument}},
+    )
+    async def id_quotas() -> Response:
+        """The default first, then by user."""
+        return answer_listing({}, "quotas", quotas.documents())
+
+    @app.get(
+        "/v1/producer-ids/allocated",
+        summary="The producer ids that the broker beside this sidecar gave, for other sidecars",
+        response_model=None,
+        responses={200: {"model": AllocatedIdsDocument}, **documented(422)},
+    )
+    async def allocated(
+        after: Annotated[
+            str | None, Query(max_length=100, description="``next`` of the answer before.")
+        ] = None,
+    ) -> Response:
+        """Without ``after``: none, and where to begin."""
+        page = msgspec.json.encode(parts.allocated.page(after))
+        return Response(page, headers=NO_STORE, media_type="application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class _Users:
+    board: Board
+    wall: Wall
+    parts: IdParts
+
+    def before(self) -> dict[str, object]:
+        """All but the users."""
+        watch, log, peers = self.parts.watch, self.parts.log, self.parts.peers
+        active = self.parts.active
+        settings, dropped = watch.settings, watch.dropped
+        return {
+            "window_num": settings.window_num,
+            "window_size_seconds": settings.window_size_s,
+            "filter_bytes": watch.filter_bytes,
+            "dropped": dropped.of_known_users + dropped.of_unknown_users,
+            "counts": self.parts.counts,
+            "active": None if active is None else _active_document(active),
+            "request_log": None if log is None else _log_document(log),
+            "peers": [
+                PeerDocument(peer.url, peer.ids, peer.lost, peer.failure)
+                for peer in (peers.peers if peers is not None else ())
+            ],
+        }
+
+    def documents(self) -> Iterator[UserIdsDocument]:
+        """Every user that is known or held."""
+        known = {status.user: status for status in self.parts.watch.statuses()}
+        throttled_users = self.board.snapshot.decision.users
+        for user in sorted({*known, *throttled_users}):
+            yield self._document(user, known.get(user))
+
+    def _document(self, user: str, status: ProducerIdStatus | None) -> UserIdsDocument:
+        snapshot = self.board.snapshot
+        throttle = (
+            snapshot.memory.user_throttles.get(user) if user in snapshot.decision.users else None
+        )
+        limit = self.parts.watch.quota_of(user).quota.producer_ids_rate
+        return UserIdsDocument(
+            user=user,
+            rate=0.0 if status is None else round(status.rate, 3),
+            producer_ids_rate=limit,
+            tokens=None if status is None else rounded(status.tokens, 3),
+            throttle_time_ms=(
+                0
+                if throttle is None
+                else max(0, round((throttle.ends_at - self.board.now()) * 1000))
+            ),
+            throttled_since=timestamp(self.wall, throttle.since if throttle else None),
+            throttled_until=timestamp(self.wall, throttle.ends_at if throttle else None),
+            reason=throttle.reason if throttle else None,
+        )
+
+
+def _active_document(active: ActiveIdWatch) -> ActiveIdsDocument:
+    last_scan = active.last_scan
+    failure = active.failure
+    if failure is None and last_scan is not None:
+        failure = next(iter(last_scan.failures.values()), None)
+    unseen = 0 if last_scan is None else len(last_scan.failures) + last_scan.skipped
+    return ActiveIdsDocument(
+        is_complete=last_scan is not None and not unseen,
+        failure=None if failure is None else failure.message,
+        partitions=0 if last_scan is None else last_scan.partitions,
+        partitions_not_read=unseen,
+        producers=0 if last_scan is None else last_scan.producers,
+        active=active.active,
+        unknown_owner=active.ids.unknown,
+    )
+
+
+def _log_document(log: LogReader) -> RequestLogDocument:
+    counts = log.counts
+    return RequestLogDocument(
+        str(log.path),
+        log.exists,
+        counts.lines,
+        log.behind,
+        counts.dropped_lines,
+        counts.dropped_bytes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Quotas:
+    board: Board
+    parts: IdParts
+    persist: Callable[[], Awaitable[bool]]
+
+    def documents(self) -> Iterator[IdQuotaDocument]:
+        """All in force."""
+        quotas = self.parts.watch.quotas
+        yield _document(DEFAULT, quotas[DEFAULT])
+        for user in sorted(name for name in quotas if isinstance(name, str)):
+            yield _document(user, quotas[user])
+
+    async def put(self, user: str | Default, form: QuotaForm) -> IdQuotaSet:
+        """Puts one.
+
+        Raises:
+            HTTPException: 409 when nobody is ever held, or there are too many.
+        """
+        if not self.parts.is_enabled:
+            raise HTTPException(
+                409, "The check interval is PT0S: nothing is polled and nobody is held."
+            )
+        before = self.board.snapshot.memory.id_quotas
+        if user not in before and len(before) >= MOST_QUOTAS:
+            raise HTTPException(409, f"There are {MOST_QUOTAS} quotas: put more into the file.")
+        self._change({**before, user: form.quota()})
+        return IdQuotaSet(self._in_force(user), await self.persist())
+
+    async def delete(self, user: str | Default) -> IdQuotaCleared:
+        """Takes one away."""
+        before = self.board.snapshot.memory.id_quotas
+        if user in before:
+            self._change({name: quota for name, quota in before.items() if name != user})
+        persisted = await self.persist()
+        return IdQuotaCleared(user in before, self._in_force(user), persisted)
+
+    def _change(self, quotas: ProducerIdQuotas) -> None:
+        self.board.update(lambda memory: replace(memory, id_quotas=quotas))
+
+    def _in_force(self, user: str | Default) -> IdQuotaDocument:
+        quotas = self.parts.watch.quotas
+        found = quotas[DEFAULT] if isinstance(user, Default) else quota_of(quotas, user)
+        return _document(user, found)
+
+
+def _document(user: str | Default, found: InForce) -> IdQuotaDocument:
+    return IdQuotaDocument(
+        None if isinstance(user, Default) else user,
+        found.quota.producer_ids_rate,
+        found.quota.throttled_request_percentage,
+        found.origin.value,
+    )
+
+
+def _body() -> dict[str, object]:
+    schema = QuotaForm.model_json_schema()
+    return {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -1,0 +1,232 @@
+"""Users with more new producer ids than their quota are held (KIP-936), and nobody else.
+
+Ids come in one by one, from the request log of the broker beside this sidecar and from other
+sidecars; a user who is over the quota is held by a factor of their own, 0.0, for the KIP's throttle
+time. What holds lives on the board: quotas that operators put, and the holds.
+
+Example: 50 ids an hour: bob's 551st new id holds him for 72 s. His 552nd, opened meanwhile, makes
+it 144 s from the first. His quota is raised to 100: what he is over is waited for twice as fast.
+
+Who is held already is held for longer within a second, all of them in one publication: a decision
+costs as much as the cluster is large, and a client in a loop opens hundreds of ids a second.
+
+A restart forgets what was counted, not who is held: a hold that was taken over ends when it said,
+after the longest hold at the latest whatever the machine's clock did, or with the quota that made
+it: when that is raised or gone.
+
+Source: KIP-936, sections "ProducerIdQuotaManager" and "New Quota Types".
+"""
+
+import asyncio
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sidecar.control.board import Board
+from sidecar.quotas.entities import Default
+from sidecar.quotas.producer_ids.id_counts import Dropped, ProducerIds, ProducerIdSettings
+from sidecar.quotas.producer_ids.id_quotas import (
+    InForce,
+    ProducerIdQuota,
+    ProducerIdQuotas,
+    in_force,
+    quota_of,
+)
+from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus
+from sidecar.settings.durations import format_duration
+from sidecar.throttle.user_throttles import UserThrottle, release, throttle_users
+
+_CHECK_S: Final = 1.0
+"""How late a hold becomes longer, or shorter by a quota that was changed in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TakenOver:
+    """A hold of before a restart: when it ends, steady seconds, and the limit that made it."""
+
+    ends_at: float
+    limit: float | None
+
+
+class ProducerIdWatch:
+    """Counts ids and holds users. Initially no id was seen.
+
+    Attributes:
+        settings: how ids are counted.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        settings: ProducerIdSettings,
+        quota: ProducerIdQuota,
+        cleanup_s: float,
+        file: ProducerIdQuotas | None = None,
+    ) -> None:
+        """Nothing runs yet, and nobody is held but by the board's memory.
+
+        Args:
+            board: where holds are published and put quotas are kept.
+            settings: how ids are counted.
+            quota: of users that nobody said anything of.
+            cleanup_s: how often users who are gone are looked for, seconds, > 0.
+            file: what the file says, if there is one.
+        """
+        self.settings = settings
+        self._board = board
+        self._quota = quota
+        self._cleanup_s = cleanup_s
+        self._ids = ProducerIds(settings)
+        self._file = file or {}
+        self._put = board.snapshot.memory.id_quotas
+        self._quotas = self._force()
+        longest_s = math.inf if settings.most_throttle_s is None else settings.most_throttle_s
+        # Their users' buckets are full again.
+        self._taken_over = {
+            user: _TakenOver(
+                min(each.ends_at, board.now() + longest_s),
+                quota_of(self._quotas, user).quota.producer_ids_rate,
+            )
+            for user, each in user_throttles_of(board).items()
+        }
+        self._throttled = set(self._taken_over)
+
+    @property
+    def quotas(self) -> Mapping[str | Default, InForce]:
+        """Those in force, by user; DEFAULT is always there."""
+        self._renew()
+        return self._quotas
+
+    @property
+    def dropped(self) -> Dropped:
+        """What there was no room to count."""
+        return self._ids.dropped
+
+    @property
+    def filter_bytes(self) -> int:
+        """What remembering ids takes."""
+        return self._ids.filter_bytes
+
+    def quota_of(self, user: str) -> InForce:
+        """The quota that a user is under."""
+        return quota_of(self.quotas, user)
+
+    def statuses(self) -> tuple[ProducerIdStatus, ...]:
+        """Of all users that are known, by name."""
+        self._renew()
+        return self._ids.statuses(self._now_ms())
+
+    def status(self, user: str) -> ProducerIdStatus | None:
+        """Of one user; None: no ids of theirs are known."""
+        self._renew()
+        return self._ids.status(user, self._now_ms())
+
+    def set_file(self, quotas: ProducerIdQuotas) -> None:
+        """What the file says now."""
+        self._file = quotas
+        self._quotas = self._force()
+        self.review()
+
+    def seen(self, user: str, producer_id: int) -> None:
+        """An id was given to a user, or given again."""
+        self._renew()
+        noted = self._ids.record(user, producer_id, self._now_ms())
+        if noted.throttle_ms > 0 and noted.is_new:
+            self._throttled.add(user)
+            now = self._board.now()
+            before = self._board.snapshot.memory.user_throttles.get(user)
+            if before is None or before.ends_at < now + 2 * _CHECK_S:
+                self._publish([user], now)
+
+    async def run(self) -> None:
+        """Lets time pass, until cancelled."""
+        clean_at = self._board.now() + self._cleanup_s
+        while True:
+            self._renew()
+            self.review()
+            if self._board.now() >= clean_at:
+                self._ids.tick(self._now_ms())
+                clean_at = self._board.now() + self._cleanup_s
+            await asyncio.sleep(_CHECK_S)
+
+    def review(self) -> None:
+        """Makes all holds as long as what was counted and the quotas of now make them."""
+        self._publish(self._throttled, self._board.now())
+
+    def _renew(self) -> None:
+        """Puts quotas in force that operators have changed."""
+        put = self._board.snapshot.memory.id_quotas
+        if put is not self._put:
+            self._put = put
+            self._quotas = self._force()
+            self.review()
+
+    def _force(self) -> Mapping[str | Default, InForce]:
+        quotas = in_force(self._quota, self._file, self._put)
+        self._ids.set_limits({user: each.quota.producer_ids_rate for user, each in quotas.items()})
+        return quotas
+
+    def _publish(self, users: Iterable[str], now: float) -> None:
+        before = self._board.snapshot.memory.user_throttles
+        ends = {user: self._ends_at(user, now) for user in users}
+        over = {user for user, ends_at in ends.items() if ends_at <= now}
+        self._throttled -= over
+        longer = {
+            user: (ends_at, self._reason(user))
+            for user, ends_at in ends.items()
+            if user not in over and _differs(before.get(user), ends_at, now)
+        }
+        over &= set(before)
+        if longer or over:
+            self._board.update(
+                lambda memory: replace(
+                    memory,
+                    user_throttles=throttle_users(
+                        release(memory.user_throttles, over), longer, now
+                    ),
+                )
+            )
+
+    def _ends_at(self, user: str, now: float) -> float:
+        counted = now + self._ids.throttle_ms(user, self._now_ms()) / 1000
+        left = self._taken_over.get(user)
+        if left is None:
+            return counted
+        limit = quota_of(self._quotas, user).quota.producer_ids_rate
+        if limit is None or left.limit is None or limit > left.limit or now > left.ends_at:
+            del self._taken_over[user]
+            return counted
+        return max(counted, left.ends_at)
+
+    def _reason(self, user: str) -> str:
+        status = self._ids.status(user, self._now_ms())
+        if status is None or status.limit is None or status.tokens is None or status.tokens >= 0:
+            # Counted before a restart.
+            before = self._board.snapshot.memory.user_throttles.get(user)
+            return "too many new producer ids" if before is None else before.reason
+        window = format_duration(float(self.settings.window_size_s))
+        return (
+            f"{math.ceil(-status.tokens):,} new producer ids too many: "
+            f"{status.limit:g} per {window} are allowed, "
+            f"{status.limit * self.settings.window_num:g} at once (KIP-936)"
+        )
+
+    def _now_ms(self) -> int:
+        return int(self._board.now() * 1000)
+
+
+def _differs(before: UserThrottle | None, ends_at: float, now: float) -> bool:
+    # A millisecond's difference is how both were rounded.
+    return before is None or abs(before.ends_at - ends_at) >= 0.002 or before.ends_at <= now
+
+
+def user_throttles_of(board: Board) -> Mapping[str, UserThrottle]:
+    """The holds in force; a factor source may have factors of users for other reasons too."""
+    snapshot = board.snapshot
+    user_throttles = snapshot.memory.user_throttles
+    return {
+        user: user_throttles[user]
+        for user in sorted(snapshot.decision.users)
+        if user in user_throttles
+    }

@@ -1,0 +1,234 @@
+"""KIP-936: how many producer ids a user may have in use, and how long one who has more must wait.
+
+``producer_ids_rate`` is ids per window (an hour, unless set otherwise). A new id takes a token, a
+seen one none; the bucket holds ``window_num`` windows' worth, starts full and is refilled with one
+window's worth per window. While there are less than no tokens the user must wait -tokens / rate.
+Ids are counted after the fact, so one is counted, and waited for, also while its user is held.
+
+Example: 50 ids an hour, 11 windows. The first 550 ids pass at once, the 551st waits
+1 / (50 / 3,600 s) = 72 s. A user with 50 producers that live for long uses 50 tokens an hour.
+
+A user without a live filter is forgotten as soon as the bucket is full again; the KIP does not wait
+for that, and lets a user who is silent for one window have 11 windows' worth again. It also looks
+for what to forget every 10 ms; here that is done on access and by a slow ``tick``. Time that goes
+back stands still. Users are bounded by ``most_users``, filters by ``most_bytes``: what there is no
+room for is counted as dropped, takes no token and holds nobody.
+
+Source: KIP-936, sections "ProducerIdQuotaManager", "New Broker Configurations", "New Broker
+Metrics" and "Tools"; the bucket is KIP-599's.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sidecar.quotas.entities import DEFAULT, Default
+from sidecar.quotas.producer_ids.seen_ids import FilterTerms, Noted, Room, SeenIds
+from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus, UserIds
+from sidecar.quotas.rate import QuotaWindow
+
+_MS: Final = 1000
+_SWEEP_MS: Final = 1000
+"""How often, at most, users are gone through because there is no room for another."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdSettings:
+    """How ids are counted.
+
+    Attributes:
+        window_num: producer.id.quota.window.num: how many windows of ids may come at once.
+        window_size_s: producer.id.quota.window.size.seconds.
+        false_positive_rate: how often a new id may be taken for a seen one, above 0 and below 1.
+        expected_ids: new ids in half a window of most users: what the first filter has room for.
+        most_bytes: of all filters together.
+        most_users: that are known at a time.
+        most_throttle_s: a user who has so long to wait is charged no more; None: without bound, as
+            the KIP has it.
+
+    Raises:
+        ValueError: a number out of its range.
+    """
+
+    window_num: int = 11
+    window_size_s: int = 3600
+    false_positive_rate: float = 0.01
+    expected_ids: int = 1000
+    most_bytes: int = 16 << 20
+    most_users: int = 5000
+    most_throttle_s: float | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.window, self.filters
+        if self.most_users < 1:
+            raise ValueError(f"{self.most_users} users are less than 1")
+        if self.most_bytes < self.filters.layer_bytes(0):
+            raise ValueError(
+                f"{self.most_bytes} bytes have no room for one filter of "
+                f"{self.filters.layer_bytes(0)}"
+            )
+        if self.most_throttle_s is not None and not self.most_throttle_s > 0:
+            raise ValueError(f"a longest wait of {self.most_throttle_s} s is not above 0")
+
+    @property
+    def window(self) -> QuotaWindow:
+        """As rates and buckets have it."""
+        return QuotaWindow(self.window_num, self.window_size_s * _MS)
+
+    @property
+    def filters(self) -> FilterTerms:
+        """As filters have it."""
+        return FilterTerms(self.window_size_s * _MS, self.expected_ids, self.false_positive_rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What became of one id.
+
+    Attributes:
+        is_new: whether it was counted.
+        throttle_ms: how long its user must wait now, milliseconds; 0 when they need not.
+    """
+
+    is_new: bool
+    throttle_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What there was no room for since the start.
+
+    Attributes:
+        of_unknown_users: ids, seen or not, of users beyond ``most_users``.
+        of_known_users: new ids of users whose filters could not grow.
+    """
+
+    of_unknown_users: int
+    of_known_users: int
+
+
+ProducerIdLimits = Mapping[str | Default, float | None]
+"""User, or DEFAULT for all others -> ids per window; None: no limit, whatever the default is."""
+
+
+class ProducerIds:
+    """The ids of all users. Initially none was seen, there are no limits, and buckets are full."""
+
+    def __init__(self, settings: ProducerIdSettings) -> None:
+        self._settings = settings
+        self._window = settings.window
+        self._filters = settings.filters
+        self._room = Room(settings.most_bytes)
+        self._limits: ProducerIdLimits = {}
+        self._users: dict[str, UserIds] = {}
+        self._latest_ms: int | None = None
+        self._swept_ms: int | None = None
+        self._dropped_unknown = 0
+        self._dropped_known = 0
+
+    def __repr__(self) -> str:
+        return f"ProducerIds({len(self._users)} users, {self.filter_bytes} bytes)"
+
+    @property
+    def users(self) -> int:
+        """How many are known."""
+        return len(self._users)
+
+    @property
+    def filter_bytes(self) -> int:
+        """What all filters take."""
+        return self._room.taken_bytes
+
+    @property
+    def dropped(self) -> Dropped:
+        """What there was no room for."""
+        return Dropped(self._dropped_unknown, self._dropped_known)
+
+    def set_limits(self, limits: ProducerIdLimits) -> None:
+        """New limits for all; what was counted stays, a user who had none starts with all tokens.
+
+        Raises:
+            ValueError: a limit is not above 0, or not finite.
+        """
+        for user, limit in limits.items():
+            if limit is not None and not (limit > 0 and math.isfinite(limit)):
+                raise ValueError(f"{user}: {limit} ids per window is not above 0 and finite")
+        self._limits = dict(limits)
+
+    def limit(self, user: str) -> float | None:
+        """Ids per window that a user may have; None: any number."""
+        return self._limits.get(user, self._limits.get(DEFAULT))
+
+    def record(self, user: str, producer_id: int, now_ms: int) -> Seen:
+        """Counts an id if it is new; below 0 is no id (an old or not idempotent producer)."""
+        now_ms = self._at(now_ms)
+        if producer_id < 0:
+            return Seen(is_new=False, throttle_ms=self.throttle_ms(user, now_ms))
+        known = self._known(user, now_ms)
+        if known is None:
+            self._dropped_unknown += 1
+            return Seen(is_new=False, throttle_ms=0)
+        known.limit_to(self.limit(user), now_ms)
+        noted = known.seen.note(producer_id, now_ms)
+        if noted is Noted.NEW:
+            known.charge(now_ms, self._settings.most_throttle_s)
+        elif noted is Noted.NO_ROOM:
+            self._dropped_known += 1
+        return Seen(noted is Noted.NEW, known.throttle_ms(now_ms))
+
+    def throttle_ms(self, user: str, now_ms: int) -> int:
+        """How long a user must wait, milliseconds; 0 when they need not or are not known."""
+        status = self.status(user, now_ms)
+        return 0 if status is None else status.throttle_ms
+
+    def status(self, user: str, now_ms: int) -> ProducerIdStatus | None:
+        """A user's ids; None: nothing is known of them, so they are not held."""
+        now_ms = self._at(now_ms)
+        known = self._users.get(user)
+        if known is None:
+            return None
+        known.limit_to(self.limit(user), now_ms)
+        if self._forgotten(user, known, now_ms):
+            return None
+        return known.status(user, self._settings.window_size_s, now_ms)
+
+    def statuses(self, now_ms: int) -> tuple[ProducerIdStatus, ...]:
+        """Those of all users that are known, by name."""
+        every = (self.status(user, now_ms) for user in sorted(self._users))
+        return tuple(status for status in every if status is not None)
+
+    def tick(self, now_ms: int) -> None:
+        """Forgets filters that are over, and users of whom nothing is left to remember.
+
+        Nothing is wrong without it; it frees what users who are gone would otherwise keep.
+        """
+        now_ms = self._at(now_ms)
+        self._swept_ms = now_ms
+        for user, known in tuple(self._users.items()):
+            known.limit_to(self.limit(user), now_ms)
+            self._forgotten(user, known, now_ms)
+
+    def _at(self, now_ms: int) -> int:
+        if self._latest_ms is None or now_ms > self._latest_ms:
+            self._latest_ms = now_ms
+        return self._latest_ms
+
+    def _known(self, user: str, now_ms: int) -> UserIds | None:
+        known = self._users.get(user)
+        if known is not None:
+            return known
+        if len(self._users) >= self._settings.most_users:
+            if self._swept_ms is None or now_ms - self._swept_ms >= _SWEEP_MS:
+                self.tick(now_ms)
+            if len(self._users) >= self._settings.most_users:
+                return None
+        known = self._users[user] = UserIds(self._window, SeenIds(self._filters, self._room))
+        return known
+
+    def _forgotten(self, user: str, known: UserIds, now_ms: int) -> bool:
+        live = known.seen.forget(now_ms)
+        if live or not known.is_full(now_ms):
+            return False
+        del self._users[user]
+        return True

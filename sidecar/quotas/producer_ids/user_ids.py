@@ -1,0 +1,101 @@
+"""One user's producer ids: which were seen, their rate, and the bucket that they take tokens from.
+
+Kafka's rate and KIP-599's bucket count per second, ``producer_ids_rate`` per window: a limit of 50
+per 3,600 s is 0.0139 a second. The bucket holds ``samples`` windows' worth.
+
+Example: 50 ids per hour and 11 windows: 550 tokens at first, 0 after 550 new ids, and an hour later
+50.
+
+Source: KIP-936, "New Broker Metrics" (rate, tokens, throttle-time) and "Tools".
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sidecar.quotas.producer_ids.seen_ids import SeenIds
+from sidecar.quotas.rate import QuotaWindow, Rate
+from sidecar.quotas.token_bucket import TokenBucket
+
+_MS: Final = 1000
+_FULL: Final = 1 - 1e-9
+"""Of a burst: refilling rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdStatus:
+    """A user's ids.
+
+    Attributes:
+        user: the principal's name.
+        limit: ids per window; None: there is none.
+        rate: new ids per window, over all windows (Kafka's Rate).
+        tokens: what is left in the bucket, below 0 while the user is held; None without a limit.
+        throttle_ms: how long the user must wait, milliseconds; 0 when they need not.
+        filter_bytes: what remembering their ids takes.
+    """
+
+    user: str
+    limit: float | None
+    rate: float
+    tokens: float | None
+    throttle_ms: int
+    filter_bytes: int
+
+
+class UserIds:
+    """What is kept of a user. Initially no id was seen and no limit applies."""
+
+    __slots__ = ("_bucket", "_limit", "_rate", "_window", "seen")
+
+    def __init__(self, window: QuotaWindow, seen: SeenIds) -> None:
+        self.seen = seen
+        self._window = window
+        self._rate = Rate(window)
+        self._limit: float | None = None
+        self._bucket: TokenBucket | None = None
+
+    def limit_to(self, limit: float | None, now_ms: int) -> None:
+        """Puts a limit in force, the one that is or another."""
+        self._limit = limit
+        if limit is None:
+            self._bucket = None
+        elif self._bucket is None:
+            self._bucket = TokenBucket.over(self._window, self._per_second(limit), now_ms)
+        else:
+            self._bucket.set_rate(self._per_second(limit))
+
+    def charge(self, now_ms: int, most_throttle_s: float | None) -> None:
+        """Counts one id; it takes no more of a token than makes the wait the longest."""
+        self._rate.record(1, now_ms)
+        if self._bucket is None or self._limit is None:
+            return
+        amount = 1.0
+        if most_throttle_s is not None:
+            longest = most_throttle_s * self._per_second(self._limit)
+            amount = min(amount, self._bucket.tokens(now_ms) + longest)
+        if amount > 0:
+            self._bucket.take(amount, now_ms)
+
+    def throttle_ms(self, now_ms: int) -> int:
+        """How long the user must wait."""
+        return 0 if self._bucket is None else self._bucket.throttle_ms(now_ms)
+
+    def is_full(self, now_ms: int) -> bool:
+        """Whether there is no bucket, or all that it can hold is in it."""
+        if self._bucket is None or self._limit is None:
+            return True
+        return self._bucket.tokens(now_ms) >= _FULL * self._limit * self._window.samples
+
+    def status(self, user: str, window_s: int, now_ms: int) -> ProducerIdStatus:
+        """As it is told."""
+        return ProducerIdStatus(
+            user=user,
+            limit=self._limit,
+            rate=self._rate.measure(now_ms) * window_s,
+            tokens=None if self._bucket is None else self._bucket.tokens(now_ms),
+            throttle_ms=self.throttle_ms(now_ms),
+            filter_bytes=self.seen.bytes,
+        )
+
+    def _per_second(self, ids_per_window: float) -> float:
+        return ids_per_window / (self._window.window_ms / _MS)

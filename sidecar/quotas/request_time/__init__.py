@@ -1,0 +1,1 @@
+"""Request time (KIP-124): percentages, capacity, shares and plans."""

@@ -1,0 +1,227 @@
+"""What to know of a plan before it is applied, beside today's quotas and the users there are.
+
+A quota that is not in the plan stays as it is, and may come before the planned one, or be given
+besides: its share of the brokers is spent twice. Rounding alone is no warning: 120 shares of 9.2
+are 1,104 of 1,100 %.
+
+Example: three tenants have 400 % each of 1,200 %, and carol, who is not in the plan, has had 500 %
+since last year: carol keeps her 500 %, and the sum is 1,700 %. The same is told of quotas from a
+file, whoever planned them and when.
+
+Source: the levels are those of KIP-55 and KIP-546, see ``sidecar.quotas.entities``.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
+from sidecar.quotas.request_time.fair_shares import (
+    SMALL_PERCENT,
+    OverCapacity,
+    ShareWarning,
+    SmallShare,
+)
+from sidecar.quotas.request_time.quota_plan import Plan, TenantKind
+
+_MOST_ROUNDED_UP: Final = 0.05
+"""By rounding to the nearest tenth."""
+_FLOAT_NOISE: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class OutsidePlan:
+    """A request_percentage of today that the plan does not change."""
+
+    entity: Entity
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.entity}: keeps {self.limit:g} %, which is not in the plan"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTenant:
+    """A name that the cluster knows nobody by."""
+
+    tenant: str
+
+    def __str__(self) -> str:
+        return f"{self.tenant}: no SCRAM credential, ACL or quota has this name"
+
+
+@dataclass(frozen=True, slots=True)
+class Unlimited:
+    """Whoever the plan does not name has no limit at all."""
+
+    kind: TenantKind
+
+    def __str__(self) -> str:
+        return f"{self.kind} that are not named have no limit; a default gives them one"
+
+
+PlanWarning = ShareWarning | OutsidePlan | UnknownTenant | Unlimited
+
+_Spent = tuple[float, int, str]
+"""A share, how many have it, and who they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotasFromFile:
+    """Quotas that are to be set and were not planned now.
+
+    Attributes:
+        target: the quotas, of any kind.
+        exact: those of today that are not among them are to go.
+        tenants: how many share the default; 0: it is for nobody yet.
+    """
+
+    target: ClientQuotas
+    exact: bool = False
+    tenants: int = 0
+
+    @property
+    def requests(self) -> dict[Entity, float]:
+        """The request_percentage of each entity that is to have one."""
+        return {
+            entity: values[QuotaKey.REQUEST]
+            for entity, values in self.target.items()
+            if QuotaKey.REQUEST in values
+        }
+
+    @property
+    def users(self) -> list[str]:
+        """The users that are named, in their order, each once."""
+        named = (entity.user for entity in self.target)
+        return list(dict.fromkeys(user for user in named if isinstance(user, str)))
+
+
+def review_plan(
+    plan: Plan, kind: TenantKind, quotas: ClientQuotas | None, known: Collection[str] | None
+) -> tuple[PlanWarning, ...]:
+    """Everything that there is to say of a plan.
+
+    Args:
+        plan: to be applied.
+        kind: as what.
+        quotas: of today; None: they can't be told.
+        known: every name that the cluster knows; None: it can't be told.
+    """
+    outside = tuple(_outside(plan.target(kind), quotas or {}))
+    unknown = _unknown([who for who in plan.shares if isinstance(who, str)], known)
+    has_default = DEFAULT in plan.shares or kind.entity(DEFAULT) in {
+        each.entity for each in outside
+    }
+    unlimited = () if has_default or quotas is None else (Unlimited(kind),)
+    over = _over(_spent(plan, kind, outside), plan.terms.capacity_percent)
+    return (*plan.warnings, *over, *outside, *unknown, *unlimited)
+
+
+def review_quotas(
+    given: QuotasFromFile,
+    capacity_percent: float | None,
+    quotas: ClientQuotas,
+    known: Collection[str] | None,
+) -> tuple[PlanWarning, ...]:
+    """The same of quotas that were not planned now; of other kinds only unknown users are told.
+
+    Args:
+        given: to be applied.
+        capacity_percent: of the smallest broker, in percent of one thread; None: it can't be told.
+        quotas: of today.
+        known: every user that the cluster knows; None: it can't be told.
+    """
+    requests = given.requests
+    unknown = tuple(_unknown(given.users, known))
+    if not requests:
+        return unknown
+    kind = TenantKind.CLIENTS
+    if any(entity.user is not None for entity in requests):
+        kind = TenantKind.USERS
+    outside = () if given.exact else tuple(_outside(given.target, quotas))
+    spent = _spent_beside(given, kind, outside)
+    over = () if capacity_percent is None else _over(spent, capacity_percent)
+    small = (
+        SmallShare(who, share) for share, _, who in _shares(given, kind) if share < SMALL_PERCENT
+    )
+    defaults = {*requests, *(each.entity for each in outside)}
+    has_default = not defaults.isdisjoint(each.entity(DEFAULT) for each in TenantKind)
+    unlimited = () if has_default else (Unlimited(kind),)
+    return (*small, *over, *outside, *unknown, *unlimited)
+
+
+def _unknown(names: Iterable[str], known: Collection[str] | None) -> Iterator[UnknownTenant]:
+    return (UnknownTenant(who) for who in names if known is not None and who not in known)
+
+
+def _outside(target: ClientQuotas, quotas: ClientQuotas) -> Iterator[OutsidePlan]:
+    for entity, values in quotas.items():
+        limit = values.get(QuotaKey.REQUEST)
+        if limit is None or QuotaKey.REQUEST in target.get(entity, {}) or entity.ip is not None:
+            continue
+        if not _behind_default_user(entity, target):
+            yield OutsidePlan(entity, limit)
+
+
+def _behind_default_user(entity: Entity, target: ClientQuotas) -> bool:
+    # Client-ids come last: with a default user nobody is under them.
+    return entity.user is None and QuotaKey.REQUEST in target.get(Entity(user=DEFAULT), {})
+
+
+def _spent(plan: Plan, kind: TenantKind, outside: Collection[OutsidePlan]) -> list[_Spent]:
+    """What the plan gives and what others keep, by name: defaults are for nobody yet."""
+    spent: list[_Spent] = []
+    for who, share in plan.shares.items():
+        if isinstance(who, str):
+            spent.append((share, 1, who))
+        elif plan.terms.default_percent is None:
+            spent.append(_shared(share, plan.tenants, kind, outside))
+    return [*spent, *_kept(outside)]
+
+
+def _spent_beside(
+    given: QuotasFromFile, kind: TenantKind, outside: Collection[OutsidePlan]
+) -> list[_Spent]:
+    spent = [
+        (share, 1, str(entity))
+        for entity, share in given.requests.items()
+        if not _of_default(entity) and not _behind_default_user(entity, given.target)
+    ]
+    default = given.requests.get(kind.entity(DEFAULT))
+    if default is not None and given.tenants:
+        spent.append(_shared(default, given.tenants, kind, outside))
+    return [*spent, *_kept(outside)]
+
+
+def _shares(given: QuotasFromFile, kind: TenantKind) -> Iterator[_Spent]:
+    """Each with who has it, the default's as what it is when it is shared."""
+    for entity, share in given.requests.items():
+        if given.tenants and entity == kind.entity(DEFAULT):
+            yield _shared(share, given.tenants, kind, ())
+        else:
+            yield share, 1, str(entity)
+
+
+def _shared(
+    share: float, tenants: int, kind: TenantKind, outside: Collection[OutsidePlan]
+) -> _Spent:
+    # They are some of the tenants that only their number is known of.
+    named = sum(kind.name_of(each.entity) is not None for each in outside)
+    return share, max(0, tenants - named), f"each of {tenants:,} tenants"
+
+
+def _kept(outside: Collection[OutsidePlan]) -> Iterator[_Spent]:
+    return ((each.limit, 1, str(each.entity)) for each in outside if not _of_default(each.entity))
+
+
+def _of_default(entity: Entity) -> bool:
+    return DEFAULT in (entity.user, entity.client_id)
+
+
+def _over(spent: Collection[_Spent], capacity_percent: float) -> Iterator[OverCapacity]:
+    total = math.fsum(share * count for share, count, _ in spent)
+    allowed = _MOST_ROUNDED_UP * sum(count for _, count, _ in spent) + _FLOAT_NOISE
+    if total - capacity_percent > allowed:
+        share, _, largest = min(spent, key=lambda each: (-each[0], each[2]))
+        yield OverCapacity(largest, share, total, capacity_percent)

@@ -1,0 +1,103 @@
+"""What the commands ask the brokers: their capacity, the quotas that are set, who there is.
+
+Example: of three brokers one does not answer: ``capacities`` gives two and one problem.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from sidecar.errors import BrokersError
+from sidecar.quotas.entities import ClientQuotas
+from sidecar.quotas.request_time.thread_capacity import BrokerCapacity
+
+if TYPE_CHECKING:
+    # Not at run time: what is asked of brokers is imported when they are asked.
+    from sidecar.settings import KafkaAdmin
+    from sidecar.volumes import Failure
+
+T = TypeVar("T")
+
+IO_THREADS: Final = "num.io.threads"
+NETWORK_THREADS: Final = "num.network.threads"
+WINDOW_S: Final = "quota.window.size.seconds"
+_NAMES: Final = (IO_THREADS, NETWORK_THREADS, WINDOW_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Capacities:
+    """What the brokers have to give.
+
+    Attributes:
+        brokers: those that told, by ascending id.
+        problems: one line for each that did not.
+    """
+
+    brokers: tuple[BrokerCapacity, ...]
+    problems: tuple[str, ...]
+
+
+def capacities(admin: "KafkaAdmin") -> Capacities:
+    """The threads of every active broker.
+
+    Raises:
+        BrokersError: no broker told.
+    """
+    return asyncio.run(read_capacities(admin))
+
+
+async def read_capacities(admin: "KafkaAdmin") -> Capacities:
+    """As ``capacities``, in a loop that runs already."""
+    from sidecar.kafka.broker_configs import describe_broker_configs  # noqa: PLC0415 - see above
+    from sidecar.volumes import Failure  # noqa: PLC0415 - see above
+
+    configs = must(await describe_broker_configs(admin, None, _NAMES))
+    brokers: list[BrokerCapacity] = []
+    problems: list[str] = []
+    for broker_id, text in configs.items():
+        if isinstance(text, Failure):
+            problems.append(text.message)
+            continue
+        try:
+            brokers.append(_capacity(broker_id, text))
+        except ValueError as error:
+            problems.append(str(error))
+    if not brokers:
+        raise BrokersError("\n".join(problems))
+    return Capacities(tuple(brokers), tuple(problems))
+
+
+async def read_quotas(admin: "KafkaAdmin") -> ClientQuotas:
+    """The quotas that are set.
+
+    Raises:
+        BrokersError: no broker told.
+    """
+    from sidecar.kafka.client_quotas import describe_client_quotas  # noqa: PLC0415 - see above
+
+    return must(await describe_client_quotas(admin))
+
+
+def must(answer: "T | Failure") -> T:
+    """The answer.
+
+    Raises:
+        BrokersError: there is none; says why.
+    """
+    from sidecar.volumes import Failure  # noqa: PLC0415 - see above
+
+    if isinstance(answer, Failure):
+        raise BrokersError(answer.message)
+    return answer
+
+
+def _capacity(broker_id: int, text: Mapping[str, str | None]) -> BrokerCapacity:
+    values = []
+    for name in _NAMES:
+        value = text.get(name)
+        if value is None or not value.isdecimal():
+            raise ValueError(f"broker {broker_id}: {name} is not told, or is no number: {value}")
+        values.append(int(value))
+    io_threads, network_threads, window_s = values
+    return BrokerCapacity(broker_id, io_threads, network_threads, window_s)

@@ -1,0 +1,113 @@
+"""The route that tells who uses what of the broker beside this sidecar, by its request log.
+
+Example: alice's etl made 1,000 requests that took request handlers 258 ms: ``request_time_ms`` is
+258.0; she was throttled 3 times for 100 ms each: ``throttle_time_ms`` is 300.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from fastapi import FastAPI
+from pydantic import ConfigDict, Field
+from starlette.responses import Response
+
+from sidecar.api.answers import answer_listing
+from sidecar.requestlog.client_usage import ClientUsage
+from sidecar.requestlog.reader import LogReader
+
+_DESCRIBED = ConfigDict(use_attribute_docstrings=True, defer_build=True)
+
+Count = Annotated[int, Field(ge=0)]
+Milliseconds = Annotated[float, Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientUsageDocument:
+    """What a client used since the sidecar started."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+
+    user: str
+    """The principal's name without "User:"."""
+    client_id: str
+    """The client-id; "" when the client gave none."""
+    requests: Count
+    """Requests that the broker answered."""
+    request_time_ms: Milliseconds
+    """The request handlers' time that a request quota is charged with, at least: the network
+    threads' is not in the log (KIP-124)."""
+    exempt_time_ms: Milliseconds
+    """The request handlers' time of requests that no quota is charged with."""
+    throttled: Count
+    """Requests that were given a throttle time."""
+    throttle_time_ms: Count
+    """The sum of those times."""
+    longest_throttle_time_ms: Count
+    """The longest."""
+    mutations: Count
+    """Partitions created and deleted, as charged, on a node that is a controller (KIP-599)."""
+    mutations_refused: Count
+    """Partitions that the quota refused."""
+    mutations_unknown: Count
+    """Topics whose number of partitions is not in the log; in neither sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageDocument:
+    """Who uses what."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+
+    request_log: str | None
+    """The log that this is read from; null when none is read."""
+    evicted: ClientUsageDocument
+    """The sums of clients that made room for others."""
+    unread: Count
+    """Lines that could not be read, and requests about topics that were not understood."""
+    clients: list[ClientUsageDocument]
+    """By request time, the most first."""
+
+
+def add_usage(app: FastAPI, log: LogReader | None) -> None:
+    """Adds the route."""
+
+    @app.get(
+        "/v1/request-usage",
+        summary="Who uses what of this broker's request handlers, and is throttled for how long",
+        response_model=None,
+        responses={200: {"model": UsageDocument}},
+    )
+    async def request_usage() -> Response:
+        """By user and client-id since the start; nothing while the request log is off."""
+        evicted = ClientUsage() if log is None else log.usage.evicted
+        before: dict[str, object] = {
+            "request_log": None if log is None else str(log.path),
+            "evicted": _document("", "", evicted),
+            "unread": (0 if log is None else log.usage.unread + sum(log.usage.rejected.values())),
+        }
+        return answer_listing(before, "clients", _clients(log))
+
+
+def _clients(log: LogReader | None) -> Iterator[ClientUsageDocument]:
+    if log is None:
+        return
+    found = sorted(log.usage.clients().items(), key=lambda each: -each[1].request_ms)
+    for (user, client_id), usage in found:
+        yield _document(user, client_id, usage)
+
+
+def _document(user: str, client_id: str, usage: ClientUsage) -> ClientUsageDocument:
+    return ClientUsageDocument(
+        user=user,
+        client_id=client_id,
+        requests=usage.requests,
+        request_time_ms=round(usage.request_ms, 3),
+        exempt_time_ms=round(usage.exempt_ms, 3),
+        throttled=usage.throttled,
+        throttle_time_ms=usage.throttle_ms,
+        longest_throttle_time_ms=usage.longest_throttle_ms,
+        mutations=usage.mutations,
+        mutations_refused=usage.mutations_refused,
+        mutations_unknown=usage.mutations_unknown,
+    )

@@ -1,0 +1,74 @@
+"""A file of tenants: names line by line, or TOML with what each is to have.
+
+A name a line, with "#" before a remark. In a file whose name ends in .toml each tenant is a table
+under "tenants", with what it needs of weight, minimum and maximum (percent of one thread).
+
+Example::
+
+    [tenants]
+    alice = {}
+    bob = { weight = 2, minimum = 50, maximum = 300 }
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from sidecar.errors import SettingsError
+from sidecar.quotas.request_time.fair_shares import Tenant
+
+_TERMS: Final = {
+    "weight": "weight",
+    "minimum": "minimum_percent",
+    "maximum": "maximum_percent",
+}
+
+
+def read_tenants(path: Path) -> list[Tenant]:
+    """The tenants in the order of the file.
+
+    Raises:
+        SettingsError: with every problem found.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        if path.suffix == ".toml":
+            return _from_toml(path, tomllib.loads(text))
+    except OSError as error:
+        raise SettingsError((f"{path} can't be read: {error.strerror}",)) from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError((f"{path} can't be read: {error}",)) from error
+    names = [line.partition("#")[0].strip() for line in text.splitlines()]
+    return [Tenant(name) for name in dict.fromkeys(names) if name]
+
+
+def _from_toml(path: Path, document: Mapping[str, object]) -> list[Tenant]:
+    tables = document.get("tenants")
+    if not isinstance(tables, dict) or set(document) != {"tenants"}:
+        raise SettingsError((f'{path}: one table "tenants" is expected, with a table for each',))
+    tenants: list[Tenant] = []
+    problems: list[str] = []
+    for name, terms in tables.items():
+        try:
+            tenants.append(_tenant(name, terms))
+        except (TypeError, ValueError) as error:
+            problems.append(f"{path}: {error}")
+    if problems:
+        raise SettingsError(tuple(problems))
+    return tenants
+
+
+def _tenant(name: str, terms: object) -> Tenant:
+    if not isinstance(terms, dict):
+        raise TypeError(f"{name}: a table is expected, such as {{ weight = 2 }}")
+    if unknown := set(terms) - set(_TERMS):
+        known = ", ".join(_TERMS)
+        raise ValueError(f"{name}: {', '.join(sorted(unknown))} is none of {known}")
+    numbers: dict[str, float] = {}
+    for term, value in terms.items():
+        # True is an int to Python, and no weight.
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"{name}: {term} is {value!r}, not a number")
+        numbers[_TERMS[term]] = float(value)
+    return Tenant(name, **numbers)

@@ -1,0 +1,54 @@
+"""Which user was given which producer id: the events that KIP-936 is enforced by.
+
+Only the answer to INIT_PRODUCER_ID ties an id to a principal, and only in the log of the broker
+that was asked, which is any of them.
+
+Example: alice's producer asks broker 2 and gets id 1000001: ``ProducerIdAllocated`` of user "alice", id
+1000001 and epoch 0 from broker 2's log. An answer with an error has no id and makes no event.
+
+Source: KIP-936, section "ProducerIdQuotaManager"; Kafka's InitProducerIdResponse.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from sidecar.requestlog.line import Line
+from sidecar.requestlog.request_detail import INIT_PRODUCER_ID, detail
+from sidecar.requestlog.wire import InitProducerIdAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdAllocated:
+    """An id that a broker gave to a producer, or gave again with the next epoch.
+
+    Attributes:
+        time: when the broker answered, in its time zone.
+        user: the principal's name without its type.
+        client_id: "" when the client gave none.
+        producer_id: >= 0.
+        epoch: 0 for an id that is new; transactional producers take theirs up again.
+    """
+
+    time: datetime
+    user: str
+    client_id: str
+    producer_id: int
+    epoch: int
+
+
+def producer_id(line: Line) -> ProducerIdAllocated | None:
+    """The event that a line tells of, if it does."""
+    if line.api_key != INIT_PRODUCER_ID:
+        return None
+    given = detail(line)
+    if not isinstance(given, InitProducerIdAnswer) or given.error != 0 or given.producer_id < 0:
+        return None
+    return ProducerIdAllocated(
+        line.time, line.user, line.client_id, given.producer_id, given.producer_epoch
+    )
+
+
+def producer_ids(lines: Iterable[Line]) -> Iterator[ProducerIdAllocated]:
+    """The events of many lines, in their order."""
+    return filter(None, map(producer_id, lines))

@@ -1,0 +1,125 @@
+"""Reads the request log of the broker beside this sidecar: who uses what, and new producer ids.
+
+The log is empty until ``kafka.request.logger`` is at DEBUG, and a file that is not there is no
+fault. What can't be read is told once, and again when it can.
+
+Example: alice's INIT_PRODUCER_ID is answered with id 1000001: ``on_allocated`` is told of it a quarter of a
+second later at most, or as much later as the log is behind.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Final
+
+from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
+from sidecar.requestlog.allocated_ids import ProducerIdAllocated, producer_id
+from sidecar.requestlog.client_usage import Usage
+from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.tail import Tail, follow
+from sidecar.requestlog.tail_read import TailCounts, TailRead
+
+_log = logging.getLogger(__name__)
+
+SILENT_S: Final = 90.0
+"""A log at DEBUG has lines more often than this, since polls of the sidecar are in it too."""
+
+
+class LogReader:
+    """Follows one log.
+
+    Attributes:
+        path: the file.
+        usage: who used what since the start.
+        behind: bytes that are not read yet.
+        exists: whether there is a file.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        on_allocated: Callable[[ProducerIdAllocated], None],
+        is_needed: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            path: the file; it need not be there.
+            on_allocated: told of each id that a producer was given.
+            is_needed: whether somebody is to be held by what it says.
+        """
+        self.path = path
+        self.usage = Usage()
+        self.behind = 0
+        self.exists = False
+        self._on_allocated = on_allocated
+        self._tail = Tail(path)
+        self._failure: str | None = None
+        self._absent: bool | None = None
+        self._is_needed = is_needed
+        self._silent_since: float | None = None
+        self._silence_logged = False
+
+    @property
+    def counts(self) -> TailCounts:
+        """What was read and dropped."""
+        return self._tail.counts
+
+    async def run(self) -> None:
+        """Reads until cancelled."""
+        async with aclosing(follow(self._tail)) as looks:
+            async for read in looks:
+                self._take(read)
+
+    def _take(self, read: TailRead) -> None:
+        self.behind, self.exists = read.behind, read.there
+        if read.failure != self._failure:
+            self._tell(read.failure)
+        elif read.failure is None:
+            self._log_absence()
+            self._log_silence()
+        for bytes_ in read.lines:
+            line = parse(bytes_)
+            self.usage.record(line)
+            on_allocated = producer_id(line) if isinstance(line, Line) else None
+            if on_allocated is not None and len(on_allocated.user) <= LONGEST_USER:
+                self._on_allocated(on_allocated)
+
+    def _log_absence(self) -> None:
+        # A rotation is no news: from then on the log is only between two files.
+        if self._absent is None and not self.exists:
+            _log.info(
+                "the request log %s is not there yet, so nothing of this broker's requests is seen;"
+                ' "throttle-sidecar request-log" turns it on and says where it is',
+                self.path,
+            )
+        elif self._absent and self.exists:
+            _log.info("the request log %s is there now", self.path)
+        self._absent = self._absent is not False and not self.exists
+
+    def _log_silence(self) -> None:
+        # A broker at DEBUG writes a line for each of our own polls.
+        if self._silence_logged or self.counts.lines or not (self.exists and self._is_needed()):
+            self._silent_since = None
+            return
+        now = asyncio.get_running_loop().time()
+        if self._silent_since is None:
+            self._silent_since = now
+        elif now >= self._silent_since + SILENT_S:
+            self._silence_logged = True
+            _log.warning(
+                "the request log %s is there, but nothing was written to it for %g s: while "
+                "kafka.request.logger is not at DEBUG no producer ids are seen, and nobody is held "
+                'for them; "throttle-sidecar request-log status" tells its level',
+                self.path,
+                SILENT_S,
+            )
+
+    def _tell(self, failure: str | None) -> None:
+        if failure is None:
+            _log.info("the request log %s can be read again", self.path)
+        else:
+            _log.warning("the request log %s can't be read: %s", self.path, failure)
+        self._failure = failure

@@ -1,0 +1,78 @@
+"""What one place gave: the environment, a properties file or a TOML file.
+
+A reading is complete even when something in it is wrong: what is wrong is told beside it, so that
+all problems of all places can be shown together.
+
+Example: an environment with ``SIDECAR_LOG_LEVEL=debug`` reads as one entry for ``log_level`` with
+origin "environment".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_settings import PydanticBaseSettingsSource
+
+from sidecar.settings.fields import RawSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One value as it was written.
+
+    Attributes:
+        value: text, or what TOML has; maybe a secret, so never in a repr.
+        key: the key it was written under.
+        origin: "environment", "properties FILE:LINE" or "toml FILE".
+    """
+
+    value: object = field(repr=False)
+    key: str
+    origin: str
+
+    def __str__(self) -> str:
+        return self.key if self.origin == "environment" else f"{self.key} ({self.origin})"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All that one place gave.
+
+    Attributes:
+        entries: by the setting's field name.
+        problems: one line each: keys that nobody knows, and files that can't be read.
+        notices: one line each: keys that are accepted and have no effect.
+        readable: False when the place could not be read, so that nothing can be said to be missing.
+    """
+
+    entries: Mapping[str, Entry]
+    problems: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    readable: bool = True
+
+
+class ReadingSource(PydanticBaseSettingsSource):
+    """A reading as pydantic-settings takes it, without the fields known to be wrong."""
+
+    def __init__(self, reading: Reading, without: frozenset[str]) -> None:
+        super().__init__(RawSettings)
+        self._reading = reading
+        self._without = without
+
+    def get_field_value(
+        self,
+        field: FieldInfo,  # noqa: ARG002 - the base class's signature
+        field_name: str,
+    ) -> tuple[Any, str, bool]:
+        """One field's value, its name, and that it isn't JSON."""
+        entry = self._reading.entries.get(field_name)
+        return (entry.value if entry else None, field_name, False)
+
+    def __call__(self) -> dict[str, Any]:
+        """The values by field name; a field that wasn't given is not in it."""
+        return {
+            name: self.get_field_value(info, name)[0]
+            for name, info in self.settings_cls.model_fields.items()
+            if name in self._reading.entries and name not in self._without
+        }

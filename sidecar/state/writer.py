@@ -1,0 +1,113 @@
+"""Keeps the board's state on disk: at once after a change, else every ten seconds at most.
+
+A hold that gets longer by more than a second is on disk a second later.
+
+Writes are done in a thread, one at a time, so that a slow disk never holds the loop up. A write
+that fails is told once, and once more when writing works again; the daemon goes on without.
+
+Example: polls every 100 ms with nothing but moving bytes write 6 times a minute; a volume that
+reaches its limit is on disk some milliseconds later.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from sidecar.control.board import Board, Snapshot
+from sidecar.state import PersistedState, StateFile
+from sidecar.throttle.user_throttles import UserThrottles
+
+_log = logging.getLogger(__name__)
+
+_SPACING_S: Final = 10.0
+"""Sizes that are 10 s older after a restart change no decision while the validity is minutes."""
+
+_VALIDITY_SHARE: Final = 0.25
+"""Of a short validity: what a kill -9 leaves on disk is still valid after it."""
+
+
+_THROTTLE_CHECK_S: Final = 1.0
+_LONGER_S: Final = 1.0
+"""A user who is held for so much longer must not be let go early by a kill -9."""
+
+
+class StateWriter:
+    """Writes what a board publishes to a state file."""
+
+    def __init__(
+        self, board: Board, file: StateFile, wall: Callable[[float], float], validity_s: float
+    ) -> None:
+        self._spacing_s = min(_SPACING_S, _VALIDITY_SHARE * validity_s)
+        self._board = board
+        self._file = file
+        self._wall = wall
+        self._lock = asyncio.Lock()
+        self._written: Snapshot | None = None
+        self._failing = False
+
+    async def run(self) -> None:
+        """Keeps until the board is closed."""
+        while not self._board.closed:
+            snapshot = self._board.snapshot
+            await self.write()
+            await self._wait(snapshot)
+
+    async def _wait(self, state: Snapshot) -> None:
+        """Returns when it is time to write again."""
+        now = asyncio.get_running_loop().time
+        until = now() + self._spacing_s
+        while now() < until:
+            # Holds that begin are a change; those that get longer are none.
+            look_s = _THROTTLE_CHECK_S if state.memory.user_throttles else self._spacing_s
+            snapshot = await self._board.wait_for_change(
+                state.generation, min(look_s, until - now())
+            )
+            changed = snapshot.generation != state.generation or self._board.closed
+            if changed or _longer(state.memory.user_throttles, snapshot.memory.user_throttles):
+                return
+
+    async def write(self) -> bool:
+        """Writes what is published now, unless it is written already.
+
+        Returns:
+            Whether it is on disk.
+        """
+        # A write in its thread can't be cancelled, so neither is what holds the lock for it: the
+        # last write of a stopping daemon comes after it, not beside it.
+        return await asyncio.shield(asyncio.create_task(self._write(), name="keep"))
+
+    async def _write(self) -> bool:
+        async with self._lock:
+            snapshot = self._board.snapshot
+            if snapshot is self._written:
+                return True
+            decision = snapshot.decision
+            state = PersistedState(
+                snapshot.memory, decision.factor, decision.source, snapshot.since
+            )
+            try:
+                await asyncio.to_thread(self._file.save, state, self._wall)
+            except OSError as error:
+                if not self._failing:
+                    _log.warning(
+                        "the state can't be kept in %s: %s; a restart would forget it",
+                        self._file.path,
+                        error.strerror,
+                    )
+                self._failing = True
+                return False
+            if self._failing:
+                _log.info("the state is kept in %s again", self._file.path)
+            self._failing = False
+            self._written = snapshot
+            return True
+
+
+def _longer(before: UserThrottles, after: UserThrottles) -> bool:
+    if after is before:
+        return False
+    return any(
+        user not in before or each.ends_at > before[user].ends_at + _LONGER_S
+        for user, each in after.items()
+    )

@@ -1,0 +1,149 @@
+"""The brokers that are down or could not be asked, and those that follow this sidecar.
+
+Example: of three brokers one is fenced: one row, and "3 brokers, 2 answered".
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sidecar.api.views import broker_state
+from sidecar.control.board import Snapshot
+from sidecar.status.moments import Moment, Now
+from sidecar.throttle.memory import BrokerState
+from sidecar.throttle.readers import Reader
+
+SHOWN: Final = 50
+"""So many brokers that are down are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """A broker that is not seen.
+
+    Attributes:
+        broker_id: its node id.
+        address: host:port, "" when it is no longer in the cluster's list.
+        state: fenced, gone, or that it does not answer.
+        why: its failure in words, "" when none is known.
+        since: since when it fails so.
+        last_seen: when it last answered.
+        counts: whether its last reading holds the throttle until it is forgotten.
+    """
+
+    broker_id: int
+    address: str
+    state: str
+    why: str
+    since: Moment | None
+    last_seen: Moment | None
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Brokers:
+    """The cluster's brokers.
+
+    Attributes:
+        active: how many there are.
+        listed: when the cluster last said which; None before the first poll.
+        down: those not seen, ``SHOWN`` at most.
+        more_down: how many more.
+        failed_polls: how many polls in a row have failed.
+        why: why the last one failed, "" when it did not.
+    """
+
+    active: int
+    listed: Moment | None
+    down: tuple[Down, ...]
+    more_down: int
+    failed_polls: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """A broker whose quota callback asks this sidecar, by its own words.
+
+    Attributes:
+        broker_id: its node id.
+        does: what it does, in words.
+        last_seen: when it was last heard.
+    """
+
+    broker_id: int
+    does: str
+    last_seen: Moment
+
+
+def brokers(snapshot: Snapshot, now: Now) -> Brokers:
+    """The cluster's brokers, as far as something is wrong with them."""
+    memory = snapshot.memory
+    membership = memory.membership
+    listed = {**(membership.fenced or {}), **membership.active} if membership else {}
+    active = membership.active if membership else {}
+    down = [
+        _down(broker_id, listed.get(broker_id, ""), snapshot, now)
+        for broker_id in sorted({*listed, *memory.brokers})
+        if broker_id not in active or not _answers(memory.brokers.get(broker_id))
+    ]
+    return Brokers(
+        active=len(active),
+        listed=now.maybe(memory.membership_at),
+        down=tuple(down[:SHOWN]),
+        more_down=max(0, len(down) - SHOWN),
+        failed_polls=memory.failed_polls,
+        why=memory.failure.message if memory.failure else "",
+    )
+
+
+def followers(known: list[Reader], generation: int, now: Now) -> tuple[Follower, ...]:
+    """The brokers that follow.
+
+    Args:
+        known: those that were heard.
+        generation: of the decision in force.
+        now: when the page is made.
+    """
+    return tuple(
+        Follower(reader.report.broker_id, _does(reader, generation), now.moment(reader.seen_at))
+        for reader in known
+    )
+
+
+def _does(reader: Reader, generation: int) -> str:
+    clients = (
+        "1 client"
+        if reader.report.throttled_clients == 1
+        else f"{reader.report.throttled_clients:,} clients"
+    )
+    sentences = [f"holds {clients}" if reader.report.throttled_clients else "holds nobody"]
+    if reader.report.emergency:
+        sentences.append("with longer pauses, since a volume will soon be full")
+    if reader.generation != generation:
+        sentences.append("has not taken the present decision yet")
+    elif not reader.waiting:
+        sentences.append("does not wait for changes now")
+    return ", ".join(sentences)
+
+
+def _answers(broker: BrokerState | None) -> bool:
+    return broker is not None and broker.failure is None and broker.read_at is not None
+
+
+def _down(broker_id: int, address: str, snapshot: Snapshot, now: Now) -> Down:
+    memory = snapshot.memory
+    remembered = memory.brokers.get(broker_id)
+    broker = memory.fenced_seen.get(broker_id) or remembered or BrokerState()
+    name = broker_state(memory, broker_id)
+    state = {"active": "does not answer", "fenced": "fenced", "departed": "gone"}[name]
+    if name == "active" and broker.failure is None:
+        state = "not asked yet"
+    return Down(
+        broker_id=broker_id,
+        address=address,
+        state=state,
+        why=broker.failure.message if broker.failure else "",
+        since=now.maybe(broker.failed_since if broker.failure else None),
+        last_seen=now.maybe(broker.read_at),
+        counts=name != "active" and remembered is not None and bool(remembered.violating),
+    )

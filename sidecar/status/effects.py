@@ -1,0 +1,90 @@
+"""What setting or ending an override would do, in sentences, before it is done.
+
+Example: "For 60 min, until 03:12:00 UTC: nobody is throttled.", "It does not heed that /kafka/data
+of broker 2 has 8.1 GB left, ...", "It is in force at once on broker 1, which asks this sidecar."
+"""
+
+import shlex
+
+from sidecar.api.changes import OverrideRequest
+from sidecar.status.headline import effect, short_of
+from sidecar.status.moments import Now, span
+from sidecar.status.view import StatusInputs, hidden
+from sidecar.throttle.decision import Decision
+
+
+def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) -> list[str]:
+    """What an override would do."""
+    snapshot = inputs.board.snapshot
+    ends = now.moment(now.now + requested.duration_s)
+    sentences = [
+        f"For {span(requested.duration_s)}, until {ends.clock}: {effect(requested.factor)}."
+    ]
+    if requested.factor == 0.0:
+        sentences.append(
+            "Every producer waits, whatever the volumes say; excluded principals do not."
+        )
+    elif requested.factor < 1.0:
+        sentences.append("Where a client has no quota, that is of its rate before.")
+    if hides := hidden(snapshot, requested.factor):
+        sentences.append(f"It does not heed that {hides}")
+    if snapshot.decision.override is not None:
+        before = snapshot.decision.override
+        sentences.append(
+            f"It replaces what is set now: {effect(before.factor)}, “{before.reason}”."
+        )
+    if snapshot.decision.users:
+        sentences.append("Users who are held for their producer ids stay held.")
+    sentences.append(_where(inputs, now.now))
+    return sentences
+
+
+def ending_effects(inputs: StatusInputs, now: Now) -> list[str]:
+    """What ending the override would do."""
+    decision = inputs.board.snapshot.decision
+    if decision.override is None:
+        return ["Nothing is set by hand now."]
+    return [
+        f"What is set by hand ends: {effect(decision.override.factor)}, "
+        f"“{decision.override.reason}”.",
+        _after(inputs, decision),
+        _where(inputs, now.now),
+    ]
+
+
+def setting_command(requested: OverrideRequest, sidecars: str) -> str:
+    """The command that sets an override on several sidecars, by their addresses."""
+    return (
+        f"throttle-sidecar override set {requested.factor:g} --reason {shlex.quote(requested.reason)} "
+        f"--for {shlex.quote(requested.duration)} {_to(sidecars)}"
+    )
+
+
+def ending_command(sidecars: str) -> str:
+    """The command that ends the override on several sidecars."""
+    return f"throttle-sidecar override clear {_to(sidecars)}"
+
+
+def _to(sidecars: str) -> str:
+    return f"--sidecars {shlex.quote(sidecars)} --token-file FILE"
+
+
+def _after(inputs: StatusInputs, decision: Decision) -> str:
+    if decision.violations and inputs.limit is not None:
+        return f"Producers are held at once: {short_of(inputs.board.snapshot, inputs.limit)}."
+    if decision.computed_at is None:
+        return "The volumes can't be seen: the fallback holds at once."
+    return "Nobody is throttled then: no volume is at or below the limit."
+
+
+def _where(inputs: StatusInputs, now: float) -> str:
+    ids = [str(reader.report.broker_id) for reader in inputs.board.readers.known(now)]
+    if not ids:
+        return (
+            "No broker's quota callback has asked this sidecar in the last 10 minutes: as far as "
+            "is known here, nobody will notice."
+        )
+    named = f"broker {ids[0]}" if len(ids) == 1 else f"brokers {', '.join(ids)}"
+    return (
+        f"It is in force at once on {named}, which ask{'s' if len(ids) == 1 else ''} this sidecar."
+    )

@@ -1,0 +1,227 @@
+"""What a tired person reads first: whether producers are held, why, since when and until when.
+
+Example: "Producers are held: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sidecar.api.views import limit_reached_at
+from sidecar.control.board import Snapshot
+from sidecar.status.moments import Moment, Now
+from sidecar.throttle.decision import Decision, Source
+from sidecar.throttle.fill import seconds_to
+from sidecar.throttle.limits import Limit, MinAvailableBytes
+from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.reason import describe, size, why_retained
+
+Tone = Literal["free", "part", "stopped", "blind"]
+"""How it looks: nobody is throttled, some, everybody, or nothing is seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """When it ends, or what ends it.
+
+    Attributes:
+        text: a sentence, up to where the moment is told.
+        moment: None: the text says it all.
+    """
+
+    text: str
+    moment: Moment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToDo:
+    """What helps, and where on the page it is.
+
+    Attributes:
+        text: what helps.
+        section: the id of the section that has it.
+    """
+
+    text: str
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The head of the page.
+
+    Attributes:
+        tone: how it looks.
+        word: the tone in a word or two.
+        factor: the throttle factor.
+        source: where it comes from.
+        sentence: what is so, and why.
+        reason: the decision's own words, where they say more than the sentence; else "".
+        since: when factor and source became what they are.
+        until: how long it lasts, as far as that can be said.
+        to_do: what helps; None: nothing is the matter.
+    """
+
+    tone: Tone
+    word: str
+    factor: float
+    source: str
+    sentence: str
+    reason: str
+    since: Moment
+    until: tuple[Until, ...]
+    to_do: ToDo | None
+
+
+def headline(snapshot: Snapshot, limit: Limit | None, now: Now) -> Headline:
+    """The head of the page.
+
+    Args:
+        snapshot: what is published.
+        limit: what volumes are held against; None when disabled.
+        now: when the page is made.
+    """
+    decision = snapshot.decision
+    tone, word = _tone(decision)
+    says_more = decision.source in {Source.FALLBACK, Source.OVERRIDE}
+    return Headline(
+        tone=tone,
+        word=word,
+        factor=decision.factor,
+        source=decision.source.value,
+        sentence=sentence(snapshot, limit),
+        reason=decision.reason if says_more else "",
+        since=now.moment(snapshot.since),
+        until=tuple(_until(snapshot, limit, now)),
+        to_do=_to_do(snapshot),
+    )
+
+
+def sentence(snapshot: Snapshot, limit: Limit | None) -> str:
+    """The one sentence, and a second one about more volumes or about single users."""
+    decision = snapshot.decision
+    sentence = _sentence(snapshot, limit)
+    if len(decision.violations) > 1:
+        sentence += f" {len(decision.violations)} volumes are at or below it."
+    if decision.users:
+        are = "user is" if len(decision.users) == 1 else "users are"
+        sentence += f" {len(decision.users)} {are} held for the producer ids that they open."
+    return sentence
+
+
+def effect(factor: float) -> str:
+    """What a factor does: "producers are held"."""
+    if factor == 0.0:
+        return "producers are held"
+    if factor == 1.0:
+        return "nobody is throttled"
+    return f"producers are slowed to {100 * factor:.4g} % of their quotas"
+
+
+def worst(violations: Sequence[VolumeState]) -> VolumeState:
+    """The volume with the least left."""
+    return min(violations, key=lambda known: known.volume.available_ratio)
+
+
+def short_of(snapshot: Snapshot, limit: Limit) -> str:
+    """The worst violating volume against the limit, in words."""
+    known = worst(snapshot.decision.violations)
+    volume = known.volume
+    left = size(volume.available_bytes)
+    if not isinstance(limit, MinAvailableBytes):
+        left = f"{volume.available_ratio:.1%} ({left})"
+    retained = why_retained(snapshot.memory, known)
+    had = "had" if retained else "has"
+    return (
+        f"{volume.log_dir} of broker {volume.broker_id} {had} {left} left{retained}, the limit is "
+        f"{describe(limit)}"
+    )
+
+
+def _sentence(snapshot: Snapshot, limit: Limit | None) -> str:
+    decision = snapshot.decision
+    does = effect(decision.factor)
+    does = does[0].upper() + does[1:]
+    if decision.source is Source.DISABLED or limit is None:
+        return f"{does}: this sidecar is disabled, its check interval is PT0S."
+    if decision.source is Source.FALLBACK:
+        if snapshot.memory.computed is None:
+            return f"{does}, by the fallback: nothing has been seen of the volumes yet."
+        return f"{does}, by the fallback: the volumes can't be seen any more."
+    if decision.source is Source.OVERRIDE:
+        shown = f", although {short_of(snapshot, limit)}" if decision.violations else ""
+        # An override to 0 or below 1 needs no "although": that is what the volumes want.
+        return f"{does}, set by hand{shown if decision.factor > 0 else ''}."
+    if decision.violations:
+        return f"{does}: {short_of(snapshot, limit)}."
+    return f"{does}: every volume has more than {describe(limit)} left."
+
+
+def _tone(decision: Decision) -> tuple[Tone, str]:
+    if decision.factor == 0.0:
+        return "stopped", "Held"
+    if decision.factor < 1.0:
+        return "part", "Slowed"
+    if decision.source is Source.FALLBACK:
+        return "blind", "Not seen"
+    if decision.source is Source.OVERRIDE and decision.violations:
+        return "part", "Let go by hand"
+    if decision.users:
+        return "part", "Some held"
+    return "free", "Not throttled"
+
+
+def _until(snapshot: Snapshot, limit: Limit | None, now: Now) -> list[Until]:
+    decision = snapshot.decision
+    if decision.source is Source.DISABLED or limit is None:
+        return [Until("Until the sidecar is started with a check interval.")]
+    if decision.source is Source.FALLBACK:
+        return [Until("Until the volumes are seen.")]
+    if decision.override is not None:
+        return [
+            Until("Until it is ended by hand, or at last at", now.moment(decision.override.ends_at))
+        ]
+    found = (
+        _throttled_until(decision, limit, now)
+        if decision.violations
+        else _free_until(snapshot, now)
+    )
+    if decision.valid_until is not None:
+        text = "If nothing more can be seen, the fallback follows after"
+        found.append(Until(text, now.moment(decision.valid_until)))
+    return found
+
+
+def _to_do(snapshot: Snapshot) -> ToDo | None:
+    decision = snapshot.decision
+    if decision.source is Source.FALLBACK:
+        return ToDo("See to it that the brokers answer", "brokers")
+    if not decision.violations:
+        return None
+    if why_retained(snapshot.memory, worst(decision.violations)):
+        return ToDo("It can't be read now: see to its broker and its disk", "brokers")
+    return ToDo("Free space: what lies there, and the commands that make it smaller", "contents-1")
+
+
+def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
+    ends = [_released_at(known, limit) for known in decision.violations]
+    known_ends = [at for at in ends if at is not None]
+    text = f"Until every volume has more than {describe(limit)} left"
+    if len(known_ends) < len(ends):
+        return [Until(f"{text}.")]
+    return [Until(f"{text}: at the rate at which they empty,", now.moment(max(known_ends)))]
+
+
+def _released_at(known: VolumeState, limit: Limit) -> float | None:
+    rate = known.fill.bytes_per_second if known.online else None
+    missing = limit.threshold_bytes(known.volume.total_bytes) - known.volume.available_bytes
+    left_s = seconds_to(max(missing, 1.0), None if rate is None else -rate)
+    return None if left_s is None else known.read_at + left_s
+
+
+def _free_until(snapshot: Snapshot, now: Now) -> list[Until]:
+    at = limit_reached_at(snapshot)
+    if at is None:
+        return [Until("Until a volume reaches its limit; none fills.")]
+    text = "Until a volume reaches its limit: at the rate at which they fill,"
+    return [Until(text, now.moment(max(at, now.now)))]

@@ -1,0 +1,105 @@
+"""Views as HTML. Templates escape whatever is put into them, and load nothing from elsewhere.
+
+Style, script and icon are files of their own, so that the content policy can forbid everything
+that is written into a page. Their addresses carry a digest: a browser may keep them for good, and
+an open page notices that the sidecar was replaced by another version.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from sidecar.status.view import StatusView
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+
+_UNIT: Final = re.compile(r"(?<=\d) (?=[kMGT]?B\b|%|s\b|min\b|h\b|days\b)")
+"""What stands between a number and its unit, which belong on one line."""
+
+_HERE: Final = files(__package__ or "sidecar.status")
+
+
+@cache
+def file(name: str) -> bytes:
+    """One of ``MEDIA_TYPES``."""
+    return _HERE.joinpath("files", name).read_bytes()
+
+
+def status_page(view: StatusView) -> str:
+    """The whole page."""
+    return _render("page.html", view=view, asking=_is_asking(view))
+
+
+def status_parts(view: StatusView) -> str:
+    """What of the page is made anew while it is open."""
+    return _render("sections.html", view=view, asking=_is_asking(view))
+
+
+def _is_asking(view: StatusView) -> bool:
+    return any(each.told is None and not each.why_not for each in view.contents)
+
+
+def page(template: str, **values: object) -> str:
+    """Another page of the same kind."""
+    return _render(template, **values)
+
+
+def _render(template: str, **values: object) -> str:
+    environment = _environment()
+    return environment.get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    """Made when the first page is asked for: most sidecars are looked at by machines alone."""
+    environment = Environment(
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Nothing here changes while the sidecar runs.
+        auto_reload=False,
+    )
+    environment.globals["version"] = _version()
+    environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
+    environment.filters["path"] = _path
+    environment.filters["together"] = lambda text: _UNIT.sub("\u00a0", text)
+    return environment
+
+
+def _path(text: str) -> Markup:
+    """A path that a narrow column may break after its slashes."""
+    return Markup("/<wbr>").join(text.split("/"))
+
+
+def _template(name: str) -> str:
+    return _HERE.joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _version() -> str:
+    digest = hashlib.sha256()
+    for each in _parts():
+        digest.update(each.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _parts() -> Iterator[Traversable]:
+    for folder in ("files", "templates"):
+        yield from sorted(_HERE.joinpath(folder).iterdir(), key=lambda each: each.name)

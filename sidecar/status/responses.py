@@ -1,0 +1,221 @@
+"""What the status page's routes answer: the page, its parts, all volumes, the override by hand.
+
+Setting an override takes two steps: what is wanted, then what that would do, confirmed with the
+token. It goes through the same ``Changes`` as ``PUT /v1/override``.
+
+Example: ``GET /`` is the page; an open one asks ``GET /status/parts`` for what has changed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from sidecar.api.answers import NO_STORE
+from sidecar.api.change_routes import check_token
+from sidecar.api.changes import Changes, OverrideRequest
+from sidecar.status.effects import (
+    ending_command,
+    ending_effects,
+    setting_command,
+    setting_effects,
+)
+from sidecar.status.forms import DURATIONS, FACTORS, OverrideForm, form_fields
+from sidecar.status.headline import sentence
+from sidecar.status.moments import Now
+from sidecar.status.pages import (
+    CONTENT_SECURITY_POLICY,
+    MEDIA_TYPES,
+    file,
+    page,
+    status_page,
+    status_parts,
+)
+from sidecar.status.view import StatusInputs, StatusView, status_view
+from sidecar.status.volume_rows import Row, volume_rows
+from sidecar.throttle.reason import describe
+
+ROWS: Final = 100
+"""Volumes on a page of their own."""
+
+_HEADERS: Final = {
+    **NO_STORE,
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    # With "no-referrer" a browser would say "Origin: null" of our own forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_MISTYPED: Final = "That is not the token in the file that SIDECAR_TOKEN_FILE names."
+_MOST_PAGES: Final = 1_000_000
+_FOR_GOOD: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
+class Answers:
+    """Answers with pages, one method a route."""
+
+    def __init__(
+        self,
+        inputs: StatusInputs,
+        changes: Changes,
+        token: Callable[[], str | None],
+        peers: Sequence[str],
+    ) -> None:
+        self._inputs = inputs
+        self._peers = peers
+        self._changes = changes
+        self._token = token
+
+    async def status(self, _request: Request) -> Response:
+        """The page."""
+        return _html(status_page(self._view()))
+
+    async def parts(self, _request: Request) -> Response:
+        """What an open page takes anew."""
+        return _html(status_parts(self._view()))
+
+    async def volumes(self, request: Request) -> Response:
+        """All volumes, a hundred on a page."""
+        limit, now = self._inputs.limit, self._now()
+        number = _number(request.query_params.get("page", "1"))
+        rows: list[Row] = []
+        count = 0
+        if limit is not None:
+            first = (number - 1) * ROWS
+            rows, count = volume_rows(self._inputs.board.snapshot, limit, now, first, ROWS)
+        values = {
+            "rows": rows,
+            "count": count,
+            "number": number,
+            "pages": max(1, -(-count // ROWS)),
+            "limit": "" if limit is None else describe(limit),
+            "made": now.moment(now.now),
+        }
+        return _html(page("volumes.html", **values))
+
+    async def form(self, _request: Request) -> Response:
+        """What is to be set by hand."""
+        return self._form(OverrideForm(), [])
+
+    async def ask(self, request: Request) -> Response:
+        """What that would do, to be confirmed with the token."""
+        form = OverrideForm.of(await form_fields(request))
+        requested = form.checked()
+        if isinstance(requested, list):
+            return self._form(form, requested)
+        return self._confirm(request, form, requested)
+
+    async def set(self, request: Request) -> Response:
+        """Sets it."""
+        fields = await form_fields(request)
+        form = OverrideForm.of(fields)
+        requested = form.checked()
+        if isinstance(requested, list):
+            return self._form(form, requested)
+        try:
+            check_token(self._token(), fields.get("token", "").encode())
+        except HTTPException as error:
+            return self._confirm(request, form, requested, error)
+        await self._changes.set_override(requested)
+        return RedirectResponse("/", 303, headers=_HEADERS)
+
+    async def confirm_end(self, request: Request) -> Response:
+        """What to end it would do."""
+        return self._confirm_end(request)
+
+    async def end(self, request: Request) -> Response:
+        """Ends it."""
+        fields = await form_fields(request)
+        try:
+            check_token(self._token(), fields.get("token", "").encode())
+        except HTTPException as error:
+            return self._confirm_end(request, error)
+        await self._changes.clear_override()
+        return RedirectResponse("/", 303, headers=_HEADERS)
+
+    async def file(self, request: Request) -> Response:
+        """Style, script or icon."""
+        name = request.url.path.rpartition("/")[2]
+        return Response(file(name), headers=_FOR_GOOD, media_type=MEDIA_TYPES[name])
+
+    def refused(self, error: HTTPException) -> Response:
+        """A refusal, which is a page, too."""
+        html = page("refused.html", problem=error.detail)
+        return _html(html, error.status_code, error.headers)
+
+    def _now(self) -> Now:
+        return Now(self._inputs.board.now(), self._changes.wall)
+
+    def _view(self) -> StatusView:
+        return status_view(self._inputs, self._now(), can_change=self._token() is not None)
+
+    def _form(self, form: OverrideForm, problems: list[str]) -> Response:
+        values = {
+            "sentence": sentence(self._inputs.board.snapshot, self._inputs.limit),
+            "problems": problems,
+            "form": form,
+            "factors": FACTORS,
+            "durations": DURATIONS,
+        }
+        return _html(page("override.html", **values), 422 if problems else 200)
+
+    def _sidecars(self, request: Request) -> str:
+        """This sidecar, as it was reached, and its peers; without peers nobody knows the others."""
+        if not self._peers:
+            return "HOST:PORT,HOST:PORT"
+        own = f"{request.url.scheme}://{request.url.netloc}"
+        return ",".join(dict.fromkeys((own, *self._peers)))
+
+    def _filled_in(self) -> str:
+        """What is to be put into the command by hand."""
+        theirs = "" if self._peers else "their addresses for HOST:PORT and "
+        return f"{theirs}the token's file for FILE"
+
+    def _confirm(
+        self,
+        request: Request,
+        form: OverrideForm,
+        requested: OverrideRequest,
+        error: HTTPException | None = None,
+    ) -> Response:
+        return _confirm(
+            error,
+            title="Set by hand: is this right?",
+            effects=setting_effects(self._inputs, requested, self._now()),
+            command=setting_command(requested, self._sidecars(request)),
+            filled_in=self._filled_in(),
+            action="/override",
+            fields=form.fields(),
+            does="Do it",
+        )
+
+    def _confirm_end(self, request: Request, error: HTTPException | None = None) -> Response:
+        return _confirm(
+            error,
+            title="End what is set by hand: is this right?",
+            effects=ending_effects(self._inputs, self._now()),
+            command=ending_command(self._sidecars(request)),
+            filled_in=self._filled_in(),
+            action="/override/end",
+            fields=(),
+            does="End it",
+        )
+
+
+def _confirm(error: HTTPException | None, **values: object) -> Response:
+    problem = ""
+    if error is not None:
+        problem = _MISTYPED if error.status_code == 401 else error.detail
+    html = page("confirm.html", problem=problem, **values)
+    if error is None:
+        return _html(html)
+    return _html(html, error.status_code, error.headers)
+
+
+def _html(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return HTMLResponse(text, status, headers={**_HEADERS, **(headers or {})})
+
+
+def _number(text: str) -> int:
+    return min(int(text), _MOST_PAGES) if text.isascii() and text.isdigit() and int(text) else 1

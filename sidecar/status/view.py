@@ -1,0 +1,260 @@
+"""All that the status page shows, as a value: a function of what is published and of the moment.
+
+Example: one volume at its limit makes a headline, one bad row, and what lies on that volume.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from sidecar.api.views import cluster_id
+from sidecar.control.board import Board, Snapshot
+from sidecar.status.broker_rows import Brokers, Follower, brokers, followers
+from sidecar.status.contents import VolumeContents
+from sidecar.status.headline import Headline, effect, headline, worst
+from sidecar.status.moments import Moment, Now, span
+from sidecar.status.relief import OnVolume, on_volumes
+from sidecar.status.volume_rows import WORST, Row, rate, volume_rows
+from sidecar.throttle.decision import Source
+from sidecar.throttle.fill import seconds_to
+from sidecar.throttle.limits import Limit
+from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.reason import describe, size
+from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
+
+CHANGES: Final = 10
+USERS: Final = 50
+FILLING: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A volume that fills although producers are held.
+
+    Attributes:
+        broker_id: the broker's node id.
+        log_dir: the log dir's path.
+        by: how fast: "fills by 3.1 MB/s".
+        full: when nothing is left, "" when that is not known.
+    """
+
+    broker_id: int
+    log_dir: str
+    by: str
+    full: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A change of the decision.
+
+    Attributes:
+        at: when.
+        effect: what it did.
+        why: the decision's reason.
+    """
+
+    at: Moment
+    effect: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottledUser:
+    """A user with a factor of their own.
+
+    Attributes:
+        name: the user's.
+        effect: what it does.
+        reason: why, "" when that is not known.
+        until: when it ends by itself, None when that is not known.
+    """
+
+    name: str
+    effect: str
+    reason: str
+    until: Moment | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overridden:
+    """The override in force.
+
+    Attributes:
+        effect: what it does.
+        reason: the operator's words.
+        set_at: when it was set.
+        until: when it ends.
+        hides: the volumes at or below the limit that it does not heed, in words; "" for none.
+    """
+
+    effect: str
+    reason: str
+    set_at: Moment
+    until: Moment
+    hides: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatusView:
+    """What the page shows.
+
+    Attributes:
+        etag: of the decision, for the long poll.
+        made: when the page was made.
+        cluster_id: Kafka's, "" before the first observation.
+        head: what is so, and why.
+        limit: in words; "" when disabled.
+        filling: volumes that fill although producers are held.
+        volumes: the worst ones.
+        volume_count: how many there are.
+        brokers: the cluster's, as far as something is wrong with them.
+        followers: the brokers that ask this sidecar.
+        changes: the last ones, the newest first.
+        override: in force.
+        can_change: whether a token is configured.
+        users: those with a factor of their own.
+        more_users: how many more.
+        contents: what lies on the worst volumes that violate the limit.
+    """
+
+    etag: str
+    made: Moment
+    cluster_id: str
+    head: Headline
+    limit: str
+    filling: tuple[Filling, ...]
+    volumes: tuple[Row, ...]
+    volume_count: int
+    brokers: Brokers
+    followers: tuple[Follower, ...]
+    changes: tuple[Changed, ...]
+    override: Overridden | None
+    can_change: bool
+    users: tuple[ThrottledUser, ...]
+    more_users: int
+    contents: tuple[OnVolume, ...]
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether anything is polled."""
+        return self.head.source != Source.DISABLED.value
+
+
+@dataclass(frozen=True, slots=True)
+class StatusInputs:
+    """What views are made from.
+
+    Attributes:
+        board: what is read.
+        limit: what volumes are held against; None when disabled.
+        validity_s: for how long a reading counts, seconds.
+        contents: what lies on volumes; None: nobody can be asked.
+    """
+
+    board: Board
+    limit: Limit | None
+    validity_s: float
+    contents: VolumeContents | None
+
+
+def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusView:
+    """What the page shows at a moment."""
+    board, limit, snapshot = inputs.board, inputs.limit, inputs.board.snapshot
+    rows, count = volume_rows(snapshot, limit, now, 0, WORST) if limit is not None else ([], 0)
+    decision = snapshot.decision
+    return StatusView(
+        etag=board.etag,
+        made=now.moment(now.now),
+        cluster_id=cluster_id(snapshot.memory) or "",
+        head=headline(snapshot, limit, now),
+        limit="" if limit is None else describe(limit),
+        filling=tuple(_filling(snapshot, inputs.validity_s, now)),
+        volumes=tuple(rows),
+        volume_count=count,
+        brokers=brokers(snapshot, now),
+        followers=followers(board.readers.known(now.now), snapshot.generation, now),
+        changes=tuple(_changes(board, now)),
+        override=_override(snapshot, now),
+        can_change=can_change,
+        users=tuple(_users(snapshot, now)),
+        more_users=max(0, len(decision.users) - USERS),
+        contents=tuple(on_volumes(snapshot, limit, inputs.contents, now)),
+    )
+
+
+def hidden(snapshot: Snapshot, factor: float) -> str:
+    """The volumes that a factor does not heed, in words; "" when there is none."""
+    violations = snapshot.decision.violations
+    if factor == 0.0 or not violations:
+        return ""
+    known = worst(violations)
+    others = len(violations) - 1
+    others_too = (
+        f" {others} more {'is' if others == 1 else 'are'} at or below it." if others else ""
+    )
+    return (
+        f"{known.volume.log_dir} of broker {known.volume.broker_id} has "
+        f"{size(known.volume.available_bytes)} left, at or below the limit"
+        f"{_course(snapshot, known)}.{others_too}"
+    )
+
+
+def _course(snapshot: Snapshot, known: VolumeState) -> str:
+    if snapshot.decision.factor == 0.0:
+        return ", while producers are held: let go, they fill it"
+    by = known.fill.bytes_per_second if known.online else None
+    full = full_in(known, by, known.read_at)
+    parts = [text for text in (rate(by), full and f"is full {full}") if text]
+    return f", and {' and '.join(parts)} by the last reading" if parts else ""
+
+
+def full_in(known: VolumeState, bytes_per_second: float | None, now: float) -> str:
+    """When nothing is left at a rate; "" when it does not fill."""
+    left_s = seconds_to(known.volume.available_bytes, bytes_per_second)
+    return "" if left_s is None else f"in {span(max(0.0, known.read_at + left_s - now))}"
+
+
+def _filling(snapshot: Snapshot, validity_s: float, now: Now) -> list[Filling]:
+    since = throttled_since(snapshot.decision.factor, snapshot.since)
+    found = throttled_fills(snapshot.memory, since, validity_s, now.now)
+    found.sort(key=lambda each: each.known.volume.available_bytes)
+    return [
+        Filling(
+            each.known.volume.broker_id,
+            each.known.volume.log_dir,
+            rate(each.bytes_per_second),
+            full_in(each.known, each.bytes_per_second, now.now),
+        )
+        for each in found[:FILLING]
+    ]
+
+
+def _changes(board: Board, now: Now) -> list[Changed]:
+    newest = islice(reversed(board.changes), CHANGES)
+    return [
+        Changed(now.moment(each.changed_at), effect(each.decision.factor), each.decision.reason)
+        for each in newest
+    ]
+
+
+def _users(snapshot: Snapshot, now: Now) -> Iterator[ThrottledUser]:
+    user_throttles = snapshot.memory.user_throttles
+    for name, factor in islice(sorted(snapshot.decision.users.items()), USERS):
+        throttle = user_throttles.get(name)
+        reason, until = (throttle.reason, now.moment(throttle.ends_at)) if throttle else ("", None)
+        yield ThrottledUser(name, effect(factor), reason, until)
+
+
+def _override(snapshot: Snapshot, now: Now) -> Overridden | None:
+    override = snapshot.decision.override
+    if override is None:
+        return None
+    return Overridden(
+        effect=effect(override.factor),
+        reason=override.reason,
+        set_at=now.moment(override.set_at),
+        until=now.moment(override.ends_at),
+        hides=hidden(snapshot, override.factor),
+    )

@@ -1,0 +1,184 @@
+"""The volumes as rows, the worst first, each with what its bar shows.
+
+A bar is the whole volume: what is used of it, and where the limit is. Worst are those at or below
+the limit, then those that are offline, then those that reach it soonest, then those with the least
+left above it.
+
+Example: 91 of 100 GB used under a limit of 10 GB: 91 % of the bar, and the limit at 90 %.
+"""
+
+import math
+from dataclasses import dataclass
+from heapq import nsmallest
+from typing import Final
+
+from sidecar.api.documents import BrokerStateName
+from sidecar.api.views import broker_state
+from sidecar.control.board import Snapshot
+from sidecar.status.moments import Now, span
+from sidecar.throttle.limits import Limit
+from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.reason import size
+from sidecar.throttle.throttled_fill import throttled_rate, throttled_since
+from sidecar.volumes import OfflineLogDir
+
+WORST: Final = 20
+"""So many are on the page itself; the rest is on pages of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A volume.
+
+    Attributes:
+        broker_id: the broker's node id.
+        log_dir: the log dir's path on the broker.
+        state: what is the matter with it, in words; "" when nothing is.
+        is_bad: whether it is at or below the limit.
+        left: available bytes, "" when they were never read.
+        total: the whole volume.
+        used: share of the bar, 0 to 100; None when it was never read.
+        limit_at: where on the bar the limit is, 0 to 100.
+        fills: how fast; "" when that is not known.
+        to_limit: when the limit is reached at that rate, "" when it is not.
+        read: how old the reading is, when it is not of the last poll or that failed; else "".
+    """
+
+    broker_id: int
+    log_dir: str
+    state: str
+    is_bad: bool
+    left: str
+    total: str
+    used: float | None
+    limit_at: float
+    fills: str
+    to_limit: str
+    read: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    broker_id: int
+    log_dir: str
+    known: VolumeState | None
+    offline: OfflineLogDir | None
+    rank: tuple[float, ...]
+
+
+def volume_rows(
+    snapshot: Snapshot, limit: Limit, now: Now, first: int, count: int
+) -> tuple[list[Row], int]:
+    """Some of the volumes, the worst first.
+
+    Args:
+        snapshot: what is published.
+        limit: what they are held against.
+        now: when the page is made.
+        first: how many to pass over.
+        count: how many to take.
+
+    Returns:
+        The rows, and how many volumes there are.
+    """
+    found = _found(snapshot, limit, now.now)
+    taken = nsmallest(first + count, found, key=lambda each: (each.rank, each.broker_id))
+    return [_row(each, snapshot, limit, now) for each in taken[first:]], len(found)
+
+
+def rate(bytes_per_second: float | None) -> str:
+    """How fast a volume fills, in words; "" when that is not known."""
+    if bytes_per_second is None:
+        return ""
+    if abs(bytes_per_second) < 1.0:
+        return "steady"
+    verb = "fills" if bytes_per_second > 0 else "empties"
+    return f"{verb} by {size(abs(bytes_per_second))}/s"
+
+
+def _found(snapshot: Snapshot, limit: Limit, now: float) -> list[_Found]:
+    found = []
+    for broker_id, broker in snapshot.memory.brokers.items():
+        offline_dirs = {offline.log_dir: offline for offline in broker.offline}
+        for known in broker.volumes:
+            log_dir = known.volume.log_dir
+            rank = _rank(known, limit, now)
+            found.append(_Found(broker_id, log_dir, known, offline_dirs.pop(log_dir, None), rank))
+        for log_dir, offline in offline_dirs.items():
+            found.append(_Found(broker_id, log_dir, None, offline, (1.0, 0.0, 0.0)))
+    return found
+
+
+def _rank(known: VolumeState, limit: Limit, now: float) -> tuple[float, ...]:
+    volume = known.volume
+    above = volume.available_bytes - limit.threshold_bytes(volume.total_bytes)
+    share = above / volume.total_bytes if volume.total_bytes else -1.0
+    if known.violates:
+        return (0.0, share, 0.0)
+    if not known.online:
+        return (1.0, share, 0.0)
+    left_s = known.seconds_to_limit
+    return (2.0, math.inf if left_s is None else known.read_at + left_s - now, share)
+
+
+def _row(found: _Found, snapshot: Snapshot, limit: Limit, now: Now) -> Row:
+    known = found.known
+    state = broker_state(snapshot.memory, found.broker_id)
+    if known is None:
+        reason = found.offline.reason if found.offline else ""
+        return Row(found.broker_id, found.log_dir, reason, False, "", "", None, 0.0, "", "", "")
+    volume = known.volume
+    total = volume.total_bytes or 1
+    threshold = limit.threshold_bytes(volume.total_bytes)
+    return Row(
+        broker_id=found.broker_id,
+        log_dir=found.log_dir,
+        state=_state(known, found.offline, state),
+        is_bad=known.violates,
+        left=size(volume.available_bytes),
+        total=size(volume.total_bytes),
+        used=_percent(volume.used_bytes / total),
+        limit_at=_percent(1.0 - threshold / total),
+        fills=rate(_fill_rate(known, snapshot)),
+        to_limit=_to_limit(known, now.now),
+        read=_read(known, snapshot, now),
+    )
+
+
+def _state(known: VolumeState, offline: OfflineLogDir | None, broker: BrokerStateName) -> str:
+    states = ["at or below the limit"] if known.violates else []
+    if offline is not None:
+        states.append(offline.reason)
+    if broker != "active":
+        states.append("the broker is fenced" if broker == "fenced" else "the broker is gone")
+    return "; ".join(states)
+
+
+def _fill_rate(known: VolumeState, snapshot: Snapshot) -> float | None:
+    """While producers are held, over several of their pauses: 5 s tell of a spike or nothing."""
+    since = throttled_since(snapshot.decision.factor, snapshot.since)
+    throttled = None if since is None else throttled_rate(known, since)
+    if throttled is not None:
+        return throttled
+    return known.fill.bytes_per_second if known.online else None
+
+
+def _to_limit(known: VolumeState, now: float) -> str:
+    if known.violates:
+        return "reached"
+    if known.seconds_to_limit is None or not known.online:
+        return ""
+    return f"in {span(max(0.0, known.read_at + known.seconds_to_limit - now))}"
+
+
+def _read(known: VolumeState, snapshot: Snapshot, now: Now) -> str:
+    newest = snapshot.memory.membership_at
+    # Answers of one poll come within its deadline of 10 s at most.
+    of_last_poll = newest is not None and known.read_at >= newest - 10.0
+    if of_last_poll and not snapshot.memory.failed_polls:
+        return ""
+    return now.moment(known.read_at).relative
+
+
+def _percent(share: float) -> float:
+    return round(100 * min(1.0, max(0.0, share)), 2)

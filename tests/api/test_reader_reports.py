@@ -1,0 +1,55 @@
+"""The header Throttle-Reader: one form, and nothing else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.api.reader_reports import parse_report
+from sidecar.throttle.readers import Report
+
+INT = st.integers(0, 2**31 - 1)
+SPACE = st.text(" \t", max_size=3)
+
+
+@given(INT, st.booleans(), INT, st.lists(SPACE, min_size=4, max_size=4))
+def test_every_report_is_read_as_it_was_written(
+    broker_id: int, emergency: bool, throttled_clients: int, spaces: list[str]
+) -> None:
+    """Whatever the numbers, and with any white space around the semicolons."""
+    a, b, c, d = spaces
+    text = f"broker={broker_id}{a};{b}emergency={str(emergency).lower()}{c};{d}throttled_clients={throttled_clients}"
+    assert Report(broker_id, emergency, throttled_clients) == parse_report(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "broker=1",
+        "broker=1; emergency=false",
+        "emergency=false; broker=1; held=0",
+        "broker=1; emergency=false; throttled_clients=0; more=1",
+        "broker=1; emergency=false; throttled_clients=0,broker=2; emergency=false; throttled_clients=0",
+        "broker=01; emergency=false; throttled_clients=0",
+        "broker=+1; emergency=false; throttled_clients=0",
+        "broker=-1; emergency=false; throttled_clients=0",
+        "broker=1_0; emergency=false; throttled_clients=0",
+        "broker=\uff11; emergency=false; throttled_clients=0",
+        "broker=2147483648; emergency=false; throttled_clients=0",
+        "broker=1; emergency=false; throttled_clients=2147483648",
+        "broker=1; emergency=false; throttled_clients=1e3",
+        "broker=1; emergency=False; throttled_clients=0",
+        "broker=1; emergency=; throttled_clients=0",
+        "broker=1; emergency=false; throttled_clients=0\n",
+        "broker=1;" + " " * 100 + "emergency=false; throttled_clients=0",
+    ],
+)
+def test_another_form_is_none(text: str) -> None:
+    """Missing, more, in another order, out of range, repeated, too long."""
+    assert parse_report(text) is None
+
+
+@given(st.text(max_size=300))
+def test_no_text_breaks_it(text: str) -> None:
+    """Whatever is sent, there is no error and no report by chance."""
+    assert parse_report(text) is None

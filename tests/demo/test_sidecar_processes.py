@@ -1,0 +1,156 @@
+"""The demo's sidecars: how they are started, and how they are asked."""
+
+import socket
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from sidecar.api.bearer_token import read_token
+from sidecar.demo.sidecar_processes import Sidecar, start_sidecars, write_token
+from sidecar.errors import ClusterError
+from tests.demo.clusters import FakeCluster
+
+LISTENS = "throttle-sidecar 0.1.0 listens on http://127.0.0.1:{}\n"
+
+
+class Started:
+    """Processes that say at once where they listen."""
+
+    def __init__(self) -> None:
+        self.argv: dict[str, list[str]] = {}
+
+    def __call__(self, name: str, argv: Sequence[str], log: Path) -> None:
+        self.argv[name] = list(argv)
+        log.write_text("INFO " + LISTENS.format(7000 + len(self.argv)))
+
+
+async def test_one_daemon_starts_beside_each_broker(tmp_path: Path) -> None:
+    """With the cluster's addresses, the broker's port for it, a state file, the settings given."""
+    run = Started()
+    cluster = FakeCluster(tmp_path, run=run)
+    sidecars = await start_sidecars(cluster, {"SIDECAR_LOG_LEVEL": "debug"})
+    assert [0, 1, 2] == [each.broker_id for each in sidecars]
+    assert ["sidecar 0", "sidecar 1", "sidecar 2"] == sorted(run.argv)
+    assert {7001, 7002, 7003} == {each.port for each in sidecars}
+    assert "http://127.0.0.1:7001" == sidecars[0].url
+    argv = run.argv["sidecar 1"]
+    assert ["env", "-i"] == argv[:2], "no SIDECAR_* of the caller's shell reaches it"
+    assert [sys.executable, "-m", "sidecar", "run"] == argv[-4:]
+    assert {
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS=127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094",
+        "SIDECAR_HTTP_LISTEN=127.0.0.1:7001",
+        f"SIDECAR_STATE_FILE={tmp_path}/sidecar-1/state.json",
+        "SIDECAR_LOG_LEVEL=debug",
+    } == set(argv[2:-4])
+
+
+async def test_an_earlier_start_s_log_is_not_taken_for_news(tmp_path: Path) -> None:
+    """The port is that of the process that runs now."""
+    ports = iter((7001, 7002))
+
+    def append(name: str, argv: Sequence[str], log: Path) -> None:
+        with log.open("a") as file:
+            file.write(LISTENS.format(next(ports)))
+
+    for port in (7001, 7002):
+        (sidecar,) = await start_sidecars(FakeCluster(tmp_path, brokers=1, run=append), {})
+        assert port == sidecar.port
+
+
+async def test_a_daemon_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
+    """At once, with the end of its log."""
+
+    def fail(name: str, argv: Sequence[str], log: Path) -> None:
+        log.write_text("SIDECAR_LOG_LEVEL: not a level\n")
+        cluster.ends[name] = 2
+
+    cluster = FakeCluster(tmp_path, run=fail)
+    with pytest.raises(ClusterError, match=r"(?s)sidecar \d did not start.*not a level"):
+        await start_sidecars(cluster, {"SIDECAR_LOG_LEVEL": "loud"})
+
+
+@pytest.mark.looptime
+async def test_a_daemon_that_never_listens_is_not_waited_for_longer_than_15_s(
+    tmp_path: Path,
+) -> None:
+    """Nor forgotten: the error has what it said."""
+
+    def hang(name: str, argv: Sequence[str], log: Path) -> None:
+        log.write_text("still thinking\n")
+
+    with pytest.raises(ClusterError, match=r"(?s)sidecar 0 did not start.*still thinking"):
+        await start_sidecars(FakeCluster(tmp_path, brokers=1, run=hang), {})
+
+
+async def test_a_cluster_that_is_not_up_has_no_sidecars() -> None:
+    """There is no folder for them."""
+    with pytest.raises(ClusterError, match="not up"):
+        await start_sidecars(FakeCluster(None), {})
+
+
+def test_a_token_is_random_and_for_its_owner_alone(tmp_path: Path) -> None:
+    """In the cluster's folder, so that it goes with it; as the sidecars read one."""
+    tokens = set()
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        file = write_token(FakeCluster(tmp_path / name))
+        assert tmp_path / name == file.parent
+        assert 0o600 == stat.S_IMODE(file.stat().st_mode)
+        tokens.add(read_token(file))
+    assert 2 == len(tokens)
+    assert min(map(len, tokens)) >= 32
+
+
+def test_a_cluster_that_is_not_up_has_no_token() -> None:
+    """There is no folder for it."""
+    with pytest.raises(ClusterError, match="not up"):
+        write_token(FakeCluster(None))
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Tells what it was asked."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/v1/throttle-factor" else 404)
+        self.send_header("ETag", '"a-1"')
+        self.end_headers()
+        self.wfile.write(f'{{"prefer":\n"{self.headers["Prefer"]}"}}\n'.encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[HTTPServer]:
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+async def test_an_answer_has_status_etag_and_body(server: HTTPServer) -> None:
+    """And the request its path and headers."""
+    sidecar = Sidecar(0, "127.0.0.1", server.server_port, Path("log"))
+    answer = await sidecar.get("/v1/throttle-factor", {"Prefer": "wait=1"}, 1.0)
+    assert (200, '"a-1"') == (answer.status, answer.etag)
+    assert {"prefer": "wait=1"} == answer.document()
+    assert ['{"prefer":', '"wait=1"}'] == answer.lines()
+    assert 404 == (await sidecar.get("/elsewhere")).status
+
+
+async def test_a_sidecar_that_is_gone_is_an_error_with_its_address() -> None:
+    """No traceback for a person who runs the demo."""
+    with socket.socket() as taken:
+        # Bound and not listening: nobody else gets the port, and connecting is refused.
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        sidecar = Sidecar(0, "127.0.0.1", port, Path("log"))
+        with pytest.raises(ClusterError, match=f"127.0.0.1:{port} did not answer: .*refused"):
+            await sidecar.get("/healthz")

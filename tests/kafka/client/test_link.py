@@ -1,0 +1,432 @@
+"""One broker's slot against a broker that misbehaves, at every moment of a call."""
+
+import asyncio
+import struct
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trustme
+from aiokafka.errors import KafkaConnectionError
+from pydantic import SecretStr
+
+from sidecar.kafka.client.connection import LONGEST_FRAME_BYTES, Dialler, dial
+from sidecar.kafka.client.link import Link
+from sidecar.kafka.client.security import load_security
+from sidecar.kafka.cluster_messages import DescribeLogDirs
+from sidecar.settings import HostPort
+from sidecar.volumes import Failure, FailureKind
+from tests.kafka.servers import (
+    Clock,
+    admin,
+    bootstrap,
+    free_port,
+    hang,
+    pem,
+    raw_server,
+    server_context,
+)
+from tests.support.fake_broker import (
+    API_VERSIONS,
+    DESCRIBE_LOG_DIRS,
+    FakeBroker,
+    FakeCluster,
+    FakeConnection,
+    FakeRequest,
+    Twist,
+)
+
+pytestmark = pytest.mark.usefixtures("nothing_left_open")
+
+REQUEST = DescribeLogDirs()
+
+
+def link_to(address: HostPort, clock: Clock, **settings: Any) -> Link:
+    """A link to one address."""
+    security = load_security(admin(address, **settings), clock)
+    return Link(address, Dialler(security, "tests", clock), clock)
+
+
+async def call(link: Link, within_s: float = 5.0) -> object:
+    return await link.call(REQUEST, asyncio.get_running_loop().time() + within_s)
+
+
+async def failing_call(link: Link, within_s: float = 5.0) -> Failure:
+    answer = await call(link, within_s)
+    assert isinstance(answer, Failure), answer
+    return answer
+
+
+def one(cluster: FakeCluster) -> FakeBroker:
+    return next(iter(cluster.brokers.values()))
+
+
+async def test_a_connection_is_kept_from_call_to_call(clock: Clock) -> None:
+    """Two calls are one connection, and it is closed with the link."""
+    async with FakeCluster().add(1) as cluster:
+        link = link_to(bootstrap(cluster), clock)
+        for _ in range(2):
+            answer = await call(link)
+            assert not isinstance(answer, Failure)
+        assert one(cluster).connected == 1
+        link.close()
+
+
+async def test_nothing_listens(clock: Clock) -> None:
+    """A refused connection is told as such, at once."""
+    address = free_port()
+    failure = await failing_call(link_to(address, clock))
+    assert failure.kind is FailureKind.CONNECT
+    assert failure.message.startswith(f"{address}: ")
+    assert "connection refused: nothing listens there" in failure.message
+
+
+async def test_a_name_without_an_address(clock: Clock) -> None:
+    """A name that no one knows is a failure to connect."""
+    failure = await failing_call(link_to(HostPort("no-such-broker.invalid", 9092), clock))
+    assert failure.kind is FailureKind.CONNECT
+    assert "the name has no address" in failure.message
+
+
+async def test_a_server_that_accepts_and_is_silent(clock: Clock) -> None:
+    """The whole connect has a deadline, not only its TCP part."""
+    async with raw_server(hang) as address:
+        started = asyncio.get_running_loop().time()
+        failure = await failing_call(link_to(address, clock), 0.2)
+        assert asyncio.get_running_loop().time() - started < 1.0
+    expected = Failure(FailureKind.TIMEOUT, f"{address}: no answer in time while connecting")
+    assert expected == failure
+
+
+async def test_a_tls_handshake_that_does_not_end(clock: Clock, ca: trustme.CA) -> None:
+    """A peer that accepts TCP and is silent in the TLS handshake is left at the deadline."""
+    async with raw_server(hang) as address:
+        link = link_to(address, clock, security_protocol="SSL", ssl_ca_pem=pem(ca))
+        failure = await failing_call(link, 0.2)
+    assert failure.kind is FailureKind.TIMEOUT
+
+
+async def test_a_frozen_tls_peer_is_not_waited_for(clock: Clock, ca: trustme.CA) -> None:
+    """Closing a connection whose peer no longer reads or writes frees the socket at once."""
+    async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
+        address = bootstrap(cluster)
+        link = link_to(address, clock, security_protocol="SSL", ssl_ca_pem=pem(ca))
+        await call(link)
+        for connection in one(cluster).connections:
+            connection.transport.pause_reading()
+        failure = await failing_call(link, 0.2)
+        assert failure.kind is FailureKind.TIMEOUT
+        await asyncio.sleep(0.05)
+        assert not [task for task in asyncio.all_tasks() if "_read" in repr(task)]
+        peers = [connection.transport for connection in one(cluster).connections]
+        for transport in peers:
+            transport.resume_reading()
+        await asyncio.sleep(0.05)
+        # A close_notify would be answered; a socket that is gone ends the peer's connection.
+        assert not one(cluster).connections
+
+
+async def test_tls_closes_without_an_answer(clock: Clock, ca: trustme.CA) -> None:
+    """The socket is closed within moments although the peer never answers close_notify."""
+    async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
+        link = link_to(bootstrap(cluster), clock, security_protocol="SSL", ssl_ca_pem=pem(ca))
+        await call(link)
+        for connection in one(cluster).connections:
+            connection.transport.pause_reading()
+        closed = link.close()
+        assert closed is not None
+        async with asyncio.timeout(0.5):
+            await closed
+
+
+@pytest.mark.parametrize(
+    ("length", "says"),
+    [
+        (2**31 - 1, "a frame of 2147483647 bytes"),
+        (LONGEST_FRAME_BYTES + 1, f"a frame of {LONGEST_FRAME_BYTES + 1} bytes"),
+        (-1, "a frame of -1 bytes"),
+        (-(2**31), "a frame of -2147483648 bytes"),
+        (3, "a frame of 3 bytes"),
+        (0, "a frame of 0 bytes"),
+    ],
+)
+async def test_a_length_is_checked_before_it_is_believed(
+    clock: Clock, length: int, says: str
+) -> None:
+    """An absurd or negative length ends the connection, whatever follows, and memory stays."""
+    filler = b"x" * 65536
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(4)
+        writer.write(struct.pack(">i", length))
+        for _ in range(500):
+            writer.write(filler)
+            await writer.drain()
+        await hang(reader, writer)
+
+    async with raw_server(flood) as address:
+        tracemalloc.start()
+        try:
+            failure = await failing_call(link_to(address, clock))
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert failure.kind is FailureKind.PROTOCOL
+    assert says in failure.message
+    # 32 MB were sent; what may be held is a few reads and the server's own buffers.
+    assert peak_bytes < 4_000_000
+
+
+async def test_the_longest_frame_that_is_believed_costs_only_what_comes(clock: Clock) -> None:
+    """A frame of the longest length that stays half sent holds no memory for the rest."""
+
+    async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(4)
+        writer.write(struct.pack(">i", LONGEST_FRAME_BYTES) + b"x" * 1000)
+        await hang(reader, writer)
+
+    async with raw_server(half) as address:
+        tracemalloc.start()
+        try:
+            failure = await failing_call(link_to(address, clock), 0.2)
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert failure.kind is FailureKind.TIMEOUT
+    assert peak_bytes < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "another protocol"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", "spoken to without TLS? (SIDECAR_KAFKA_ADMIN_SEC"),
+        (b"\0\0\0\x08\0\0\0\x01\xff\xff\xff\xff", "can't be decoded"),
+        (b"\0\0\0\x04\0\0\0\x01", "can't be decoded"),
+        (b"\0\0\0\x0a\0\0\0\x01\0\0\0\0\0\0", "needed"),
+    ],
+)
+async def test_another_protocol_is_reported_as_such(clock: Clock, reply: bytes, says: str) -> None:
+    """HTTP, TLS, garbage and an empty list of versions each give one clear line."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(4)
+        writer.write(reply)
+        await hang(reader, writer)
+
+    async with raw_server(talk) as address:
+        link = link_to(address, clock)
+        failure = await failing_call(link)
+        link.close()
+    assert failure.kind in {FailureKind.PROTOCOL, FailureKind.UNSUPPORTED}
+    assert says in failure.message
+
+
+def on_log_dirs(reply: Callable[[FakeConnection, bytes], bytes | None]) -> Twist:
+    """A twist of the answers to DescribeLogDirs alone."""
+
+    def twist(connection: FakeConnection, request: FakeRequest, frame: bytes) -> bytes | None:
+        return reply(connection, frame) if request.api_key == DESCRIBE_LOG_DIRS else frame
+
+    return twist
+
+
+def drop(connection: FakeConnection, _frame: bytes) -> None:
+    connection.transport.abort()
+
+
+def say_half(connection: FakeConnection, frame: bytes) -> None:
+    connection.transport.write(frame[: len(frame) // 2])
+    connection.transport.close()
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (lambda _, frame: frame[:4] + b"\x7f" + frame[5:], "Correlation ids do not match"),
+        (lambda _, frame: frame[:9] + b"\xff" * (len(frame) - 9), "can't be decoded"),
+        (lambda _, frame: b"\0\0\0\x08" + frame[4:12], "can't be decoded"),
+    ],
+)
+async def test_an_answer_that_makes_no_sense(
+    clock: Clock,
+    caplog: pytest.LogCaptureFixture,
+    reply: Callable[[FakeConnection, bytes], bytes | None],
+    says: str,
+) -> None:
+    """A wrong correlation id, garbage, and a cut frame: one line, no traceback, closed."""
+    async with FakeCluster().add(1) as cluster:
+        one(cluster).twist = on_log_dirs(reply)
+        failure = await failing_call(link_to(bootstrap(cluster), clock))
+        await asyncio.sleep(0.05)
+        assert not one(cluster).connections
+        assert one(cluster).connected == 1
+    assert failure.kind is FailureKind.PROTOCOL
+    assert says in failure.message
+    assert not [record for record in caplog.records if record.levelname != "DEBUG"]
+
+
+async def test_an_answer_that_nothing_asked_for(clock: Clock) -> None:
+    """A second answer to one request ends the connection; the next call makes a new one."""
+    async with FakeCluster().add(1) as cluster:
+        one(cluster).twist = on_log_dirs(lambda _, frame: frame + frame)
+        link = link_to(bootstrap(cluster), clock)
+        await call(link)
+        await asyncio.sleep(0.05)
+        assert not link.usable
+        one(cluster).twist = None
+        assert not isinstance(await call(link), Failure)
+        link.close()
+
+
+async def test_a_dropped_connection_is_dialled_anew_once(clock: Clock) -> None:
+    """A connection that drops during a call costs the caller nothing: the read is repeated."""
+    async with FakeCluster().add(1) as cluster:
+        link = link_to(bootstrap(cluster), clock)
+        await call(link)
+
+        def drop_once(connection: FakeConnection, _frame: bytes) -> None:
+            one(cluster).twist = None
+            connection.transport.abort()
+
+        one(cluster).twist = on_log_dirs(drop_once)
+        assert not isinstance(await call(link), Failure)
+        assert one(cluster).connected == 2
+        link.close()
+
+
+@pytest.mark.parametrize("reply", [drop, say_half])
+async def test_a_broker_that_always_drops_is_asked_twice(
+    clock: Clock, reply: Callable[[FakeConnection, bytes], bytes | None]
+) -> None:
+    """One retry, not more, also when half of an answer came."""
+    async with FakeCluster().add(1) as cluster:
+        one(cluster).twist = on_log_dirs(reply)
+        failure = await failing_call(link_to(bootstrap(cluster), clock))
+        assert one(cluster).connected == 2
+    assert failure.kind is FailureKind.CONNECT
+    assert "waiting for DescribeLogDirs" in failure.message
+
+
+@pytest.mark.parametrize("logged_in", [False, True])
+async def test_a_login_that_nobody_made(clock: Clock, logged_in: bool) -> None:
+    """A listener with SASL tells its versions and hangs up: that a login may be missing is said.
+
+    Whoever has logged in is dropped for another reason.
+    """
+    users = {"ann": "secret"}
+    login = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": "ann",
+        "sasl_password": SecretStr("secret"),
+    }
+    async with FakeCluster(users=users).add(1) as cluster:
+        one(cluster).twist = on_log_dirs(drop)
+        link = link_to(bootstrap(cluster), clock, **(login if logged_in else {}))
+        failure = await failing_call(link)
+    assert FailureKind.CONNECT is failure.kind
+    assert "closed while waiting for DescribeLogDirs" in failure.message
+    assert logged_in is ("if this listener wants a login" not in failure.message)
+
+
+async def test_a_listener_that_had_answered_wants_no_login(clock: Clock) -> None:
+    """What drops a connection that was in use is told without it, also by the next one."""
+    async with FakeCluster().add(1) as cluster:
+        connection = await dial(
+            bootstrap(cluster), load_security(admin(bootstrap(cluster)), clock), "tests", clock
+        )
+        await connection.call(REQUEST)
+        one(cluster).twist = on_log_dirs(drop)
+        with pytest.raises(KafkaConnectionError):
+            await connection.call(REQUEST)
+
+
+async def test_a_connection_that_missed_a_deadline_is_closed(clock: Clock) -> None:
+    """A late answer can't be taken for the next call's: that one has a connection of its own."""
+    async with FakeCluster().add(1) as cluster:
+        one(cluster).twist = on_log_dirs(lambda *_: None)
+        link = link_to(bootstrap(cluster), clock)
+        failure = await failing_call(link, 0.1)
+        assert failure.kind is FailureKind.TIMEOUT
+        assert "no answer in time while waiting for DescribeLogDirs" in failure.message
+        one(cluster).twist = None
+        clock.now += 1
+        assert not isinstance(await call(link), Failure)
+        assert one(cluster).connected == 2
+        link.close()
+
+
+async def test_a_cancelled_call_closes_its_connection(clock: Clock) -> None:
+    """Cancellation is passed on, and nothing is left behind it."""
+    async with FakeCluster().add(1) as cluster:
+        asked = asyncio.Event()
+        one(cluster).twist = on_log_dirs(lambda *_: asked.set())
+        link = link_to(bootstrap(cluster), clock)
+        task = asyncio.ensure_future(call(link))
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.05)
+        assert not one(cluster).connections
+        # A caller that changed its mind is no failure of the broker's.
+        one(cluster).twist = None
+        assert not isinstance(await call(link), Failure)
+        link.close()
+
+
+async def test_a_broker_that_closed_an_idle_connection_is_dialled_quietly(clock: Clock) -> None:
+    """connections.max.idle.ms on the broker is nothing that a poll notices."""
+    async with FakeCluster().add(1) as cluster:
+        link = link_to(bootstrap(cluster), clock)
+        await call(link)
+        one(cluster).drop()
+        await asyncio.sleep(0.05)
+        assert not isinstance(await call(link), Failure)
+        link.close()
+
+
+async def test_a_broker_that_failed_is_left_alone(clock: Clock) -> None:
+    """In the pause calls fail at once with the failure that began it; after it one is made."""
+    async with FakeCluster().add(1) as cluster:
+        one(cluster).twist = lambda *_: b"nonsense"
+        link = link_to(bootstrap(cluster), clock)
+        first = await failing_call(link)
+        assert first is await failing_call(link)
+        assert one(cluster).connected == 1
+        clock.now += 0.11
+        await failing_call(link)
+        assert one(cluster).connected == 2
+        clock.now += 0.11
+        await failing_call(link)
+        assert one(cluster).connected == 2
+        one(cluster).twist = None
+        clock.now += 0.1
+        assert not isinstance(await call(link), Failure)
+        link.close()
+
+
+async def test_a_broker_without_sizes_keeps_its_connection(clock: Clock) -> None:
+    """A broker before Kafka 3.3 is unsupported: told each time, over one connection."""
+    async with FakeCluster().add(1) as cluster:
+        cluster.versions[DESCRIBE_LOG_DIRS] = (1, 3)
+        link = link_to(bootstrap(cluster), clock)
+        for _ in range(2):
+            failure = await failing_call(link)
+            assert failure.kind is FailureKind.UNSUPPORTED
+            assert "knows DescribeLogDirs v1 to v3; v4 (Kafka 3.3)" in failure.message
+        assert one(cluster).connected == 1
+        assert {API_VERSIONS} == {request.api_key for request in one(cluster).requests}
+        link.close()
+
+
+async def test_two_callers_share_one_dial(clock: Clock) -> None:
+    """Calls at the same time wait for one connection and then share it."""
+    async with FakeCluster().add(1) as cluster:
+        link = link_to(bootstrap(cluster), clock)
+        answers = await asyncio.gather(*(call(link) for _ in range(5)))
+        assert not [answer for answer in answers if isinstance(answer, Failure)]
+        assert one(cluster).connected == 1
+        link.close()

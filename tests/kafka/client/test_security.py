@@ -1,0 +1,277 @@
+"""TLS material and credentials, from the settings to brokers that ask for them."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from sidecar.errors import SettingsError
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.client.failures import Names
+from sidecar.kafka.client.security import load_security
+from sidecar.settings import HostPort
+from sidecar.volumes import Failure, FailureKind, Observation
+from tests.kafka.servers import Clock, admin, bootstrap, hang, pem, raw_server, server_context
+from tests.support.fake_broker import FakeCluster
+
+pytestmark = pytest.mark.usefixtures("nothing_left_open")
+
+NOWHERE = HostPort("127.0.0.1", 9092)
+PASSWORD = "Tr0ub4dor"
+
+
+async def poll(cluster: FakeCluster, clock: Clock, **settings: Any) -> Observation | Failure:
+    """One poll of a cluster that speaks TLS."""
+    made = admin(bootstrap(cluster), security_protocol="SSL", **settings)
+    async with KafkaVolumeSource(made, clock=clock) as source:
+        return await source.observe(None, 5.0)
+
+
+def client_pems(ca: trustme.CA) -> dict[str, str]:
+    """A client's certificate, its key, and its key encrypted."""
+    certificate = ca.issue_cert("sidecar.example")
+    key = certificate.private_key_pem.bytes()
+    encrypted = load_pem_private_key(key, None).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(PASSWORD.encode())
+    )
+    return {
+        "certificate": "".join(each.bytes().decode() for each in certificate.cert_chain_pems),
+        "key": key.decode(),
+        "encrypted": encrypted.decode(),
+    }
+
+
+def wanting_client_certificate(ca: trustme.CA) -> ssl.SSLContext:
+    context = server_context(ca)
+    context.verify_mode = ssl.CERT_REQUIRED
+    ca.configure_trust(context)
+    return context
+
+
+async def test_tls_with_a_ca_from_a_file(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
+    """Brokers whose certificate the CA signed are trusted."""
+    file = tmp_path / "ca.pem"
+    file.write_text(pem(ca))
+    async with FakeCluster(ssl_context=server_context(ca)).add(2) as cluster:
+        assert isinstance(await poll(cluster, clock, ssl_ca_file=file), Observation)
+
+
+async def test_an_unknown_ca(clock: Clock, ca: trustme.CA) -> None:
+    """Another CA's certificate, and the system's, do not do, and the message says so."""
+    async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
+        for settings in ({"ssl_ca_pem": pem(trustme.CA())}, {}):
+            failure = await poll(cluster, clock, **settings)
+            assert isinstance(failure, Failure)
+            assert failure.kind is FailureKind.TLS
+            assert "certificate is not trusted" in failure.message
+            reported = (
+                "SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION must name a PEM file with the cert"
+            )
+            assert reported in failure.message
+
+
+async def test_addresses_that_fail_alike_are_told_together(clock: Clock, ca: trustme.CA) -> None:
+    """What is to be done is said once."""
+    async with FakeCluster(ssl_context=server_context(ca)).add(2) as cluster:
+        addresses = [HostPort("127.0.0.1", broker.port) for broker in cluster.brokers.values()]
+        made = admin(*addresses, security_protocol="SSL")
+        async with KafkaVolumeSource(made, clock=clock) as source:
+            failure = await source.observe(None, 5.0)
+    assert isinstance(failure, Failure)
+    before = "no broker told which brokers there are: "
+    named, _, why = failure.message.removeprefix(before).partition(": ")
+    assert set(map(str, addresses)) == set(named.split(", "))
+    assert why.startswith("its certificate is not trusted: ")
+    assert 1 == why.count("SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION")
+
+
+async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> None:
+    """It is refused, unless the settings say that the name is not to be verified."""
+    context = server_context(ca, "other.example")
+    async with FakeCluster(ssl_context=context).add(1) as cluster:
+        failure = await poll(cluster, clock, ssl_ca_pem=pem(ca))
+        assert isinstance(failure, Failure)
+        assert failure.kind is FailureKind.TLS
+        assert "its certificate is for another name: IP address mismatch" in failure.message
+        assert "127.0.0.1" in failure.message
+        answer = await poll(cluster, clock, ssl_ca_pem=pem(ca), ssl_verify_hostname=False)
+        assert isinstance(answer, Observation)
+
+
+async def test_trust_is_needed_without_hostname_verification(clock: Clock, ca: trustme.CA) -> None:
+    """Not verifying the name does not mean not verifying the certificate."""
+    async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
+        settings = {"ssl_ca_pem": pem(trustme.CA()), "ssl_verify_hostname": False}
+        failure = await poll(cluster, clock, **settings)
+    assert isinstance(failure, Failure)
+    assert failure.kind is FailureKind.TLS
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        lambda pems: {
+            "ssl_certificate_pem": pems["certificate"],
+            "ssl_key_pem": pems["key"],
+        },
+        lambda pems: {
+            "ssl_certificate_pem": pems["certificate"],
+            "ssl_key_pem": pems["encrypted"],
+            "ssl_key_password": PASSWORD,
+        },
+        lambda pems: {"ssl_certificate_pem": pems["certificate"] + pems["key"]},
+    ],
+    ids=["key", "encrypted key", "key beside the certificate"],
+)
+async def test_mutual_tls_from_text(
+    clock: Clock, ca: trustme.CA, chosen: Callable[[dict[str, str]], dict[str, str]]
+) -> None:
+    """Our own certificate is shown, with its key in each of the forms that Kafka's PEM has."""
+    async with FakeCluster(ssl_context=wanting_client_certificate(ca)).add(1) as cluster:
+        answer = await poll(cluster, clock, ssl_ca_pem=pem(ca), **chosen(client_pems(ca)))
+    assert isinstance(answer, Observation)
+
+
+async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
+    """The same from files, the key encrypted."""
+    pems = client_pems(ca)
+    for name, text in pems.items():
+        (tmp_path / name).write_text(text)
+    async with FakeCluster(ssl_context=wanting_client_certificate(ca)).add(1) as cluster:
+        answer = await poll(
+            cluster,
+            clock,
+            ssl_ca_pem=pem(ca),
+            ssl_certificate_file=tmp_path / "certificate",
+            ssl_key_file=tmp_path / "encrypted",
+            ssl_key_password=PASSWORD,
+        )
+    assert isinstance(answer, Observation)
+
+
+async def test_a_missing_client_certificate(clock: Clock, ca: trustme.CA) -> None:
+    """A broker that wants one refuses with an alert, which is a failure of TLS."""
+    context = wanting_client_certificate(ca)
+
+    # asyncio's server ends a failed handshake without the alert that Kafka sends.
+    async def handshake(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_side=True)
+        wants_more = True
+        while wants_more:
+            incoming.write(await reader.read(65536))
+            try:
+                tls.do_handshake()
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLError:
+                wants_more = False
+            writer.write(outgoing.read())
+        await hang(reader, writer)
+
+    async with raw_server(handshake) as address:
+        made = admin(address, security_protocol="SSL", ssl_ca_pem=pem(ca))
+        async with KafkaVolumeSource(made, clock=clock) as source:
+            failure = await source.observe(None, 5.0)
+    assert isinstance(failure, Failure)
+    assert failure.kind is FailureKind.TLS
+    assert "CERTIFICATE_REQUIRED; the broker wants a certificate of ours" in failure.message
+    assert "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION" in failure.message
+
+
+def refused(clock: Clock, **settings: Any) -> str:
+    """What the settings are refused with."""
+    with pytest.raises(SettingsError) as refusal:
+        load_security(admin(NOWHERE, **settings), clock)
+    assert len(refusal.value.problems) == 1
+    return str(refusal.value)
+
+
+async def test_material_that_can_not_be_read(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
+    """Each refusal names the file and the reason in one line, and holds no secret."""
+    pems = client_pems(ca)
+    missing = tmp_path / "missing.pem"
+    text = refused(clock, security_protocol="SSL", ssl_ca_file=missing)
+    assert f"the CA certificate file {missing} can't be used: No such file" in text
+    key_file = tmp_path / "key.pem"
+    key_file.write_text(pems["key"])
+    text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
+    expected = (
+        f"the CA certificate file {key_file} can't be used: it holds no certificate (PEM that "
+        "begins with -----BEGIN CERTIFICATE-----)"
+    )
+    assert expected == text
+    text = refused(clock, security_protocol="SSL", ssl_ca_pem="nonsense")
+    assert text.startswith("the CA certificate given as text can't be used: it holds no cert")
+    key_file.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
+    assert "can't be used: " in text
+    assert "password" not in text
+    own = {"security_protocol": "SSL", "ssl_certificate_pem": pems["certificate"]}
+    for key in (
+        {"ssl_key_pem": pems["encrypted"]},
+        {"ssl_key_pem": pems["encrypted"], "ssl_key_password": "Not it"},
+        {"ssl_key_pem": client_pems(ca)["key"]},
+        {"ssl_key_file": missing},
+        {},
+    ):
+        text = refused(clock, **own, **key)
+        assert "the client certificate given as text or its key" in text
+        assert "can't be used: " in text
+        assert "Not it" not in text
+        assert "PRIVATE" not in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "SASL_PLAINTEXT needs a SASL mechanism"),
+        ({"sasl_mechanism": "PLAIN"}, "PLAIN needs a user name and a password"),
+        (
+            {"sasl_mechanism": "SCRAM-SHA-512", "sasl_username": "eve"},
+            "SCRAM-SHA-512 needs a user name and a password",
+        ),
+        ({"sasl_mechanism": "OAUTHBEARER"}, "OAUTHBEARER needs a token URL and a client id"),
+    ],
+)
+async def test_credentials_that_are_missing(
+    clock: Clock, settings: dict[str, Any], says: str
+) -> None:
+    """What the mechanism needs is asked for at the start, not at the first connection."""
+    assert says == refused(clock, security_protocol="SASL_PLAINTEXT", **settings)
+
+
+async def test_messages_know_how_user_and_password_were_given(clock: Clock) -> None:
+    """As the settings say it, and where they are given."""
+    made = admin(
+        NOWHERE, sasl_setting_names=("USER", "PASSWORD_FILE"), settings_source="properties"
+    )
+    assert Names("properties", ("USER", "PASSWORD_FILE")) == load_security(made, clock).names
+    await asyncio.sleep(0)
+
+
+async def test_its_text_holds_no_secret(clock: Clock) -> None:
+    """A security that ends up in a log or a traceback gives nothing away."""
+    security = load_security(
+        admin(
+            NOWHERE,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="PLAIN",
+            sasl_username="eve",
+            sasl_password=PASSWORD,
+        ),
+        clock,
+    )
+    assert "eve" in repr(security)
+    assert PASSWORD not in repr(security)
+    await asyncio.sleep(0)

@@ -1,0 +1,258 @@
+"""Many mutations under a quota, in virtual time: what is asked for again, when, what is told."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from sidecar.kafka.client.controller import Unanswered
+from sidecar.kafka.mutation_batches import BATCH_TOPICS, CallPolicy, Mutation, MutationBatcher
+from sidecar.kafka.topic_results import Outcome, TopicResult
+from sidecar.quotas.token_bucket import TokenBucket
+from sidecar.volumes import Failure, FailureKind
+
+LOST = Failure(FailureKind.CONNECT, "b1:9092: the connection was closed")
+ALREADY_EXISTS = 36
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.looptime]
+
+
+@dataclass
+class Answer:
+    """As decoded: code by topic."""
+
+    throttle_time_ms: int
+    codes: dict[str, int]
+
+
+@dataclass
+class FakeController:
+    """Holds one partition a topic against a bucket, strictly, as a controller does.
+
+    Attributes:
+        bucket: None takes all.
+        twists: number of a request, from 0 -> what happens instead.
+        asked: when, and for which topics.
+        moves: what ``find`` gives, in turn.
+    """
+
+    bucket: TokenBucket | None = None
+    twists: dict[int, Callable[[Sequence[str]], Any]] = field(default_factory=dict)
+    asked: list[tuple[float, list[str]]] = field(default_factory=list)
+    moves: list[Failure | None] = field(default_factory=list)
+
+    async def call(self, request: Any, deadline: float) -> Any:
+        await asyncio.sleep(0)
+        now = asyncio.get_running_loop().time()
+        assert now < deadline
+        number = len(self.asked)
+        self.asked.append((now, request))
+        if number in self.twists:
+            return self.twists[number](request)
+        codes = {}
+        wait_ms = 0
+        for name in request:
+            if self.bucket is None:
+                codes[name] = 0
+                continue
+            admission = self.bucket.admit(1, round(now * 1000), strict=True)
+            codes[name] = 0 if admission.accepted else 89
+            wait_ms = max(wait_ms, admission.throttle_ms)
+        return Answer(wait_ms, codes)
+
+    async def find(self, deadline: float) -> Failure | None:
+        return self.moves.pop(0)
+
+
+def make(partitions: int = 1) -> Mutation[str]:
+    return Mutation(
+        lambda batch, _timeout_ms: batch,  # type: ignore[arg-type, return-value] # the fake reads the list itself
+        lambda answer: [(name, code, None) for name, code in answer.codes.items()],
+        str,
+        lambda _: partitions,
+    )
+
+
+def names(count: int) -> list[str]:
+    return [f"t{number}" for number in range(count)]
+
+
+def outcomes(results: Sequence[TopicResult]) -> list[Outcome]:
+    return [result.outcome for result in results]
+
+
+def rate_of_one() -> TokenBucket:
+    """1 a second, a burst of 11, full."""
+    return TokenBucket(1.0, 11.0, 0)
+
+
+async def test_what_is_throttled_is_asked_for_again_after_the_wait() -> None:
+    """The module's example: 12 of 30 at once, then one a second, in the order given."""
+    controller = FakeController(rate_of_one())
+    reported: list[TopicResult] = []
+    run = MutationBatcher(make(), names(30), CallPolicy(60.0, retry=True), reported.append)
+    results = await run.run(controller)
+    assert [Outcome.DONE] * 30 == outcomes(results)
+    assert names(30) == [result.topic for result in reported]
+    # 30 - 12 are left, and each second lets one in.
+    assert 18.0 == asyncio.get_running_loop().time()
+    assert [float(second) for second in range(19)] == [when for when, _ in controller.asked]
+    assert names(30)[12:] == controller.asked[1][1]
+
+
+async def test_it_can_be_told_not_to() -> None:
+    """One request; what was over the quota says how long to wait, and nothing is slept."""
+    controller = FakeController(rate_of_one())
+    results = await MutationBatcher(make(), names(30), CallPolicy(60.0, retry=False)).run(
+        controller
+    )
+    assert [Outcome.DONE] * 12 + [Outcome.THROTTLED] * 18 == outcomes(results)
+    assert {1000} == {result.throttle_time_ms for result in results[12:]}
+    assert 1 == len(controller.asked)
+    assert 0.0 == asyncio.get_running_loop().time()
+
+
+async def test_without_retry_later_requests_are_not_sent() -> None:
+    """They would be refused too, on a connection that is muted."""
+    controller = FakeController(rate_of_one())
+    results = await MutationBatcher(make(), names(120), CallPolicy(60.0, retry=False)).run(
+        controller
+    )
+    expected = [Outcome.DONE] * 12 + [Outcome.THROTTLED] * 38 + [Outcome.NOT_SENT] * 70
+    assert expected == outcomes(results)
+    assert "a request before it was throttled" == results[-1].message
+
+
+async def test_at_the_time_out_each_topic_says_what_became_of_it() -> None:
+    """Done, throttled with the wait that is left, and not sent."""
+    controller = FakeController(rate_of_one())
+    results = await MutationBatcher(make(), names(70), CallPolicy(4.5, retry=True)).run(controller)
+    # 12 at once and 4 in 4 s; the wait for the next ends after the time-out.
+    assert [Outcome.DONE] * 16 == outcomes(results[:16])
+    assert [Outcome.THROTTLED] * 49 == outcomes(results[16:65])
+    assert {1000} == {result.throttle_time_ms for result in results[16:65]}
+    assert "ends after the time-out" in results[16].message
+    assert [Outcome.NOT_SENT] * 5 == outcomes(results[65:])
+    assert 4.0 == asyncio.get_running_loop().time()
+
+
+async def test_the_wait_that_is_reported_is_what_is_left_of_it() -> None:
+    """After a second that was waited for, with no broker then, nothing is left."""
+
+    def throttled(batch: Sequence[str]) -> Answer:
+        return Answer(1000, dict.fromkeys(batch, 89))
+
+    controller = FakeController(twists={0: throttled, 1: lambda _: LOST})
+    results = await MutationBatcher(make(), ["a"], CallPolicy(5.0, retry=True)).run(controller)
+    message = f"error 89 (THROTTLING_QUOTA_EXCEEDED); {LOST.message}"
+    assert [TopicResult("a", Outcome.THROTTLED, message, 0)] == list(results)
+
+
+async def test_a_refusal_without_a_wait_does_not_spin() -> None:
+    """Kafka rounds less than half a millisecond to 0; there is a pause all the same."""
+
+    def refuse(batch: Sequence[str]) -> Answer:
+        return Answer(0, dict.fromkeys(batch, 89))
+
+    controller = FakeController(twists=dict.fromkeys(range(3), refuse))
+    results = await MutationBatcher(make(), ["a"], CallPolicy(1.0, retry=True)).run(controller)
+    assert [Outcome.DONE] == outcomes(results)
+    assert [0.0, 0.01, 0.02, 0.03] == pytest.approx([when for when, _ in controller.asked])
+
+
+async def test_other_errors_are_final() -> None:
+    """They are told by name and not asked for again; the others go on."""
+
+    def exists(batch: Sequence[str]) -> Answer:
+        return Answer(0, {name: ALREADY_EXISTS if name == "t1" else 0 for name in batch})
+
+    controller = FakeController(twists={0: exists})
+    results = await MutationBatcher(make(), names(3), CallPolicy(1.0, retry=True)).run(controller)
+    assert [Outcome.DONE, Outcome.FAILED, Outcome.DONE] == outcomes(results)
+    assert "error 36 (TOPIC_ALREADY_EXISTS)" == results[1].message
+    assert 1 == len(controller.asked)
+
+
+async def test_a_throttled_answer_is_waited_for_even_if_all_was_done() -> None:
+    """An old client's wait, or the request quota's: the next request comes after it."""
+
+    def slow(batch: Sequence[str]) -> Answer:
+        return Answer(1500, dict.fromkeys(batch, 0))
+
+    controller = FakeController(twists={0: slow})
+    results = await MutationBatcher(make(), names(60), CallPolicy(10.0, retry=False)).run(
+        controller
+    )
+    assert [Outcome.DONE] * 60 == outcomes(results)
+    assert [(0.0, 50), (1.5, 10)] == [(when, len(batch)) for when, batch in controller.asked]
+
+
+async def test_what_was_not_answered_is_not_sent_again() -> None:
+    """It may have been done; the next batch goes out."""
+    controller = FakeController(twists={0: lambda _: Unanswered(LOST)})
+    results = await MutationBatcher(make(), names(60), CallPolicy(10.0, retry=True)).run(controller)
+    assert [Outcome.UNKNOWN] * 50 + [Outcome.DONE] * 10 == outcomes(results)
+    assert LOST.message == results[0].message
+    assert [50, 10] == [len(batch) for _, batch in controller.asked]
+
+
+async def test_a_time_out_of_the_controller_is_unknown_too() -> None:
+    """Error 7: it goes on with it."""
+    controller = FakeController(twists={0: lambda _: Answer(0, {"a": 7})})
+    results = await MutationBatcher(make(), ["a"], CallPolicy(1.0, retry=True)).run(controller)
+    assert [Outcome.UNKNOWN] == outcomes(results)
+
+
+async def test_what_an_answer_leaves_out_is_unknown() -> None:
+    """And a name that was not asked for is passed over."""
+    controller = FakeController(twists={0: lambda _: Answer(0, {"other": 0})})
+    results = await MutationBatcher(make(), ["a"], CallPolicy(1.0, retry=True)).run(controller)
+    assert [TopicResult("a", Outcome.UNKNOWN, "the answer does not name it")] == list(results)
+
+
+async def test_without_a_broker_nothing_is_sent() -> None:
+    """The first failure ends it."""
+    controller = FakeController(twists={0: lambda _: LOST})
+    results = await MutationBatcher(make(), names(60), CallPolicy(1.0, retry=True)).run(controller)
+    assert {TopicResult(name, Outcome.NOT_SENT, LOST.message) for name in names(60)} == set(results)
+    assert 1 == len(controller.asked)
+
+
+async def test_the_controller_is_gone_to() -> None:
+    """On ZooKeeper: the same topics are sent again, to the controller."""
+    controller = FakeController(
+        twists={0: lambda batch: Answer(0, dict.fromkeys(batch, 41))}, moves=[None]
+    )
+    results = await MutationBatcher(make(), names(2), CallPolicy(1.0, retry=False)).run(controller)
+    assert [Outcome.DONE] * 2 == outcomes(results)
+
+
+async def test_a_controller_that_is_never_found_ends_it() -> None:
+    """After some moves in a row."""
+
+    def elsewhere(batch: Sequence[str]) -> Answer:
+        return Answer(0, dict.fromkeys(batch, 41))
+
+    controller = FakeController(twists=dict.fromkeys(range(9), elsewhere), moves=[None] * 9)
+    results = await MutationBatcher(make(), names(2), CallPolicy(1.0, retry=True)).run(controller)
+    assert [Outcome.NOT_SENT] * 2 == outcomes(results)
+    assert "the controller was not found" in results[0].message
+
+
+@pytest.mark.parametrize(
+    ("partitions", "expected"),
+    [(1, [BATCH_TOPICS, 20]), (-1, [BATCH_TOPICS, 20]), (500, [4] * 17 + [2]), (9000, [1] * 70)],
+)
+async def test_batches_are_full_and_no_fuller(partitions: int, expected: list[int]) -> None:
+    """50 topics or 2,000 partitions, whichever comes first; a larger topic goes alone."""
+    controller = FakeController()
+    await MutationBatcher(make(partitions), names(70), CallPolicy(1.0, retry=True)).run(controller)
+    assert expected == [len(batch) for _, batch in controller.asked]
+
+
+async def test_a_name_that_comes_twice_is_a_mistake() -> None:
+    """Nothing is sent."""
+    with pytest.raises(ValueError, match="named twice"):
+        MutationBatcher(make(), ["a", "a"], CallPolicy(1.0, retry=True))

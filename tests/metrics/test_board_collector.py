@@ -1,0 +1,353 @@
+"""Every metric by its name, from the start on, and only what is on the board."""
+
+import math
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.openmetrics import parser as openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from sidecar.control.board import Board
+from sidecar.history.metrics import HistoryCollector
+from sidecar.metrics.board_collector import SidecarRegistry, build_registry, poll_duration
+from sidecar.metrics.broker_collector import BrokerCollector
+from sidecar.producer_ids.metrics import ProducerIdCollector
+from sidecar.producer_ids.service import ProducerIdWatch
+from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
+from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
+from sidecar.throttle.decision import Disabled, VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.memory import Override
+from sidecar.throttle.readers import Report
+from sidecar.volumes import FailureKind, Observation
+from tests.throttle.build import FakeClock, reading, whole
+
+FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
+
+PROMTOOL = shutil.which("promtool")
+"""promtool is part of Debian's prometheus: apt-get install -y prometheus"""
+
+
+DOCUMENTATION = Path(__file__).parents[1] / "docs" / "metrics.md"
+
+
+class Scene:
+    """A board, its registry, and the series that a scrape gives."""
+
+    def __init__(self, *, disabled: bool = False) -> None:
+        self.clock = FakeClock()
+        self.board = Board(Disabled() if disabled else FACTORS, self.clock)
+        self.registry: SidecarRegistry = build_registry(
+            self.board,
+            lambda steady_s: steady_s + 1000,
+            300.0,
+            None if disabled else FACTORS.limit,
+        )
+        self.registry.register(BrokerCollector(self.board))
+
+    def see(self, observation: Observation) -> None:
+        self.clock.now = observation.observed_at
+        self.board.update(lambda memory: FACTORS.fold(memory, observation))
+
+    def scrape(self) -> str:
+        return generate_latest(self.registry).decode()
+
+    def series(self, name: str) -> dict[tuple[str, ...], float]:
+        """The values of a metric by its label values, in the order of the labels' names."""
+        return {
+            tuple(value for _, value in sorted(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(self.scrape())
+            for sample in family.samples
+            if sample.name == name
+        }
+
+
+def test_from_the_start_on() -> None:
+    """Before any poll every metric is there; counters at zero, no volume."""
+    scene = Scene()
+    assert scene.series("kafka_throttle_factor") == {(): 0.5}
+    assert scene.series("kafka_throttle_source") == {
+        ("observation",): 0.0,
+        ("fallback",): 1.0,
+        ("override",): 0.0,
+        ("disabled",): 0.0,
+    }
+    zero = [
+        "fallback_applied_total",
+        "limit_violated_total",
+        "active_brokers",
+        "active_log_dirs",
+        "last_success_timestamp_seconds",
+        "readers",
+        "readers_in_emergency",
+        "poll_duration_seconds_count",
+        "poll_duration_seconds_sum",
+    ]
+    assert {name: {(): 0.0} for name in zero} == {
+        name: scene.series(f"kafka_throttle_{name}") for name in zero
+    }
+    assert scene.series("kafka_throttle_poll_failures_total") == {
+        (kind.value,): 0.0 for kind in FailureKind
+    }
+    assert scene.series("kafka_throttle_generation") == {(): 1.0}
+    assert scene.series("kafka_throttle_valid_until_timestamp_seconds") == {(): math.inf}
+    assert scene.series("kafka_throttle_validity_duration_seconds") == {(): 300.0}
+    for name in ("total_bytes", "available_bytes", "limit_bytes", "limit_violated", "online"):
+        assert f"# TYPE kafka_throttle_volume_{name} gauge" in scene.scrape()
+        assert {} == scene.series(f"kafka_throttle_volume_{name}")
+
+
+def test_volumes() -> None:
+    """One series a volume, by broker and log dir, in bytes."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60, "/b": 60}), reading(2, 0.0, {"/a": 60})]))
+    scene.see(whole(10.0, [reading(1, 10.0, {"/a": 10, "/b": 60}), reading(2, 10.0, {"/a": 70})]))
+    keys = [("1", "/a"), ("1", "/b"), ("2", "/a")]
+    expected = {
+        "total_bytes": [100.0, 100.0, 100.0],
+        "available_bytes": [10.0, 60.0, 70.0],
+        "limit_bytes": [10.0, 10.0, 10.0],
+        "limit_violated": [1.0, 0.0, 0.0],
+        "online": [1.0, 1.0, 1.0],
+        "fill_bytes_per_second": [5.0, 0.0, -1.0],
+    }
+    for name, values in expected.items():
+        assert dict(zip(keys, values, strict=True)) == scene.series(f"kafka_throttle_volume_{name}")
+    assert scene.series("kafka_throttle_active_brokers") == {(): 2.0}
+    assert scene.series("kafka_throttle_active_log_dirs") == {(): 3.0}
+    assert scene.series("kafka_throttle_factor") == {(): 0.0}
+    assert scene.series("kafka_throttle_valid_until_timestamp_seconds") == {(): 1310.0}
+
+
+def test_a_limit_that_is_a_ratio_is_reported_in_bytes() -> None:
+    """Of each volume's size; and nothing is told where there is no limit."""
+    scene = Scene()
+    ratio = build_registry(scene.board, float, 300.0, MinAvailableRatio(0.25))
+    none = build_registry(scene.board, float, 300.0)
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60}), reading(2, 0.0, {"/a": 6}, total=8)]))
+    labels = [{"broker": "1", "log_dir": "/a"}, {"broker": "2", "log_dir": "/a"}]
+    name = "kafka_throttle_volume_limit_bytes"
+    assert [25.0, 2.0] == [ratio.get_sample_value(name, each) for each in labels]
+    assert [None, None] == [none.get_sample_value(name, each) for each in labels]
+
+
+def test_a_rate_that_is_not_known_has_no_series() -> None:
+    """0 would say that it does not fill."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
+    assert {} == scene.series("kafka_throttle_volume_fill_bytes_per_second")
+
+
+def test_offline_log_dirs() -> None:
+    """Offline is 0, also for one that was never read, which has no sizes; both are log dirs."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 61})]))
+    scene.see(whole(1.0, [reading(1, 1.0, {"/a": 60})]))
+    scene.see(whole(2.0, [reading(1, 2.0, offline=["/a", "/never"])]))
+    assert scene.series("kafka_throttle_volume_online") == {("1", "/a"): 0.0, ("1", "/never"): 0.0}
+    assert scene.series("kafka_throttle_volume_available_bytes") == {("1", "/a"): 60.0}
+    assert {} == scene.series("kafka_throttle_volume_fill_bytes_per_second")
+    assert scene.series("kafka_throttle_active_log_dirs") == {(): 2.0}
+
+
+def test_a_volume_that_fills_although_producers_are_throttled() -> None:
+    """A series for it alone, once two readings came after the hold took effect."""
+    scene = Scene()
+    name = "kafka_throttle_fill_while_throttled_bytes_per_second"
+    for at, left in ((0.0, 10), (6.0, 10), (12.0, 4)):
+        assert {} == scene.series(name)
+        scene.see(whole(at, [reading(1, at, {"/a": left, "/b": 60})]))
+    assert {("1", "/a"): 1.0} == scene.series(name)
+    scene.see(whole(18.0, [reading(1, 18.0, {"/a": 60, "/b": 60})]))
+    assert {} == scene.series(name)
+
+
+def test_series_of_what_is_gone_disappear() -> None:
+    """A log dir that is no longer reported, and a broker that left."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60, "/b": 60}), reading(2, 0.0, {"/a": 60})]))
+    scene.see(whole(1.0, [reading(1, 1.0, {"/a": 60})]))
+    for name in ("total_bytes", "available_bytes", "limit_violated", "online"):
+        assert {("1", "/a")} == set(scene.series(f"kafka_throttle_volume_{name}"))
+
+
+def test_a_log_dir_that_was_gone_and_is_offline() -> None:
+    """A scrape before does not hide that it is reported again."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60, "/b": 60})]))
+    assert 2 == len(scene.series("kafka_throttle_volume_online"))
+    scene.see(whole(1.0, [reading(1, 1.0, {"/a": 60})]))
+    scene.see(whole(2.0, [reading(1, 2.0, {"/a": 60}, offline=["/b"])]))
+    assert scene.series("kafka_throttle_volume_online") == {("1", "/a"): 1.0, ("1", "/b"): 0.0}
+
+
+def test_a_fenced_broker_counts_by_its_violation_alone() -> None:
+    """Its violating volume is shown, but it is neither active nor are its log dirs."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 5, "/b": 60}), reading(2, 0.0, {"/a": 60})]))
+    scene.see(whole(1.0, [reading(2, 1.0, {"/a": 60})], fenced=[1]))
+    assert scene.series("kafka_throttle_volume_limit_violated") == {
+        ("1", "/a"): 1.0,
+        ("2", "/a"): 0.0,
+    }
+    assert scene.series("kafka_throttle_active_brokers") == {(): 1.0}
+    assert scene.series("kafka_throttle_active_log_dirs") == {(): 1.0}
+
+
+def test_the_tally() -> None:
+    """Counters and the last success are the board's, the time by the wall."""
+    scene = Scene()
+    tally = scene.board.tally
+    tally.fallback_applied, tally.limit_violated, tally.succeeded_at = 2, 60, 70.0
+    tally.failures[FailureKind.TLS] = 3
+    assert scene.series("kafka_throttle_fallback_applied_total") == {(): 2.0}
+    assert scene.series("kafka_throttle_limit_violated_total") == {(): 60.0}
+    assert scene.series("kafka_throttle_last_success_timestamp_seconds") == {(): 1070.0}
+    assert 3.0 == scene.series("kafka_throttle_poll_failures_total")["tls",]
+
+
+@pytest.mark.parametrize("disabled", [True, False])
+def test_the_source_in_force(disabled: bool) -> None:
+    """1 for it, 0 for the others."""
+    scene = Scene(disabled=disabled)
+    override = Override(0.25, "because", 0.0, 10.0)
+    scene.board.update(lambda memory: replace(memory, override=override))
+    series = scene.series("kafka_throttle_source")
+    assert [("disabled",) if disabled else ("override",)] == [key for key in series if series[key]]
+    assert {(): 1.0 if disabled else 0.25} == scene.series("kafka_throttle_factor")
+
+
+def test_seconds_to_full() -> None:
+    """They run down between polls, to 0; +Inf while none fills or is seen."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
+    assert {(): math.inf} == scene.series("kafka_throttle_seconds_to_full")
+    scene.see(whole(10.0, [reading(1, 10.0, {"/a": 50})]))
+    left = []
+    for scene.clock.now in (12.5, 61.0, 310.5):
+        left.append(scene.series("kafka_throttle_seconds_to_full")[()])
+    assert [47.5, 0.0, math.inf] == left
+
+
+def test_readers() -> None:
+    """The brokers that were heard in the last 10 minutes, and those of them in an emergency."""
+    scene = Scene()
+    names = ("kafka_throttle_readers", "kafka_throttle_readers_in_emergency")
+    counts = []
+    scene.board.readers.record(Report(1, emergency=True, throttled_clients=3), 1, 0.0)
+    scene.board.readers.record(Report(2, emergency=False, throttled_clients=3), 1, 1.0)
+    for scene.clock.now in (600.0, 601.0, 602.0):
+        counts.append([scene.series(name)[()] for name in names])
+    assert [[2.0, 1.0], [1.0, 0.0], [0.0, 0.0]] == counts
+
+
+def test_poll_durations() -> None:
+    """Observed by the poller, in seconds, with the deadline as the last bucket."""
+    scene = Scene()
+    poll_duration(scene.registry).observe(0.3)
+    buckets = scene.series("kafka_throttle_poll_duration_seconds_bucket")
+    assert (0.0, 1.0, 1.0) == (buckets["0.25",], buckets["0.5",], buckets["10.0",])
+
+
+def test_openmetrics_tells_the_units() -> None:
+    """Of each metric that has one, the library's too; and the library's own parser takes it."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
+    encode, _ = choose_encoder("application/openmetrics-text; version=1.0.0")
+    text = encode(scene.registry).decode()
+    lines = text.splitlines()
+    units = {line.split()[2]: line.split()[3] for line in lines if line.startswith("# UNIT ")}
+    assert {
+        "process_cpu_seconds": "seconds",
+        "process_resident_memory_bytes": "bytes",
+        "process_start_time_seconds": "seconds",
+        "process_virtual_memory_bytes": "bytes",
+        "kafka_throttle_poll_duration_seconds": "seconds",
+        "kafka_throttle_valid_until_timestamp_seconds": "seconds",
+        "kafka_throttle_validity_duration_seconds": "seconds",
+        "kafka_throttle_last_success_timestamp_seconds": "seconds",
+        "kafka_throttle_volume_total_bytes": "bytes",
+        "kafka_throttle_volume_available_bytes": "bytes",
+        "kafka_throttle_volume_limit_bytes": "bytes",
+        "kafka_throttle_volume_fill_bytes_per_second": "bytes_per_second",
+        "kafka_throttle_fill_while_throttled_bytes_per_second": "bytes_per_second",
+    } == units
+    # The library's strict parser has no annotations.
+    families = openmetrics.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    assert set(units) <= {family.name for family in families}
+
+
+@pytest.mark.parametrize("accept", ["text/plain", "application/openmetrics-text; version=1.0.0"])
+def test_no_series_tells_when_a_counter_was_created(accept: str) -> None:
+    """The library's ``_created`` would be one more series for each, which nobody asked for."""
+    encode, _ = choose_encoder(accept)
+    text = encode(Scene().registry).decode()
+    assert "kafka_throttle_poll_duration_seconds_count 0.0" in text
+    assert "_created" not in text
+
+
+def test_a_log_dir_with_any_name() -> None:
+    """Quotes, backslashes and line ends in a path are escaped."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {'/a"b\\c\nd': 60})]))
+    assert {("1", '/a"b\\c\nd')} == set(scene.series("kafka_throttle_volume_online"))
+
+
+def test_two_sidecars_in_a_process() -> None:
+    """Registries are injected: nothing is global."""
+    first, second = Scene(), Scene()
+    poll_duration(first.registry).observe(1.0)
+    assert {(): 0.0} == second.series("kafka_throttle_poll_duration_seconds_count")
+
+
+def test_promtool_finds_nothing() -> None:
+    """Names, units, types and help as Prometheus wants them, with and without volumes."""
+    assert PROMTOOL, "promtool is missing: apt-get install -y prometheus"
+    scene = Scene()
+    for _ in range(2):
+        done = subprocess.run(
+            [PROMTOOL, "check", "metrics"],
+            input=scene.scrape(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+        assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
+        scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
+        scene.see(whole(1.0, [reading(1, 1.0, {"/a": 50})]))
+
+
+def test_the_documentation_lists_every_metric() -> None:
+    """One row of docs/metrics.md for each metric, with type, labels and unit, and no other."""
+    scene = Scene()
+    # Held, and filling all the same.
+    for at, left in ((0.0, 10), (6.0, 10), (12.0, 5)):
+        scene.see(whole(at, [reading(1, at, {"/a": left})]))
+    watch = ProducerIdWatch(scene.board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
+    watch.seen("alice", 1)
+    scene.board.readers.record(Report(1, emergency=False, throttled_clients=0), 1, 1.0)
+    scene.registry.register(ProducerIdCollector(watch, None, None))
+    scene.registry.register(HistoryCollector(None))
+    rows, units = {}, {}
+    for line in DOCUMENTATION.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `kafka_throttle_"):
+            name, kind, labels, unit = [cell.strip().strip("`") for cell in line.split("|")[1:5]]
+            rows[name] = (kind, set(labels.replace("`", "").replace(",", " ").split()))
+            units[name] = unit
+    served, reported = {}, {}
+    for family in scene.registry.collect():
+        if family.name.startswith("kafka_throttle_"):
+            suffix = "_total" if family.type == "counter" else ""
+            labels_of = {key for sample in family.samples for key in sample.labels} - {"le"}
+            served[family.name + suffix] = (family.type, labels_of)
+            if family.unit:
+                reported[family.name + suffix] = family.unit
+    assert served == rows
+    assert reported == {name: units[name] for name in reported}
+    assert 15 == len(reported)

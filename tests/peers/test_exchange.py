@@ -1,0 +1,339 @@
+"""Sidecars tell each other of producer ids."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from sidecar.peers import exchange
+from sidecar.peers.exchange import (
+    MOST_ALLOCATED,
+    PIECE,
+    AllocatedId,
+    AllocatedIdLog,
+    AllocatedIdPage,
+    Peers,
+)
+from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
+from tests.api.build import until
+
+Writer = asyncio.StreamWriter
+Answer = Callable[[str, Writer], Awaitable[None]]
+"""Gets what was asked for, and writes what it likes."""
+
+
+def allocated(count: int, start_id: str = "a1") -> AllocatedIdLog:
+    made = AllocatedIdLog(start_id)
+    for number in range(count):
+        made.add("bob", number)
+    return made
+
+
+def ids(*numbers: int) -> list[AllocatedId]:
+    return [AllocatedId("bob", number) for number in numbers]
+
+
+def test_who_begins_gets_what_comes_from_then_on() -> None:
+    """What was given before is counted already, by who was there."""
+    made = allocated(3)
+    page = made.page(None)
+    assert [] == page.ids
+    made.add("bob", 3)
+    page = made.page(page.next)
+    assert ids(3) == page.ids
+    assert [] == made.page(page.next).ids
+
+
+def test_a_restart_is_read_from_its_first_id() -> None:
+    """What the one before had given was read, or is lost with it."""
+    before = allocated(50, "a1").page(None)
+    page = allocated(2, "b2").page(before.next)
+    assert (ids(0, 1), 0) == (page.ids, page.lost)
+
+
+def test_pieces_follow_each_other_without_a_gap() -> None:
+    """Each is bounded, and the next begins where it ended."""
+    made = allocated(0)
+    begin = made.page(None).next
+    for number in range(PIECE + 5):
+        made.add("bob", number)
+    first = made.page(begin)
+    second = made.page(first.next)
+    assert ids(*range(PIECE + 5)) == first.ids + second.ids
+    assert PIECE == len(first.ids)
+
+
+def test_what_is_asked_for_too_late_is_counted_as_lost() -> None:
+    """The oldest make room."""
+    made = allocated(0)
+    begin = made.page(None).next
+    for number in range(MOST_ALLOCATED + 7):
+        made.add("bob", number)
+    page = made.page(begin)
+    assert (7, 7) == (page.lost, page.ids[0].producer_id)
+
+
+@pytest.mark.parametrize(
+    "after", ["", "-", "a1-", "a1--5", "a1-x", "x-3", "a1-²", "a1-" + "9" * 30]
+)
+def test_a_place_that_is_none_is_the_beginning(after: str) -> None:
+    """Whatever is asked, the answer is bounded and whole."""
+    assert ids(0, 1) == allocated(2).page(after).ids
+
+
+def test_a_place_that_lies_ahead_has_nothing() -> None:
+    """And goes on from the end."""
+    page = allocated(2).page("a1-7")
+    assert ([], "a1-2") == (page.ids, page.next)
+
+
+def test_ids_that_wrote_are_reported_in_their_turn() -> None:
+    """With the owner, where that is known."""
+    made = allocated(0)
+    begin = made.page(None).next
+    made.add("bob", 7)
+    made.add_written("bob", 7)
+    made.add_written(None, 8)
+    expected = [
+        AllocatedId("bob", 7),
+        AllocatedId("bob", 7, wrote=True),
+        AllocatedId(None, 8, wrote=True),
+    ]
+    assert expected == made.page(begin).ids
+
+
+@pytest.mark.parametrize(
+    ("message", "seen", "wrote"),
+    [
+        (AllocatedId("bob", 7), [("bob", 7)], []),
+        (AllocatedId("bob", 7, wrote=True), [("bob", 7)], [7]),
+        (AllocatedId(None, 7, wrote=True), [], [7]),
+        (AllocatedId(None, 7), [], []),
+        (AllocatedId("x" * (LONGEST_USER + 1), 7, wrote=True), [], [7]),
+    ],
+)
+async def test_ids_that_wrote_are_taken_as_such(
+    message: AllocatedId, seen: list[tuple[str, int]], wrote: list[int]
+) -> None:
+    """An owner that comes with one is believed first; without an owner it wrote all the same."""
+    page = msgspec.json.encode(AllocatedIdPage("a1-1", 0, [message]))
+    found: list[tuple[str, int]] = []
+    written: list[int] = []
+    async with following(says(page)) as (misled, _):
+        asking = Peers(
+            [misled.url], lambda user, number: found.append((user, number)), written.append
+        )
+        await asking.ask(asking.peers[0])
+    assert (seen, wrote) == (found, written)
+
+
+async def test_who_does_not_count_by_writing_passes_over_it() -> None:
+    """A sidecar whose ids count when they are given beside one where they don't."""
+    page = msgspec.json.encode(AllocatedIdPage("a1-1", 0, [AllocatedId("bob", 7, wrote=True)]))
+    async with following(says(page)) as (misled, asking):
+        await asking.ask(asking.peers[0])
+    assert [] == misled.seen
+
+
+def says(body: bytes, status: bytes = b"200 OK") -> Answer:
+    """One answer to all that is asked."""
+
+    async def answer(_: str, writer: Writer) -> None:
+        head = b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
+        writer.write(head + body)
+
+    return answer
+
+
+def raw(sent: bytes) -> Answer:
+    async def answer(_: str, writer: Writer) -> None:
+        writer.write(sent)
+
+    return answer
+
+
+async def nothing(_target: str, _writer: Writer) -> None:
+    await asyncio.sleep(60)
+
+
+def tells(made: AllocatedIdLog, asked: list[str]) -> Answer:
+    """A sidecar as it should be."""
+
+    async def answer(target: str, writer: Writer) -> None:
+        asked.append(target)
+        _, _, after = target.partition("?after=")
+        await says(msgspec.json.encode(made.page(after or None)))(target, writer)
+
+    return answer
+
+
+class Misled:
+    """A peer that can be told how to answer, and who asks it."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.seen: list[AllocatedId] = []
+        self.in_turn: Counter[int] = Counter()
+        self.turn = 0
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: Writer) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            await self.answer(head.split()[1].decode(), writer)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            # Who asks does not wait for the end.
+            pass
+        finally:
+            writer.close()
+
+    def note(self, user: str, producer_id: int) -> None:
+        self.seen.append(AllocatedId(user, producer_id))
+        self.in_turn[self.turn] += 1
+
+    async def take_turns(self) -> None:
+        while True:
+            self.turn += 1
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def following(answer: Answer) -> AsyncIterator[tuple[Misled, Peers]]:
+    """Asks a server of loopback, in real time, until the test is over; the task must not end."""
+    misled = Misled(answer)
+    server = await asyncio.start_server(misled.serve, "127.0.0.1", 0)
+    misled.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    asking = Peers([misled.url], misled.note)
+    task = asyncio.create_task(asking.run())
+    try:
+        yield misled, asking
+        assert not task.done(), task.exception()
+    finally:
+        task.cancel()
+        await asyncio.wait([task], timeout=5)
+        assert task.cancelled()
+        server.close()
+
+
+@pytest.fixture
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Peers are asked every 20 ms, and have 0.3 s to answer."""
+    monkeypatch.setattr(exchange, "_CHECK_S", 0.01)
+    monkeypatch.setattr(exchange, "_LONGEST_PAUSE_S", 0.05)
+    monkeypatch.setattr(exchange, "_DEADLINE_S", 0.3)
+
+
+PAGE = b'{"next":"a1-1","lost":0,"ids":[{"user":"bob","producer_id":7}]}'
+
+
+@pytest.mark.usefixtures("_soon")
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        pytest.param(says(b"{}", b"500 Oops"), "it answers 500", id="500"),
+        pytest.param(says(b"{}", b"404 Not Found"), "it answers 404", id="not a sidecar"),
+        pytest.param(says(b"garbage"), "JSON is malformed", id="garbage"),
+        pytest.param(says(b"[]"), "Expected `object`, got `array`", id="another shape"),
+        pytest.param(says(b'{"next":"a-1","lost":0,"ids":[{}]}'), "missing required", id="no id"),
+        pytest.param(says(PAGE.replace(b"bob", b"\xff")), "'utf-8' codec", id="not UTF-8"),
+        pytest.param(says(b'{"x":' + b"[" * 200_000), "recursion depth", id="nested"),
+        pytest.param(
+            says(PAGE.replace(b"a1-1", "é".encode())), "matching regex", id="next not ASCII"
+        ),
+        pytest.param(
+            says(PAGE.replace(b"a1-1", b"a b\\r\\nX: 1")), "matching regex", id="a header"
+        ),
+        pytest.param(says(PAGE.replace(b"a1-1", b"a1-1\\n")), "matching regex", id="its end"),
+        pytest.param(says(PAGE.replace(b'"lost":0', b'"lost":-1')), ">= 0", id="lost"),
+        pytest.param(says(b" " * (5 << 20)), "the answer is too long", id="huge"),
+        pytest.param(raw(b"SSH-2.0-OpenSSH_9.6\r\n"), "the answer is not HTTP", id="not HTTP"),
+        pytest.param(raw(b""), "no answer", id="closes"),
+        pytest.param(raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"), "truncated", id="cut"),
+        pytest.param(nothing, "no answer within 0.3 s", id="hangs"),
+    ],
+)
+async def test_a_peer_that_misbehaves_is_reported_once_and_asked_again(
+    answer: Answer, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing of it counts, nothing ends, and what it says later does."""
+    caplog.set_level(logging.INFO)
+    async with following(answer) as (misled, asking):
+        peer = asking.peers[0]
+        await until(lambda: peer.failure is not None)
+        assert message in str(peer.failure)
+        await asyncio.sleep(0.2)
+        assert [] == misled.seen
+        misled.answer = says(b"{}", b"503 Service Unavailable")
+        await until(lambda: peer.failure == "it answers 503")
+        misled.answer = says(PAGE)
+        await until(lambda: peer.failure is None)
+        assert ids(7)[0] in misled.seen
+    assert 2 == len(caplog.messages)
+    assert "can't be asked for producer ids: " in caplog.messages[0]
+    assert "can be asked again" in caplog.messages[1]
+
+
+@pytest.mark.usefixtures("_soon")
+async def test_a_peer_that_is_down_or_has_a_name_that_is_none_is_reported() -> None:
+    """A closed port; a label of a name that is longer than 63 characters."""
+    nobody = Peers(["http://127.0.0.1:1", f"http://{'x' * 70}.kafka:7070"], lambda *_: None)
+    task = asyncio.create_task(nobody.run())
+    await until(lambda: all(peer.failure for peer in nobody.peers))
+    assert not task.done()
+    assert "Connect call failed" in str(nobody.peers[0].failure)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+@pytest.mark.usefixtures("_soon")
+async def test_what_comes_is_counted_once_piece_after_piece() -> None:
+    """Not what was there before it was asked; a backlog is fetched without the usual pause."""
+    made, asked = allocated(3), list[str]()
+    async with following(tells(made, asked)) as (misled, asking):
+        await until(lambda: len(asked) > 2)
+        assert [] == misled.seen
+        for number in range(2 * PIECE + 5):
+            made.add("bob", number)
+        async with asyncio.timeout(1.5):
+            await until(lambda: len(misled.seen) >= 2 * PIECE + 5)
+        await asyncio.sleep(0.1)
+        assert ids(*range(2 * PIECE + 5)) == misled.seen
+        assert (2 * PIECE + 5, 0) == (asking.peers[0].ids, asking.peers[0].lost)
+
+
+@pytest.mark.usefixtures("_soon")
+async def test_a_peer_that_always_has_more_does_not_take_the_loop() -> None:
+    """Full pieces without end: others get their turn, and it is asked 50 times a second at most."""
+    page = msgspec.json.encode(exchange.AllocatedIdPage("a1-1", 0, ids(*range(PIECE))))
+    asked = 0
+
+    async def more(target: str, writer: Writer) -> None:
+        nonlocal asked
+        asked += 1
+        await says(page)(target, writer)
+
+    async with following(more) as (misled, _):
+        await until(lambda: asked > 0)
+        before = asked
+        other = asyncio.create_task(misled.take_turns())
+        await asyncio.sleep(0.5)
+        other.cancel()
+        assert 2 < asked - before <= 26
+        del misled.in_turn[0]
+        assert 100 == max(misled.in_turn.values())
+
+
+async def test_a_name_beyond_all_measure_is_not_remembered() -> None:
+    """Memory is bounded whatever a peer says; the other ids of the page count."""
+    long = AllocatedId("x" * (LONGEST_USER + 1), 1)
+    page = exchange.AllocatedIdPage("a1-2", 0, [long, *ids(2)])
+    async with following(says(msgspec.json.encode(page))) as (misled, asking):
+        await until(lambda: asking.peers[0].ids > 0)
+        await until(lambda: len(misled.seen) > 0)
+        assert {"bob"} == {each.user for each in misled.seen}

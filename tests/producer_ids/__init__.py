@@ -1,0 +1,1 @@
+"""Tests of sidecar/producer_ids."""

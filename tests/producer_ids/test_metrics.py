@@ -1,0 +1,134 @@
+"""The metrics of producer ids: who is told, and that each is there whatever is followed."""
+
+import dataclasses
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from sidecar.control.board import Board
+from sidecar.peers.exchange import Peers
+from sidecar.producer_ids.active_watch import ActiveIdWatch
+from sidecar.producer_ids.metrics import MOST_USERS, ProducerIdCollector
+from sidecar.producer_ids.service import ProducerIdWatch
+from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
+from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
+from sidecar.requestlog.line import parse
+from sidecar.requestlog.reader import LogReader
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from tests.producer_ids.test_active_watch import CLICKS, ORDERS, REFUSED, SILENT, Looking
+from tests.throttle.build import FakeClock
+
+SETTINGS = ProducerIdSettings()
+
+
+def watching(rate: float | None, settings: ProducerIdSettings = SETTINGS) -> ProducerIdWatch:
+    board = Board(VolumeLimit(MinAvailableBytes(30), 120.0, 1.0), FakeClock(1000.0))
+    return ProducerIdWatch(board, settings, ProducerIdQuota(rate), cleanup_s=60.0)
+
+
+def reported(
+    watch: ProducerIdWatch,
+    log: LogReader | None = None,
+    peers: Peers | None = None,
+    active: ActiveIdWatch | None = None,
+) -> dict[str, float]:
+    """Samples without the prefix, with the user where there is one."""
+    registry = CollectorRegistry()
+    registry.register(ProducerIdCollector(watch, log, peers, active))
+    return {
+        " ".join((sample.name.removeprefix("kafka_throttle_"), *sample.labels.values())): (
+            sample.value
+        )
+        for family in registry.collect()
+        for sample in family.samples
+    }
+
+
+def test_all_are_there_when_nothing_is_followed() -> None:
+    """At 0, but those of users, of whom there are none."""
+    expected = {
+        "producer_ids_dropped_total",
+        "producer_ids_filter_bytes",
+        "producer_ids_active",
+        "producer_partitions_read",
+        "producer_partitions_not_read",
+        "producer_scans_failing",
+        "producer_ids_unknown_owner_total",
+        "peers_failing",
+        "peer_producer_ids_lost_total",
+        "request_log_lines_total",
+        "request_log_bytes_total",
+        "request_log_dropped_bytes_total",
+        "request_log_rejected_lines_total",
+        "request_log_behind_bytes",
+    }
+    assert dict.fromkeys(expected, 0.0) == reported(watching(50))
+
+
+def test_users_under_a_quota_are_reported_with_what_they_have_left() -> None:
+    """The module's example; of users without a quota there is nothing to tell."""
+    watch = watching(50)
+    for producer_id in range(552):
+        watch.seen("bob", producer_id)
+    samples = reported(watch)
+    assert (-2.0, 144.0) == (
+        samples["producer_ids_tokens bob"],
+        samples["producer_ids_throttle_time_seconds bob"],
+    )
+    assert 0 < samples["producer_ids_rate bob"]
+    assert 0 < samples["producer_ids_filter_bytes"]
+    free = watching(None)
+    free.seen("bob", 1)
+    assert "producer_ids_tokens bob" not in reported(free)
+
+
+def test_of_very_many_users_those_with_the_fewest_tokens_are_reported() -> None:
+    """And what there was no room for is counted."""
+    settings = dataclasses.replace(SETTINGS, most_users=MOST_USERS + 2)
+    watch = watching(50, settings)
+    for user in ("zoe", *map(str, range(MOST_USERS + 2))):
+        watch.seen(user, 1)
+    watch.seen("zoe", 2)
+    samples = reported(watch)
+    users = [name for name in samples if name.startswith("producer_ids_tokens ")]
+    assert MOST_USERS == len(users)
+    assert "producer_ids_tokens zoe" in users
+    assert 1 == samples["producer_ids_dropped_total"]
+
+
+def test_what_is_followed_is_reported() -> None:
+    """A log with a line that could not be read, and peers of whom one fails and one had lost."""
+    log = LogReader(Path("requests.log"), lambda _: None)
+    log.usage.record(parse(b"garbage"))
+    log.behind = 7
+    peers = Peers(["http://a:1", "http://b:1"], lambda *_: None)
+    peers.peers[0].failure = "it answers 500"
+    peers.peers[1].lost = 3
+    samples = reported(watching(None), log, peers)
+    assert 1 == samples["request_log_rejected_lines_total"]
+    assert 7 == samples["request_log_behind_bytes"]
+    assert 1 == samples["peers_failing"]
+    assert 3 == samples["peer_producer_ids_lost_total"]
+
+
+async def test_looks_at_ids_that_write_are_reported() -> None:
+    """What was seen and what was not, and whether anybody can be asked."""
+    looking = Looking()
+    looking.source.new = {ORDERS}
+    looking.source.failures = {CLICKS: REFUSED}
+    looking.source.skipped = 2
+    await looking.see((7, 0))
+    looking.watch.ids.tick(2_000_000)
+    expected = {
+        "producer_ids_active": 1,
+        "producer_partitions_read": 1,
+        "producer_partitions_not_read": 3,
+        "producer_scans_failing": 0,
+        "producer_ids_unknown_owner_total": 1,
+    }
+    samples = reported(watching(None), active=looking.watch)
+    assert expected == {name: samples[name] for name in expected}
+    looking.source.failure = SILENT
+    await looking.watch.scan()
+    assert 1 == reported(watching(None), active=looking.watch)["producer_scans_failing"]

@@ -1,0 +1,224 @@
+"""Producer ids over HTTP: who is held, which quota holds, and what other sidecars are told."""
+
+import dataclasses
+from typing import Any
+
+import httpx
+import pytest
+
+from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
+from tests.api.build import BEARER, FakeSidecar
+from tests.producer_ids.test_active_watch import CLICKS, REFUSED, SILENT, Looking
+
+FIFTY = {"producer_ids_rate": 50}
+ALICE = "/v1/quotas/producer-ids/users/alice"
+DEFAULT = "/v1/quotas/producer-ids/default"
+
+
+@pytest.fixture
+def sidecar() -> FakeSidecar:
+    return FakeSidecar()
+
+
+async def change(
+    sidecar: FakeSidecar, method: str, path: str, body: object = None, **more: Any
+) -> httpx.Response:
+    """One change, with the token unless told otherwise."""
+    async with sidecar.client() as client:
+        return await client.request(method, path, json=body, **{"headers": BEARER, **more})
+
+
+def opens(sidecar: FakeSidecar, user: str, count: int) -> None:
+    for producer_id in range(count):
+        sidecar.ids.watch.seen(user, producer_id)
+
+
+async def test_nobody_is_known_at_first(sidecar: FakeSidecar) -> None:
+    """And the windows are the KIP's."""
+    expected: dict[str, object] = {
+        "window_num": 11,
+        "window_size_seconds": 3600,
+        "filter_bytes": 0,
+        "dropped": 0,
+        "counts": "allocated",
+        "active": None,
+        "request_log": None,
+        "peers": [],
+        "users": [],
+    }
+    assert expected == (await sidecar.get("/v1/producer-ids")).json()
+
+
+async def test_a_user_over_the_quota_is_shown_and_has_a_factor(sidecar: FakeSidecar) -> None:
+    """Rate, tokens and throttle time; in the brokers' document the user's factor is 0."""
+    assert 200 == (await change(sidecar, "PUT", ALICE, FIFTY)).status_code
+    opens(sidecar, "alice", 552)
+    sidecar.ids.watch.review()
+    opens(sidecar, "bob", 1)
+    alice, bob = (await sidecar.get("/v1/producer-ids")).json()["users"]
+    assert ("alice", 50.0, -2.0, 144_000) == (
+        alice["user"],
+        alice["producer_ids_rate"],
+        alice["tokens"],
+        alice["throttle_time_ms"],
+    )
+    assert "2023-11-14T22:13:20.000Z" == alice["throttled_since"]
+    assert "2023-11-14T22:15:44.000Z" == alice["throttled_until"]
+    assert "2 new producer ids too many" in alice["reason"]
+    assert ("bob", None, None, 0, None) == (
+        bob["user"],
+        bob["producer_ids_rate"],
+        bob["tokens"],
+        bob["throttle_time_ms"],
+        bob["throttled_until"],
+    )
+    factors = (await sidecar.get("/v1/quota-factors")).json()
+    assert {"alice": 0.0} == factors["users"]
+
+
+async def test_quotas_say_who_said_them(sidecar: FakeSidecar) -> None:
+    """What is put is the API's, and kept; the rest is the setting's."""
+    done = (
+        await change(sidecar, "PUT", ALICE, {**FIFTY, "throttled_request_percentage": 0.01})
+    ).json()
+    quota = {
+        "user": "alice",
+        "producer_ids_rate": 50.0,
+        "throttled_request_percentage": 0.01,
+        "origin": "api",
+    }
+    assert {"quota": quota, "persisted": True} == done
+    assert quota == (await sidecar.get("/v1/quotas/producer-ids")).json()["quotas"][1]
+    assert {"alice"} == set(sidecar.disk.written[-1].memory.id_quotas)
+    await change(sidecar, "PUT", DEFAULT, {"producer_ids_rate": "unlimited"})
+    first = (await sidecar.get("/v1/quotas/producer-ids")).json()["quotas"][0]
+    assert (None, None, "api") == (first["user"], first["producer_ids_rate"], first["origin"])
+
+
+async def test_a_quota_that_is_taken_away_leaves_what_was_said_elsewhere(
+    sidecar: FakeSidecar,
+) -> None:
+    """A second time there is nothing to take, which is no error."""
+    await change(sidecar, "PUT", ALICE, FIFTY)
+    await change(sidecar, "PUT", DEFAULT, {"producer_ids_rate": 7})
+    done = (await change(sidecar, "DELETE", ALICE)).json()
+    assert (True, 7.0, "api") == (
+        done["cleared"],
+        done["quota"]["producer_ids_rate"],
+        done["quota"]["origin"],
+    )
+    assert not (await change(sidecar, "DELETE", ALICE)).json()["cleared"]
+    done = (await change(sidecar, "DELETE", DEFAULT)).json()
+    assert (True, None, "setting") == (
+        done["cleared"],
+        done["quota"]["producer_ids_rate"],
+        done["quota"]["origin"],
+    )
+
+
+async def test_a_name_may_hold_anything(sidecar: FakeSidecar) -> None:
+    """A certificate's subject, slashes and all; one too long is refused."""
+    await change(sidecar, "PUT", "/v1/quotas/producer-ids/users/CN%3Da%2Fb%20c%2CO%3D%C3%A9", FIFTY)
+    assert {"CN=a/b c,O=é"} == set(sidecar.board.snapshot.memory.id_quotas)
+    lines = "/v1/quotas/producer-ids/users/%0Aa%0Ab%0A"
+    assert 200 == (await change(sidecar, "PUT", lines, FIFTY)).status_code
+    assert "\na\nb\n" in sidecar.board.snapshot.memory.id_quotas
+    assert 200 == (await change(sidecar, "DELETE", lines)).status_code
+    long = "/v1/quotas/producer-ids/users/" + "x" * (LONGEST_USER + 1)
+    assert 422 == (await change(sidecar, "PUT", long, FIFTY)).status_code
+
+
+async def test_a_principal_is_not_taken_for_a_users_name(sidecar: FakeSidecar) -> None:
+    """Nobody is called so, and nobody would be held by that quota."""
+    answer = await change(sidecar, "PUT", "/v1/quotas/producer-ids/users/User:alice", FIFTY)
+    assert 422 == answer.status_code
+    assert "path.user" == answer.json()["errors"][0]["field"]
+    assert 'is a user\'s name without "User:"' == answer.json()["errors"][0]["problem"]
+    assert {} == sidecar.board.snapshot.memory.id_quotas
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"producer_ids_rate": 0}, "must be a number of 1e-06 to 1e+12, or"),
+        ({"producer_ids_rate": "50"}, "must be a number of 1e-06 to 1e+12, or"),
+        ({"producer_ids_rate": 10**400}, "must be a number of 1e-06 to 1e+12, or"),
+        ({"producer_ids_rate": 1e308}, "must be a number of 1e-06 to 1e+12, or"),
+        ({"producer_ids_rate": 5e-324}, "must be a number of 1e-06 to 1e+12, or"),
+        ({"throttled_request_percentage": 1}, "Field required"),
+        ({**FIFTY, "hunter2": 1}, "not one of producer_ids_rate and throttled_request_percentage"),
+        ({**FIFTY, "throttled_request_percentage": -1}, "greater than or equal to 0.00001"),
+        ([], "Input should be"),
+    ],
+)
+async def test_a_wrong_quota_changes_nothing(
+    sidecar: FakeSidecar, body: object, message: str
+) -> None:
+    """And the answer says what is wrong, without what was given."""
+    answer = await change(sidecar, "PUT", ALICE, body)
+    assert 422 == answer.status_code
+    assert message in answer.text
+    assert "hunter2" not in answer.text
+    assert {} == sidecar.board.snapshot.memory.id_quotas
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+@pytest.mark.parametrize("path", [ALICE, DEFAULT])
+async def test_a_change_needs_the_token(sidecar: FakeSidecar, method: str, path: str) -> None:
+    """401 without it, 403 where there is none."""
+    answer = await change(sidecar, method, path, FIFTY, headers={})
+    assert 401 == answer.status_code
+    sidecar.token = None
+    assert 403 == (await change(sidecar, method, path, FIFTY)).status_code
+    assert {} == sidecar.board.snapshot.memory.id_quotas
+
+
+async def test_a_disabled_sidecar_takes_no_quota() -> None:
+    """Nobody would be held."""
+    disabled = FakeSidecar(factors=None)
+    assert 409 == (await change(disabled, "PUT", ALICE, FIFTY)).status_code
+
+
+async def test_other_sidecars_are_reported_what_this_broker_gave(sidecar: FakeSidecar) -> None:
+    """From where they were on."""
+    path = "/v1/producer-ids/allocated"
+    begin = (await sidecar.get(path)).json()
+    assert (0, []) == (begin["lost"], begin["ids"])
+    sidecar.ids.allocated.add("bob", 7)
+    sidecar.ids.allocated.add_written(None, 8)
+    page = (await sidecar.get(f"{path}?after={begin['next']}")).json()
+    assert [
+        {"user": "bob", "producer_id": 7, "wrote": False},
+        {"user": None, "producer_id": 8, "wrote": True},
+    ] == page["ids"]
+    assert f"{sidecar.board.start_id}-2" == page["next"]
+    assert 422 == (await sidecar.get(f"{path}?after={'9' * 101}")).status_code
+
+
+async def test_what_cannot_be_seen_of_ids_that_write_is_said(sidecar: FakeSidecar) -> None:
+    """Before the first look, while all is seen, while a part is not, and when nobody is asked."""
+    looking = Looking()
+    parts = dataclasses.replace(sidecar.ids, active=looking.watch, counts="active")
+    shown = FakeSidecar(ids=parts)
+
+    async def message() -> tuple[Any, ...]:
+        document = (await shown.get("/v1/producer-ids")).json()
+        assert "active" == document["counts"]
+        active = document["active"]
+        return tuple(
+            active[name] for name in ("is_complete", "failure", "partitions", "partitions_not_read")
+        )
+
+    assert (False, None, 0, 0) == await message()
+    await looking.see((7, 0))
+    await looking.see((7, 1), (8, 0))
+    assert (True, None, 1, 0) == await message()
+    document = (await shown.get("/v1/producer-ids")).json()["active"]
+    assert (2, 2, 0) == (document["producers"], document["active"], document["unknown_owner"])
+    looking.source.failures = {CLICKS: REFUSED}
+    looking.source.skipped = 3
+    await looking.watch.scan()
+    assert (False, REFUSED.message, 1, 4) == await message()
+    looking.source.failure = SILENT
+    await looking.watch.scan()
+    assert (False, SILENT.message, 0, 0) == await message()

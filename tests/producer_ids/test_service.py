@@ -1,0 +1,259 @@
+"""Users with too many new producer ids are held, for as long as the KIP says, and nobody else."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from sidecar.control.board import Board, Listener
+from sidecar.producer_ids.service import ProducerIdWatch, user_throttles_of
+from sidecar.quotas.entities import DEFAULT
+from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
+from sidecar.quotas.producer_ids.id_quotas import Origin, ProducerIdQuota, ProducerIdQuotas
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import Memory
+from sidecar.throttle.user_throttles import UserThrottle
+from tests.throttle.build import FakeClock
+
+FIFTY = ProducerIdQuota(50)
+AT_ONCE = 550
+"""11 windows of 50."""
+
+
+LONGEST_S = 3600.0
+
+
+def watching(
+    clock: Callable[[], float],
+    quota: ProducerIdQuota = FIFTY,
+    memory: Memory | None = None,
+    *,
+    listener: Listener = lambda *_: None,
+    file: ProducerIdQuotas | None = None,
+    window_s: int = 3600,
+) -> tuple[Board, ProducerIdWatch]:
+    factors = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=1.0)
+    board = Board(factors, clock, memory=memory, listeners=(listener,))
+    settings = ProducerIdSettings(window_size_s=window_s, most_throttle_s=LONGEST_S)
+    return board, ProducerIdWatch(board, settings, quota, cleanup_s=60.0, file=file)
+
+
+def throttled_until(board: Board) -> dict[str, float]:
+    return {user: each.ends_at for user, each in user_throttles_of(board).items()}
+
+
+def put(board: Board, watch: ProducerIdWatch, **quotas: float | None) -> None:
+    """An operator's quotas over HTTP, in force when the request is answered."""
+    before = board.snapshot.memory.id_quotas
+    new: ProducerIdQuotas = {user: ProducerIdQuota(rate) for user, rate in quotas.items()}
+    board.update(lambda memory: replace(memory, id_quotas={**before, **new}))
+    assert {user: watch.quota_of(user).quota for user in quotas} == new
+
+
+def opens(watch: ProducerIdWatch, user: str, count: int, first: int = 0) -> None:
+    for producer_id in range(first, first + count):
+        watch.seen(user, producer_id)
+
+
+def test_a_user_is_throttled_from_the_first_id_too_many_and_no_other_user_is() -> None:
+    """The module's example: 72 s for each id beyond 550 at once; ids seen before are free."""
+    clock = FakeClock(1000.0)
+    board, watch = watching(clock)
+    opens(watch, "bob", AT_ONCE)
+    opens(watch, "bob", AT_ONCE)
+    opens(watch, "alice", 5)
+    assert {} == board.snapshot.decision.users
+    watch.seen("bob", AT_ONCE)
+    assert {"bob": 0.0} == board.snapshot.decision.users
+    assert 1072.0 == board.snapshot.decision.users_until
+    watch.seen("bob", AT_ONCE + 1)
+    watch.review()
+    assert 1144.0 == pytest.approx(board.snapshot.decision.users_until)
+    held = user_throttles_of(board)["bob"]
+    assert 1000.0 == held.since
+    assert held.reason.startswith("2 new producer ids too many: 50 per PT1H are allowed, 550 at")
+
+
+def test_a_user_throttle_ends_with_the_throttle_time() -> None:
+    """After it the bucket is at nothing, and the next id holds anew."""
+    clock = FakeClock(1000.0)
+    board, watch = watching(clock)
+    opens(watch, "bob", AT_ONCE + 1)
+    clock.now = 1072.1
+    board.update(lambda memory: memory)
+    assert {} == board.snapshot.decision.users
+    watch.seen("bob", 10_000)
+    assert {"bob": 0.0} == board.snapshot.decision.users
+
+
+def test_a_quota_that_is_put_counts_at_once() -> None:
+    """Twice as much is waited for half as long; without a limit nobody is held."""
+    board, watch = watching(FakeClock(1000.0))
+    opens(watch, "bob", AT_ONCE + 2)
+    put(board, watch, bob=100)
+    assert {"bob": 1072.0} == pytest.approx(throttled_until(board))
+    assert Origin.API is watch.quota_of("bob").origin
+    put(board, watch, bob=None)
+    assert {} == board.snapshot.decision.users
+
+
+def test_what_the_file_says_is_for_the_user_or_for_all() -> None:
+    """And what it no longer says is as it was before."""
+    clock = FakeClock(1000.0)
+    board, watch = watching(clock, ProducerIdQuota(None))
+    watch.set_file({"bob": ProducerIdQuota(1), DEFAULT: ProducerIdQuota(2)})
+    opens(watch, "bob", 12)
+    opens(watch, "alice", 22)
+    assert {"bob"} == set(board.snapshot.decision.users)
+    watch.set_file({DEFAULT: ProducerIdQuota(2)})
+    watch.seen("alice", 22)
+    assert "alice" in board.snapshot.decision.users
+    watch.set_file({})
+    assert {} == board.snapshot.decision.users
+
+
+def test_a_flood_of_ids_is_published_once_a_second() -> None:
+    """A decision about 12,000 volumes takes milliseconds: not one for each id, nor each user."""
+    clock, published = FakeClock(1000.0), list[float]()
+    board, watch = watching(clock, listener=lambda *_: published.append(clock.now))
+    for user in map(str, range(20)):
+        opens(watch, user, AT_ONCE + 20)
+    assert 20 == len(published)
+    watch.review()
+    assert 21 == len(published)
+    assert {str(user): 1000.0 + 20 * 72 for user in range(20)} == pytest.approx(
+        throttled_until(board)
+    )
+    watch.review()
+    assert 21 == len(published)
+    put(board, watch, **{str(user): None for user in range(20)})
+    assert 23 == len(published), "the operator's word, and its consequence"
+    assert {} == throttled_until(board)
+
+
+def test_a_user_throttle_that_is_about_to_end_is_longer_at_once() -> None:
+    """Else the user would be let go until the next review."""
+    clock = FakeClock(1000.0)
+    board, watch = watching(clock)
+    opens(watch, "bob", AT_ONCE + 1)
+    clock.now = 1070.5
+    watch.seen("bob", AT_ONCE + 1)
+    assert {"bob": 1144.0} == pytest.approx(throttled_until(board), abs=0.01)
+
+
+def throttled_before(ends_at: float, since: float = 900.0) -> Memory:
+    return Memory(user_throttles={"bob": UserThrottle(since, ends_at, "of before")})
+
+
+def test_a_user_throttle_that_a_restart_took_over_ends_when_it_said() -> None:
+    """The ids of before are forgotten, so nothing that is counted now may end it sooner."""
+    clock = FakeClock(1000.0)
+    board, watch = watching(clock, memory=throttled_before(1230.0))
+    opens(watch, "bob", AT_ONCE + 1)
+    watch.set_file({"alice": ProducerIdQuota(1)})
+    watch.review()
+    assert {"bob": 1230.0} == throttled_until(board)
+    clock.now = 1230.5
+    watch.review()
+    assert {} == throttled_until(board)
+    assert {} == board.snapshot.memory.user_throttles
+
+
+def test_what_is_counted_after_a_restart_can_make_it_longer() -> None:
+    """Three ids too many are 216 s, and the reason is theirs; before that it is the old one."""
+    board, watch = watching(FakeClock(1000.0), memory=throttled_before(1100.0))
+    watch.review()
+    assert {"bob": UserThrottle(900.0, 1100.0, "of before")} == user_throttles_of(board)
+    opens(watch, "bob", AT_ONCE + 3)
+    watch.review()
+    assert {"bob": 1216.0} == pytest.approx(throttled_until(board))
+    assert user_throttles_of(board)["bob"].reason.startswith("3 new producer ids too many")
+
+
+@pytest.mark.parametrize("rate", [None, 51.0])
+def test_an_operator_can_end_a_user_throttle_that_was_taken_over(rate: float | None) -> None:
+    """At once, by a quota that is larger; by one that is as large or smaller it goes on."""
+    board, watch = watching(FakeClock(1000.0), memory=throttled_before(1900.0))
+    put(board, watch, bob=50)
+    put(board, watch, bob=7)
+    assert {"bob": 1900.0} == throttled_until(board)
+    put(board, watch, bob=rate)
+    assert {} == throttled_until(board)
+
+
+def test_a_quota_that_is_gone_at_the_start_ends_it() -> None:
+    """Taken out of the file while the sidecar was down; with the file as it was it goes on."""
+    said: ProducerIdQuotas = {"bob": FIFTY}
+    for file, expected in ((said, {"bob": 1900.0}), (None, {})):
+        board, watch = watching(
+            FakeClock(1000.0), ProducerIdQuota(None), throttled_before(1900.0), file=file
+        )
+        watch.review()
+        assert expected == throttled_until(board)
+
+
+def test_no_hold_outlives_the_longest_after_a_restart() -> None:
+    """The machine's clock was set back by a day: what would end tomorrow ends in an hour."""
+    board, watch = watching(FakeClock(1000.0), memory=throttled_before(1000.0 + 86_400.0))
+    opens(watch, "bob", 1)
+    watch.review()
+    expected = UserThrottle(900.0, 1000.0 + LONGEST_S, "of before")
+    assert {"bob": expected} == user_throttles_of(board)
+
+
+def test_a_quota_that_is_put_right_after_the_start_finds_nobody_throttled() -> None:
+    """There was none at the start, so what held before is no quota's."""
+    board, watch = watching(FakeClock(1000.0), ProducerIdQuota(None), throttled_before(1900.0))
+    put(board, watch, bob=50)
+    assert {} == throttled_until(board)
+
+
+@pytest.mark.looptime
+async def test_time_passes_by_itself() -> None:
+    """Put quotas count although no id comes, holds grow, and users who are gone are forgotten."""
+    loop = asyncio.get_running_loop()
+    board, watch = watching(loop.time, memory=throttled_before(loop.time() + 86_400.0, loop.time()))
+    task = asyncio.create_task(watch.run())
+    await asyncio.sleep(0.1)
+    assert {"bob": pytest.approx(LONGEST_S)} == throttled_until(board)
+    opens(watch, "eve", AT_ONCE + 2)
+    await asyncio.sleep(1.1)
+    assert 144.1 == pytest.approx(throttled_until(board)["eve"])
+    none: ProducerIdQuotas = dict.fromkeys(("bob", "eve"), ProducerIdQuota(None))
+    board.update(lambda memory: replace(memory, id_quotas=none))
+    await asyncio.sleep(1.1)
+    assert {} == throttled_until(board)
+    await stopped(task)
+
+
+@pytest.mark.looptime
+async def test_users_who_are_gone_are_forgotten() -> None:
+    """Two minutes after the last id of a window of one; the memory is free for others."""
+    _, watch = watching(asyncio.get_running_loop().time, window_s=60)
+    task = asyncio.create_task(watch.run())
+    opens(watch, "bob", 3)
+    await asyncio.sleep(50)
+    assert 0 < watch.filter_bytes
+    await asyncio.sleep(71)
+    assert 0 == watch.filter_bytes
+    await stopped(task)
+
+
+async def stopped(task: asyncio.Task[None]) -> None:
+    """It goes on until it is cancelled."""
+    assert not task.done()
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+def test_a_part_of_an_id_too_many_is_reported_as_one() -> None:
+    """Some of a token had come back: the sentence never says that nothing is too much."""
+    clock = FakeClock(1000.0)
+    board, watch = watching(clock)
+    opens(watch, "bob", AT_ONCE)
+    clock.now = 1040.0
+    watch.seen("bob", AT_ONCE)
+    assert user_throttles_of(board)["bob"].reason.startswith("1 new producer ids too many")

@@ -1,0 +1,268 @@
+"""Admission of mutations: whose bucket, what throttle time, who is muted, and bounds."""
+
+import math
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.quotas.mutations.admissions import (
+    AdmissionRequest,
+    Algorithm,
+    Judged,
+    MutationAdmissions,
+    Muted,
+)
+from sidecar.quotas.mutations.algorithm import Admission
+from sidecar.quotas.rate import QuotaWindow
+from sidecar.quotas.token_bucket import TokenBucket
+
+KEY = "controller_mutation_rate"
+HUNDRED = QuotaWindow(100, 1000)
+"""The windows of KIP-599's example."""
+
+
+def quotas(rates: Mapping[Entity, float]) -> dict[Entity, dict[str, float]]:
+    return {entity: {KEY: rate, "producer_byte_rate": 1.0} for entity, rate in rates.items()}
+
+
+def admissions(
+    rates: Mapping[Entity, float],
+    algorithm: Algorithm = "token-bucket",
+    window: QuotaWindow = QuotaWindow(),  # noqa: B008 - a frozen value
+    most: int = 100,
+) -> MutationAdmissions:
+    made = MutationAdmissions(algorithm, window, most)
+    made.set_quotas(quotas(rates))
+    return made
+
+
+def asked(
+    *amounts: int, user: str = "alice", client_id: str = "portal", **more: bool
+) -> AdmissionRequest:
+    return AdmissionRequest(user, client_id, amounts, **more)
+
+
+def judged(answer: Judged | Muted) -> Judged:
+    assert isinstance(answer, Judged)
+    return answer
+
+
+def accepted(answer: Judged | Muted) -> list[bool]:
+    return [admission.accepted for admission in judged(answer).admissions]
+
+
+ALICE = Entity("alice")
+
+
+class TestThrottleTime:
+    def test_the_module_s_example(self) -> None:
+        """40 and 40 of a bucket of 55 are let in, the next one waits for 25 at 5 a second."""
+        answer = admissions({ALICE: 5.0}).admit(asked(40, 40, 1), 0)
+        assert Judged(5000, (Admission(True, 0), Admission(True, 0), Admission(False, 5000))) == (
+            answer
+        )
+
+    @pytest.mark.parametrize("algorithm", ["token-bucket", "burst-spreading"])
+    def test_the_kip_s_example(self, algorithm: Algorithm) -> None:
+        """Quota 5, 100 samples: after 560 wait 12 s, and really admitted by then, in either way."""
+        held = admissions({ALICE: 5.0}, algorithm, HUNDRED)
+        assert [True] == accepted(held.admit(asked(560), 1000))
+        assert 12_000 == judged(held.admit(asked(1), 1000)).throttle_ms
+        assert Muted(1) == held.admit(asked(1), 12_999)
+        assert [True] == accepted(held.admit(asked(1), 13_000))
+
+    def test_the_quota_itself(self) -> None:
+        """What is used up exactly: the bucket has 0 left and lets more in, the rate is no less."""
+        bucket, rate = admissions({ALICE: 5.0}), admissions({ALICE: 5.0}, "burst-spreading")
+        assert [True, True] == accepted(bucket.admit(asked(55, 1), 0))
+        assert [True, False] == accepted(rate.admit(asked(55, 1), 0))
+
+    def test_permissive_accepts_all_and_waits_for_the_last(self) -> None:
+        """Each operation says the wait after it; the request's is the longest."""
+        answer = judged(admissions({ALICE: 5.0}).admit(asked(55, 5, 5, strict=False), 0))
+        assert [True] * 3 == accepted(answer)
+        assert [0, 1000, 2000] == [admission.throttle_ms for admission in answer.admissions]
+        assert 2000 == answer.throttle_ms
+
+    def test_validating_is_never_charged(self) -> None:
+        """Accepted whatever is left, and it leaves as much."""
+        held = admissions({ALICE: 5.0})
+        assert Judged(0, (Admission(True, 0),) * 2) == held.admit(
+            asked(9999, 9999, validate_only=True), 0
+        )
+        assert [True, False] == accepted(held.admit(asked(56, 1), 0))
+
+    def test_who_has_no_quota_is_never_throttled(self) -> None:
+        """No quota, one of another kind, and one without an end."""
+        held = admissions({ALICE: 5.0, Entity("carol"): math.inf})
+        for user in ("bob", "carol"):
+            for _ in range(2):
+                answer = held.admit(asked(10**9, user=user), 0)
+                assert Judged(0, (Admission(True, 0),)) == answer
+
+
+class TestWhoseBucket:
+    def test_the_most_specific_quota_holds(self) -> None:
+        """A user's clients share the user's; user with client-id have their own."""
+        held = admissions({ALICE: 5.0, Entity("alice", "etl"): 1.0})
+        assert [True] == accepted(held.admit(asked(60, client_id="a"), 0))
+        assert [False] == accepted(held.admit(asked(1, client_id="b"), 0))
+        assert [True, False] == accepted(held.admit(asked(12, 1, client_id="etl"), 0))
+
+    def test_a_default_user_s_quota_is_for_each_alone(self) -> None:
+        """What bob uses does not hold carol."""
+        held = admissions({Entity(DEFAULT): 5.0})
+        assert [True] == accepted(held.admit(asked(60, user="bob"), 0))
+        assert [False] == accepted(held.admit(asked(1, user="bob"), 0))
+        assert [True] == accepted(held.admit(asked(1, user="carol"), 0))
+
+    def test_a_client_id_s_quota_is_shared_by_users(self) -> None:
+        """Levels 7 and 8."""
+        held = admissions({Entity(client_id=DEFAULT): 5.0})
+        assert [True] == accepted(held.admit(asked(60, user="bob"), 0))
+        assert [False] == accepted(held.admit(asked(1, user="carol"), 0))
+
+
+class TestMuted:
+    def test_who_comes_back_too_soon_is_reported_what_is_left(self) -> None:
+        """It costs nothing, does not lengthen the wait, and holds for all it may ask."""
+        held = admissions({ALICE: 5.0})
+        held.admit(asked(60, 1), 0)
+        for now_ms in (0, 400, 999):
+            assert Muted(1000 - now_ms) == held.admit(asked(9), now_ms)
+            assert Muted(1000 - now_ms) == held.admit(asked(9, validate_only=True), now_ms)
+        # At the end of the wait there are 0 tokens, which is enough.
+        assert [True, False] == accepted(held.admit(asked(1, 1), 1000))
+
+    def test_another_client_of_the_user_is_not_muted(self) -> None:
+        """It has a connection of its own; the bucket holds it all the same."""
+        held = admissions({ALICE: 5.0})
+        held.admit(asked(60, 1), 0)
+        answer = held.admit(asked(1, client_id="other"), 250)
+        assert Judged(750, (Admission(False, 750),)) == answer
+
+    def test_a_wait_below_half_a_millisecond_mutes_nobody(self) -> None:
+        """As Kafka rounds it: rejected, and 0."""
+        held = admissions({ALICE: 10_000.0})
+        held.admit(asked(110_004), 0)
+        answer = held.admit(asked(1), 0)
+        assert Judged(0, (Admission(False, 0),)) == answer
+        assert [True] == accepted(held.admit(asked(1), 1))
+
+
+class TestQuotasThatChange:
+    def test_a_new_rate_counts_from_the_last_use(self) -> None:
+        """25 short at 5 a second; at 25 a second it is 1 s, and the bucket is larger."""
+        held = admissions({ALICE: 5.0})
+        held.admit(asked(80), 0)
+        held.set_quotas(quotas({ALICE: 25.0}))
+        answer = held.admit(asked(1), 200)
+        assert Judged(800, (Admission(False, 800),)) == answer
+        # 11 s later it is full with the new burst of 275.
+        assert [True, True, False] == accepted(held.admit(asked(275, 1, 1), 20_000))
+
+    def test_a_quota_that_is_gone_throttles_nobody(self) -> None:
+        """And when one comes again the bucket is full."""
+        held = admissions({ALICE: 5.0})
+        held.admit(asked(1000), 0)
+        held.set_quotas(quotas({}))
+        assert [True] == accepted(held.admit(asked(1000), 1))
+        held.set_quotas(quotas({ALICE: 5.0}))
+        assert [True, False] == accepted(held.admit(asked(56, 1), 2))
+
+    def test_a_change_elsewhere_leaves_what_was_counted(self) -> None:
+        """Another user's quota, or another kind of quota."""
+        held = admissions({ALICE: 5.0})
+        held.admit(asked(80), 0)
+        held.set_quotas(quotas({ALICE: 5.0, Entity("bob"): 1.0}))
+        assert [False] == accepted(held.admit(asked(1), 0))
+
+    @pytest.mark.parametrize(
+        ("before", "after", "user", "client_id"),
+        [
+            (ALICE, Entity(DEFAULT), "alice", "portal"),
+            (Entity("alice", "portal"), Entity(DEFAULT, DEFAULT), "alice", "portal"),
+            (Entity(client_id=DEFAULT), Entity(client_id="portal"), "alice", "portal"),
+            (ALICE, Entity(DEFAULT), "alice", ""),
+        ],
+    )
+    def test_the_same_bucket_at_another_level(
+        self, before: Entity, after: Entity, user: str, client_id: str
+    ) -> None:
+        """Those who shared it share it still, and what was counted stays."""
+        held = admissions({before: 5.0})
+        held.admit(asked(80, user=user, client_id=client_id), 0)
+        held.set_quotas(quotas({after: 5.0}))
+        assert [False] == accepted(held.admit(asked(1, user=user, client_id=client_id), 0))
+
+    def test_another_level_is_another_bucket(self) -> None:
+        """The user's own quota is gone, and the client-id's holds."""
+        held = admissions({ALICE: 5.0, Entity(client_id="portal"): 5.0})
+        held.admit(asked(80), 0)
+        held.set_quotas(quotas({Entity(client_id="portal"): 5.0}))
+        assert [True] == accepted(held.admit(asked(1), 0))
+
+
+class TestBounds:
+    def test_a_bucket_that_is_full_again_makes_room_unnoticed(self) -> None:
+        """As new is as good as not there."""
+        held = admissions({Entity(DEFAULT): 5.0}, most=2)
+        for number in range(5):
+            held.admit(asked(60, 1, user=f"u{number}"), number * 60_000)
+        assert 0 == held.dropped
+        assert "2 buckets" in repr(held)
+
+    def test_what_made_room_too_soon_is_counted(self) -> None:
+        """The longest unused one goes, with its wait: two things that were not over."""
+        held = admissions({Entity(DEFAULT): 5.0}, most=2)
+        now_ms = 1_000_000
+        for user in ("a", "b"):
+            held.admit(asked(60, 1, user=user), now_ms)
+        assert [True] == accepted(held.admit(asked(60, user="c"), now_ms))
+        assert 1 == held.dropped
+        # It was a's bucket, not a's wait.
+        assert isinstance(held.admit(asked(1, user="a"), now_ms), Muted)
+        # The third wait is c's.
+        held.admit(asked(1, user="c"), now_ms)
+        assert 2 == held.dropped
+        assert [True] == accepted(held.admit(asked(1, user="a"), now_ms))
+
+    def test_what_is_used_again_is_not_the_oldest(self) -> None:
+        """The one that was used less lately makes room."""
+        held = admissions({Entity(DEFAULT): 5.0}, most=2)
+        for user in ("a", "b", "a", "c"):
+            held.admit(asked(30, user=user), 0)
+        # There were 60 of a's in a bucket of 55.
+        assert [False] == accepted(held.admit(asked(1, user="a"), 0))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3000), st.lists(st.integers(1, 40), min_size=1, max_size=5)),
+        max_size=50,
+    ),
+    st.sampled_from([0.5, 1.0, 5.0, 7.3]),
+)
+def test_never_more_than_the_quota_allows(steps: list[tuple[int, list[int]]], rate: float) -> None:
+    """Admitted is at most the burst, the rate times the time, and one operation more."""
+    held = admissions({ALICE: rate})
+    alone = TokenBucket.over(QuotaWindow(), rate, 0)
+    now_ms = 0
+    admitted = largest = 0
+    for passed_ms, amounts in steps:
+        now_ms += passed_ms
+        answer = held.admit(asked(*amounts), now_ms)
+        if isinstance(answer, Muted):
+            continue
+        expected = [alone.admit(amount, now_ms, strict=True) for amount in amounts]
+        assert expected == list(answer.admissions)
+        admitted += sum(
+            amount
+            for amount, admission in zip(amounts, answer.admissions, strict=True)
+            if admission.accepted
+        )
+        largest = max(largest, *amounts)
+    assert admitted <= 11 * rate + rate * now_ms / 1000 + largest + 1e-6

@@ -1,0 +1,149 @@
+"""The rate that spreads a burst over the previous windows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.quotas.mutations.algorithm import Admission
+from sidecar.quotas.mutations.burst_rate import BurstRate, spread_window
+from sidecar.quotas.rate import QuotaWindow
+from sidecar.quotas.throttle_time import unbounded_ms
+
+KIP_599 = QuotaWindow(100, 1000)
+
+
+@pytest.mark.parametrize("phase_ms", [0, 300, 999])
+def test_docstring_example(phase_ms: int) -> None:
+    """KIP-599's example: told to wait 12 s, and let in by then, wherever in a window it came."""
+    quota = BurstRate(5, KIP_599)
+    for _ in range(7):
+        assert quota.admit(80, phase_ms, strict=True).accepted
+    assert pytest.approx(5.6) == quota.rate(phase_ms)
+    assert Admission(accepted=False, throttle_ms=12_000) == quota.admit(1, phase_ms, strict=True)
+    assert pytest.approx(4.928) == quota.rate(12_000)
+    assert quota.admit(1, phase_ms + 12_000, strict=True).accepted
+
+
+def test_it_is_the_rate_of_parts_in_each_window() -> None:
+    """A burst of 100 over 4 windows: a quarter less with each, and nothing after the fourth."""
+    quota = BurstRate(1000, QuotaWindow(4, 500))
+    quota.admit(100, 0, strict=True)
+    rates = [quota.rate(now_ms) for now_ms in (0, 499, 500, 1000, 1500, 2000, 9000)]
+    assert [50.0, 50.0, 37.5, 25.0, 12.5, 0.0, 0.0] == rates
+
+
+def test_at_the_quota_is_not_below_it() -> None:
+    """Exactly the quota is refused, until the next window opens: a wait of 0 would be untrue."""
+    quota = BurstRate(5, KIP_599)
+    quota.admit(500, 250, strict=True)
+    assert Admission(accepted=False, throttle_ms=750) == quota.admit(1, 250, strict=True)
+    assert quota.admit(1, 1000, strict=True).accepted
+
+
+def test_what_is_gone_by_then_makes_no_wait_shorter() -> None:
+    """After 10 windows a burst's parts are 0, not less: 12.5 alone take 3 windows to be below 1."""
+    quota = BurstRate(1, QuotaWindow(10, 1000))
+    quota.admit(0.1, 0, strict=True)
+    quota.admit(12.5, 9000, strict=True)
+    assert 3000 == quota.throttle_ms(9000)
+    assert [1.0, 0.875] == [quota.rate(now_ms) for now_ms in (11_999, 12_000)]
+
+
+def test_a_refusal_is_not_counted() -> None:
+    """However often one asks, the rate is what was let in."""
+    quota = BurstRate(5, KIP_599)
+    quota.admit(560, 0, strict=True)
+    for _ in range(10):
+        assert not quota.admit(1000, 0, strict=True).accepted
+    assert pytest.approx(5.6) == quota.rate(0)
+
+
+def test_permissive_lets_all_in_and_tells_the_wait() -> None:
+    """An older client's burst counts, and is waited for."""
+    quota = BurstRate(5, KIP_599)
+    assert Admission(accepted=True, throttle_ms=12_000) == quota.admit(560, 0, strict=False)
+    assert Admission(accepted=True, throttle_ms=124_000) == quota.admit(560, 0, strict=False)
+
+
+def test_a_quota_can_change_on_the_way() -> None:
+    """What was let in stays and is held against the new quota."""
+    quota = BurstRate(5, KIP_599)
+    quota.admit(560, 0, strict=True)
+    quota.set_rate(6)
+    assert quota.admit(1, 0, strict=True).accepted
+    quota.set_rate(1)
+    assert not quota.admit(1, 0, strict=True).accepted
+
+
+def test_time_that_goes_back_stands_still() -> None:
+    """Nothing is let in or held that would not be at the latest time seen."""
+    quota = BurstRate(5, KIP_599)
+    quota.admit(560, 50_000, strict=True)
+    assert pytest.approx(5.6) == quota.rate(10_000)
+    quota.admit(560, 10_000, strict=False)
+    assert pytest.approx(11.2) == quota.rate(50_000)
+    assert 0.0 == quota.rate(150_000)
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst", "window_ms", "samples"),
+    [
+        (5, 500, 1000, 100),
+        (0.7, 2.1, 1000, 3),
+        (5, 501, 1000, 101),
+        (5, 1, 1000, 1),
+        (5, 500, 500, 200),
+    ],
+)
+def test_samples_of_a_burst(rate: float, burst: float, window_ms: int, samples: int) -> None:
+    """So many windows that the burst, spread over them, is the rate; never a part of one."""
+    assert QuotaWindow(samples, window_ms) == spread_window(rate, burst, window_ms)
+
+
+@pytest.mark.parametrize("rate", [0, -5, float("inf"), float("nan")])
+def test_a_quota_that_has_no_wait_is_refused(rate: float) -> None:
+    """Also as a change of one that had."""
+    with pytest.raises(ValueError, match="above 0"):
+        BurstRate(rate, KIP_599)
+    quota = BurstRate(5, KIP_599)
+    with pytest.raises(ValueError, match="above 0"):
+        quota.set_rate(rate)
+
+
+small_windows = st.builds(QuotaWindow, st.integers(1, 20), st.sampled_from([1, 100, 1000]))
+histories = st.lists(st.tuples(st.floats(0, 1000), st.integers(0, 5000)), min_size=1, max_size=40)
+
+
+@given(small_windows, st.floats(0.1, 100), histories)
+def test_the_wait_that_is_reported_is_enough(
+    window: QuotaWindow, limit: float, history: list[tuple[float, int]]
+) -> None:
+    """Whoever comes back when told is let in; and is never told less than the KIP's formula."""
+    quota = BurstRate(limit, window)
+    now_ms = 0
+    for amount, gap_ms in history:
+        now_ms += gap_ms
+        told_ms = quota.admit(amount, now_ms, strict=False).throttle_ms
+        rate = quota.rate(now_ms)
+        assert (rate >= limit) == (told_ms > 0)
+        assert told_ms >= unbounded_ms(rate, limit, window.span_ms)
+    assert quota.admit(1, now_ms + quota.throttle_ms(now_ms), strict=True).accepted
+
+
+@given(small_windows, histories)
+def test_it_is_what_a_ring_of_samples_gives(
+    window: QuotaWindow, history: list[tuple[float, int]]
+) -> None:
+    """Parts put into each window one by one, as the KIP describes it, sum up to the same rate."""
+    quota = BurstRate(1e9, window)
+    parts: dict[int, float] = {}
+    now_ms = 0
+    for amount, gap_ms in history:
+        now_ms += gap_ms
+        quota.admit(amount, now_ms, strict=True)
+        current = now_ms // window.window_ms
+        kept = range(current - window.samples + 1, current + 1)
+        for number in kept:
+            parts[number] = parts.get(number, 0.0) + amount / window.samples
+        expected = sum(parts.get(number, 0.0) for number in kept) / (window.span_ms / 1000)
+        assert pytest.approx(expected) == quota.rate(now_ms)

@@ -1,0 +1,157 @@
+"""Ids count when they write and their owner is known, whichever is heard of first."""
+
+from itertools import pairwise
+
+import pytest
+
+from sidecar.quotas.producer_ids import active_ids
+from sidecar.quotas.producer_ids.active_ids import WAIT_MS, ActiveIds, Attribution, WrittenSince
+
+HOUR_MS = 3_600_000
+ORDERS = ("orders", 0)
+
+
+def states(*written: tuple[int, int]) -> list[tuple[int, int, int]]:
+    """Producers by id and last sequence, of epoch 0."""
+    return [(producer_id, 0, sequence) for producer_id, sequence in written]
+
+
+def test_an_id_that_is_only_given_counts_for_nobody() -> None:
+    """It counts when it writes, once."""
+    ids = ActiveIds(HOUR_MS)
+    assert ids.allocated("bob", 7) is None
+    assert Attribution(7, "bob") == ids.wrote(7, 0)
+    assert ids.wrote(7, 1000) is None
+
+
+def test_an_id_that_wrote_before_its_owner_was_reported_counts_then() -> None:
+    """The module's example: once, and it is not one of unknown owner."""
+    ids = ActiveIds(HOUR_MS)
+    assert Attribution(7, None) == ids.wrote(7, 0)
+    assert 1 == ids.unowned
+    assert Attribution(7, "bob") == ids.allocated("bob", 7)
+    assert ids.allocated("bob", 7) is None
+    ids.tick(WAIT_MS)
+    assert (0, 0) == (ids.unknown, ids.unowned)
+
+
+def test_an_id_whose_owner_is_not_told_is_unknown_and_counts_late_all_the_same() -> None:
+    """After the wait it is counted as unknown, once in a window however often it writes."""
+    ids = ActiveIds(HOUR_MS)
+    ids.wrote(8, 0)
+    ids.tick(WAIT_MS - 1)
+    assert 0 == ids.unknown
+    for now_ms in range(WAIT_MS, HOUR_MS, HOUR_MS // 16):
+        ids.tick(now_ms)
+        reported = ids.wrote(8, now_ms)
+        assert reported is None or reported.user is None
+    assert (1, 1) == (ids.unknown, ids.unowned)
+    assert Attribution(8, "eve") == ids.allocated("eve", 8)
+    assert 0 == ids.unowned
+
+
+def test_an_unknown_id_is_forgotten_after_a_window() -> None:
+    """And is counted again when it still writes then."""
+    ids = ActiveIds(HOUR_MS)
+    ids.wrote(8, 0)
+    ids.tick(WAIT_MS)
+    ids.tick(HOUR_MS)
+    assert (1, 0) == (ids.unknown, ids.unowned)
+    assert ids.allocated("eve", 8) is None
+    other = ActiveIds(HOUR_MS)
+    other.wrote(8, 0)
+    other.tick(WAIT_MS)
+    other.tick(HOUR_MS)
+    other.wrote(8, HOUR_MS)
+    other.tick(HOUR_MS + WAIT_MS)
+    assert 2 == other.unknown
+
+
+def test_an_id_that_goes_on_writing_is_reported_a_few_times_in_a_window() -> None:
+    """At least four times, so that who forgets it after a window counts it again."""
+    ids = ActiveIds(HOUR_MS)
+    ids.allocated("bob", 7)
+    reported = [now_ms for now_ms in range(0, HOUR_MS, 2000) if ids.wrote(7, now_ms)]
+    gaps = [after - before for before, after in pairwise(reported)]
+    assert HOUR_MS // 8 <= min(gaps)
+    assert max(gaps) <= HOUR_MS // 4 + 2000
+
+
+def test_no_id_is_no_id() -> None:
+    """Below 0 nobody owns, and nothing writes."""
+    ids = ActiveIds(HOUR_MS)
+    assert (None, None, 0) == (ids.allocated("bob", -1), ids.wrote(-1, 0), ids.unowned)
+
+
+def test_owners_are_bounded_and_those_in_use_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that was neither given nor wrote for the longest is forgotten."""
+    monkeypatch.setattr(active_ids, "MOST_OWNERS", 2)
+    ids = ActiveIds(HOUR_MS)
+    ids.allocated("ann", 1)
+    ids.allocated("bob", 2)
+    ids.wrote(1, 0)
+    ids.allocated("eve", 3)
+    assert Attribution(2, None) == ids.wrote(2, 0)
+    assert Attribution(3, "eve") == ids.wrote(3, 0)
+    assert Attribution(1, "ann") == ids.wrote(1, HOUR_MS)
+
+
+def test_ids_without_an_owner_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of them is given up early and counted; time that passed is looked at first."""
+    monkeypatch.setattr(active_ids, "MOST_UNOWNED", 2)
+    ids = ActiveIds(HOUR_MS)
+    for producer_id in range(4):
+        ids.wrote(producer_id, 0)
+    assert (2, 2) == (ids.unowned, ids.unknown)
+    assert ids.allocated("bob", 0) is None
+    assert Attribution(3, "bob") == ids.allocated("bob", 3)
+
+
+def test_the_first_look_at_a_partition_counts_nobody() -> None:
+    """Nothing tells whether its producers wrote just now; those that write from then on do."""
+    since = WrittenSince()
+    assert [] == since.scan(ORDERS, states((1, 5), (2, 5)), is_new=False)
+    assert [2, 3] == since.scan(ORDERS, states((1, 5), (2, 6), (3, 0)), is_new=False)
+    assert [] == since.scan(ORDERS, states((1, 5), (2, 6), (3, 0)), is_new=False)
+
+
+def test_of_a_new_partition_all_producers_wrote() -> None:
+    """There was nothing before."""
+    since = WrittenSince()
+    assert [1, 2] == since.scan(ORDERS, states((1, 0), (2, 0)), is_new=True)
+
+
+def test_a_partition_that_was_empty_has_been_looked_at() -> None:
+    """Its first producer wrote since."""
+    since = WrittenSince()
+    since.scan(ORDERS, [], is_new=False)
+    assert ORDERS in since
+    assert [1] == since.scan(ORDERS, states((1, 0)), is_new=False)
+
+
+def test_a_new_epoch_wrote_too() -> None:
+    """A transactional id that was opened again begins at the same sequence."""
+    since = WrittenSince()
+    since.scan(ORDERS, [(1, 0, 0)], is_new=False)
+    assert [1] == since.scan(ORDERS, [(1, 1, 0)], is_new=False)
+
+
+def test_partitions_that_are_looked_at_no_more_are_forgotten() -> None:
+    """One that comes back is looked at for the first time; the others go on."""
+    since = WrittenSince()
+    for index in (0, 1):
+        since.scan(("orders", index), states((1, 0)), is_new=False)
+    since.retain([("orders", 1), ("clicks", 0)])
+    assert [False, True, False] == [
+        each in since for each in (ORDERS, ("orders", 1), ("clicks", 0))
+    ]
+    assert [] == since.scan(ORDERS, states((1, 9)), is_new=False)
+    assert [1] == since.scan(("orders", 1), states((1, 9)), is_new=False)
+
+
+def test_few_batches_are_missed() -> None:
+    """At most some in a thousand of ids that come in blocks."""
+    since = WrittenSince()
+    since.scan(ORDERS, states(*((each, 0) for each in range(10_000))), is_new=False)
+    found = since.scan(ORDERS, states(*((each, 1) for each in range(10_000))), is_new=False)
+    assert 10_000 - 30 <= len(found)

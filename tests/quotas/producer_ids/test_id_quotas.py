@@ -1,0 +1,43 @@
+"""Which producer id quota is in force, and who said it."""
+
+import math
+
+import pytest
+
+from sidecar.quotas.entities import DEFAULT
+from sidecar.quotas.producer_ids.id_quotas import (
+    InForce,
+    Origin,
+    ProducerIdQuota,
+    in_force,
+    quota_of,
+)
+
+NONE = ProducerIdQuota(None)
+FEW, MORE, MANY = ProducerIdQuota(50), ProducerIdQuota(80), ProducerIdQuota(200)
+
+
+def test_what_is_put_wins_over_the_file_and_the_file_over_the_setting() -> None:
+    """The module's own example, and the default of each."""
+    quotas = in_force(NONE, {"alice": FEW, DEFAULT: MANY}, {"alice": MORE})
+    assert InForce(MORE, Origin.API) == quota_of(quotas, "alice")
+    assert InForce(MANY, Origin.FILE) == quota_of(quotas, "bob")
+    quotas = in_force(MANY, {"alice": FEW}, {DEFAULT: MORE})
+    assert InForce(FEW, Origin.FILE) == quota_of(quotas, "alice")
+    assert InForce(MORE, Origin.API) == quota_of(quotas, "bob")
+    assert InForce(MANY, Origin.SETTING) == quota_of(in_force(MANY, {}, {}), "bob")
+
+
+def test_a_user_may_be_without_limit_where_others_have_one() -> None:
+    """Said for the user, that counts, and not the default."""
+    quotas = in_force(FEW, {"alice": NONE}, {})
+    assert InForce(NONE, Origin.FILE) == quota_of(quotas, "alice")
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, 1e-300, 1e300, math.inf, math.nan])
+def test_a_limit_is_one_that_can_be_counted_by(wrong: float) -> None:
+    """And so is what a user who is held has of the request handlers."""
+    with pytest.raises(ValueError, match="are not 1e-06 to 1e"):
+        ProducerIdQuota(wrong)
+    with pytest.raises(ValueError, match="% is not 1e-05 to 100000"):
+        ProducerIdQuota(1.0, wrong)

@@ -1,0 +1,30 @@
+"""Which request_percentage is a sidecar's."""
+
+import pytest
+
+from sidecar.quotas.entities import ClientQuotas, Entity
+from sidecar.quotas.producer_ids.throttle_signature import is_signed, signed, without_signed
+
+
+@pytest.mark.parametrize("percentage", [0.001, 0.01, 0.0123456, 1.0, 50.0])
+def test_what_is_set_is_known_again(percentage: float) -> None:
+    """Whatever was asked for, to five decimals."""
+    assert is_signed(signed(percentage))
+    assert pytest.approx(percentage, abs=1e-5) == signed(percentage)
+
+
+@pytest.mark.parametrize("value", [None, 0.01, 0.0100009, 55.7, 200.0, 9.36e-7, 1e9])
+def test_what_operators_give_is_theirs(value: float | None) -> None:
+    """Also a number that is nearly ours."""
+    assert not is_signed(value)
+
+
+def test_who_plans_passes_over_holds_alone() -> None:
+    """The user's other quotas stay, and other users'."""
+    bob, eve = Entity(user="bob"), Entity(user="eve")
+    quotas: ClientQuotas = {
+        bob: {"request_percentage": signed(0.01), "producer_byte_rate": 5.0},
+        eve: {"request_percentage": 0.01},
+    }
+    expected = {bob: {"producer_byte_rate": 5.0}, eve: {"request_percentage": 0.01}}
+    assert expected == without_signed(quotas)

@@ -1,0 +1,121 @@
+"""One user's rate and bucket."""
+
+import pytest
+
+from sidecar.quotas.producer_ids.seen_ids import FilterTerms, Room, SeenIds
+from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus, UserIds
+from sidecar.quotas.rate import QuotaWindow
+
+HOUR_MS = 3_600_000
+WINDOW = QuotaWindow(11, HOUR_MS)
+
+
+def user_ids() -> UserIds:
+    """Nothing is known of the user."""
+    return UserIds(WINDOW, SeenIds(FilterTerms(HOUR_MS, 1000, 0.01), Room(1 << 20)))
+
+
+def limited(limit: float, charged: int = 0) -> UserIds:
+    """A user with a limit who was charged so often at 0."""
+    user = user_ids()
+    user.limit_to(limit, 0)
+    for _ in range(charged):
+        user.charge(0, None)
+    return user
+
+
+def tokens(user: UserIds, now_ms: int) -> float | None:
+    return user.status("ann", 3600, now_ms).tokens
+
+
+def test_initially_there_is_no_limit() -> None:
+    """No limit: no tokens, no wait, however many ids there are."""
+    user = user_ids()
+    user.charge(0, None)
+    assert ProducerIdStatus("ann", None, 0.1, None, 0, 0) == user.status("ann", 3600, 0)
+    assert user.is_full(0)
+
+
+def test_docstring_example() -> None:
+    """50 an hour with 11 windows: 550 tokens, 0 after 550 ids, 50 an hour later."""
+    assert 550.0 == tokens(limited(50), 0)
+    user = limited(50, charged=550)
+    assert (0.0, 0) == (tokens(user, 0), user.throttle_ms(0))
+    assert 50.0 == pytest.approx(tokens(user, HOUR_MS))
+
+
+def test_wait_is_until_there_is_a_token_for_each_id() -> None:
+    """One id over waits 72 s, two wait 144 s, and the wait passes as time does."""
+    assert 72_000 == limited(50, charged=551).throttle_ms(0)
+    user = limited(50, charged=552)
+    assert [144_000, 143_000, 1, 0] == [
+        user.throttle_ms(now_ms) for now_ms in (0, 1000, 143_999, 144_000)
+    ]
+
+
+def test_rate_is_per_window() -> None:
+    """110 ids are 11 per window over the 10 windows that Kafka's rate starts with."""
+    assert 11.0 == pytest.approx(limited(50, charged=110).status("ann", 3600, 0).rate)
+
+
+def test_debt_is_unbounded_as_in_the_kip() -> None:
+    """1,000 ids over wait 1,000 times as long as one."""
+    assert 72_000_000 == limited(50, charged=1550).throttle_ms(0)
+
+
+def test_debt_can_be_bounded() -> None:
+    """Who has 100 s to wait is charged no more, not even the rest of the id that made it so."""
+    user = limited(50, charged=550)
+    for _ in range(1000):
+        user.charge(0, 100.0)
+    assert 100_000 == user.throttle_ms(0)
+    user.charge(45_000, 100.0)
+    assert 100_000 == user.throttle_ms(45_000)
+
+
+def test_longest_wait_itself_is_charged_no_more() -> None:
+    """Who has exactly 72 s to wait has the longest wait of 72 s."""
+    user = limited(50, charged=551)
+    user.charge(0, 72.0)
+    assert 72_000 == user.throttle_ms(0)
+
+
+def test_ids_are_in_the_rate_though_they_are_not_charged() -> None:
+    """The rate tells what happens, whatever the bound of the debt."""
+    user = limited(50, charged=551)
+    user.charge(0, 1.0)
+    assert 55.2 == pytest.approx(user.status("ann", 3600, 0).rate)
+
+
+def test_raised_limit_shortens_the_wait() -> None:
+    """The debt stays and is paid off faster; the same limit again changes nothing."""
+    user = limited(50, charged=551)
+    user.limit_to(100, 0)
+    assert (-1.0, 36_000) == (tokens(user, 0), user.throttle_ms(0))
+    user.limit_to(100, 0)
+    assert 36_000 == user.throttle_ms(0)
+
+
+def test_lowered_limit_lowers_the_burst() -> None:
+    """Tokens beyond the new burst are gone at once."""
+    user = limited(50)
+    user.limit_to(10, 0)
+    assert 110.0 == tokens(user, 0)
+
+
+def test_limit_that_is_lifted_forgives() -> None:
+    """Without a limit there is no wait, and a later limit starts with all tokens."""
+    user = limited(50, charged=600)
+    user.limit_to(None, 0)
+    assert (None, 0) == (tokens(user, 0), user.throttle_ms(0))
+    user.limit_to(50, 0)
+    assert (550.0, 50) == (tokens(user, 0), user.status("ann", 3600, 0).limit)
+
+
+def test_full() -> None:
+    """A bucket is full at first and again when what was taken has come back, not before."""
+    assert limited(50).is_full(0)
+    user = limited(50, charged=1)
+    assert [False, False, True] == [user.is_full(now_ms) for now_ms in (0, 71_999, 72_001)]
+    small = limited(0.01, charged=1)
+    assert [False, True] == [small.is_full(now_ms) for now_ms in (0, 101 * HOUR_MS)]

@@ -1,0 +1,135 @@
+"""Sizes rebuilt from lines, against kio, an independent codec made from Kafka's definitions."""
+
+import io
+import uuid
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.index import load_payload_module
+from kio.serial import entity_writer
+from kio.static.constants import EntityType
+from kio.static.primitive import i16, i32
+
+from sidecar.requestlog.produce_size import NEWEST_PRODUCE, produce_bytes
+from sidecar.requestlog.request_detail import PRODUCE, detail
+from sidecar.requestlog.wire import Produce
+from tests.requestlog.lines import BY_HAND, parsed_line, read
+
+Topics = Sequence[tuple[str, Sequence[int]]]
+"""Names, and for each partition the bytes of its batches; -1: none at all."""
+
+# Around the lengths at which an encoded length takes another byte.
+LENGTHS = st.sampled_from([0, 1, 126, 127, 128, 16_382, 16_383, 16_384, 2_097_151]) | st.integers(
+    0, 300
+)
+NAMES = st.text(st.characters(codec="utf-8"), max_size=200)
+TOPICS = st.lists(
+    st.tuples(NAMES, st.lists(LENGTHS | st.just(-1), max_size=140)), max_size=3
+) | st.lists(st.tuples(NAMES, st.just([5])), min_size=127, max_size=129)
+
+
+@given(
+    version=st.integers(3, NEWEST_PRODUCE),
+    client_id=NAMES | st.none(),
+    transactional_id=NAMES | st.none(),
+    topics=TOPICS,
+)
+def test_every_version_has_the_size_that_it_has_on_the_wire(
+    version: int, client_id: str | None, transactional_id: str | None, topics: Topics
+) -> None:
+    """Of the header and the body, for any names, numbers and sizes."""
+    line = parsed_line(
+        PRODUCE,
+        version=version,
+        client_id=client_id,
+        request={
+            "transactionalId": transactional_id,
+            "acks": -1,
+            "timeoutMs": 30_000,
+            "topicData": [logged_topic(version, *topic) for topic in topics],
+        },
+    )
+    said = detail(line)
+    assert isinstance(said, Produce)
+    expected = len(encoded(version, client_id, transactional_id, topics))
+    assert expected == produce_bytes(said, version, line.client_id)
+
+
+def test_the_modules_example() -> None:
+    """10,000 bytes of batches for one partition of t1: 10,035 bytes."""
+    topics = [("t1", [10_000])]
+    said = Produce(acks=1, topics=detail_topics(topics))
+    assert 10_035 == produce_bytes(said, 11, "etl") == len(encoded(11, "etl", None, topics))
+
+
+def test_the_line_by_hand() -> None:
+    """25,532 bytes in two partitions of orders, from orders-writer-3 by version 11: 59 more."""
+    said = detail(read(BY_HAND[0]))
+    assert isinstance(said, Produce)
+    assert 16_412 + 9_120 + 59 == produce_bytes(said, 11, "orders-writer-3")
+
+
+@pytest.mark.parametrize("version", [-1, NEWEST_PRODUCE + 1])
+def test_what_is_newer_is_not_known(version: int) -> None:
+    """No size is told for a version whose encoding isn't known."""
+    assert produce_bytes(Produce(acks=1, topics=()), version, "etl") is None
+
+
+def logged_topic(version: int, name: str, partitions: Sequence[int]) -> dict[str, Any]:
+    """A topic as brokers log it: versions that have ids have no name."""
+    reported = {"topicId": "R0Qw3nShT-eMCtK--X86sw"} if version >= 13 else {"name": name}
+    return {
+        **reported,
+        "partitionData": [
+            {"index": index} if size < 0 else {"index": index, "recordsSizeInBytes": size}
+            for index, size in enumerate(partitions)
+        ],
+    }
+
+
+def detail_topics(topics: Topics) -> Any:
+    """The same as the detail of a line."""
+    line = parsed_line(
+        PRODUCE, request={"acks": 1, "topicData": [logged_topic(0, *topic) for topic in topics]}
+    )
+    said = detail(line)
+    assert isinstance(said, Produce)
+    return said.topics
+
+
+def encoded(
+    version: int, client_id: str | None, transactional_id: str | None, topics: Topics
+) -> bytes:
+    """A request as kio writes it, after the frame's length."""
+    module = load_payload_module(PRODUCE, version, EntityType.request)
+    body = module.ProduceRequest(
+        transactional_id=transactional_id,
+        acks=i16(-1),
+        timeout=timedelta(seconds=30),
+        topic_data=tuple(
+            module.TopicProduceData(
+                **({"topic_id": uuid.UUID(int=7)} if version >= 13 else {"name": name}),
+                partition_data=tuple(
+                    module.PartitionProduceData(
+                        index=i32(index), records=None if size < 0 else b"x" * size
+                    )
+                    for index, size in enumerate(partitions)
+                ),
+            )
+            for name, partitions in topics
+        ),
+    )
+    header = module.ProduceRequest.__header_schema__(
+        request_api_key=i16(PRODUCE),
+        request_api_version=i16(version),
+        correlation_id=i32(1),
+        client_id=client_id,
+    )
+    buffer = io.BytesIO()
+    entity_writer(type(header))(buffer, header)
+    entity_writer(type(body))(buffer, body)
+    return buffer.getvalue()

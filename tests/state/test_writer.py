@@ -1,0 +1,362 @@
+"""The keeper: when it writes, one write at a time, and what it says of a disk that fails."""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sidecar.control.board import Board
+from sidecar.state import PersistedState, StateFile
+from sidecar.state.writer import StateWriter
+from sidecar.throttle.decision import Source, VolumeLimit
+from sidecar.throttle.memory import Override
+from sidecar.throttle.user_throttles import throttle_user
+from tests.support.scripted import LIMIT, reading, run_for, whole
+
+FACTORS = VolumeLimit(LIMIT, 300.0, 1.0)
+
+PATIENCE_S = 10.0
+"""How long a test waits for a thread before it is red."""
+
+Save = Callable[[StateFile, PersistedState, Callable[[float], float]], None]
+
+
+def see(board: Board, available: int) -> None:
+    """Publishes an observation of one broker."""
+    at = board.now()
+    board.update(lambda memory: FACTORS.fold(memory, whole(at, reading(at, 1, available))))
+
+
+def kept_in(path: Path) -> PersistedState:
+    kept = StateFile(path, LIMIT).load(1e12)
+    assert isinstance(kept, PersistedState)
+    return kept
+
+
+def available_in(path: Path) -> int:
+    """What the file says that broker 1 has."""
+    return kept_in(path).memory.brokers[1].volumes[0].volume.available_bytes
+
+
+def inode_of(path: Path) -> int:
+    """Another one after each write, since the file is replaced."""
+    return path.stat().st_ino
+
+
+def new_board() -> Board:
+    return Board(FACTORS, asyncio.get_running_loop().time)
+
+
+def new_state_writer(board: Board, path: Path, validity_s: float = 300.0) -> StateWriter:
+    return StateWriter(board, StateFile(path, LIMIT), lambda steady_s: steady_s, validity_s)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state.json"
+
+
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The times of all writes, which take no time: threads don't live in the loop's time."""
+    times: list[float] = []
+    real: Save = StateFile.save
+
+    def save(file: StateFile, kept: PersistedState, wall: Callable[[float], float]) -> None:
+        times.append(asyncio.get_running_loop().time())
+        real(file, kept, wall)
+
+    async def inline(
+        function: Callable[[PersistedState, Callable[[float], float]], None],
+        kept: PersistedState,
+        wall: Callable[[float], float],
+    ) -> None:
+        function(kept, wall)
+
+    monkeypatch.setattr(StateFile, "save", save)
+    monkeypatch.setattr(asyncio, "to_thread", inline)
+    return times
+
+
+@pytest.mark.looptime
+class TestWhen:
+    """In virtual time."""
+
+    async def test_what_is_published_at_the_start_is_written_at_once(
+        self, path: Path, writes: list[float]
+    ) -> None:
+        """So that an unwritable folder is told at the start, too."""
+        await run_for(1, new_state_writer(new_board(), path).run())
+        assert [0] == writes
+        assert Source.FALLBACK == kept_in(path).source
+
+    async def test_a_change_is_written_at_once(self, path: Path, writes: list[float]) -> None:
+        """The factor falls at 3 s and is on disk at 3 s."""
+        board = new_board()
+
+        async def fill() -> None:
+            await asyncio.sleep(1)
+            see(board, 500)
+            await asyncio.sleep(2)
+            see(board, 50)
+
+        await run_for(9, new_state_writer(board, path).run(), fill())
+        assert [0, 1, 3] == writes
+        assert (0.0, Source.OBSERVATION, 3.0) == (
+            kept_in(path).factor,
+            kept_in(path).source,
+            kept_in(path).since,
+        )
+
+    async def test_a_user_throttle_that_gets_longer_is_written_within_a_second(
+        self, path: Path, writes: list[float]
+    ) -> None:
+        """One that gets longer by less waits for the next write; one that begins does not."""
+        board = new_board()
+        see(board, 500)
+
+        def held(until: float) -> None:
+            board.update(
+                lambda memory: replace(
+                    memory,
+                    user_throttles=throttle_user(
+                        memory.user_throttles, "bob", until, "too many ids", board.now()
+                    ),
+                )
+            )
+
+        async def lengthen() -> None:
+            await asyncio.sleep(2)
+            held(100.0)
+            await asyncio.sleep(2.5)
+            held(172.0)
+            await asyncio.sleep(2)
+            held(172.9)
+
+        await run_for(16, new_state_writer(board, path).run(), lengthen())
+        assert [0, 2, 5, 15] == pytest.approx(writes)
+        assert kept_in(path).memory.user_throttles["bob"].ends_at == pytest.approx(172.9)
+
+    async def test_moving_bytes_alone_are_written_every_ten_seconds(
+        self, path: Path, writes: list[float]
+    ) -> None:
+        """600 polls a minute, 6 writes."""
+        board = new_board()
+        see(board, 499)
+
+        async def move() -> None:
+            for n in range(600):
+                see(board, 500 + n)
+                await asyncio.sleep(0.1)
+
+        await run_for(59.5, new_state_writer(board, path).run(), move())
+        assert [0, 10, 20, 30, 40, 50] == pytest.approx(writes)
+        assert 1000 == available_in(path)
+
+    async def test_with_a_short_validity_they_are_written_more_often(
+        self, path: Path, writes: list[float]
+    ) -> None:
+        """What a kill -9 leaves on disk is still valid then."""
+        board = new_board()
+        see(board, 499)
+
+        async def move() -> None:
+            for n in range(100):
+                see(board, 500 + n)
+                await asyncio.sleep(0.1)
+
+        await run_for(3.5, new_state_writer(board, path, validity_s=4.0).run(), move())
+        assert [0, 1, 2, 3] == pytest.approx(writes)
+
+    async def test_nothing_new_is_not_written_again(self, path: Path, writes: list[float]) -> None:
+        """An idle disabled minute costs no write."""
+        await run_for(60, new_state_writer(new_board(), path).run())
+        assert [0] == writes
+
+    async def test_it_ends_when_the_board_is_closed(self, path: Path, writes: list[float]) -> None:
+        """Nobody is left waiting for a board that publishes no more."""
+        board = new_board()
+        task = asyncio.create_task(new_state_writer(board, path).run())
+        await asyncio.sleep(1)
+        board.close()
+        await asyncio.wait_for(task, 1)
+
+
+class TestKeep:
+    """What ``write`` says."""
+
+    async def test_true_once_the_override_is_on_disk(self, path: Path) -> None:
+        """The API tells an operator whether a restart keeps an override: it is read back here."""
+        board = new_board()
+        override = Override(0.5, "a migration", board.now(), board.now() + 60)
+        board.update(lambda memory: replace(memory, override=override))
+        assert await new_state_writer(board, path).write()
+        assert override == kept_in(path).memory.override
+
+    async def test_true_without_writing_when_it_is_on_disk_already(self, path: Path) -> None:
+        """The same snapshot twice is one write."""
+        state_writer = new_state_writer(new_board(), path)
+        assert await state_writer.write()
+        inode = inode_of(path)
+        assert await state_writer.write()
+        assert inode == inode_of(path)
+
+    async def test_false_when_it_can_not_be_written(self, tmp_path: Path) -> None:
+        """An override that is not on disk must not be said to survive."""
+        assert not await new_state_writer(new_board(), tmp_path / "gone" / "state.json").write()
+
+
+class TestADiskThatFails:
+    async def test_a_full_disk_is_reported_once_and_reported_when_it_is_over(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Three failed writes, one line; the next that succeeds, one more; and again."""
+        board = new_board()
+        state_writer = new_state_writer(board, path)
+        real = os.fsync
+
+        def full(_: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        said = []
+        with caplog.at_level(logging.DEBUG, "sidecar.state.writer"):
+            for works in (True, False, False, False, True, True, False):
+                monkeypatch.setattr(os, "fsync", real if works else full)
+                see(board, 500)
+                said.append(await state_writer.write())
+        assert [True, False, False, False, True, True, False] == said
+        lost = f"the state can't be kept in {path}: No space left on device; a restart would forget"
+        assert [
+            (logging.WARNING, f"{lost} it"),
+            (logging.INFO, f"the state is kept in {path} again"),
+            (logging.WARNING, f"{lost} it"),
+        ] == [(record.levelno, record.getMessage()) for record in caplog.records]
+
+    async def test_it_leaves_the_old_file_whole_and_nothing_beside_it(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What was kept before the disk was full is still kept."""
+        board = new_board()
+        state_writer = new_state_writer(board, path)
+        see(board, 500)
+        await state_writer.write()
+
+        def full(_: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", full)
+        see(board, 400)
+        await state_writer.write()
+        assert 500 == available_in(path)
+        assert [path] == list(path.parent.iterdir())
+
+    @pytest.mark.looptime
+    async def test_a_folder_that_went_away_ends_nothing(
+        self, tmp_path: Path, writes: list[float], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The keeper goes on, and keeps again once the folder is back."""
+        board, folder = new_board(), tmp_path / "folder"
+        path = folder / "state.json"
+
+        async def happen() -> None:
+            await asyncio.sleep(1)
+            see(board, 500)
+            folder.mkdir()
+            await asyncio.sleep(1)
+            see(board, 50)
+
+        caplog.set_level(logging.INFO, "sidecar.state.writer")
+        await run_for(3, new_state_writer(board, path).run(), happen())
+        assert [0, 1, 2] == writes
+        assert 50 == available_in(path)
+        assert ["WARNING", "INFO"] == [record.levelname for record in caplog.records]
+
+
+class Disk:
+    """A disk that finishes a write only when it is let, and counts the writes at one time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun = threading.Semaphore(0)
+        self.let = threading.Semaphore(0)
+        self.writing = 0
+        self.most = 0
+        self._real: Save = StateFile.save
+        monkeypatch.setattr(StateFile, "save", self._saver())
+
+    def _saver(self) -> Save:
+        def save(file: StateFile, kept: PersistedState, wall: Callable[[float], float]) -> None:
+            self.writing += 1
+            self.most = max(self.most, self.writing)
+            self.begun.release()
+            assert self.let.acquire(timeout=PATIENCE_S)
+            self._real(file, kept, wall)
+            self.writing -= 1
+
+        return save
+
+    async def write_begun(self) -> None:
+        """Waits for the next write to begin."""
+        assert await asyncio.get_running_loop().run_in_executor(
+            None, lambda: self.begun.acquire(timeout=PATIENCE_S)
+        )
+
+
+class TestOneWriteAtATime:
+    async def test_two_who_ask_at_once_write_one_after_the_other(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The API's and the keeper's own write don't race for the same file."""
+        disk, board = Disk(monkeypatch), new_board()
+        state_writer = new_state_writer(board, path)
+        first = asyncio.create_task(state_writer.write())
+        await disk.write_begun()
+        see(board, 500)
+        second = asyncio.create_task(state_writer.write())
+        await asyncio.sleep(0.02)
+        disk.let.release(2)
+        assert await first
+        assert await second
+        assert 1 == disk.most
+        assert 500 == available_in(path)
+
+    async def test_a_write_whose_asker_is_cancelled_is_still_the_only_one(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """At the stop the keeper is cancelled, and the last state is written: after, not beside.
+
+        A thread can't be cancelled: were the last write begun beside it, the older state might be
+        renamed over the newer.
+        """
+        disk, board = Disk(monkeypatch), new_board()
+        state_writer = new_state_writer(board, path)
+        run = asyncio.create_task(state_writer.run())
+        await disk.write_begun()
+        run.cancel()
+        see(board, 500)
+        last = asyncio.create_task(state_writer.write())
+        await asyncio.sleep(0.02)
+        disk.let.release(2)
+        assert await last
+        with contextlib.suppress(asyncio.CancelledError):
+            await run
+        assert 1 == disk.most
+        assert 500 == available_in(path)
+
+    async def test_the_loop_turns_while_a_slow_disk_writes(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Readers are answered although the disk stands still."""
+        disk = Disk(monkeypatch)
+        task = asyncio.create_task(new_state_writer(new_board(), path).write())
+        await disk.write_begun()
+        await asyncio.sleep(0)
+        assert not task.done()
+        disk.let.release()
+        assert await task

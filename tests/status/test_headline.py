@@ -1,0 +1,223 @@
+"""The sentence for a tired person, since when, and until when."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from sidecar.control.board import Board
+from sidecar.status.headline import Headline, Until, headline
+from sidecar.status.moments import Moment, Now, span
+from sidecar.throttle.decision import Disabled, VolumeLimit
+from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.memory import Override
+from sidecar.throttle.user_throttles import UserThrottle
+from sidecar.volumes import Failure, FailureKind, Observation
+from tests.throttle.build import FakeClock, reading, whole
+
+GB = 10**9
+LIMIT = MinAvailableBytes(10 * GB)
+VALIDITY_S = 300.0
+DAY_S = 86_400.0
+
+
+def wall(steady_s: float) -> float:
+    """The epoch begins on 1 January 1970 at 00:00 UTC."""
+    return steady_s
+
+
+def free(broker_id: int, at: float, gigabytes: float) -> Observation:
+    """A whole observation of one broker with one volume of 100 GB."""
+    return whole(
+        at, [reading(broker_id, at, {"/kafka/data": round(gigabytes * GB)}, total=100 * GB)]
+    )
+
+
+def head(
+    observations: Sequence[Observation],
+    *,
+    limit: Limit = LIMIT,
+    override: Override | None = None,
+    fallback: float = 1.0,
+    now: float | None = None,
+    failure: Failure | None = None,
+) -> Headline:
+    """What the page begins with after these observations."""
+    clock = FakeClock()
+    factors = VolumeLimit(limit, VALIDITY_S, fallback)
+    board = Board(factors, clock)
+    for observation in observations:
+        clock.now = observation.observed_at
+        board.update(lambda memory, seen=observation: factors.fold(memory, seen))  # type: ignore[misc]
+    clock.now = clock.now if now is None else now
+    if failure is not None:
+        board.update(lambda memory: factors.fail(memory, failure))
+    if override is not None:
+        board.update(lambda memory: replace(memory, override=override))
+    board.update(lambda memory: memory)
+    return headline(board.snapshot, limit, Now(clock.now, wall))
+
+
+def test_producers_are_throttled() -> None:
+    """The issue's own example: which volume, what it has left, and the limit."""
+    shown = head([free(2, 0.0, 50), free(2, 60.0, 8.1)], now=91.0)
+    assert (
+        "Producers are held: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
+    ) == shown.sentence
+    assert ("stopped", "Held", 0.0) == (shown.tone, shown.word, shown.factor)
+    assert Moment("1970-01-01T00:01:00Z", "00:01:00 UTC", "31 s ago") == shown.since
+
+
+def test_several_volumes() -> None:
+    """The one with the least left is named, the others are counted."""
+    dirs = {"/a": 5 * GB, "/b": 4 * GB, "/c": 60 * GB}
+    shown = head([whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])])
+    assert (
+        "Producers are held: /b of broker 1 has 4.0 GB left, the limit is 10.0 GB. "
+        "2 volumes are at or below it."
+    ) == shown.sentence
+
+
+def test_a_ratio() -> None:
+    """In percent, and in bytes besides."""
+    shown = head([free(2, 0.0, 8.1)], limit=MinAvailableRatio(0.1))
+    assert (
+        "Producers are held: /kafka/data of broker 2 has 8.1% (8.1 GB) left, the limit is 10.0%."
+    ) == shown.sentence
+
+
+def test_a_broker_that_is_gone_holds_them() -> None:
+    """The reading is of then, and the sentence says why it counts."""
+    fenced = whole(60.0, [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)], fenced=[2])
+    shown = head([free(2, 0.0, 8.1), fenced])
+    assert (
+        "Producers are held: /kafka/data of broker 2 had 8.1 GB left when last read, and the "
+        "broker is fenced, the limit is 10.0 GB."
+    ) == shown.sentence
+
+
+def test_nobody_is_throttled() -> None:
+    """And when the next volume would reach its limit, or that none fills."""
+    shown = head([free(2, 0.0, 50)])
+    assert "Nobody is throttled: every volume has more than 10.0 GB left." == shown.sentence
+    assert ("free", Until("Until a volume reaches its limit; none fills.")) == (
+        shown.tone,
+        shown.until[0],
+    )
+    filling = head([free(2, 0.0, 50), free(2, 10.0, 40)], now=20.0)
+    expected = Moment("1970-01-01T00:00:40Z", "00:00:40 UTC", "in 20 s")
+    assert expected == filling.until[0].moment
+
+
+def test_until_when_producers_are_throttled() -> None:
+    """A time only if every violating volume empties."""
+    still = head([free(2, 0.0, 8), free(2, 10.0, 8)])
+    assert Until("Until every volume has more than 10.0 GB left.") == still.until[0]
+    emptying = head([free(2, 0.0, 7), free(2, 10.0, 8)], now=15.0)
+    assert Moment("1970-01-01T00:00:30Z", "00:00:30 UTC", "in 15 s") == emptying.until[0].moment
+
+
+def test_how_long_what_was_seen_counts() -> None:
+    """The validity is told as what it is: when nothing more can be seen."""
+    shown = head([free(2, 0.0, 8)])
+    assert "If nothing more can be seen, the fallback follows after" == shown.until[1].text
+    assert shown.until[1].moment is not None
+    assert "in 5 min" == shown.until[1].moment.relative
+
+
+@pytest.mark.parametrize(
+    ("factor", "available", "sentence", "tone"),
+    [
+        (1.0, 50, "Nobody is throttled, set by hand.", "free"),
+        (
+            1.0,
+            8,
+            "Nobody is throttled, set by hand, although /kafka/data of broker 2 has 8.0 GB left, "
+            "the limit is 10.0 GB.",
+            "part",
+        ),
+        (0.25, 50, "Producers are slowed to 25 % of their quotas, set by hand.", "part"),
+        (0.0, 8, "Producers are held, set by hand.", "stopped"),
+    ],
+)
+def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) -> None:
+    """What it does not heed is told in the same breath, and does not look as if all was well."""
+    override = Override(factor, "disk is being replaced", 0.0, 2 * DAY_S)
+    shown = head([free(2, 0.0, available)], override=override)
+    assert (sentence, tone) == (shown.sentence, shown.tone)
+    assert shown.reason.startswith("set by hand: disk is being replaced")
+    moment = Moment("1970-01-03T00:00:00Z", "00:00:00 UTC on 3 January 1970", "in 2 days")
+    assert (Until("Until it is ended by hand, or at last at", moment),) == shown.until
+
+
+@pytest.mark.parametrize(
+    ("fallback", "does", "tone"),
+    [(1.0, "Nobody is throttled", "blind"), (0.0, "Producers are held", "stopped")],
+)
+def test_the_fallback(fallback: float, does: str, tone: str) -> None:
+    """Nothing seen yet, and nothing seen any more; with the reason in the decision's words."""
+    failure = Failure(FailureKind.CONNECT, "broker-0:9092: refused")
+    first = head([], fallback=fallback, failure=failure)
+    assert f"{does}, by the fallback: nothing has been seen of the volumes yet." == first.sentence
+    assert "no observation yet: broker-0:9092: refused" == first.reason
+    later = head([free(2, 0.0, 50)], fallback=fallback, now=301.0)
+    assert f"{does}, by the fallback: the volumes can't be seen any more." == later.sentence
+    assert {tone} == {first.tone, later.tone}
+
+
+def test_what_to_do() -> None:
+    """Where on the page it is: the largest topics, or the brokers where these can't be asked."""
+    silent = whole(60.0, [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)], silent=[2])
+    failure = Failure(FailureKind.CONNECT, "broker-0:9092: refused")
+    by_hand = Override(1.0, "disk is being replaced", 0.0, 100.0)
+    shown = [
+        head([free(2, 0.0, 50)]),
+        head([free(2, 0.0, 8)]),
+        head([free(2, 0.0, 8)], override=by_hand),
+        head([free(2, 0.0, 8), silent]),
+        head([], failure=failure),
+    ]
+    sections = [None if each.to_do is None else each.to_do.section for each in shown]
+    assert [None, "contents-1", "contents-1", "brokers", "brokers"] == sections
+
+
+def test_disabled() -> None:
+    """Nothing is polled."""
+    board = Board(Disabled(), FakeClock())
+    shown = headline(board.snapshot, None, Now(0.0, wall))
+    assert (
+        "Nobody is throttled: this sidecar is disabled, its check interval is PT0S."
+        == shown.sentence
+    )
+
+
+def test_users_who_are_throttled_besides() -> None:
+    """They are counted in the sentence, and it does not look as if nobody were held."""
+    clock = FakeClock()
+    factors = VolumeLimit(LIMIT, VALIDITY_S, 1.0)
+    board = Board(factors, clock)
+    board.update(lambda memory: factors.fold(memory, free(2, 0.0, 50)))
+    board.update(
+        lambda memory: replace(memory, user_throttles={"etl": UserThrottle(0.0, 100.0, "why")})
+    )
+    shown = headline(board.snapshot, LIMIT, Now(0.0, wall))
+    assert shown.sentence.endswith(" 1 user is held for the producer ids that they open.")
+    assert "part" == shown.tone
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"),
+        (119.0, "119 s"),
+        (120.0, "2 min"),
+        (7199.0, "119 min"),
+        (7500.0, "2 h 5 min"),
+        (7200.0, "2 h"),
+        (2 * DAY_S, "2 days"),
+        (1234 * DAY_S, "1,234 days"),
+    ],
+)
+def test_spans(seconds: float, text: str) -> None:
+    """One or two units, as people say them."""
+    assert text == span(seconds)

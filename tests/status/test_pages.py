@@ -1,0 +1,319 @@
+"""The page as HTML: what it says, in which order, and what it must never contain."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.memory import Override
+from sidecar.throttle.readers import Report
+from sidecar.throttle.user_throttles import UserThrottle
+from sidecar.volumes import Failure, FailureKind
+from tests.api.build import FACTORS, TOKEN, FakeSidecar, until
+from tests.throttle.build import reading, whole
+
+EVIL = "<script>alert('x')</script>\" onload=\"y"
+LARGEST_BYTES = 64 * 1024
+
+
+async def _nobody(broker_id: int) -> Mapping[str, LogDirTopics]:
+    raise AssertionError(f"nobody runs what asks broker {broker_id}")
+
+
+def throttled() -> FakeSidecar:
+    """A sidecar with a volume at its limit."""
+    sidecar = FakeSidecar(ask=_nobody)
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5, "/d2": 50})], silent=[2], fenced=[3]))
+    return sidecar
+
+
+class Outline(HTMLParser):
+    """What matters of a page.
+
+    Attributes:
+        tags: every element with its attributes.
+        headings: the texts of headings, in order.
+        text: all text.
+    """
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.headings: list[str] = []
+        self.text = ""
+        self._in: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag in {"h1", "h2"}:
+            self.headings.append("")
+            self._in.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in {"h1", "h2"}:
+            self._in.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self._in:
+            self.headings[-1] += data
+
+    @property
+    def words(self) -> str:
+        """The text with single spaces."""
+        return " ".join(self.text.split())
+
+
+async def outline(sidecar: FakeSidecar, path: str = "/") -> Outline:
+    """A page of the sidecar."""
+    response = await sidecar.get(path)
+    assert 200 == response.status_code
+    assert "text/html; charset=utf-8" == response.headers["content-type"]
+    return Outline(response.text)
+
+
+async def test_the_order() -> None:
+    """The sentence, volumes, brokers, changes, the override, users, what lies on a full volume."""
+    sidecar = throttled()
+    sidecar.board.update(
+        lambda memory: replace(memory, user_throttles={"etl": UserThrottle(0, 60, "too many")})
+    )
+    page = await outline(sidecar)
+    assert [
+        "Throttle of producers",
+        "Producers are held: /d1 of broker 1 has 5\u00a0B left, the limit is 10\u00a0B. "
+        "1 user is held for the producer ids that they open.",
+        "Volumes",
+        "Brokers",
+        "Last changes",
+        "Set by hand",
+        "Single users",
+        "What lies on /d1 of broker 1",
+    ] == page.headings
+    assert "etlProducers are held until 22:14:20 UTC (in 60 s)too many" in page.words
+
+
+async def test_what_to_do_leads_to_a_section() -> None:
+    """To what lies on the volume, which the page has."""
+    page = await outline(throttled())
+    ids = {attributes.get("id") for _, attributes in page.tags}
+    targets = [
+        each["href"] for tag, each in page.tags if tag == "a" and "#" in (each["href"] or "")
+    ]
+    assert ["#contents-1"] == targets
+    assert "contents-1" in ids
+    assert "What to doFree space: what lies there" in page.words
+
+
+async def test_brokers_that_are_not_seen() -> None:
+    """One that does not answer, with why and since when, and one that is fenced."""
+    page = await outline(throttled())
+    assert "2 active by the last look at 22:13:20 UTC (now)." in page.words
+    assert "2 host2:9092 does not answer since 22:13:20 UTC (now)no answer within 2 s" in page.words
+    assert "3 host3:9092 fenced never" in page.words
+
+
+async def test_a_fenced_broker_that_holds_the_throttle() -> None:
+    """How it is forgotten, if it does not come back."""
+    sidecar = throttled()
+    sidecar.see(whole(1.0, [reading(2, 1.0, {"/e": 50})], fenced=[1]))
+    page = await outline(sidecar)
+    assert "throttle-sidecar forget 1" in page.words
+    assert "had 5\u00a0B left when last read, and the broker is fenced" in page.text
+
+
+async def test_polls_that_fail() -> None:
+    """How many in a row, and why the last one did."""
+    sidecar = throttled()
+    failure = Failure(FailureKind.CONNECT, "nobody listens")
+    for _ in range(2):
+        sidecar.board.update(lambda memory: VolumeLimit.fail(memory, failure))
+    assert (
+        "The last 2 looks at the cluster failed. nobody listens" in (await outline(sidecar)).words
+    )
+
+
+async def test_it_fills_although_producers_are_throttled() -> None:
+    """By how much, when nothing is left, and what is not held."""
+    sidecar = throttled()
+    for now, left in ((6.0, 32), (12.0, 20)):
+        sidecar.clock.now = now
+        sidecar.see(whole(now, [reading(1, now, {"/d1": left, "/d2": 5})]))
+    page = await outline(sidecar)
+    assert "Producers are held, and yet it fills" in page.headings
+    assert "/d1 of broker 1 fills by 2 B/s, nothing is left in 10 s" in page.words
+    assert "partitions being reassigned" in page.words
+
+
+async def test_an_override() -> None:
+    """Its effect, reason and end, what it does not heed, and on which brokers it is in force."""
+    sidecar = throttled()
+    override = Override(1.0, "disk is being replaced", 0.0, 3600.0)
+    sidecar.board.update(lambda memory: replace(memory, override=override))
+    sidecar.board.readers.record(Report(1, False, 3), sidecar.board.snapshot.generation, 0.0)
+    words = (await outline(sidecar)).words
+    assert (
+        "Nobody is throttled, from 22:13:20 UTC (now) until 23:13:20 UTC (in 60 min). Reason: "
+        "“disk is being replaced”."
+    ) in words
+    assert "It does not heed that /d1 of broker 1 has 5 B left, at or below the limit" in words
+    assert "broker 1 holds 3 clients, does not wait for changes now (heard now)" in words
+
+
+async def test_no_broker_follows() -> None:
+    """A factor that nobody reads holds nobody: the page says so."""
+    page = await outline(throttled())
+    assert "No broker's quota callback has asked this sidecar" in page.words
+
+
+async def test_without_a_token() -> None:
+    """Changes are refused, and the page says how to allow them; no way to try leads on."""
+    sidecar = throttled()
+    sidecar.token = None
+    page = await outline(sidecar)
+    assert "name it in SIDECAR_TOKEN_FILE, and restart the sidecar" in page.words
+    assert [] == [tag for tag in page.tags if tag[1].get("href") == "/override"]
+
+
+async def test_disabled() -> None:
+    """Nothing is polled: no volumes, and nothing to set."""
+    page = await outline(FakeSidecar(factors=None))
+    assert "this sidecar is disabled" in page.words
+    assert "None is looked at" in page.words
+    assert [] == [tag for tag in page.tags if tag[1].get("href") == "/override"]
+
+
+async def test_nothing_is_loaded_from_elsewhere_and_nothing_is_inline() -> None:
+    """Each address is one of the sidecar's own; no style, no handler, no script in the page."""
+    for path in ("/", "/volumes", "/override", "/override/end", "/status/parts"):
+        page = await outline(throttled(), path)
+        for tag, attributes in page.tags:
+            assert not [name for name in attributes if name == "style" or name.startswith("on")]
+            assert "style" != tag
+            for name in ("href", "src", "action"):
+                assert (attributes.get(name) or "/").startswith(("/", "#"))
+            if tag == "script":
+                assert re.fullmatch(r"/status/page\.js\?v=[0-9a-f]{12}", attributes["src"] or "")
+
+
+async def test_the_headers() -> None:
+    """A policy that forbids what the page does not need, and no store."""
+    response = await throttled().get("/")
+    assert (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ) == response.headers["content-security-policy"]
+    assert "no-store" == response.headers["cache-control"]
+    assert "same-origin" == response.headers["referrer-policy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("page.css", "text/css"), ("page.js", "text/javascript"), ("icon.svg", "image/svg+xml")],
+)
+async def test_files(name: str, kind: str) -> None:
+    """Kept by browsers for good, since their addresses change with them."""
+    response = await FakeSidecar().get(f"/status/{name}")
+    assert (200, kind) == (response.status_code, response.headers["content-type"].split(";")[0])
+    assert "immutable" in response.headers["cache-control"]
+
+
+async def test_names_are_only_text() -> None:
+    """Log dirs, reasons, failures, users and topics come from outside: none becomes markup."""
+    sidecar = FakeSidecar(ask=_nobody)
+    sidecar.see(whole(0.0, [reading(1, 0.0, {f"/{EVIL}": 5})], silent=[2]))
+    sidecar.board.update(
+        lambda memory: replace(
+            memory,
+            override=Override(1.0, EVIL, 0.0, 60.0),
+            user_throttles={EVIL: UserThrottle(0.0, 60.0, EVIL)},
+            failed_polls=1,
+            failure=Failure(FailureKind.CONNECT, EVIL),
+        )
+    )
+    response = await sidecar.get("/")
+    assert "<script>alert" not in response.text
+    assert ' onload="' not in response.text
+    assert response.text.count("alert(&#39;x&#39;)") > 5
+
+
+async def test_topics_and_their_commands() -> None:
+    """They come from the broker: text too, also within a command."""
+    topics = LogDirTopics(1, 40, (TopicSize(EVIL, 40, (0,), 40),))
+
+    async def ask(_: int) -> Mapping[str, LogDirTopics]:
+        return {"/d": topics}
+
+    sidecar = FakeSidecar(ask=ask)
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5}), reading(2, 0.0, {"/d": 90})]))
+    contents = sidecar.contents
+    assert contents is not None
+    task = asyncio.create_task(contents.run())
+    first = await sidecar.get("/")
+    assert "The broker is being asked, now that somebody looks. What it says comes up" in first.text
+    assert "data-asking" in first.text
+    await until(lambda: contents.of(1) is not None)
+    response = await sidecar.get("/")
+    task.cancel()
+    assert "being asked" not in response.text
+    assert "data-asking" not in response.text
+    assert "kafka-reassign-partitions.sh --bootstrap-server" in response.text
+    assert "<script>alert" not in response.text
+    assert ' onload="' not in response.text
+
+
+async def test_a_thousand_volumes() -> None:
+    """The worst are on the page, which stays small; the others are on pages of their own."""
+    sidecar = FakeSidecar()
+    sidecar.see(
+        whole(
+            0.0,
+            [reading(b, 0.0, {f"/d{n}": 20 + (b + n) % 70 for n in range(10)}) for b in range(100)],
+        )
+    )
+    response = await sidecar.get("/")
+    assert 20 == response.text.count('<th scope="row">')
+    assert "All 1,000 volumes" in response.text
+    assert len(response.content) < LARGEST_BYTES
+    found: list[str] = []
+    for number in range(1, 11):
+        page = (await sidecar.get(f"/volumes?page={number}")).text
+        assert f"Page {number} of 10" in page
+        found += re.findall(r"/<wbr>(d\d)</span> <span class=\"dim\">of broker (\d+)", page)
+    assert 1000 == len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "", "9" * 30, "²"])
+async def test_pages_that_are_none(number: str) -> None:
+    """Nothing fails by what stands in an address."""
+    response = await throttled().get(f"/volumes?page={number}")
+    assert 200 == response.status_code
+
+
+async def test_the_parts_are_of_the_page() -> None:
+    """What an open page takes anew is what it was made with, with the ETag that it waits by."""
+    sidecar = throttled()
+    page, parts = await sidecar.get("/"), await sidecar.get("/status/parts")
+    assert parts.text.strip() in page.text
+    assert f'data-etag="{sidecar.board.etag}"' in parts.text
+
+
+async def test_it_costs_no_request_and_changes_nothing() -> None:
+    """Looking at the page leaves the board as it was, and the token is nowhere in it."""
+    sidecar = throttled()
+    before = sidecar.board.snapshot
+    for path in ("/", "/volumes", "/override", "/override/end"):
+        assert TOKEN not in (await sidecar.get(path)).text
+    assert before is sidecar.board.snapshot
+    assert [] == sidecar.disk.written
+
+
+def test_the_limit_of_the_fixture() -> None:
+    """The tests above read "10 B" off the page."""
+    assert 10 == FACTORS.limit.threshold_bytes(0)

@@ -1,0 +1,119 @@
+"""The volumes' rows: which comes first, and what its bar shows."""
+
+from sidecar.control.board import Board
+from sidecar.status.moments import Now
+from sidecar.status.volume_rows import Row, rate, volume_rows
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.volumes import Failure, Observation
+from tests.throttle.build import TIMED_OUT, FakeClock, reading, whole
+
+LIMIT = MinAvailableBytes(10)
+
+
+def rows(
+    *news: Observation | Failure,
+    now: float = 0.0,
+    first: int = 0,
+    count: int = 20,
+    limit: MinAvailableBytes = LIMIT,
+) -> tuple[list[Row], int]:
+    """The rows after these observations and failed polls."""
+    factors = VolumeLimit(limit, 300.0, 1.0)
+    board = Board(factors, FakeClock())
+    for each in news:
+        fold = factors.fail if isinstance(each, Failure) else factors.fold
+        board.update(lambda memory, each=each, fold=fold: fold(memory, each))  # type: ignore[misc]
+    return volume_rows(board.snapshot, limit, Now(now, lambda steady_s: steady_s), first, count)
+
+
+def test_docstring_example() -> None:
+    """91 of 100 used under a limit of 10: 91 % of the bar, and the limit at 90 %."""
+    (row,), count = rows(whole(0.0, [reading(1, 0.0, {"/d": 9})]))
+    assert 1 == count
+    assert (91.0, 90.0, True, "9 B", "100 B") == (
+        row.used,
+        row.limit_at,
+        row.is_bad,
+        row.left,
+        row.total,
+    )
+    assert ("at or below the limit", "reached", "") == (row.state, row.to_limit, row.fills)
+
+
+def test_the_worst_come_first() -> None:
+    """Violating ones, the fullest first; offline ones; the soonest at the limit; the least left."""
+    before = {"/full": 9, "/fuller": 2, "/soon": 60, "/later": 99, "/dark": 50, "/more": 80}
+    after = {"/full": 9, "/fuller": 2, "/soon": 50, "/later": 98, "/less": 30, "/more": 80}
+    found, count = rows(
+        whole(0.0, [reading(1, 0.0, before)]),
+        whole(10.0, [reading(1, 10.0, after, offline=["/dark", "/never"])]),
+        now=20.0,
+    )
+    order = ["/fuller", "/full", "/never", "/dark", "/soon", "/later", "/less", "/more"]
+    assert (order, 8) == ([row.log_dir for row in found], count)
+    reported = {row.log_dir: (row.fills, row.to_limit) for row in found}
+    assert ("fills by 1 B/s", "in 30 s") == reported["/soon"]
+    assert ("steady", "") == reported["/more"]
+    assert ("", "") == reported["/dark"]
+
+
+def test_a_log_dir_that_was_never_read() -> None:
+    """No bar: nothing is known of it but why."""
+    (row,), _ = rows(whole(0.0, [reading(1, 0.0, offline=["/d"])]))
+    assert (None, "offline", "") == (row.used, row.state, row.left)
+
+
+def test_what_a_broker_that_is_gone_left() -> None:
+    """Its reading counts, so it is shown, with its age and why."""
+    found, _ = rows(
+        whole(0.0, [reading(1, 0.0, {"/d": 9})]),
+        whole(60.0, [reading(2, 60.0, {"/e": 50})], fenced=[1]),
+        now=61.0,
+    )
+    assert ("at or below the limit; the broker is fenced", "61 s ago") == (
+        found[0].state,
+        found[0].read,
+    )
+    assert "" == found[1].read
+
+
+def test_after_a_failed_poll_every_reading_has_its_age() -> None:
+    """A time to the limit is of what was read then."""
+    seen = [whole(at, [reading(1, at, {"/d": 50 - round(at)})]) for at in (0.0, 10.0)]
+    (row,), _ = rows(*seen, now=20.0)
+    assert ("", "in 20 s") == (row.read, row.to_limit)
+    (row,), _ = rows(*seen, TIMED_OUT, now=20.0)
+    assert ("10 s ago", "in 20 s") == (row.read, row.to_limit)
+
+
+def test_the_rate_while_producers_are_throttled() -> None:
+    """A request that lands each minute is a byte a second, not a spike and then nothing."""
+    seen = [
+        whole(float(at), [reading(1, float(at), {"/d": 900 - 60 * (at // 60)}, total=100_000)])
+        for at in range(250)
+    ]
+    (row,), _ = rows(*seen, now=250.0, limit=MinAvailableBytes(1000))
+    assert ("fills by 1 B/s", "reached") == (row.fills, row.to_limit)
+
+
+def test_pages() -> None:
+    """Each volume is on one page, in the order of all."""
+    seen = whole(0.0, [reading(b, 0.0, {"/d": 100 - b, "/e": 100 - b}) for b in range(25)])
+    everything, count = rows(seen, count=100)
+    paged = [rows(seen, first=first, count=20)[0] for first in (0, 20, 40, 60)]
+    assert (50, everything) == (count, [row for page in paged for row in page])
+    assert [20, 20, 10, 0] == [len(page) for page in paged]
+
+
+def test_a_volume_without_bytes() -> None:
+    """A total of 0 is full, and divides nothing."""
+    (row,), _ = rows(whole(0.0, [reading(1, 0.0, {"/d": 0}, total=0)]))
+    assert (0.0, 0.0, True) == (row.used, row.limit_at, row.is_bad)
+
+
+def test_rates() -> None:
+    """In words, with the direction."""
+    assert ["", "steady", "fills by 2.5 MB/s", "empties by 10 B/s"] == [
+        rate(each) for each in (None, -0.3, 2.5e6, -10.0)
+    ]

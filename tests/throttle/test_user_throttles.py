@@ -1,0 +1,85 @@
+"""Users that are held for a while."""
+
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import Computed, Memory
+from sidecar.throttle.user_throttles import (
+    UserThrottle,
+    in_force,
+    next_end,
+    release,
+    throttle_user,
+    throttle_users,
+)
+
+WHY = "551 ids"
+
+
+def test_a_user_throttle_lasts_until_its_end_and_not_longer() -> None:
+    """At the end itself it still holds."""
+    user_throttles = throttle_user({}, "alice", 172.0, WHY, 100.0)
+    assert {"alice": UserThrottle(100.0, 172.0, WHY)} == in_force(user_throttles, 172.0)
+    assert {} == in_force(user_throttles, 172.001)
+    assert 172.0 == next_end(user_throttles, 172.0)
+    assert next_end(user_throttles, 172.001) is None
+
+
+def test_a_user_throttle_is_prolonged_and_shortened() -> None:
+    """It keeps its beginning, and says the newest reason."""
+    user_throttles = throttle_user(
+        throttle_user({}, "alice", 172.0, WHY, 100.0), "alice", 200.0, "552 ids", 110.0
+    )
+    assert {"alice": UserThrottle(100.0, 200.0, "552 ids")} == user_throttles
+    user_throttles = throttle_user(user_throttles, "alice", 150.0, "the quota is larger now", 120.0)
+    assert {"alice": UserThrottle(100.0, 150.0, "the quota is larger now")} == user_throttles
+
+
+def test_a_user_throttle_that_ended_begins_anew() -> None:
+    """And what ended of others is forgotten."""
+    user_throttles = throttle_user(
+        throttle_user({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0
+    )
+    assert {"alice": UserThrottle(180.0, 190.0, WHY)} == throttle_user(
+        user_throttles, "alice", 190.0, WHY, 180.0
+    )
+
+
+def test_a_user_throttle_can_be_taken_back() -> None:
+    """One user's, and no other's."""
+    user_throttles = throttle_user(
+        throttle_user({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0
+    )
+    assert {"bob"} == set(release(user_throttles, {"alice"}))
+    assert user_throttles == release(user_throttles, {"carol"})
+
+
+def test_many_are_held_at_once() -> None:
+    """As one after the other: who is held keeps the beginning, who is not spoken of stays."""
+    user_throttles = throttle_user(
+        throttle_user({}, "alice", 172.0, WHY, 100.0), "bob", 180.0, WHY, 100.0
+    )
+    expected = throttle_user(
+        throttle_user(user_throttles, "alice", 200.0, "more", 110.0), "carol", 150.0, WHY, 110.0
+    )
+    assert expected == throttle_users(
+        user_throttles, {"alice": (200.0, "more"), "carol": (150.0, WHY)}, 110.0
+    )
+    assert {"alice": 100.0, "bob": 100.0, "carol": 110.0} == {
+        user: each.since for user, each in expected.items()
+    }
+
+
+def test_a_decision_holds_users_beside_the_factor_for_all() -> None:
+    """All may write by the volumes; alice may not, until an end before that of the validity."""
+    factors = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=0.5)
+    user_throttles = throttle_user(
+        throttle_user({}, "alice", 60.0, WHY, 0.0), "bob", 70.0, WHY, 0.0
+    )
+    memory = Memory(computed=Computed(1.0, 0.0, ()), user_throttles=user_throttles)
+    decision = factors.decide(memory, 60.0)
+    assert (1.0, {"alice": 0.0, "bob": 0.0}) == (decision.factor, decision.users)
+    assert (120.0, 60.0) == (decision.valid_until, decision.changes_after)
+    decision = factors.decide(memory, 65.0)
+    assert ({"bob": 0.0}, 70.0) == (decision.users, decision.changes_after)
+    decision = factors.decide(memory, 71.0)
+    assert ({}, 120.0) == (decision.users, decision.changes_after)
