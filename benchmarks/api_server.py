@@ -11,11 +11,12 @@ import json
 import sys
 import time
 
-from sidecar.api import Polling, build_app
 from sidecar.api.connections import Connections
+from sidecar.api.readiness import Polling
 from sidecar.api.server import HttpServer
 from sidecar.clock import SteadyClock
 from sidecar.control.board import Board
+from sidecar.daemon.application import build_app
 from sidecar.metrics.board_collector import build_registry
 from sidecar.mutations.routes import Admit
 from sidecar.peers.exchange import AllocatedIdLog

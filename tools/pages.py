@@ -19,9 +19,10 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
-from sidecar.api import Polling, build_app
 from sidecar.api.docs_page import fields, form_of
+from sidecar.api.readiness import Polling
 from sidecar.control.board import Board
+from sidecar.daemon.application import build_app
 from sidecar.history.metrics import HistoryCollector
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector

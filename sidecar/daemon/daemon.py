@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Final
 
 from sidecar import __version__
-from sidecar.api import Polling, build_app, build_metrics_app
 from sidecar.api.connections import AcceptErrors, Connections, most_connections
+from sidecar.api.readiness import Polling
 from sidecar.api.server import HttpServer
 from sidecar.clock import SteadyClock
 from sidecar.control.board import Board, RestoredDecision
 from sidecar.control.journal import log_publication
 from sidecar.control.poller import Poller
+from sidecar.daemon.application import build_app, build_metrics_app
 from sidecar.daemon.start_files import read_start_files, token_of
 from sidecar.errors import SidecarError
 from sidecar.history import Folder, History, Recorded

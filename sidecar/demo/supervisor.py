@@ -1,4 +1,4 @@
-"""Starts the process that holds the brokers (``warden_process.py``) and talks to it.
+"""Starts the process that holds the brokers (``supervisor_process.py``) and talks to it.
 
 Nothing here belongs to an event loop: a thread reads what the warden says, and every request is a
 future that any loop can wait for. So a cluster started in one loop (a session's fixture) can be
@@ -38,7 +38,7 @@ class Supervisor:
         Raises:
             ClusterError: it can't be started.
         """
-        script = Path(__file__).with_name("warden_process.py")
+        script = Path(__file__).with_name("supervisor_process.py")
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own script
                 [*isolation.prefix, sys.executable, "-I", "-S", str(script)],
@@ -72,7 +72,7 @@ class Supervisor:
         self.close()
 
     async def ask(self, do: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
-        """One request (see ``warden_process``) and its answer.
+        """One request (see ``supervisor_process``) and its answer.
 
         Raises:
             ClusterError: it failed, or there was no answer in 10 s.

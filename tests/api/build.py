@@ -9,8 +9,9 @@ import httpx
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from sidecar.api import Polling, build_app
+from sidecar.api.readiness import Polling
 from sidecar.control.board import Board, Snapshot
+from sidecar.daemon.application import build_app
 from sidecar.mutations.routes import Admit
 from sidecar.peers.exchange import AllocatedIdLog
 from sidecar.producer_ids.routes import IdParts

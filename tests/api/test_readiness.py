@@ -2,7 +2,8 @@
 
 import pytest
 
-from sidecar.api import Polling, build_metrics_app
+from sidecar.api.readiness import Polling
+from sidecar.daemon.application import build_metrics_app
 from sidecar.metrics.board_collector import build_registry
 from tests.api.build import FakeSidecar
 from tests.throttle.build import reading, whole

@@ -33,7 +33,7 @@ PROMTOOL = shutil.which("promtool")
 """promtool is part of Debian's prometheus: apt-get install -y prometheus"""
 
 
-DOCUMENTATION = Path(__file__).parents[1] / "docs" / "metrics.md"
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
 class Scene:

@@ -1,6 +1,6 @@
 """The quota callback's jar: where it is, its version, and copying it into a broker's folder.
 
-It lies beside this module in a wheel and in the container's image, which ``make dist`` and the
+It lies in the package's folder in a wheel and in the container's image, which ``make dist`` and the
 ``Dockerfile`` build with it; in a checkout it lies where ``make jar`` builds it.
 
 Its name has no version, so that a newer one takes an older one's place: of two on a class path the
@@ -20,8 +20,8 @@ from sidecar.errors import CallbackError
 
 NAME: Final = "throttle-sidecar-quota-callback.jar"
 
-_PACKED: Final = Path(__file__).with_name(NAME)
-_BUILT: Final = Path(__file__).parents[1] / "deploy/quota-callback/target" / NAME
+_PACKED: Final = Path(__file__).parents[2] / NAME
+_BUILT: Final = Path(__file__).parents[3] / "deploy/quota-callback/target" / NAME
 _POM: Final = "META-INF/maven/throttlesidecar/throttle-sidecar-quota-callback/pom.properties"
 _FOR_ALL: Final = 0o644
 """The broker is another user."""

@@ -5,7 +5,8 @@ passes over such a one: it is gone when the hold is.
 
 Example: 0.01 is set as 0.010000936, which is ours; 0.01 and 200 are somebody's.
 
-Source: KIP-936 holds by the produce quota alone; see ``sidecar.producer_ids.request_quotas`` for why two parts.
+Source: KIP-936 holds by the produce quota alone; see ``sidecar.producer_ids.request_quotas`` for
+why two parts.
 """
 
 from typing import Final
