@@ -52,8 +52,8 @@ class Scenario:
         client: "librdkafka" or "java".
         connections: how many producers.
         looks: how often.
-        throttled_timeout_s: how long after the crossing producers may take to be held: the volumes have
-            room for it.
+        throttled_timeout_s: how long after the crossing producers may take to be throttled: the
+            volumes have room for it.
         back_timeout_s: how long after the freeing their return is waited for.
         before_s: how long producers are at full speed before the crossing: longer than a quota
             window, which is of 11 s, and than the time between two looks.

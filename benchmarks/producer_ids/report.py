@@ -42,15 +42,15 @@ of the time from {SETTLE_S:g} s after the clients' beginning.
 
 - no hold: the user has no quota.
 - factor: held by the produce factor 0.0 alone.
-- percentage: held by a `throttled_request_percentage` of {PERCENTAGE} alone: the callback was told to
-  leave that user out.
+- percentage: throttled by a `throttled_request_percentage` of {PERCENTAGE} alone: the callback
+  leaves that user out.
 - both: as a user with a `throttled_request_percentage` is held.
 - both + IP rate: and the address that all clients come from has a Kafka quota
   `connection_creation_rate` of {IP_RATE:g}, set by hand: sidecars don't set it.
 
 The request log is at DEBUG in all of them, also where nobody is held.
-Ids count here when they are given (`SIDECAR_PRODUCER_ID_QUOTA_COUNTS=allocated`). Where they count when
-they write, which is the default, a hold begins later by up to 2 s
+Ids count here when they are allocated (`SIDECAR_PRODUCER_ID_QUOTA_COUNTS=allocated`). Where they
+count when they write, which is the default, a hold begins later by up to 2 s
 (`SIDECAR_PRODUCER_ID_QUOTA_ACTIVE_INTERVAL`); each of these clients writes, so what it does once it
 holds is the same.
 

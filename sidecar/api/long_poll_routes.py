@@ -87,8 +87,8 @@ _ASKED: Final = [
     ),
     _parameter(
         "Throttle-Reader",
-        "broker=NODE_ID; emergency=true or false; throttled_clients=NUMBER: what a broker's quota callback says "
-        "of itself, for /v1/readers. Passed over when it has another form.",
+        "broker=NODE_ID; emergency=true or false; throttled_clients=NUMBER: what a broker's quota "
+        "callback reports of itself, for /v1/readers. Passed over when it has another form.",
     ),
 ]
 

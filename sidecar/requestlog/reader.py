@@ -3,8 +3,8 @@
 The log is empty until ``kafka.request.logger`` is at DEBUG, and a file that is not there is no
 fault. What can't be read is told once, and again when it can.
 
-Example: alice's INIT_PRODUCER_ID is answered with id 1000001: ``on_allocated`` is told of it a quarter of a
-second later at most, or as much later as the log is behind.
+Example: alice's INIT_PRODUCER_ID is answered with id 1000001: ``on_allocated`` is called a quarter
+of a second later at most, or as much later as the log is behind.
 """
 
 import asyncio

@@ -55,8 +55,8 @@ def ending_effects(inputs: StatusInputs, now: Now) -> list[str]:
 def setting_command(requested: OverrideRequest, sidecars: str) -> str:
     """The command that sets an override on several sidecars, by their addresses."""
     return (
-        f"throttle-sidecar override set {requested.factor:g} --reason {shlex.quote(requested.reason)} "
-        f"--for {shlex.quote(requested.duration)} {_to(sidecars)}"
+        f"throttle-sidecar override set {requested.factor:g} "
+        f"--reason {shlex.quote(requested.reason)} --for {shlex.quote(requested.duration)} {_to(sidecars)}"
     )
 
 

@@ -66,8 +66,8 @@ class OverrideForm:
             return OverrideRequest(factor=factor, reason=self.reason, duration=self.duration)
         except ValidationError as error:
             return [
-                f"{str(error_details['loc'][0]).capitalize()}: {error_details['msg'].removeprefix('Value error, ')}."
-                for error_details in error.errors(include_input=False)
+                f"{str(each['loc'][0]).capitalize()}: {each['msg'].removeprefix('Value error, ')}."
+                for each in error.errors(include_input=False)
             ]
 
     def fields(self) -> tuple[tuple[str, str], ...]:

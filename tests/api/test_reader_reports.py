@@ -13,12 +13,13 @@ SPACE = st.text(" \t", max_size=3)
 
 @given(INT, st.booleans(), INT, st.lists(SPACE, min_size=4, max_size=4))
 def test_every_report_is_read_as_it_was_written(
-    broker_id: int, emergency: bool, throttled_clients: int, spaces: list[str]
+    broker_id: int, emergency: bool, clients: int, spaces: list[str]
 ) -> None:
     """Whatever the numbers, and with any white space around the semicolons."""
     a, b, c, d = spaces
-    text = f"broker={broker_id}{a};{b}emergency={str(emergency).lower()}{c};{d}throttled_clients={throttled_clients}"
-    assert Report(broker_id, emergency, throttled_clients) == parse_report(text)
+    said = str(emergency).lower()
+    text = f"broker={broker_id}{a};{b}emergency={said}{c};{d}throttled_clients={clients}"
+    assert Report(broker_id, emergency, clients) == parse_report(text)
 
 
 @pytest.mark.parametrize(
@@ -27,9 +28,9 @@ def test_every_report_is_read_as_it_was_written(
         "",
         "broker=1",
         "broker=1; emergency=false",
-        "emergency=false; broker=1; held=0",
+        "emergency=false; broker=1; throttled_clients=0",
         "broker=1; emergency=false; throttled_clients=0; more=1",
-        "broker=1; emergency=false; throttled_clients=0,broker=2; emergency=false; throttled_clients=0",
+        ", ".join(["broker=1; emergency=false; throttled_clients=0"] * 2),
         "broker=01; emergency=false; throttled_clients=0",
         "broker=+1; emergency=false; throttled_clients=0",
         "broker=-1; emergency=false; throttled_clients=0",

@@ -33,8 +33,8 @@ OURS = Figures(
     failed_records=0,
 )
 PEER = replace(
-    OURS, stopped_s=1.5, past_at_throttled=18e6, longest_throttle_s=2.1e6, let_through=0.0, promise=180e3,
-    back_s=None, watched_s=90.0, flood=None,
+    OURS, stopped_s=1.5, past_at_throttled=18e6, longest_throttle_s=2.1e6, let_through=0.0,
+    promise=180e3, back_s=None, watched_s=90.0, flood=None,
 )  # fmt: skip
 
 

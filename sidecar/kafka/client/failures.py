@@ -188,8 +188,8 @@ def _unanswered(_error: BaseException, doing: str, names: Names) -> str:
     if not doing.startswith("waiting for"):
         return message
     return (
-        f"{message}; if this listener wants a login (SASL), say which: {names['security_protocol']} "
-        f"and {names['sasl_mechanism']}"
+        f"{message}; if this listener wants a login (SASL), say which: "
+        f"{names['security_protocol']} and {names['sasl_mechanism']}"
     )
 
 

@@ -35,8 +35,8 @@ class ProducerIdQuota:
 
     Attributes:
         producer_ids_rate: new ids in a window; None: any number.
-        throttled_request_percentage: the request_percentage that a user has while they are held; None:
-            they are held by the factor alone.
+        throttled_request_percentage: the request_percentage that a user has while they are
+            throttled; None: they are throttled by the factor alone.
 
     Raises:
         ValueError: a number that is too small or too large.
