@@ -1,8 +1,8 @@
 """The header by which a broker's callback says who it is and how it is.
 
-``Throttle-Reader: broker=1; emergency=false; throttled_clients=12``, in exactly this form and order,
-white space around the semicolons aside. Anything else is passed over: a reader must never be refused the factor
-for what it says of itself.
+``Throttle-Reader: broker=1; emergency=false; throttled_clients=12``, in exactly this form and
+order, white space around the semicolons aside. Anything else is passed over: a reader must never be
+refused the factor for what it says of itself.
 
 Example: ``broker=01; emergency=false; throttled_clients=0`` is none, since node ids have no leading
 zeros.

@@ -4,7 +4,8 @@ Only the answer to INIT_PRODUCER_ID ties an id to a principal, and only in the l
 that was asked, which is any of them.
 
 Example: alice's producer asks broker 2 and gets id 1000001: ``ProducerIdAllocated`` of user
-"alice", id 1000001 and epoch 0 from broker 2's log. An answer with an error has no id and makes no event.
+"alice", id 1000001 and epoch 0 from broker 2's log. An answer with an error has no id and makes
+no event.
 
 Source: KIP-936, section "ProducerIdQuotaManager"; Kafka's InitProducerIdResponse.
 """

@@ -56,7 +56,8 @@ def setting_command(requested: OverrideRequest, sidecars: str) -> str:
     """The command that sets an override on several sidecars, by their addresses."""
     return (
         f"throttle-sidecar override set {requested.factor:g} "
-        f"--reason {shlex.quote(requested.reason)} --for {shlex.quote(requested.duration)} {_to(sidecars)}"
+        f"--reason {shlex.quote(requested.reason)} --for {shlex.quote(requested.duration)} "
+        f"{_to(sidecars)}"
     )
 
 

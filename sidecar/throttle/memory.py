@@ -130,8 +130,8 @@ class Memory:
         override: the operator's factor, which may have ended.
         user_throttles: users whose producers are held, by name.
         id_quotas: how many producer ids users may have, as operators said over HTTP.
-        enforced_request_percentages: user -> the request_percentage that was set in Kafka while they
-            are throttled, and is to be taken back.
+        enforced_request_percentages: user -> the request_percentage that was set in Kafka while
+            they are throttled, and is to be taken back.
         failed_polls: how many polls in a row have failed.
         failure: why the last one failed; None when it did not.
     """
