@@ -42,8 +42,13 @@ START_S = 1_700_000_000.0
 
 def settings_of(cluster: FakeCluster, **more: str) -> dict[str, str]:
     """SIDECAR_* for a cluster; ``more`` without that prefix. The limit is ``LIMIT_BYTES``."""
+    return settings_at(bootstrap(cluster), **more)
+
+
+def settings_at(addresses: str, **more: str) -> dict[str, str]:
+    """The same by addresses to begin from."""
     return {
-        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": addresses,
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(LIMIT_BYTES),
         **{f"SIDECAR_{name}": value for name, value in more.items()},
     }
