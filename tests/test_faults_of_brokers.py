@@ -115,7 +115,7 @@ class TestDead:
         assert before["generation"] == after["generation"]
         assert 0.0 == sidecar.metric("fallback_applied_total")
 
-    async def test_a_fenced_full_broker_holds_the_throttle_until_it_is_forgotten(
+    async def test_a_fenced_full_broker_throttles_until_it_is_forgotten(
         self, cluster: FakeCluster, sidecar: SteppedSidecar
     ) -> None:
         """Beyond the validity, although nobody answers for it; an operator's request ends it."""
@@ -167,7 +167,7 @@ class TestDead:
             assert (1.0, "observation") == effect(await sidecar.poll())
             assert "active" == (await sidecar.brokers())[1]["state"]
 
-    async def test_a_departed_full_broker_holds_the_throttle_for_the_validity(
+    async def test_a_departed_full_broker_throttles_for_the_validity(
         self, cluster: FakeCluster
     ) -> None:
         """Before Kafka 4.0 none is listed as fenced: gone from the list, its reading expires."""
@@ -228,7 +228,7 @@ class TestOffline:
         assert volumes.keys() - {key} == sidecar.volume_metric("fill_bytes_per_second").keys()
         assert 6.0 == sidecar.metric("active_log_dirs")
 
-    async def test_a_full_log_dir_holds_the_throttle(
+    async def test_a_full_log_dir_throttles_until_it_is_back(
         self, cluster: FakeCluster, sidecar: SteppedSidecar
     ) -> None:
         """Beyond the validity, while its broker answers; it comes back free: 1.0."""

@@ -56,8 +56,8 @@ async def listening(name: str, ca: trustme.CA) -> AsyncIterator[str]:
             yield str(await stack.enter_async_context(raw_server(handshaking(context))))
         else:
             users = {"alice": PASSWORD} if "login" in name else None
-            context = server_context(ca) if "TLS" in name else None
-            cluster = FakeCluster(users=users, ssl_context=context).add(1)
+            speaks_tls = server_context(ca) if "TLS" in name else None
+            cluster = FakeCluster(users=users, ssl_context=speaks_tls).add(1)
             yield bootstrap(await stack.enter_async_context(cluster))
 
 
@@ -66,7 +66,7 @@ class Mistake:
     """Settings that can't work.
 
     Attributes:
-        listener: what is listened for, see ``listening``.
+        listener: which of those of ``listening``.
         kind: of the failure.
         setting: the one that the message names, without SIDECAR_KAFKA_ADMIN_.
         given: the settings, without that prefix; files are of the folder.
@@ -140,8 +140,8 @@ async def test_what_is_wrong_is_said_in_a_line(
     (warned,) = [line for line in logged if line.startswith("polling: ")]
     assert warned.startswith(f"polling: {mistake.kind}: ")
     assert 2 == done.exit_code
-    (told,) = done.stderr.splitlines()
-    for line in (warned, told):
+    (refusal,) = done.stderr.splitlines()
+    for line in (warned, refusal):
         assert f"SIDECAR_KAFKA_ADMIN_{mistake.setting}" in line
     for secret in SECRETS:
         assert secret not in "\n".join([*logged, done.output])

@@ -55,7 +55,7 @@ def settings_at(addresses: str, **more: str) -> dict[str, str]:
 
 
 class SteppedSidecar:
-    """A sidecar that polls when it is told to; an async context manager.
+    """A sidecar that polls when a test says so; an async context manager.
 
     Attributes:
         clock: what time it is, epoch seconds.
