@@ -65,6 +65,7 @@ class FakeSidecar:
         self,
         *,
         factors: VolumeLimit | None = FACTORS,
+        board: Board | None = None,
         clock: Callable[[], float] | None = None,
         registry: CollectorRegistry | None = None,
         stuck_after_s: float = 100.0,
@@ -74,7 +75,7 @@ class FakeSidecar:
         ask: FetchContents | None = None,
     ) -> None:
         self.clock = FakeClock()
-        self.board = Board(factors or Disabled(), clock or self.clock)
+        self.board = board or Board(factors or Disabled(), clock or self.clock)
         self.disk = Disk()
         self.token: str | None = TOKEN
         self.wall_offset_s = WALL_OFFSET_S
