@@ -41,8 +41,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_collection_finish() -> None:
     """Leaves what importing all tests made out of every later look for garbage.
 
-    Tests that look for open sockets collect it, and so does the interpreter: half a second each
-    time, of a million objects that stay.
+    The interpreter looks through a million objects, half a second long, again and again.
     """
     gc.collect()
     gc.freeze()

@@ -64,17 +64,11 @@ def _sidecar() -> FakeSidecar:
 schema = schemathesis.openapi.from_asgi("/openapi.json", _sidecar().app)
 
 
+# One test, with and without the token: each worker makes the cases of a test anew, for seconds.
 @pytest.mark.timeout(60)
 @schema.parametrize()
 @settings(DEAR, suppress_health_check=list(HealthCheck))
-def test_with_the_token(case: schemathesis.Case[Any]) -> None:
-    """Statuses, headers, media types and documents are as documented; bad input is refused."""
+def test_answers_are_as_documented(case: schemathesis.Case[Any]) -> None:
+    """Statuses, headers, media types and documents; bad input, and a missing token, is refused."""
     case.call_and_validate(headers=BEARER)
-
-
-@pytest.mark.timeout(60)
-@schema.parametrize()
-@settings(DEAR, suppress_health_check=list(HealthCheck))
-def test_without_the_token(case: schemathesis.Case[Any]) -> None:
-    """Likewise for who has none: changes are refused as documented."""
     case.call_and_validate()
