@@ -2,6 +2,7 @@
 
 from hypothesis import settings
 
+assert settings.default is not None
 _dear = max(5, settings.default.max_examples // 10)
 
 DEAR = settings(max_examples=_dear)
