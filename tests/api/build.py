@@ -147,7 +147,7 @@ def http_scope(path: str, *headers: tuple[bytes, bytes], method: str = "GET") ->
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Lets real time pass until something is so; 10 s at most."""
+    """Lets time pass until something is so; 10 s at most."""
     for _ in range(1000):
         if condition():
             return

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -290,9 +290,4 @@ def identity(decision: Decision) -> tuple[object, ...]:
 pytestmark = pytest.mark.timeout(300)
 
 TestLife = Life.TestCase
-TestLife.settings = settings(
-    max_examples=500,
-    stateful_step_count=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestLife.settings = settings(stateful_step_count=20)

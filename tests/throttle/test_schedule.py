@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.throttle.decision import VolumeLimit
@@ -282,7 +282,6 @@ def test_deadline_after_a_long_wait_is_within_the_interval() -> None:
 kinds = st.sampled_from(["still", "filling", "violating", "emptying", "new", "silent", "offline"])
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     brokers=st.dictionaries(st.integers(0, 5), kinds, max_size=6),
     others=st.sampled_from([0, 1, 50, 400]),
@@ -384,7 +383,6 @@ class Simulation:
         return LIMIT_BYTES + math.ceil(left * self.rates[broker_id])
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.floats(0.01, 2_000.0),
     st.integers(10_000, 10**10),

@@ -13,8 +13,9 @@ from pydantic import SecretStr
 from sidecar.kafka.client.failures import TokenError
 from sidecar.kafka.client.oauth_tokens import ClientCredentials
 from tests.kafka.servers import Clock, hang, raw_server, server_context
+from tests.support.virtual_time import VIRTUAL_TIME
 
-pytestmark = pytest.mark.usefixtures("nothing_left_open")
+pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 SECRET = "Tr0ub4dor"
 
