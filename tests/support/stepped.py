@@ -20,7 +20,7 @@ from sidecar.control.poller import Poller
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.metrics.board_collector import build_registry
 from sidecar.settings import load
-from sidecar.state import Kept, StateFile
+from sidecar.state import PersistedState, StateFile
 from sidecar.state.writer import StateWriter
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.schedule import Timing
@@ -59,7 +59,7 @@ class SteppedSidecar:
 
     Attributes:
         clock: what time it is, epoch seconds.
-        keeper: writes the state file; None without one. A test that wants it written runs it.
+        writer: writes the state file; None without one. A test that wants it written runs it.
     """
 
     def __init__(self, environ: Mapping[str, str], clock: FakeClock | None = None) -> None:
@@ -70,12 +70,12 @@ class SteppedSidecar:
         factors = VolumeLimit(settings.limit, settings.validity_s, settings.fallback)
         file = StateFile(settings.state_file, settings.limit) if settings.state_file else None
         kept = file.load(self.clock()) if file else None
-        assert kept is None or isinstance(kept, Kept)
+        assert kept is None or isinstance(kept, PersistedState)
         self._board = Board(
             factors,
             self.clock,
             memory=kept.memory if kept else None,
-            began=RestoredDecision(kept.factor, kept.source, kept.since) if kept else None,
+            restored=RestoredDecision(kept.factor, kept.source, kept.since) if kept else None,
             listeners=(log_publication,),
         )
         self._registry = build_registry(
@@ -88,7 +88,7 @@ class SteppedSidecar:
             validity_s=settings.validity_s,
         )
         self._api.wall_offset_s = 0.0
-        self.keeper = (
+        self.writer = (
             StateWriter(self._board, file, self._api.wall, settings.validity_s) if file else None
         )
         self._source = KafkaVolumeSource(settings.kafka_admin, clock=self.clock)

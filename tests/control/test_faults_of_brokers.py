@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.state import Kept, StateFile
+from sidecar.state import PersistedState, StateFile
 from sidecar.throttle.limits import MinAvailableBytes
 from tests.api.build import until
 from tests.support.fake_broker import DESCRIBE_CLUSTER, FakeCluster, FakeLogDir
@@ -152,8 +152,8 @@ class TestDead:
             await before.poll()
             await until(lambda: factor_in(path) == 0.0)
             if not killed:
-                assert before.keeper is not None
-                await before.keeper.keep()
+                assert before.writer is not None
+                await before.writer.write()
         # The space is free again, but the broker that could say so is down.
         cluster.brokers[1].has(*HEALTHY)
         async with SteppedSidecar(environ, before.clock) as sidecar:
@@ -191,8 +191,8 @@ class TestDead:
 @contextlib.asynccontextmanager
 async def keeping(sidecar: SteppedSidecar) -> AsyncIterator[None]:
     """Runs a sidecar's keeper, which at the end writes no last time."""
-    assert sidecar.keeper is not None
-    task = asyncio.create_task(sidecar.keeper.run())
+    assert sidecar.writer is not None
+    task = asyncio.create_task(sidecar.writer.run())
     yield
     task.cancel()
     await asyncio.wait([task])
@@ -201,7 +201,7 @@ async def keeping(sidecar: SteppedSidecar) -> AsyncIterator[None]:
 def factor_in(path: Path) -> float | None:
     """The factor that a state file says; None while there is no file."""
     kept = StateFile(path, MinAvailableBytes(LIMIT_BYTES)).load(0.0)
-    return kept.factor if isinstance(kept, Kept) else None
+    return kept.factor if isinstance(kept, PersistedState) else None
 
 
 class TestOffline:
