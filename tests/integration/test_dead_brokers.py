@@ -1,6 +1,6 @@
 """A full broker that is killed: a real controller fences it, and the throttle lasts.
 
-``tests/test_faults_of_brokers.py`` has what else becomes of brokers.
+``tests/control/test_faults_of_brokers.py`` has what else becomes of brokers.
 """
 
 from sidecar.demo.cluster import Cluster

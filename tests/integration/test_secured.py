@@ -94,7 +94,7 @@ async def test_a_wrong_password_is_named_as_such(
 ) -> None:
     """By the words of Kafka's refusal: check and the daemon name user and password's settings.
 
-    ``tests/test_mistakes_at_listeners.py`` has the other mistakes.
+    ``tests/kafka/test_mistakes_at_listeners.py`` has the other mistakes.
     """
     environ = WRONG_PASSWORDS[login](secure_kafka) | {PASSWORD: "wrong, with a backslash"}
     done = await command("check", environ=environ)
