@@ -113,7 +113,8 @@ class ClientCredentials(AbstractTokenProvider):
 def _parse(status: int, body: bytes, asked_at: float) -> _Token:
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
+        # What is no JSON, or nested too deeply, holds no token either.
         answer = None
     if not isinstance(answer, dict):
         answer = {}
