@@ -150,6 +150,7 @@ def ask(
     answered: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
 
     def query_one(number: int) -> None:
+        # Who is too late has no answer, as one that hangs.
         with contextlib.suppress(TimeoutError):
             answered.put((number, _ask(addresses[number], questions, token, ends_at)))
 
@@ -172,6 +173,11 @@ def ask(
 def _ask(
     address: Address, questions: Sequence[Question], token: str | None, ends_at: float
 ) -> Answer:
+    """One sidecar's answer.
+
+    Raises:
+        TimeoutError: it came too late.
+    """
     documents: list[Mapping[str, object]] = []
     try:
         for question in questions:
@@ -179,6 +185,8 @@ def _ask(
             if problem is not None:
                 return Answer(address, tuple(documents), problem)
             documents.append(document)
+    except TimeoutError:
+        raise
     except ssl.SSLError as error:
         return _unreached(address, documents, f"TLS failed: {error.reason or error}")
     except OSError as error:
