@@ -22,7 +22,7 @@ from sidecar.settings.environment import read_environment
 from sidecar.settings.fields import RawSettings
 from sidecar.settings.java_properties import read_properties
 from sidecar.settings.kafka_admin import resolve_kafka_admin
-from sidecar.settings.loaded import Loaded
+from sidecar.settings.loaded import Examined, Loaded
 from sidecar.settings.problem_list import Problems, one_line
 from sidecar.settings.raw_values import Entry, Reading, ReadingSource
 from sidecar.settings.report import rows
@@ -55,6 +55,16 @@ def load(
     Raises:
         SettingsError: with every problem found, one line each and no secret in any.
     """
+    found = examine(environ=environ, config=config, properties=properties)
+    if found.settings is None:
+        raise SettingsError(found.problems)
+    return Loaded(found.settings, found.rows, found.notices)
+
+
+def examine(
+    *, environ: Mapping[str, str], config: Path | None = None, properties: Path | None = None
+) -> Examined:
+    """``load`` for one who wants to see the settings, too, when something is missing or wrong."""
     readings = read_all(environ, config, properties)
     entries = in_force(readings)
     problems = Problems(entries, settings_source(config, properties))
@@ -66,12 +76,11 @@ def load(
     # What an unreadable file may hold can't be called missing.
     if all(reading.readable for reading in readings):
         settings = _check_together(raw, problems)
-    lines = problems.lines()
-    if lines or settings is None:
-        raise SettingsError(lines)
     notices = [notice for reading in readings for notice in reading.notices]
-    notices += [*unused_tls(raw, problems), *_short_validity(settings, problems)]
-    return Loaded(settings, rows(entries, settings), tuple(map(one_line, notices)))
+    if settings is not None:
+        notices += [*unused_tls(raw, problems), *_short_validity(settings, problems)]
+    shown = rows(entries, settings, understood=raw.model_fields_set, problems=problems)
+    return Examined(settings, shown, problems.lines(), tuple(map(one_line, notices)))
 
 
 def read_all(

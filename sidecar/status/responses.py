@@ -218,4 +218,8 @@ def _html(text: str, status: int = 200, headers: Mapping[str, str] | None = None
 
 
 def _number(text: str) -> int:
-    return min(int(text), _MOST_PAGES) if text.isascii() and text.isdigit() and int(text) else 1
+    """The page that is asked for; 1 when that is no number, or one of more than 4,300 digits."""
+    try:
+        return max(1, min(int(text), _MOST_PAGES))
+    except ValueError:
+        return 1

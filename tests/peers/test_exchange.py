@@ -255,7 +255,11 @@ PAGE = b'{"next":"a1-1","lost":0,"ids":[{"user":"bob","producer_id":7}]}'
         pytest.param(says(b" " * (5 << 20)), "the answer is too long", id="huge"),
         pytest.param(raw(b"SSH-2.0-OpenSSH_9.6\r\n"), "the answer is not HTTP", id="not HTTP"),
         pytest.param(raw(b""), "no answer", id="closes"),
-        pytest.param(raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"), "truncated", id="cut"),
+        pytest.param(
+            raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"),
+            "the answer ends early",
+            id="cut",
+        ),
         pytest.param(nothing, "no answer within 0.3 s", id="hangs"),
     ],
 )
