@@ -202,7 +202,6 @@ def _document() -> dict[str, Any]:
         registry=CollectorRegistry(),
         token=lambda: None,
         persist=persist,
-        forget=None,
         ids=IdParts(ids, AllocatedIdLog(board.start_id), None, None, is_enabled=False),
         admit=None,
     )

@@ -45,7 +45,6 @@ class Scene:
             self.board,
             lambda steady_s: steady_s + 1000,
             300.0,
-            None if disabled else FACTORS.limit,
         )
         self.registry.register(BrokerCollector(self.board))
 

@@ -36,7 +36,7 @@ id_quotas = st.builds(
     ProducerIdQuota, st.none() | st.floats(1e-6, 1e12), st.none() | st.floats(1e-5, 1e5)
 )
 values = st.integers(1, 2**63 - 1) | st.floats(0.001, 0.999)
-limits: st.SearchStrategy[Limit] = st.one_of(st.builds(each, values) for each in LIMIT_TYPES)
+limits: st.SearchStrategy[Limit] = st.one_of([st.builds(each, values) for each in LIMIT_TYPES])
 
 
 def volume_state(volume: Volume, read_at: float, online: bool, limit: Limit) -> VolumeState:
