@@ -242,7 +242,8 @@ def test_two_limits_in_two_places_are_both_named(tmp_path: Path) -> None:
     properties = f"{STATIC}storage.per.volume.limit.min.available.bytes=5\n"
     (line,) = problems(GOOD, **files(tmp_path, properties=properties))
     assert f"{tmp_path}/server.properties:1" in line
-    assert f"exactly one of this and {RATIO} is needed; 2 are set" in line
+    assert RATIO in line
+    assert "2 are set" in line
 
 
 def test_a_wrong_limit_is_not_also_missing() -> None:

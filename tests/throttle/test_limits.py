@@ -124,11 +124,15 @@ class TestEveryType:
     def test_a_verdict_agrees_with_itself(
         self, kind: type[Limit], value: float, total: int, available: int, rate: float | None
     ) -> None:
-        """A volume that violates has no time left and asks for a throttle, and no other does."""
+        """A volume that violates has no time left; it asks for a throttle, and no other does."""
         verdict = judged(kind(value), total, min(total, available), rate)
-        assert verdict.violates == (verdict.seconds_left == 0.0)
-        assert verdict.violates == (verdict.soonest_s == 0.0)
         assert verdict.violates == (verdict.factor < 1.0)
+        if verdict.violates:
+            assert (0.0, 0.0) == (verdict.seconds_left, verdict.soonest_s)
+        elif rate is not None and rate > 0:
+            assert verdict.seconds_left is not None
+            assert verdict.soonest_s is not None
+            assert verdict.soonest_s <= verdict.seconds_left
 
     @given(values, st.lists(sizes, min_size=3, max_size=3).map(sorted), rates)
     def test_less_room_never_ends_a_violation(

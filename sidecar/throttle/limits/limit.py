@@ -102,6 +102,9 @@ class Limit(ABC):
 def verdict_at(threshold_bytes: float, volume: Volume, fill: Fill, *, violates: bool) -> Verdict:
     """The verdict of a limit that lies at some available bytes and stops all producers.
 
+    Where the threshold moves with the rate, ``soonest_s`` is to be replaced: at the fastest rate
+    such a limit lies elsewhere.
+
     Args:
         threshold_bytes: the available bytes at which the volume begins to violate.
         volume: its sizes.
