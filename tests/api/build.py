@@ -93,18 +93,14 @@ class FakeSidecar:
             registry=registry,
             token=lambda: self.token,
             persist=self._persist,
-            forget=factors.forget if factors else None,
             ids=self.ids,
             admit=admit,
             contents=self.contents,
         )
-        self._factors = factors
 
     def see(self, observation: Observation) -> Snapshot:
         """Publishes an observation."""
-        assert self._factors is not None
-        factors = self._factors
-        return self.board.update(lambda memory: factors.fold(memory, observation))
+        return self.board.observe(observation)
 
     def client(self) -> httpx.AsyncClient:
         """A client of the app, without a server between."""
