@@ -61,8 +61,8 @@ def test_what_is_reached_is_said_of_each_figure() -> None:
 @pytest.mark.parametrize(
     ("change", "start"),
     [
-        ({"held_s": 0.31}, "from crossing"),
-        ({"past_at_held": 3.7e6}, "past the limit on"),
+        ({"stopped_s": 0.31}, "from crossing"),
+        ({"past_at_throttled": 3.7e6}, "past the limit on"),
         ({"longest_throttle_s": 5.1}, "longest"),
         ({"let_through": 181e3}, "let through"),
         ({"back_s": 7.1}, "from space"),

@@ -147,8 +147,8 @@ IDS: Final = ShownRow(
             "Partitions that are not seen",
             "What is written to them counts for nobody.",
             (
-                of_cluster("sum", "producer_partitions_not_seen", "partitions"),
-                of_cluster("sum", "producer_looks_failing", "sidecars that see none"),
+                of_cluster("sum", "producer_partitions_not_read", "partitions"),
+                of_cluster("sum", "producer_scans_failing", "sidecars that see none"),
             ),
             decimals=0,
         ),

@@ -76,7 +76,7 @@ def test_a_row_has_all_seconds_of_a_name_on_a_broker(*, coded: bool) -> None:
     assert [10, 12] == np.frombuffer(row["second"], np.int64).tolist()
     assert [7.0, 5.0] == np.frombuffer(row["amount"], np.float64).tolist()
     assert [2, 1] == np.frombuffer(row["events"], np.int64).tolist()
-    assert [1, 0] == np.frombuffer(row["retained"], np.int64).tolist()
+    assert [1, 0] == np.frombuffer(row["held"], np.int64).tolist()
     assert [] == list(packed([], by_client))
 
 
