@@ -37,12 +37,12 @@ async def answer_bytes(address: str, request: bytes) -> int:
 
 
 async def test_the_answer_to_a_poll_is_as_long_with_300_partitions_as_with_10(
-    kafka: Cluster,
+    node: Cluster,
 ) -> None:
     """Asked for no topic; asked for all of them it grows."""
-    address = kafka.brokers[0].address
+    address = node.brokers[0].address
     volumes_only = await answer_bytes(address, VOLUMES_ONLY)
-    async with Admin(kafka.bootstrap) as admin:
+    async with Admin(node.bootstrap) as admin:
         for partitions in (10, 300):
             await admin.create_topic(f"with-{partitions}", assignment=[[0]] * partitions)
             least = volumes_only + partitions * BYTES_OF_A_PARTITION
