@@ -138,7 +138,7 @@ async def test_a_volume_full_on_one_broker_throttles_producers_whose_leaders_are
         producers(cluster, names[:1]) as (librdkafka,),
         JavaTraffic(cluster.bootstrap, names[1], bytes_per_s=RATE, config={"acks": 1}) as java,
     ):
-        both = [librdkafka, java]
+        both: list[Traffic | JavaTraffic] = [librdkafka, java]
         await flows(both)
         await cluster.occupy(1, 0, FULL_BYTES)
         for daemon in daemons:

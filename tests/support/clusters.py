@@ -14,6 +14,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,8 @@ FENCED_MS: Final = 9000
 JVMS: Final = 6
 """How many nodes may run at once in a test process: two cores serve no more in time."""
 
+_RELEASED: Final = b'{"factor": 1.0, "valid_for_ms": 1000}'
+_HEARD_S: Final = 60.0
 # Kafka 3.3 first looks for deleted segments after 30 s.
 _FREED_S: Final = 60.0
 _COMPLAINT: Final = re.compile(r"\b(?:WARN|ERROR|FATAL)\b|Exception|serving replicas in dir")
@@ -131,6 +134,8 @@ class Clusters:
     async def _give_back(self, kind: Kind, cluster: Cluster) -> None:
         try:
             await clean(cluster)
+            if kind.has_callback:
+                await release(cluster)
         except ClusterError as error:
             said = complaints(cluster.folder)
             await self._end(kind)
@@ -160,6 +165,38 @@ async def clean(cluster: Cluster, freed_s: float = _FREED_S) -> None:
             for broker in cluster.brokers.values():
                 for index in range(len(broker.volumes)):
                     await _wait_free(cluster, broker.id, index)
+
+
+async def release(cluster: Cluster) -> None:
+    """Let each broker's callback hear factor 1.0, in place of the sidecars that have ended.
+
+    It would go on with their last word for the rest of its validity, which is minutes.
+
+    Raises:
+        ClusterError: a callback does not ask.
+    """
+    async with deadline(_HEARD_S, "not every callback heard that the throttle is over"):
+        await asyncio.gather(*(_release(each.sidecar_port) for each in cluster.brokers.values()))
+
+
+async def _release(sidecar_port: int) -> None:
+    heard = asyncio.Event()
+    answer = partial(_answer_released, heard)
+    async with await asyncio.start_server(answer, "127.0.0.1", sidecar_port):
+        await heard.wait()
+
+
+async def _answer_released(
+    heard: asyncio.Event, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        b"Content-Length: %d\r\n\r\n%s" % (len(_RELEASED), _RELEASED)
+    )
+    await writer.drain()
+    writer.close()
+    heard.set()
 
 
 async def _wait_free(cluster: Cluster, broker_id: int, index: int) -> None:
