@@ -2,9 +2,8 @@
 
 from tests.docs.markdown import ROOT
 
-_, _section = (
-    (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Add a test on a real broker\n")
-)
-_EXAMPLE = _section.partition("```python\n")[2].partition("```")[0]
+_PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+_SECTION = _PAGE.partition("## Add a test on a real broker\n")[2]
+_EXAMPLE = _SECTION.partition("```python\n")[2].partition("```")[0]
 
 exec(_EXAMPLE)
