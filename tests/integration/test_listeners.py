@@ -10,6 +10,8 @@ from confluent_kafka.admin import AdminClient
 from tests.integration.conftest import SecureKafka
 
 _TIMEOUT_S = 40.0
+_DROPPED = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
+"""What librdkafka says when the only broker ends the connection."""
 
 
 def _sees(config: dict[str, Any]) -> set[int]:
@@ -59,23 +61,24 @@ def test_a_listener_lets_in_whom_it_should(secure_kafka: SecureKafka, listener: 
 
 
 @pytest.mark.parametrize(
-    ("listener", "wrong", "error"),
+    ("listener", "wrong", "errors"),
     [
-        ("SCRAM", {"sasl.password": "wrong"}, KafkaError._AUTHENTICATION),
-        ("BASIC", {"sasl.password": "wrong"}, KafkaError._AUTHENTICATION),
-        ("SCRAM", {"ssl.ca.location": None}, KafkaError._SSL),
-        ("TLS", {"security.protocol": "PLAINTEXT"}, KafkaError._TRANSPORT),
+        ("SCRAM", {"sasl.password": "wrong"}, {KafkaError._AUTHENTICATION}),
+        ("BASIC", {"sasl.password": "wrong"}, {KafkaError._AUTHENTICATION}),
+        ("SCRAM", {"ssl.ca.location": None}, {KafkaError._SSL}),
+        ("TLS", {"security.protocol": "PLAINTEXT"}, _DROPPED),
+        # With TLS 1.3 the refusal comes after the handshake: as an alert, or with the end.
         (
             "MTLS",
             {"ssl.certificate.location": None, "ssl.key.location": None},
-            KafkaError._SSL,
+            {KafkaError._SSL, *_DROPPED},
         ),
     ],
 )
 def test_a_listener_lets_in_nobody_else(
-    secure_kafka: SecureKafka, listener: str, wrong: dict[str, str | None], error: int
+    secure_kafka: SecureKafka, listener: str, wrong: dict[str, str | None], errors: set[int]
 ) -> None:
     """Not with a wrong password, an unknown authority, no TLS, or no client certificate."""
     changed = _configuration(secure_kafka, listener) | wrong
     config = {key: value for key, value in changed.items() if value is not None}
-    assert error == _refusal(config)
+    assert _refusal(config) in errors
