@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.integration.waiting import SEEN_S, seen
+from tests.support.waiting import SEEN_S, seen
 
 Document = dict[str, Any]
 Labels = frozenset[tuple[str, str]]

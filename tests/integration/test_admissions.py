@@ -14,7 +14,7 @@ from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from tests.integration.conftest import Start
 from tests.integration.daemon import Daemon, settings
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 PATH = "/v1/admissions/controller-mutations"
 KEY = "controller_mutation_rate"

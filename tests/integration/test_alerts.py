@@ -12,7 +12,7 @@ from sidecar.demo.cluster import Cluster
 from tests.integration.conftest import Start
 from tests.integration.daemon import FULL_BYTES, settings
 from tests.integration.prometheus import Prometheus, Result, prometheus
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 from tools.dashboard.document import FILE
 from tools.dashboard.rows import ROWS
 

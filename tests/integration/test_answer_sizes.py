@@ -7,7 +7,7 @@ from functools import partial
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.kafka.cluster_messages import DescribeLogDirs, DescribeLogDirsRequestV5
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 # Key 35, v5, correlation id 7, no client id, no tags (KIP-482).
 _HEADER = bytes.fromhex("0023 0005 00000007 ffff 00")

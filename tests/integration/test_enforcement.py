@@ -20,9 +20,9 @@ from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 from tests.integration.conftest import Start
 from tests.integration.daemon import FULL_BYTES, LIMIT_BYTES, Daemon, settings
-from tests.integration.waiting import seen
 from tests.support.java import Bean, bean
 from tests.support.java_traffic import JavaTraffic
+from tests.support.waiting import seen
 
 FENCED_MS = 4000
 

@@ -24,7 +24,8 @@ def _refusal(config: dict[str, Any]) -> int | None:
     """Why a client with this configuration does not get in: librdkafka's first error."""
     told: list[KafkaError] = []
     ends_at = time.monotonic() + _TIMEOUT_S
-    with AdminClient({"log_level": 0, "error_cb": told.append, **config}) as client:
+    settings: dict[str, Any] = {"log_level": 0, "error_cb": told.append, **config}
+    with AdminClient(settings) as client:
         while not told and time.monotonic() < ends_at:
             client.poll(0.1)
     return told[0].code() if told else None

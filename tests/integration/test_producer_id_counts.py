@@ -11,7 +11,7 @@ from benchmarks.producer_ids.counts import Counts
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.errors import ClusterError
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 
 def produce(bootstrap: str, topic: str, records: int) -> None:

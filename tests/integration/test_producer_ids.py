@@ -21,10 +21,10 @@ from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure
 from tests.integration.conftest import Start
 from tests.integration.daemon import Daemon, Document, settings
-from tests.integration.waiting import seen
 from tests.support.clusters import PASSWORD
 from tests.support.java import bean
 from tests.support.rogue import Rogue
+from tests.support.waiting import seen
 
 ETL = {
     "security.protocol": "SASL_PLAINTEXT",

@@ -18,7 +18,7 @@ from sidecar.quotas.request_time.quota_plan import by_entity, removals
 from sidecar.settings import HostPort, KafkaAdmin
 from tests.integration.conftest import SecureKafka
 from tests.integration.daemon import Done, command
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 IO_THREADS, NETWORK_THREADS = 5, 4
 """Of the brokers, set here: 900 %."""

@@ -18,7 +18,7 @@ from sidecar.demo.traffic import Traffic
 from tests.integration.conftest import Start
 from tests.integration.daemon import LIMIT_BYTES, Daemon, settings
 from tests.integration.maven import jars_of
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 TOPIC = "orders.v1"
 BROKER = 2

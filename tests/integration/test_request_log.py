@@ -16,7 +16,7 @@ from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure
 from tests.integration.conftest import SecureKafka
 from tests.integration.daemon import command
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.kafka.topic_results import Outcome, TopicResult
 from sidecar.quotas.entities import Entity
 from sidecar.requestlog.request_detail import QuotaChange, QuotaChanges, detail
-from tests.integration.request_logs import admin_of, controllers_of, logged
+from tests.support.request_logs import admin_of, controllers_of, logged
 
 RECORD = b"x" * 10_000
 

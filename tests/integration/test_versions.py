@@ -40,12 +40,12 @@ from sidecar.settings.convert import addresses
 from sidecar.volumes import Failure
 from tests.integration.conftest import Start
 from tests.integration.daemon import FULL_BYTES, Daemon, command, settings
-from tests.integration.request_logs import admin_of, logged
 from tests.integration.test_quotas import in_force
-from tests.integration.waiting import seen
 from tests.support.clusters import PASSWORD, Clusters, Kind
 from tests.support.java import bean, beans
 from tests.support.java_traffic import JavaTraffic
+from tests.support.request_logs import admin_of, logged
+from tests.support.waiting import seen
 
 MESSAGES_OF = {
     # version: of DescribeLogDirs, of DescribeCluster
