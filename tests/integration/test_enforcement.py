@@ -43,6 +43,9 @@ BACK_S = 40.0
 """For traffic to be at its rate again, on a busy machine; ``make bench-enforcement`` says how soon
 it is. Less than a minute, after which librdkafka dials anew, whatever the broker has told it."""
 
+HELD_S = 60.0
+"""For producers to be at a trickle, over several times what is looked at."""
+
 _NUMBERS = itertools.count()
 
 
@@ -121,7 +124,7 @@ async def held(traffics: Sequence[Traffic | JavaTraffic], over_s: float = 5.0) -
     One request of each may land between two pauses, and a batch has up to 1 MB.
     """
     trickle = 0.15 * RATE + LARGEST_BATCH / over_s
-    async with deadline(20.0, "not every producer was at a trickle"):
+    async with deadline(HELD_S, "not every producer was at a trickle"):
         while max(await rates(traffics, over_s)) >= trickle:
             pass
     assert max(each.longest_throttle_s for each in traffics) <= PAUSE_MAX_S + 1.0
