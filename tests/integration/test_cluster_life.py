@@ -12,13 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from sidecar.demo.admin import Admin
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.folders import PREFIX, sweep
 from sidecar.demo.jars import DEFAULT_VERSION, jars
+from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
+from tests.support.clusters import Clusters, Kind
 from tests.support.java import bean, compiled
+from tests.support.waiting import seen
 
 _CHILD = """
 import asyncio, os
@@ -161,3 +165,41 @@ async def test_an_interrupt_leaves_nothing_at_any_time(
 
 def _entries(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
+
+
+async def test_a_borrowed_cluster_that_cant_be_cleaned_is_ended_and_replaced() -> None:
+    """A volume filled to its last byte: the failure says what its broker did; the next is new."""
+    clusters, folders = Clusters(), []
+
+    async def borrow() -> None:
+        async with clusters.borrow(Kind()) as cluster:
+            assert frozenset() == await topics_of(cluster)
+            folders.append(cluster.folder)
+            await fill_to_the_last_byte(cluster)
+
+    said = r"(?s)the cluster was ended: .* offline.*broker-0\.log says:.*serving replicas"
+    try:
+        for _ in range(2):
+            with pytest.raises(ClusterError, match=said):
+                await borrow()
+    finally:
+        await clusters.close()
+    assert 2 == len(set(folders))
+    assert not any(folder is None or folder.exists() for folder in folders)
+
+
+async def fill_to_the_last_byte(cluster: Cluster) -> None:
+    """Produce until a broker takes its log dir offline."""
+    async with Admin(cluster.bootstrap) as admin:
+        await admin.create_topic("full", assignment=[[0]])
+
+    async def log() -> str:
+        return cluster.brokers[0].log.read_text()
+
+    async with Traffic(cluster.bootstrap, "full", bytes_per_s=30e6):
+        await seen("a log dir offline", log, lambda text: "serving replicas in dir" in text)
+
+
+async def topics_of(cluster: Cluster) -> frozenset[str]:
+    async with Admin(cluster.bootstrap) as admin:
+        return await admin.topics()
