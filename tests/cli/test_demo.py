@@ -137,7 +137,7 @@ async def filling(it: Demo) -> None:
     assert mounts(it.folder)
 
 
-@pytest.mark.integration
+@pytest.mark.demo
 @pytest.mark.timeout(240)
 async def test_the_whole_scenario_is_seen(folder: Path) -> None:
     """Exit code 0, every step in the table with its seconds; the picture alone stays."""
@@ -159,7 +159,7 @@ async def test_the_whole_scenario_is_seen(folder: Path) -> None:
     assert (set(), set()) == (processes(folder), mounts(folder))
 
 
-@pytest.mark.integration
+@pytest.mark.demo
 @pytest.mark.timeout(240)
 async def test_nothing_outlives_a_killed_demo_and_the_next_one_cleans_up(folder: Path) -> None:
     """By kill -9 in the middle: no process, no mount; the next start removes the folder; Ctrl-C."""
@@ -178,7 +178,7 @@ async def test_nothing_outlives_a_killed_demo_and_the_next_one_cleans_up(folder:
     assert [] == entries(folder)
 
 
-@pytest.mark.integration
+@pytest.mark.demo
 @pytest.mark.timeout(240)
 async def test_two_that_are_kept_go_on_until_they_are_ended(folder: Path) -> None:
     """Side by side: each says what to try; one is killed, the other lives until Ctrl-C."""

@@ -20,10 +20,11 @@ from sidecar.cli import group
 from sidecar.quotas.entities import Entity
 from tests.requestlog.lines import BY_HAND
 from tests.support.background import bootstrap, running
-from tests.support.daemon import DECIDED, Daemon, get, started, until
+from tests.support.daemon import DECIDED, Daemon, get, started
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeLogDir
 from tests.support.fake_producers import FakeProducers
 from tests.support.fake_quotas import FakeQuotas
+from tests.support.waiting import until
 
 MB = 1_000_000
 HEALTHY = FakeLogDir("/var/lib/kafka/data-0", 64 * MB, 50 * MB)

@@ -78,9 +78,7 @@ class SteppedSidecar:
             restored=RestoredDecision(kept.factor, kept.source, kept.since) if kept else None,
             listeners=(log_publication,),
         )
-        self._registry = build_registry(
-            self._board, lambda steady_s: steady_s, settings.validity_s, settings.limit
-        )
+        self._registry = build_registry(self._board, lambda steady_s: steady_s, settings.validity_s)
         self._api = FakeSidecar(
             factors=factors,
             board=self._board,
@@ -93,7 +91,7 @@ class SteppedSidecar:
         )
         self._source = KafkaVolumeSource(settings.kafka_admin, clock=self.clock)
         self._timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
-        self._poller = Poller(self._source, self._board, factors, self._timing, lambda _: None)
+        self._poller = Poller(self._source, self._board, self._timing, lambda _: None)
 
     async def __aenter__(self) -> Self:
         return self
