@@ -61,7 +61,7 @@ lint: $(INSTALLED)
 
 unit: $(INSTALLED)
 	tools/prerequisites curl promtool
-	$(BIN)/pytest -m '$(UNIT)' -n auto
+	$(BIN)/pytest -m '$(UNIT) and not slow' -n auto
 
 # The quota callback's own tests, on the classes of the oldest Kafka that it runs in.
 java:

@@ -108,7 +108,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Download what the chosen tests need before any test's time runs."""
-    items = [item for item in session.items if item.get_closest_marker("broker") is not None]
+    items = [
+        item
+        for item in session.items
+        if item.get_closest_marker("broker") or item.get_closest_marker("demo")
+    ]
     if not items or session.config.option.collectonly:
         return
     versions = {DEFAULT_VERSION}
