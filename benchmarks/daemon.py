@@ -85,7 +85,7 @@ def _with_everything(bootstrap: str) -> Row:
     """Quotas, peers, and a request log of more clients than are remembered."""
     with TemporaryDirectory() as folder:
         log, quotas = Path(folder) / "kafka-request.log", Path(folder) / "ids.toml"
-        quotas.write_text("[default]\nproducer_ids_rate = 5\nheld_request_percentage = 0.01\n")
+        quotas.write_text("[default]\nproducer_ids_rate = 5\nthrottled_request_percentage = 0.01\n")
         settings = {
             **_SETTINGS,
             "SIDECAR_REQUEST_LOG_FILE": str(log),

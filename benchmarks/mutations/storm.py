@@ -19,7 +19,7 @@ from aiokafka.protocol.api import Response
 from benchmarks.mutations.course import Request
 from sidecar.http import HttpError
 from sidecar.kafka.client.controller import Unanswered
-from sidecar.kafka.cluster_messages import AdminRequest
+from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.topic_messages import CreateTopics, NewTopic
 from sidecar.kafka.topic_results import THROTTLING_QUOTA_EXCEEDED
 from sidecar.volumes import Failure

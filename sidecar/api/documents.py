@@ -7,9 +7,10 @@ Example: a volume whose log dir went offline before it was ever read has null fo
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import ConfigDict, Field, JsonValue
+from msgspec import Raw
+from pydantic import ConfigDict, Field, GetPydanticSchema, JsonValue
 
 from sidecar.quotas.entities import PRINCIPAL_TYPE
 from sidecar.throttle.limits import LIMIT_TYPES
@@ -24,6 +25,15 @@ Factor = Annotated[float, Field(ge=0, le=1)]
 SourceName = Literal["observation", "fallback", "override", "disabled"]
 BrokerStateName = Literal["active", "fenced", "departed"]
 LimitName = Annotated[str, Field(json_schema_extra={"enum": [each.name for each in LIMIT_TYPES]})]
+
+
+def _encoded(shape: Any) -> GetPydanticSchema:  # noqa: ANN401 - a type as pydantic reads it
+    """Describes a field that is JSON already by the shape of that."""
+    return GetPydanticSchema(lambda _raw, handler: handler(shape))
+
+
+SecondsLeft = Annotated[Raw, _encoded(Annotated[float, Field(ge=0)] | None)]
+"""With milliseconds: 12.500."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,7 @@ class FactorDocument:
     """Where the factor comes from."""
     reason: str
     """One sentence for a person, with the numbers."""
-    violations: list[ViolationDocument]
+    violations: Annotated[Raw, _encoded(list[ViolationDocument])]
     """The volumes at or below the limit, which an override does not hide."""
     computed_at: Time | None
     """When the newest valid factor was computed; null when there is none."""
@@ -84,7 +94,7 @@ class FactorDocument:
     generation: Annotated[int, Field(ge=1)]
     """Grows by one when factor, source, override, a user's factor (/v1/quota-factors) or the set of
     violating volumes changes."""
-    seconds_to_limit: Annotated[float, Field(ge=0)] | None
+    seconds_to_limit: SecondsLeft
     """When the first online volume of an active broker reaches its limit at the rate it fills; 0
     when one violates it, null when none fills."""
     cluster_id: str | None
@@ -103,7 +113,7 @@ class QuotaFactorsDocument:
     """Where that factor comes from."""
     reason: str
     """One sentence for a person, with the numbers."""
-    users: dict[str, Factor]
+    users: Annotated[Raw, _encoded(dict[str, Factor])]
     """By user name, the factors of single users; the stricter of such a one and that for all
     holds."""
     valid_for_ms: Annotated[int, Field(ge=0)]
@@ -111,7 +121,7 @@ class QuotaFactorsDocument:
     renews it, a 304 too (header Throttle-Valid-For-Ms)."""
     generation: Annotated[int, Field(ge=1)]
     """The decision's, as in /v1/throttle-factor."""
-    seconds_to_full: Annotated[float, Field(ge=0)] | None
+    seconds_to_full: SecondsLeft
     """When the first online volume of an active broker has no byte available at the rate it fills;
     null when none fills. A 304 has it too (header Throttle-Seconds-To-Full)."""
     cluster_id: str | None

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE
-from sidecar.api.cached_document import VALID_FOR, CachedDocument
+from sidecar.api.followed_documents import VALID_FOR, FollowedDocument
 from sidecar.api.preferences import fill_window_s, matches, preferred_wait_s
 from sidecar.api.reader_reports import parse_report
 from sidecar.control.board import Board
@@ -33,7 +33,7 @@ _MOST_WAITING: Final = 1000
 
 
 class LongPoll:
-    """Answers readers of every page.
+    """Answers readers of every followed document.
 
     Attributes:
         waiting: how many readers wait for a change now.
@@ -44,8 +44,8 @@ class LongPoll:
         self._board = board
         self._validity_s = validity_s
 
-    async def read(self, request: Request, page: CachedDocument) -> Response:
-        """The answer to one request for a page."""
+    async def read(self, request: Request, document: FollowedDocument) -> Response:
+        """The answer to one request for a document."""
         asked = _asked(request)
         generation, further = self._board.snapshot.generation, {}
         has_it = matches(asked.get("if-none-match", ""), self._board.etag)
@@ -62,12 +62,12 @@ class LongPoll:
             **NO_STORE,
             "ETag": f'"{self._board.etag}"',
             VALID_FOR: str(int(self._valid_for_s(now) * 1000)),
-            **page.headers(snapshot, now, window_s),
+            **document.headers(snapshot, now, window_s),
             **further,
         }
         if has_it and generation == snapshot.generation:
             return Response(status_code=304, headers=headers)
-        return page.answer(snapshot, now, window_s, asked.get("accept", "*/*"), headers)
+        return document.answer(snapshot, now, window_s, asked.get("accept", "*/*"), headers)
 
     def _record_report(self, said: str | None, generation: int | None) -> Reader | None:
         report = None if said is None else parse_report(said)

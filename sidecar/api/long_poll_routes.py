@@ -11,11 +11,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import Wall
-from sidecar.api.cached_document import VALID_FOR
 from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
-from sidecar.api.factor import cached_factor
+from sidecar.api.followed_documents import (
+    FILL_WINDOW,
+    SECONDS_TO_FULL,
+    VALID_FOR,
+    followed_factor,
+    followed_quota_factors,
+)
 from sidecar.api.long_poll import LongPoll
-from sidecar.api.quota_factors import FILL_WINDOW, SECONDS_TO_FULL, cached_quota_factors
 from sidecar.control.board import Board
 from sidecar.throttle.fill import LONGEST_WINDOW_S, WINDOW_S
 from sidecar.throttle.limits import Limit
@@ -34,8 +38,8 @@ def add_following(
         limit: what volumes are held against; None when disabled.
     """
     polls = LongPoll(board, validity_s)
-    factor = cached_factor(wall, limit)
-    quota_factors = cached_quota_factors(wall, validity_s)
+    factor = followed_factor(wall, limit)
+    quota_factors = followed_quota_factors(wall, validity_s)
 
     @app.get(
         "/v1/throttle-factor",

@@ -10,13 +10,12 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi.exceptions import RequestValidationError
-from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
-from sidecar.api.answers import NO_STORE
+from sidecar.api.answers import NO_STORE, encode
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -70,7 +69,7 @@ def problem(
     if errors:
         document["errors"] = errors
     return Response(
-        to_json(document),
+        encode(document),
         status,
         headers={**NO_STORE, **(headers or {})},
         media_type=MEDIA_TYPE,

@@ -4,6 +4,7 @@ Everything else that the daemon needs is imported when it is called, so that its
 """
 
 import logging
+import sys
 from pathlib import Path
 
 import click
@@ -41,6 +42,15 @@ def command(context: click.Context, config: Path | None, properties: Path | None
     for notice in loaded.notices:
         logging.getLogger(__name__).info("%s", notice)
 
+    _leave_out_pydantic_v1()
     from sidecar.daemon.daemon import run  # noqa: PLC0415 - see the module's docstring
 
     context.exit(run(loaded.settings, lambda: load_settings(config, properties).settings))
+
+
+def _leave_out_pydantic_v1() -> None:
+    """Makes an import of pydantic's old self fail, which takes 1.4 MB and which nothing here uses.
+
+    FastAPI asks for it to refuse its models, and does without where it is not there.
+    """
+    sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]  # None: it can't be imported

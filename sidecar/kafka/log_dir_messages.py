@@ -1,5 +1,3 @@
-# aiokafka ships no type information, so its base classes are Any to mypy.
-# mypy: allow-subclassing-any
 """What lies in each log dir, in Kafka's messages: DescribeLogDirs with all topics.
 
 The answer names every partition of every topic of its broker. It is kept as it came, so that
@@ -14,26 +12,18 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import Any, Final
 
-from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.types import (
-    Boolean,
-    CompactArray,
-    CompactString,
-    Int16,
-    Int32,
-    Int64,
-    Schema,
-    TaggedFields,
-)
+from aiokafka.protocol.api import Response
+from aiokafka.protocol.types import Int16
 
+from sidecar.kafka.client.messages import THROTTLE_TIME, AdminRequest, array, message
 from sidecar.kafka.client.packed_array import PackedArray
 from sidecar.kafka.cluster_messages import (
+    CORDONED,
     DESCRIBE_LOG_DIRS_KEY,
-    DescribeLogDirsRequestV4,
+    LOG_DIRS_ASKED,
+    PARTITION,
+    log_dir_fields,
 )
-
-_STRING = CompactString("utf-8")
-_TAGS = ("tags", TaggedFields)
 
 _ENTRY = struct.Struct(">iqq?x")
 """A partition without tags, whose number, 0, is the last byte."""
@@ -70,13 +60,7 @@ class PartitionSizes:
 class _PartitionSizes:
     """An array of partitions."""
 
-    _ARRAY = PackedArray(
-        _ENTRY,
-        ("partition_index", Int32),
-        ("partition_size", Int64),
-        ("offset_lag", Int64),
-        ("is_future_key", Boolean),
-    )
+    _ARRAY = PackedArray(_ENTRY, *PARTITION)
 
     def decode(self, data: BytesIO) -> PartitionSizes:
         return PartitionSizes(self._ARRAY.decode(data))
@@ -90,17 +74,8 @@ class _Rest:
         return data.read()
 
 
-_LOG_DIR = (
-    ("error_code", Int16),
-    ("log_dir", _STRING),
-    ("topics", CompactArray(("name", _STRING), ("partitions", _PartitionSizes()), _TAGS)),
-    ("total_bytes", Int64),
-    ("usable_bytes", Int64),
-)
-_LOG_DIRS = {
-    4: CompactArray(*_LOG_DIR, _TAGS),
-    5: CompactArray(*_LOG_DIR, ("is_cordoned", Boolean), _TAGS),
-}
+_LOG_DIR = log_dir_fields(_PartitionSizes())
+_LOG_DIRS = {4: array("results", *_LOG_DIR)[1], 5: array("results", *_LOG_DIR, CORDONED)[1]}
 
 
 def log_dirs_in(response: Response) -> list[tuple[Any, ...]]:
@@ -118,51 +93,21 @@ def log_dirs_in(response: Response) -> list[tuple[Any, ...]]:
     return found or []
 
 
-class DescribeTopicsOfLogDirsResponseV4(Response):
-    """Log dirs with their topics, not yet taken apart."""
-
-    API_KEY = DESCRIBE_LOG_DIRS_KEY
-    API_VERSION = 4
-    SCHEMA = Schema(("throttle_time_ms", Int32), ("error_code", Int16), ("packed", _Rest()))
-
-
-class DescribeTopicsOfLogDirsResponseV5(Response):
-    """The same with the cordoned flag."""
-
-    API_KEY = DESCRIBE_LOG_DIRS_KEY
-    API_VERSION = 5
-    SCHEMA = DescribeTopicsOfLogDirsResponseV4.SCHEMA
+_RequestV4, _RequestV5 = (
+    message(
+        "DescribeTopicsOfLogDirs",
+        DESCRIBE_LOG_DIRS_KEY,
+        version,
+        request=LOG_DIRS_ASKED,
+        response=(THROTTLE_TIME, ("error_code", Int16), ("packed", _Rest())),
+        tagged=False,
+    )[0]
+    for version in (4, 5)
+)
 
 
-class DescribeTopicsOfLogDirsRequestV4(RequestStruct):
-    """Asks for all topics, by null."""
-
-    API_KEY = DESCRIBE_LOG_DIRS_KEY
-    API_VERSION = 4
-    FLEXIBLE_VERSION = True
-    RESPONSE_TYPE = DescribeTopicsOfLogDirsResponseV4
-    SCHEMA = DescribeLogDirsRequestV4.SCHEMA
-
-
-class DescribeTopicsOfLogDirsRequestV5(RequestStruct):
-    """The same as v4."""
-
-    API_KEY = DESCRIBE_LOG_DIRS_KEY
-    API_VERSION = 5
-    FLEXIBLE_VERSION = True
-    RESPONSE_TYPE = DescribeTopicsOfLogDirsResponseV5
-    SCHEMA = DescribeLogDirsRequestV4.SCHEMA
-
-
-_Struct = DescribeTopicsOfLogDirsRequestV4 | DescribeTopicsOfLogDirsRequestV5
-
-
-class DescribeTopicsOfLogDirs(Request[_Struct]):
+class DescribeTopicsOfLogDirs(AdminRequest, versions=(_RequestV4, _RequestV5)):
     """Everything that lies in a broker's log dirs: an answer that grows with partitions."""
 
-    API_KEY = DESCRIBE_LOG_DIRS_KEY
     NEEDED = "v4 (Kafka 3.3)"
-
-    def build(self, request_struct_class: type[_Struct]) -> _Struct:
-        """The request in the newest version that both sides know."""
-        return request_struct_class(None, {})
+    values = (None,)

@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.controller import Unanswered
-from sidecar.kafka.cluster_messages import AdminRequest
+from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.topic_results import (
     NOT_CONTROLLER,
     THROTTLED_TEXT,

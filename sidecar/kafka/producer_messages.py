@@ -1,5 +1,3 @@
-# aiokafka ships no type information, so its base classes are Any to mypy.
-# mypy: allow-subclassing-any
 """Which partitions a broker leads, and which producers are active on them, in Kafka's messages.
 
 Metadata (key 3) v12 and DescribeProducers (key 61) v0 (KIP-664, Kafka 2.8), both flexible
@@ -19,28 +17,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Final
 
-from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import (
     Boolean,
     CompactArray,
-    CompactString,
     Int8,
     Int16,
     Int32,
     Int64,
-    Schema,
     TaggedFields,
     UnsignedVarInt32,
 )
 
+from sidecar.kafka.client.messages import (
+    BROKER,
+    ERROR,
+    STRING,
+    THROTTLE_TIME,
+    AdminRequest,
+    Uuid,
+    message,
+)
+from sidecar.kafka.client.messages import (
+    array as array_of,
+)
 from sidecar.kafka.client.packed_array import PackedArray
 
 METADATA_KEY: Final = 3
 DESCRIBE_PRODUCERS_KEY: Final = 61
-
-_STRING = CompactString("utf-8")
-_TAGS = ("tags", TaggedFields)
-_ID_BYTES = 16
 
 _STATE = struct.Struct(">qiiqiqx")
 """An entry without tags, whose number, 0, is the last byte."""
@@ -83,70 +86,39 @@ _PRODUCER_STATES = PackedArray(
 )
 
 
-class DescribeProducersResponseV0(Response):
-    """The producers of partitions; ``active_producers`` is for ``ProducerStates``."""
-
-    API_KEY = DESCRIBE_PRODUCERS_KEY
-    API_VERSION = 0
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
+# The partitions' ``active_producers`` are for ``ProducerStates``.
+DescribeProducersRequestV0, DescribeProducersResponseV0 = message(
+    "DescribeProducers",
+    DESCRIBE_PRODUCERS_KEY,
+    0,
+    request=(array_of("topics", ("name", STRING), ("partition_indexes", CompactArray(Int32))),),
+    response=(
+        THROTTLE_TIME,
+        array_of(
             "topics",
-            CompactArray(
-                ("name", _STRING),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("partition_index", Int32),
-                        ("error_code", Int16),
-                        ("error_message", _STRING),
-                        ("active_producers", _PRODUCER_STATES),
-                        _TAGS,
-                    ),
-                ),
-                _TAGS,
+            ("name", STRING),
+            array_of(
+                "partitions",
+                ("partition_index", Int32),
+                *ERROR,
+                ("active_producers", _PRODUCER_STATES),
             ),
         ),
-        _TAGS,
-    )
+    ),
+)
 
 
-class DescribeProducersRequestV0(RequestStruct):
-    """Asks for the producers of partitions."""
-
-    API_KEY = DESCRIBE_PRODUCERS_KEY
-    API_VERSION = 0
-    FLEXIBLE_VERSION = True
-    RESPONSE_TYPE = DescribeProducersResponseV0
-    SCHEMA = Schema(
-        (
-            "topics",
-            CompactArray(("name", _STRING), ("partition_indexes", CompactArray(Int32)), _TAGS),
-        ),
-        _TAGS,
-    )
-
-
-class DescribeProducers(Request[DescribeProducersRequestV0]):
+class DescribeProducers(AdminRequest, versions=(DescribeProducersRequestV0,)):
     """The producers of partitions; the leaders of these have to be asked.
 
     Args:
         partitions: topic -> indexes.
     """
 
-    API_KEY = DESCRIBE_PRODUCERS_KEY
     NEEDED = "v0 (Kafka 2.8)"
 
     def __init__(self, partitions: Mapping[str, Sequence[int]]) -> None:
-        self._topics: list[tuple[object, ...]] = [
-            (topic, list(indexes), {}) for topic, indexes in partitions.items()
-        ]
-
-    def build(
-        self, request_struct_class: type[DescribeProducersRequestV0]
-    ) -> DescribeProducersRequestV0:
-        """The request."""
-        return request_struct_class(self._topics, {})
+        self.values = ([(topic, list(indexes), {}) for topic, indexes in partitions.items()],)
 
 
 class _Leaders:
@@ -171,63 +143,35 @@ class _Leaders:
         return found
 
 
-class _TopicId:
-    def decode(self, data: BytesIO) -> bytes:
-        return data.read(_ID_BYTES)
-
-
-class MetadataResponseV12(Response):
-    """Brokers, and the leaders of all partitions that may be described."""
-
-    API_KEY = METADATA_KEY
-    API_VERSION = 12
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "brokers",
-            CompactArray(
-                ("broker_id", Int32), ("host", _STRING), ("port", Int32), ("rack", _STRING), _TAGS
-            ),
-        ),
-        ("cluster_id", _STRING),
-        ("controller_id", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("error_code", Int16),
-                ("name", _STRING),
-                ("topic_id", _TopicId()),
-                ("is_internal", Boolean),
-                ("leaders", _Leaders()),
-                ("topic_authorized_operations", Int32),
-                _TAGS,
-            ),
-        ),
-        _TAGS,
-    )
-
-
-class MetadataRequestV12(RequestStruct):
-    """Asks for topics; null is all."""
-
-    API_KEY = METADATA_KEY
-    API_VERSION = 12
-    FLEXIBLE_VERSION = True
-    RESPONSE_TYPE = MetadataResponseV12
-    SCHEMA = Schema(
+MetadataRequestV12, MetadataResponseV12 = message(
+    "Metadata",
+    METADATA_KEY,
+    12,
+    request=(
         ("topics", CompactArray(Int8)),
         ("allow_auto_topic_creation", Boolean),
         ("include_topic_authorized_operations", Boolean),
-        _TAGS,
-    )
+    ),
+    response=(
+        THROTTLE_TIME,
+        array_of("brokers", *BROKER),
+        ("cluster_id", STRING),
+        ("controller_id", Int32),
+        array_of(
+            "topics",
+            ("error_code", Int16),
+            ("name", STRING),
+            ("topic_id", Uuid),
+            ("is_internal", Boolean),
+            ("leaders", _Leaders()),
+            ("topic_authorized_operations", Int32),
+        ),
+    ),
+)
 
 
-class AllTopics(Request[MetadataRequestV12]):
-    """Metadata of all topics that may be described."""
+class AllTopics(AdminRequest, versions=(MetadataRequestV12,)):
+    """Metadata of all topics that may be described, which null asks for."""
 
-    API_KEY = METADATA_KEY
     NEEDED = "v12 (Kafka 3.1)"
-
-    def build(self, request_struct_class: type[MetadataRequestV12]) -> MetadataRequestV12:
-        """The request."""
-        return request_struct_class(None, False, False, {})
+    values = (None, False, False)

@@ -1,5 +1,3 @@
-# aiokafka ships no type information, so its base classes are Any to mypy.
-# mypy: allow-subclassing-any
 """Topics in Kafka's messages, in the versions in which a controller may say "throttled" (KIP-599).
 
 CreateTopics (key 19) v7, CreatePartitions (key 37) v3 and DeleteTopics (key 20) v6. From v6, v3 and
@@ -12,19 +10,19 @@ name", no tags, and 1,000 ms.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 
-from aiokafka.protocol.abstract import AbstractType
-from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.types import (
-    Boolean,
-    CompactArray,
-    CompactString,
-    Int8,
-    Int16,
-    Int32,
-    Schema,
-    TaggedFields,
+from aiokafka.protocol.types import Boolean, CompactArray, Int16, Int32
+
+from sidecar.kafka.client.messages import (
+    CONFIG,
+    ERROR,
+    NO_ID,
+    STRING,
+    THROTTLE_TIME,
+    AdminRequest,
+    Uuid,
+    array,
+    message,
 )
 
 CREATE_TOPICS_KEY = 19
@@ -34,9 +32,10 @@ CREATE_PARTITIONS_KEY = 37
 BROKERS_CHOICE = -1
 """For partitions or replicas: as many as the broker's own default says."""
 
-_NO_ID = bytes(16)
-_STRING = CompactString("utf-8")
-_TAGS = ("tags", TaggedFields)
+_TIMEOUT = ("timeout_ms", Int32)
+_TIMEOUT_AND_DRY_RUN = (_TIMEOUT, ("validate_only", Boolean))
+_SIZE = (("num_partitions", Int32), ("replication_factor", Int16))
+_BROKER_IDS = ("broker_ids", CompactArray(Int32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,92 +68,36 @@ class Growth:
     partitions: int
 
 
-class Uuid(AbstractType):
-    """A topic's id, 16 bytes as they are."""
-
-    @classmethod
-    def encode(cls, value: bytes) -> bytes:
-        """The bytes."""
-        return value
-
-    @classmethod
-    def decode(cls, data: BytesIO) -> bytes:
-        """The next 16 bytes.
-
-        Raises:
-            ValueError: there are fewer.
-        """
-        value = data.read(len(_NO_ID))
-        if len(value) != len(_NO_ID):
-            raise ValueError("Buffer underrun decoding a UUID")
-        return value
-
-
-class CreateTopicsResponseV7(Response):
-    """What became of each topic; the configuration is told to those who may describe it."""
-
-    API_KEY = CREATE_TOPICS_KEY
-    API_VERSION = 7
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
+# The answer tells the configuration to those who may describe it.
+CreateTopicsRequestV7, CreateTopicsResponseV7 = message(
+    "CreateTopics",
+    CREATE_TOPICS_KEY,
+    7,
+    request=(
+        array(
             "topics",
-            CompactArray(
-                ("name", _STRING),
-                ("topic_id", Uuid),
-                ("error_code", Int16),
-                ("error_message", _STRING),
-                ("num_partitions", Int32),
-                ("replication_factor", Int16),
-                (
-                    "configs",
-                    CompactArray(
-                        ("name", _STRING),
-                        ("value", _STRING),
-                        ("read_only", Boolean),
-                        ("config_source", Int8),
-                        ("is_sensitive", Boolean),
-                        _TAGS,
-                    ),
-                ),
-                _TAGS,
-            ),
+            ("name", STRING),
+            *_SIZE,
+            array("assignments", ("partition_index", Int32), _BROKER_IDS),
+            array("configs", ("name", STRING), ("value", STRING)),
         ),
-        _TAGS,
-    )
-
-
-class CreateTopicsRequestV7(RequestStruct):
-    """Topics to create."""
-
-    API_KEY = CREATE_TOPICS_KEY
-    API_VERSION = 7
-    FLEXIBLE_VERSION = True
-    RESPONSE_TYPE = CreateTopicsResponseV7
-    SCHEMA = Schema(
-        (
+        *_TIMEOUT_AND_DRY_RUN,
+    ),
+    response=(
+        THROTTLE_TIME,
+        array(
             "topics",
-            CompactArray(
-                ("name", _STRING),
-                ("num_partitions", Int32),
-                ("replication_factor", Int16),
-                (
-                    "assignments",
-                    CompactArray(
-                        ("partition_index", Int32), ("broker_ids", CompactArray(Int32)), _TAGS
-                    ),
-                ),
-                ("configs", CompactArray(("name", _STRING), ("value", _STRING), _TAGS)),
-                _TAGS,
-            ),
+            ("name", STRING),
+            ("topic_id", Uuid),
+            *ERROR,
+            *_SIZE,
+            array("configs", *CONFIG),
         ),
-        ("timeout_ms", Int32),
-        ("validate_only", Boolean),
-        _TAGS,
-    )
+    ),
+)
 
 
-class CreateTopics(Request[CreateTopicsRequestV7]):
+class CreateTopics(AdminRequest, versions=(CreateTopicsRequestV7,)):
     """Creates topics, each by itself.
 
     Args:
@@ -163,19 +106,12 @@ class CreateTopics(Request[CreateTopicsRequestV7]):
         validate_only: nothing is created, but refused alike, and charged alike on KRaft.
     """
 
-    API_KEY = CREATE_TOPICS_KEY
     NEEDED = "v7 (Kafka 2.8)"
 
     def __init__(
         self, topics: Sequence[NewTopic], timeout_ms: int, *, validate_only: bool = False
     ) -> None:
-        self._topics = topics
-        self._timeout_ms = timeout_ms
-        self._validate_only = validate_only
-
-    def build(self, request_struct_class: type[CreateTopicsRequestV7]) -> CreateTopicsRequestV7:
-        """The request."""
-        topics: list[tuple[object, ...]] = [
+        wanted: list[tuple[object, ...]] = [
             (
                 topic.name,
                 topic.partitions,
@@ -184,52 +120,24 @@ class CreateTopics(Request[CreateTopicsRequestV7]):
                 [(name, value, {}) for name, value in topic.configs.items()],
                 {},
             )
-            for topic in self._topics
+            for topic in topics
         ]
-        return request_struct_class(topics, self._timeout_ms, self._validate_only, {})
+        self.values = (wanted, timeout_ms, validate_only)
 
 
-class CreatePartitionsResponseV3(Response):
-    """What became of each topic."""
-
-    API_KEY = CREATE_PARTITIONS_KEY
-    API_VERSION = 3
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "results",
-            CompactArray(
-                ("name", _STRING), ("error_code", Int16), ("error_message", _STRING), _TAGS
-            ),
-        ),
-        _TAGS,
-    )
+CreatePartitionsRequestV3, CreatePartitionsResponseV3 = message(
+    "CreatePartitions",
+    CREATE_PARTITIONS_KEY,
+    3,
+    request=(
+        array("topics", ("name", STRING), ("count", Int32), array("assignments", _BROKER_IDS)),
+        *_TIMEOUT_AND_DRY_RUN,
+    ),
+    response=(THROTTLE_TIME, array("results", ("name", STRING), *ERROR)),
+)
 
 
-class CreatePartitionsRequestV3(RequestStruct):
-    """Topics that are to have more partitions."""
-
-    API_KEY = CREATE_PARTITIONS_KEY
-    API_VERSION = 3
-    FLEXIBLE_VERSION = True
-    RESPONSE_TYPE = CreatePartitionsResponseV3
-    SCHEMA = Schema(
-        (
-            "topics",
-            CompactArray(
-                ("name", _STRING),
-                ("count", Int32),
-                ("assignments", CompactArray(("broker_ids", CompactArray(Int32)), _TAGS)),
-                _TAGS,
-            ),
-        ),
-        ("timeout_ms", Int32),
-        ("validate_only", Boolean),
-        _TAGS,
-    )
-
-
-class CreatePartitions(Request[CreatePartitionsRequestV3]):
+class CreatePartitions(AdminRequest, versions=(CreatePartitionsRequestV3,)):
     """Adds partitions to topics, to each by itself; the brokers choose where.
 
     Args:
@@ -238,62 +146,31 @@ class CreatePartitions(Request[CreatePartitionsRequestV3]):
         validate_only: nothing is changed, but refused alike, and charged alike on KRaft.
     """
 
-    API_KEY = CREATE_PARTITIONS_KEY
     NEEDED = "v3 (Kafka 2.7)"
 
     def __init__(
         self, growths: Sequence[Growth], timeout_ms: int, *, validate_only: bool = False
     ) -> None:
-        self._growths = growths
-        self._timeout_ms = timeout_ms
-        self._validate_only = validate_only
-
-    def build(
-        self, request_struct_class: type[CreatePartitionsRequestV3]
-    ) -> CreatePartitionsRequestV3:
-        """The request; null assignments leave them to the brokers."""
+        # Null assignments leave them to the brokers.
         topics: list[tuple[object, ...]] = [
-            (growth.name, growth.partitions, None, {}) for growth in self._growths
+            (growth.name, growth.partitions, None, {}) for growth in growths
         ]
-        return request_struct_class(topics, self._timeout_ms, self._validate_only, {})
+        self.values = (topics, timeout_ms, validate_only)
 
 
-class DeleteTopicsResponseV6(Response):
-    """What became of each topic."""
-
-    API_KEY = DELETE_TOPICS_KEY
-    API_VERSION = 6
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "responses",
-            CompactArray(
-                ("name", _STRING),
-                ("topic_id", Uuid),
-                ("error_code", Int16),
-                ("error_message", _STRING),
-                _TAGS,
-            ),
-        ),
-        _TAGS,
-    )
+DeleteTopicsRequestV6, DeleteTopicsResponseV6 = message(
+    "DeleteTopics",
+    DELETE_TOPICS_KEY,
+    6,
+    request=(array("topics", ("name", STRING), ("topic_id", Uuid)), _TIMEOUT),
+    response=(
+        THROTTLE_TIME,
+        array("responses", ("name", STRING), ("topic_id", Uuid), *ERROR),
+    ),
+)
 
 
-class DeleteTopicsRequestV6(RequestStruct):
-    """Topics to delete."""
-
-    API_KEY = DELETE_TOPICS_KEY
-    API_VERSION = 6
-    FLEXIBLE_VERSION = True
-    RESPONSE_TYPE = DeleteTopicsResponseV6
-    SCHEMA = Schema(
-        ("topics", CompactArray(("name", _STRING), ("topic_id", Uuid), _TAGS)),
-        ("timeout_ms", Int32),
-        _TAGS,
-    )
-
-
-class DeleteTopics(Request[DeleteTopicsRequestV6]):
+class DeleteTopics(AdminRequest, versions=(DeleteTopicsRequestV6,)):
     """Deletes topics by name, each by itself.
 
     Args:
@@ -301,14 +178,7 @@ class DeleteTopics(Request[DeleteTopicsRequestV6]):
         timeout_ms: how long the controller may take.
     """
 
-    API_KEY = DELETE_TOPICS_KEY
     NEEDED = "v6 (Kafka 2.8)"
 
     def __init__(self, names: Sequence[str], timeout_ms: int) -> None:
-        self._names = names
-        self._timeout_ms = timeout_ms
-
-    def build(self, request_struct_class: type[DeleteTopicsRequestV6]) -> DeleteTopicsRequestV6:
-        """The request."""
-        topics: list[tuple[object, ...]] = [(name, _NO_ID, {}) for name in self._names]
-        return request_struct_class(topics, self._timeout_ms, {})
+        self.values = ([(name, NO_ID, {}) for name in names], timeout_ms)

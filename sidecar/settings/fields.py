@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import PlainValidator, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, PlainValidator, SecretStr
 
 from sidecar.quotas.mutations.admissions import Algorithm
 from sidecar.settings import convert
@@ -52,10 +51,10 @@ _StoreType = PlainValidator(convert.choice("PEM", "JKS", "PKCS12"))
 _SECRET = About("secret text", is_secret=True)
 
 
-class RawSettings(BaseSettings):
+class RawSettings(BaseModel):
     """What was given, each value checked by itself; the defaults for the rest."""
 
-    model_config = SettingsConfigDict(
+    model_config = ConfigDict(
         extra="forbid",
         frozen=True,
         hide_input_in_errors=True,

@@ -9,7 +9,6 @@ Example: ``storage_check_interval`` is ``SIDECAR_STORAGE_CHECK_INTERVAL``,
 ``client.quota.callback.static.storage.check.interval`` and ``storage.check_interval``.
 """
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -89,6 +88,8 @@ def name_in(place: Place, field: str) -> str:
 
 def nearest(key: str, known: Iterable[str]) -> str:
     """The known key that is most like an unknown one; of a table, one that is in it."""
+    import difflib  # noqa: PLC0415 - 0.2 MB, which only a wrong key needs
+
     every = list(known)
     within = [name for name in every if name.startswith(f"{key}.")]
     return difflib.get_close_matches(key, within or every, n=1, cutoff=0.0)[0]

@@ -24,7 +24,7 @@ from sidecar.settings.java_properties import read_properties
 from sidecar.settings.kafka_admin import resolve_kafka_admin
 from sidecar.settings.loaded import Examined, Loaded
 from sidecar.settings.problem_list import Problems, one_line
-from sidecar.settings.raw_values import Entry, Reading, ReadingSource
+from sidecar.settings.raw_values import Entry, Reading
 from sidecar.settings.report import rows
 from sidecar.settings.tls import unused_tls
 from sidecar.settings.toml import read_toml
@@ -110,8 +110,9 @@ def in_force(readings: list[Reading]) -> dict[str, Entry]:
 
 def check_each(readings: list[Reading], problems: Problems) -> RawSettings:
     """The values, those that are wrong by themselves left at their defaults and told."""
+    values = {field: entry.value for field, entry in in_force(readings).items()}
     try:
-        return _is_set(readings, frozenset())
+        return RawSettings.model_validate(values)
     except ValidationError as error:
         wrong = {
             str(detail["loc"][0]): str(detail["ctx"]["error"])
@@ -119,12 +120,9 @@ def check_each(readings: list[Reading], problems: Problems) -> RawSettings:
         }
     for field, sentence in wrong.items():
         problems.add(field, sentence)
-    return _is_set(readings, frozenset(wrong))
-
-
-def _is_set(readings: list[Reading], without: frozenset[str]) -> RawSettings:
-    sources = tuple(ReadingSource(reading, without) for reading in readings)
-    return RawSettings(_build_sources=(sources, {}))
+    return RawSettings.model_validate(
+        {field: value for field, value in values.items() if field not in wrong}
+    )
 
 
 def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:

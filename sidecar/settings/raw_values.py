@@ -9,12 +9,6 @@ origin "environment".
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from pydantic.fields import FieldInfo
-from pydantic_settings import PydanticBaseSettingsSource
-
-from sidecar.settings.fields import RawSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +44,3 @@ class Reading:
     problems: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     readable: bool = True
-
-
-class ReadingSource(PydanticBaseSettingsSource):
-    """A reading as pydantic-settings takes it, without the fields known to be wrong."""
-
-    def __init__(self, reading: Reading, without: frozenset[str]) -> None:
-        super().__init__(RawSettings)
-        self._reading = reading
-        self._without = without
-
-    def get_field_value(
-        self,
-        field: FieldInfo,  # noqa: ARG002 - the base class's signature
-        field_name: str,
-    ) -> tuple[Any, str, bool]:
-        """One field's value, its name, and that it isn't JSON."""
-        entry = self._reading.entries.get(field_name)
-        return (entry.value if entry else None, field_name, False)
-
-    def __call__(self) -> dict[str, Any]:
-        """The values by field name; a field that wasn't given is not in it."""
-        return {
-            name: self.get_field_value(info, name)[0]
-            for name, info in self.settings_cls.model_fields.items()
-            if name in self._reading.entries and name not in self._without
-        }

@@ -3,8 +3,8 @@
 import dataclasses
 from dataclasses import replace
 
-from sidecar.api.cached_document import CachedDocument, Rendered
 from sidecar.api.documents import QuotaFactorsDocument
+from sidecar.api.followed_documents import Collected, FollowedDocument
 from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.memory import Memory
@@ -98,16 +98,16 @@ async def test_the_window_of_the_fill_rate() -> None:
 async def test_windows_of_one_snapshot_do_not_pile_up() -> None:
     """Whoever asks with another window each time costs no more than some answers' memory."""
     sidecar = FakeSidecar()
-    written = []
+    collected = []
 
-    def write(_snapshot: Snapshot, _now: float, window_s: float) -> Rendered:
-        written.append(window_s)
-        return Rendered.of({"a": 1}, {"b": 2}, "left", window_s, {"c": 3})
+    def collect(_snapshot: Snapshot, _now: float, window_s: float) -> Collected:
+        collected.append(window_s)
+        return Collected(window_s, lambda *numbers: numbers)
 
-    page = CachedDocument(write, sidecar.wall, countdown_header=LEFT)
+    document = FollowedDocument(collect, sidecar.wall, countdown_header=LEFT)
     for window_s in (5.0, 5.0, *map(float, range(6, 100)), 5.0):
-        assert {LEFT: f"{window_s:.3f}"} == page.headers(sidecar.board.snapshot, 0.0, window_s)
-    assert [5.0, *map(float, range(6, 100)), 5.0] == written
+        assert {LEFT: f"{window_s:.3f}"} == document.headers(sidecar.board.snapshot, 0.0, window_s)
+    assert [5.0, *map(float, range(6, 100)), 5.0] == collected
 
 
 async def test_a_reading_that_is_too_old_says_nothing() -> None:

@@ -30,8 +30,8 @@ from sidecar.kafka.client.failures import (
     UnsupportedError,
 )
 from sidecar.kafka.client.hidden_sasl import HiddenSaslAuthenticate
+from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.security import Security
-from sidecar.kafka.cluster_messages import AdminRequest
 from sidecar.settings import HostPort
 
 LONGEST_FRAME_BYTES = 16 * 1024 * 1024

@@ -16,9 +16,10 @@ from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.connection import GuardedConnection, dial
 from sidecar.kafka.client.failures import EXPECTED_ERRORS, UnsupportedError, to_failure
+from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.security import load_security
 from sidecar.kafka.cluster_answers import read_cluster
-from sidecar.kafka.cluster_messages import AdminRequest, DescribeCluster
+from sidecar.kafka.cluster_messages import DescribeCluster
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 

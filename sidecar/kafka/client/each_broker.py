@@ -17,10 +17,11 @@ from typing import Literal, TypeVar
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.dialling import dialler
+from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.one_call import refused
 from sidecar.kafka.client.pool import Pool
 from sidecar.kafka.cluster_answers import read_cluster
-from sidecar.kafka.cluster_messages import AdminRequest, DescribeCluster, DescribeControllers
+from sidecar.kafka.cluster_messages import DescribeCluster, DescribeControllers
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure
 

@@ -14,7 +14,7 @@ from aiokafka.protocol.api import Response
 from sidecar.kafka.client.backoff import Backoff
 from sidecar.kafka.client.connection import Dialler, GuardedConnection
 from sidecar.kafka.client.failures import EXPECTED_ERRORS, Names, UnsupportedError, to_failure
-from sidecar.kafka.cluster_messages import AdminRequest
+from sidecar.kafka.client.messages import AdminRequest
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind
 

@@ -15,8 +15,8 @@ from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.dialling import dialler
 from sidecar.kafka.client.failures import error_name, one_line
+from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.pool import Pool
-from sidecar.kafka.cluster_messages import AdminRequest
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 

@@ -18,7 +18,7 @@ from aiokafka.protocol.api import Response
 from sidecar.kafka.client.connection import Dialler
 from sidecar.kafka.client.first import first_success
 from sidecar.kafka.client.link import Link
-from sidecar.kafka.cluster_messages import AdminRequest
+from sidecar.kafka.client.messages import AdminRequest
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind
 

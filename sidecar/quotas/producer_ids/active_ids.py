@@ -24,11 +24,13 @@ Source: KIP-936, "New Quota Types": the rate at which produce requests come with
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol
-
-from rbloom import Bloom
+from typing import TYPE_CHECKING, Final, Protocol
 
 from sidecar.quotas.producer_ids.seen_ids import FilterTerms, Noted, Room, SeenIds
+
+if TYPE_CHECKING:
+    # As in seen_ids, imported where a filter is made.
+    from rbloom import Bloom
 
 WAIT_MS: Final = 10_000
 """So late a log or another sidecar may tell an owner before the id is one of unknown owner."""
@@ -94,9 +96,11 @@ class WrittenSince:
         self._before = retained
 
 
-def _filter(states: States) -> Bloom | None:
+def _filter(states: States) -> "Bloom | None":
     if len(states) == 0:
         return None
+    from rbloom import Bloom  # noqa: PLC0415 - see above
+
     found = Bloom(len(states), _MISSED)
     found.update(states)
     return found

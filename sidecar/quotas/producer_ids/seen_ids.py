@@ -26,9 +26,11 @@ import math
 import operator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from rbloom import Bloom
+if TYPE_CHECKING:
+    # Imported where a filter is made: it takes 0.5 MB, and only quotas on producer ids need it.
+    from rbloom import Bloom
 
 _DOUBLINGS: Final = 2
 """From one layer to the next."""
@@ -187,6 +189,8 @@ class _Filter:
             return False
         ids = self._terms.ids(layer)
         # What it is given was mixed already, once for all layers.
+        from rbloom import Bloom  # noqa: PLC0415 - see above
+
         self._layers.append(Bloom(ids, self._terms.wrong(layer), operator.index))
         self._free = ids
         self.bytes += size

@@ -1,0 +1,179 @@
+"""The documents that are followed, from a snapshot to JSON.
+
+GET /v1/throttle-factor is the factor for the whole cluster, and why; as text the bare number. GET
+/v1/quota-factors is all that a broker's quota callback needs: the factor for all, the users' own
+factors, and how long the fullest volume lasts, which a header says too: a 304 has no body, and a
+throttled broker has to hear it move. Whoever holds producers by long pauses asks with
+``Throttle-Fill-Window: 120`` for the rates of the last 120 s.
+
+They are asked for all the time, so what a snapshot says is collected once, and once for each window
+of fill rates. Each answer adds for how many ms it may be used, and the seconds that are left.
+
+Example: ``{"factor":0.0,…,"valid_for_ms":298500,"generation":3,"seconds_to_full":3.500,…}``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Raw
+from starlette.responses import Response
+
+from sidecar.api.answers import Wall, encode, timestamp
+from sidecar.api.documents import FactorDocument, QuotaFactorsDocument
+from sidecar.api.preferences import prefers_text
+from sidecar.api.views import cluster_id, limit_reached_at, violations
+from sidecar.control.board import Snapshot
+from sidecar.throttle.full import full_at
+from sidecar.throttle.limits import Limit
+
+VALID_FOR: Final = "Throttle-Valid-For-Ms"
+SECONDS_TO_FULL: Final = "Throttle-Seconds-To-Full"
+FILL_WINDOW: Final = "Throttle-Fill-Window"
+
+_MOST_WINDOWS: Final = 16
+"""Windows; brokers that hold alike ask for the same one."""
+
+_prefers_text = lru_cache(maxsize=64)(prefers_text)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a document says of one snapshot.
+
+    Attributes:
+        ends_at: what its seconds count down to, steady seconds; None: nothing is foreseen.
+        document: for how many ms it may be used, and the seconds left -> the whole of it.
+    """
+
+    ends_at: float | None
+    document: Callable[[int, Raw], object]
+
+    def seconds_left(self, now: float) -> str | None:
+        """With milliseconds, never below 0."""
+        return None if self.ends_at is None else f"{max(0.0, self.ends_at - now):.3f}"
+
+
+class FollowedDocument:
+    """Answers with one document of whatever snapshot is published."""
+
+    def __init__(
+        self,
+        collect: Callable[[Snapshot, float, float], Collected],
+        wall: Wall,
+        *,
+        plain_text: Callable[[Snapshot], str] | None = None,
+        countdown_header: str | None = None,
+    ) -> None:
+        """A document of which nothing is collected yet.
+
+        Args:
+            collect: snapshot, steady seconds, window of fill rates in s -> what is said of it.
+            wall: steady seconds -> epoch seconds of the machine's clock.
+            plain_text: what is served instead to who prefers text.
+            countdown_header: the header that tells the seconds left, in a 304 too.
+        """
+        self._collect = collect
+        self._wall = wall
+        self._plain_text = plain_text
+        self._countdown_header = countdown_header
+        self._of: tuple[Snapshot, float] | None = None
+        self._collected: dict[float, Collected] = {}
+
+    def headers(self, snapshot: Snapshot, now: float, window_s: float) -> dict[str, str]:
+        """The headers of this document alone."""
+        headers = {} if self._plain_text is None else {"Vary": "Accept"}
+        if self._countdown_header is not None:
+            seconds_left = self._current(snapshot, now, window_s).seconds_left(now)
+            if seconds_left is not None:
+                headers[self._countdown_header] = seconds_left
+        return headers
+
+    def answer(
+        self,
+        snapshot: Snapshot,
+        now: float,
+        window_s: float,
+        accept: str,
+        headers: dict[str, str],
+    ) -> Response:
+        """The document, in the form that is preferred."""
+        if self._plain_text is not None and _prefers_text(accept):
+            return Response(self._plain_text(snapshot), headers=headers, media_type="text/plain")
+        collected = self._current(snapshot, now, window_s)
+        seconds_left = Raw((collected.seconds_left(now) or "null").encode())
+        body = encode(collected.document(int(headers[VALID_FOR]), seconds_left))
+        return Response(body, headers=headers, media_type="application/json")
+
+    def _current(self, snapshot: Snapshot, now: float, window_s: float) -> Collected:
+        offset_s = self._wall(0.0)
+        of = self._of
+        if (
+            of is None
+            or of[0] is not snapshot
+            or of[1] != offset_s
+            or len(self._collected) > _MOST_WINDOWS
+        ):
+            self._collected.clear()
+            self._of = snapshot, offset_s
+        collected = self._collected.get(window_s)
+        if collected is None:
+            collected = self._collected[window_s] = self._collect(snapshot, now, window_s)
+        return collected
+
+
+def followed_factor(wall: Wall, limit: Limit | None) -> FollowedDocument:
+    """The throttle factor; ``limit`` is what volumes are held against, None when disabled."""
+
+    def collect(snapshot: Snapshot, _now: float, _window_s: float) -> Collected:
+        decision = snapshot.decision
+        # There may be thousands.
+        violating = Raw(encode(list(violations(decision.violations, limit))))
+        computed_at = timestamp(wall, decision.computed_at)
+        valid_until = timestamp(wall, decision.valid_until)
+        since = timestamp(wall, snapshot.since) or ""
+
+        def document(valid_for_ms: int, seconds_left: Raw) -> FactorDocument:
+            return FactorDocument(
+                factor=decision.factor,
+                source=decision.source.value,
+                reason=decision.reason,
+                violations=violating,
+                computed_at=computed_at,
+                valid_until=valid_until,
+                valid_for_ms=valid_for_ms,
+                since=since,
+                generation=snapshot.generation,
+                seconds_to_limit=seconds_left,
+                cluster_id=cluster_id(snapshot.memory),
+            )
+
+        return Collected(limit_reached_at(snapshot), document)
+
+    return FollowedDocument(collect, wall, plain_text=lambda one: repr(one.decision.factor))
+
+
+def followed_quota_factors(wall: Wall, validity_s: float) -> FollowedDocument:
+    """All quota factors; ``validity_s`` is for how long a reading counts, seconds."""
+
+    def collect(snapshot: Snapshot, now: float, window_s: float) -> Collected:
+        decision = snapshot.decision
+        users = Raw(encode(dict(decision.users)))
+
+        def document(valid_for_ms: int, seconds_left: Raw) -> QuotaFactorsDocument:
+            return QuotaFactorsDocument(
+                factor=decision.factor,
+                source=decision.source.value,
+                reason=decision.reason,
+                users=users,
+                valid_for_ms=valid_for_ms,
+                generation=snapshot.generation,
+                seconds_to_full=seconds_left,
+                cluster_id=cluster_id(snapshot.memory),
+            )
+
+        # As of now: readings that expire before the next poll, failed or not, count until then.
+        return Collected(full_at(snapshot.memory, validity_s, now, window_s), document)
+
+    return FollowedDocument(collect, wall, countdown_header=SECONDS_TO_FULL)
