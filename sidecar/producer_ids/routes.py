@@ -36,12 +36,13 @@ from sidecar.producer_ids.documents import (
     UserIdsDocument,
 )
 from sidecar.producer_ids.quota_file import QuotaForm
-from sidecar.producer_ids.service import ProducerIdWatch
+from sidecar.producer_ids.service import ProducerIdWatch, user_throttles_of
 from sidecar.quotas.entities import DEFAULT, Default, user_name
 from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER, InForce, ProducerIdQuotas, quota_of
 from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings.values import IdsCount
+from sidecar.throttle.user_throttles import UserThrottle
 
 MOST_QUOTAS: Final = 10_000
 """So many users may have a quota over HTTP: all of them are in the state file."""
@@ -214,15 +215,14 @@ class _Users:
     def documents(self) -> Iterator[UserIdsDocument]:
         """Every user that is known or held."""
         known = {status.user: status for status in self.parts.watch.statuses()}
-        throttled_users = self.board.snapshot.decision.users
-        for user in sorted({*known, *throttled_users}):
-            yield self._document(user, known.get(user))
+        throttles = user_throttles_of(self.board)
+        for user in sorted({*known, *throttles}):
+            yield self._document(user, known.get(user), throttles.get(user))
 
-    def _document(self, user: str, status: ProducerIdStatus | None) -> UserIdsDocument:
-        snapshot = self.board.snapshot
-        throttle = (
-            snapshot.memory.user_throttles.get(user) if user in snapshot.decision.users else None
-        )
+    def _document(
+        self, user: str, status: ProducerIdStatus | None, throttle: UserThrottle | None
+    ) -> UserIdsDocument:
+        in_force = self.board.snapshot.decision.user_throttles.get(user)
         limit = self.parts.watch.quota_of(user).quota.producer_ids_rate
         return UserIdsDocument(
             user=user,
@@ -237,6 +237,7 @@ class _Users:
             throttled_since=timestamp(self.wall, throttle.since if throttle else None),
             throttled_until=timestamp(self.wall, throttle.ends_at if throttle else None),
             reason=throttle.reason if throttle else None,
+            throttled_by=in_force.enforcer if in_force else None,
         )
 
 

@@ -69,12 +69,14 @@ class ThrottledUser:
         effect: what it does.
         reason: why, "" when that is not known.
         until: when it ends by itself, None when that is not known.
+        enforcer: whose throttle it is, "" when that is not known.
     """
 
     name: str
     effect: str
     reason: str
     until: Moment | None
+    enforcer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +242,14 @@ def _changes(board: Board, now: Now) -> list[Changed]:
 
 
 def _users(snapshot: Snapshot, now: Now) -> Iterator[ThrottledUser]:
-    user_throttles = snapshot.memory.user_throttles
-    for name, factor in islice(sorted(snapshot.decision.users.items()), USERS):
-        throttle = user_throttles.get(name)
-        reason, until = (throttle.reason, now.moment(throttle.ends_at)) if throttle else ("", None)
-        yield ThrottledUser(name, effect(factor), reason, until)
+    decision = snapshot.decision
+    for name, factor in islice(sorted(decision.users.items()), USERS):
+        throttle = decision.user_throttles.get(name)
+        if throttle is None:
+            yield ThrottledUser(name, effect(factor), "", None, "")
+        else:
+            until = now.moment(throttle.ends_at)
+            yield ThrottledUser(name, effect(factor), throttle.reason, until, throttle.enforcer)
 
 
 def _override(snapshot: Snapshot, now: Now) -> Overridden | None:

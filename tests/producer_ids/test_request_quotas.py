@@ -19,9 +19,8 @@ from sidecar.quotas.producer_ids.throttle_signature import SIGNATURE
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
-from sidecar.throttle.user_throttles import throttle_user
 from sidecar.volumes import Failure, FailureKind
-from tests.throttle.build import FakeClock
+from tests.throttle.build import FakeClock, throttle_user
 
 BOB = Entity(user="bob")
 KEY = "request_percentage"

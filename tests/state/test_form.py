@@ -61,9 +61,14 @@ def kept(draw: st.DrawFn, limit: Limit) -> PersistedState:
         brokers=draw(st.dictionaries(broker_ids, states, max_size=3)),
         computed=draw(st.none() | st.builds(Computed, factors, times, volumes)),
         override=draw(st.none() | st.builds(Override, factors, names, times, times)),
-        user_throttles=draw(
-            st.dictionaries(names, st.builds(UserThrottle, times, times, names), max_size=3)
-        ),
+        user_throttles={
+            (user, each.enforcer): each
+            for user, each in draw(
+                st.dictionaries(
+                    names, st.builds(UserThrottle, times, times, names, names), max_size=3
+                )
+            ).items()
+        },
         id_quotas=draw(st.dictionaries(names | st.just(DEFAULT), id_quotas, max_size=3)),
         enforced_request_percentages=draw(st.dictionaries(names, positive, max_size=3)),
     )
