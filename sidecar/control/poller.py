@@ -40,6 +40,7 @@ class Poller:
         factors: what an observation is folded and judged by.
         timing: how often to look.
         polled: told the duration of each poll, seconds.
+        observed: told each observation; must not raise.
     """
 
     source: VolumeSource
@@ -47,6 +48,7 @@ class Poller:
     factors: VolumeLimit
     timing: Timing
     polled: Callable[[float], None]
+    observed: Callable[[Observation], None]
     _bug: type[Exception] | None = field(default=None, init=False)
 
     async def run(self) -> None:
@@ -100,6 +102,7 @@ class Poller:
             if isinstance(result, Failure):
                 snapshot = self._fail(brokers, result)
             else:
+                self.observed(result)
                 snapshot = self._fold(brokers, result)
         except Exception as error:  # noqa: BLE001 - the one place where a bug becomes a failed poll
             # One traceback for each new bug, not one for each poll.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import FastAPI, Path, Query, params
+from fastapi import FastAPI, Path, Query
 from pydantic import AfterValidator
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -17,7 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE, Wall, answer, answer_listing, rounded, timestamp
-from sidecar.api.changes import Changes, json_body
+from sidecar.api.change_routes import needs_token
+from sidecar.api.changes import json_body
 from sidecar.api.documents import NO_PRINCIPAL
 from sidecar.api.problems import documented
 from sidecar.control.board import Board
@@ -92,19 +93,27 @@ class IdParts:
 
 
 def add_producer_ids(
-    app: FastAPI, changes: Changes, parts: IdParts, needs_token: params.Depends
+    app: FastAPI,
+    board: Board,
+    *,
+    wall: Wall,
+    persist: Callable[[], Awaitable[bool]],
+    parts: IdParts,
+    token: Callable[[], str | None],
 ) -> None:
     """Adds the routes.
 
     Args:
         app: gets them.
-        changes: what other changes go through.
+        board: what is read and changed.
+        wall: steady seconds -> epoch seconds of the machine's clock.
+        persist: writes the state now; returns whether it is on disk.
         parts: what knows of producer ids.
-        needs_token: lets those change something who may.
+        token: what a change needs, read at each request; None refuses every change.
     """
-    quotas = _Quotas(changes.board, parts, changes.persist)
-    guarded: dict[str, Any] = {"dependencies": [needs_token], "response_model": None}
-    _add_reading(app, _Users(changes.board, changes.wall, parts), quotas, parts)
+    quotas = _Quotas(board, parts, persist)
+    guarded: dict[str, Any] = {"dependencies": [needs_token(token)], "response_model": None}
+    _add_reading(app, _Users(board, wall, parts), quotas, parts)
 
     @app.put(
         "/v1/quotas/producer-ids/default",

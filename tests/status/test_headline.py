@@ -200,7 +200,7 @@ def test_users_who_are_throttled_besides() -> None:
         lambda memory: replace(memory, user_throttles=throttle_user({}, "etl", 100.0, "why", 0.0))
     )
     shown = headline(board.snapshot, LIMIT, Now(0.0, wall))
-    assert shown.sentence.endswith(" 1 user is held for the producer ids that they open.")
+    assert shown.sentence.endswith(" 1 single user is throttled besides.")
     assert "part" == shown.tone
 
 

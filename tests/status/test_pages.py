@@ -89,7 +89,7 @@ async def test_the_order() -> None:
     assert [
         "Throttle of producers",
         "Producers are held: /d1 of broker 1 has 5\u00a0B left, the limit is 10\u00a0B. "
-        "1 user is held for the producer ids that they open.",
+        "1 single user is throttled besides.",
         "Volumes",
         "Brokers",
         "Last changes",

@@ -113,7 +113,7 @@ class ClientCredentials(AbstractTokenProvider):
 def _parse(status: int, body: bytes, asked_at: float) -> _Token:
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         answer = {}
