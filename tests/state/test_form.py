@@ -180,3 +180,13 @@ def test_a_quota_that_can_not_be_counted_by_is_damage(rate: float) -> None:
     form["id_quotas"][0]["producer_ids_rate"] = rate
     with pytest.raises(ValidationError, match="producer_ids_rate"):
         StateRecord.model_validate(form)
+
+
+def test_a_throttle_of_before_there_were_several_enforcers_is_taken_over() -> None:
+    """All of them were for producer ids."""
+    throttle = UserThrottle(NOW - 10, NOW + 60, "551 ids", "producer_ids")
+    memory = Memory(user_throttles={("bob", "producer_ids"): throttle})
+    form = to_record(PersistedState(memory, 1.0, Source.FALLBACK, NOW), LIMIT, unmoved)
+    old = form.model_dump()
+    del old["user_throttles"][0]["enforcer"]
+    assert memory == from_record(StateRecord.model_validate(old), LIMIT, NOW).memory

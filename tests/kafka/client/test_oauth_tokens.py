@@ -141,6 +141,7 @@ async def test_a_failure_stands_for_a_second(clock: Clock) -> None:
         (http(200, '{"access_token":""}'), "answered 200"),
         (http(200, '["access_token"]'), "answered 200"),
         (http(200, "<html>"), "answered 200"),
+        (http(200, "[" * 60_000), "answered 200"),
         (http(302, ""), "answered 302"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "the answer is not HTTP"),
         (b"", "no answer"),
