@@ -34,9 +34,9 @@ def test_each_failure_is_counted_and_each_new_kind_has_one_traceback(
         assert [True] == logged(caplog)
         failures.call("history", "block", partial(fails, KeyError("x")), 7)
         assert [True, True] == logged(caplog)
-        assert (Failing("history", "block", "KeyError"),) == failures.failing
+        assert [Failing("history", "block", "KeyError")] == [*failures.failing]
         assert 5 == failures.call("history", "block", lambda: 5, 7)
-        assert () == failures.failing
+        assert not failures.failing
         failures.call("history", "block", bad, 7)
     assert [True, True, False, True] == logged(caplog)
     assert 5 == failures.count("history")

@@ -99,7 +99,7 @@ async def running(
         return lambda _settings: lambda _services: capability
 
     for each in capabilities:
-        monkeypatch.setitem(CAPABILITIES, each.name, prepare(each))  # type: ignore[arg-type]
+        monkeypatch.setitem(CAPABILITIES, each.name, prepare(each))
     composed = []
 
     def noted(*args: object) -> object:
