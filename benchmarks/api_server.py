@@ -11,23 +11,23 @@ import json
 import sys
 import time
 
+from fastapi import FastAPI
+
 from sidecar.api.connections import Connections
 from sidecar.api.readiness import Polling
 from sidecar.api.server import HttpServer
 from sidecar.clock import SteadyClock
 from sidecar.control.board import Board
+from sidecar.control.capability import Capability, Services
+from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.daemon.application import build_app
+from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
-from sidecar.mutations.routes import Admit
-from sidecar.peers.exchange import AllocatedIdLog
-from sidecar.producer_ids.routes import IdParts
-from sidecar.producer_ids.service import ProducerIdWatch
+from sidecar.mutations.routes import Admit, add_admissions
 from sidecar.quotas.entities import DEFAULT, Entity, QuotaKey
 from sidecar.quotas.mutations.admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
-from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
-from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.settings import HostPort
+from sidecar.settings import HostPort, load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.volumes import Membership, Observation, Reading, Volume
@@ -84,6 +84,16 @@ def _admit(cluster: _Cluster) -> Admit:
     return admit
 
 
+class _Admissions(Capability):
+    name = "mutations"
+
+    def __init__(self, cluster: _Cluster) -> None:
+        self._admit = _admit(cluster)
+
+    def add_routes(self, app: FastAPI) -> None:
+        add_admissions(app, self._admit)
+
+
 async def _serve(brokers: int, volumes: int) -> None:
     cluster = _Cluster(brokers, volumes)
     board, wall = cluster.board, cluster.clock.wall
@@ -91,6 +101,10 @@ async def _serve(brokers: int, volumes: int) -> None:
     async def persist() -> bool:
         return False
 
+    settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}).settings
+    failures = CapabilityFailures(CAPABILITIES)
+    services = Services(board, wall, lambda: None, persist, None, failures)
+    others = build_all(prepare_all(settings), services)
     app = build_app(
         board,
         wall=wall,
@@ -100,15 +114,10 @@ async def _serve(brokers: int, volumes: int) -> None:
         registry=build_registry(board, wall, 300.0),
         token=lambda: None,
         persist=persist,
-        ids=IdParts(
-            ProducerIdWatch(board, ProducerIdSettings(), ProducerIdQuota(None), 60.0),
-            AllocatedIdLog(board.start_id),
-            log=None,
-            peers=None,
-            is_enabled=True,
-        ),
-        admit=_admit(cluster),
+        capabilities=[_Admissions(cluster), *(each for each in others if each.name != "mutations")],
+        failures=failures,
         contents=None,
+        peers=(),
     )
     cluster.look()
     server = HttpServer(app, HostPort("127.0.0.1", 0), Connections(2048))

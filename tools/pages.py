@@ -10,7 +10,7 @@ Example: ``make docs`` after a new setting adds its row to docs/settings.md.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,17 +21,13 @@ from prometheus_client.metrics_core import Metric
 from sidecar.api.docs_page import fields, form_of
 from sidecar.api.readiness import Polling
 from sidecar.control.board import Board
+from sidecar.control.capability import Capability, Services
+from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.daemon.application import build_app
-from sidecar.history.metrics import HistoryCollector
+from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
-from sidecar.peers.exchange import AllocatedIdLog
-from sidecar.producer_ids.metrics import ProducerIdCollector
-from sidecar.producer_ids.routes import IdParts
-from sidecar.producer_ids.service import ProducerIdWatch
-from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
-from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
-from sidecar.settings import describe
+from sidecar.settings import describe, load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.readers import Report
@@ -155,12 +151,15 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _served() -> Iterator[Metric]:
-    """The metrics of a sidecar that has seen a volume twice, and a user's producer id."""
-    board, ids = _board()
+    """The metrics of a sidecar that has seen a volume twice."""
+    board = _board()
+    capabilities, failures = _capabilities(board)
     registry = build_registry(board, lambda steady_s: steady_s, _VALIDITY_S)
-    registry.register(ProducerIdCollector(ids, None, None))
-    registry.register(HistoryCollector(None))
+    for capability in capabilities:
+        for collector in capability.collectors():
+            registry.register(collector)
     registry.register(BrokerCollector(board))
+    registry.register(failures)
     for metric in registry.collect():
         if metric.name.startswith("kafka_throttle_"):
             yield metric
@@ -172,7 +171,7 @@ def _labels(metric: Metric) -> set[str]:
     return names | {name for sample in metric.samples for name in sample.labels} - {"le"}
 
 
-def _board() -> tuple[Board, ProducerIdWatch]:
+def _board() -> Board:
     factors = VolumeLimit(_LIMIT, _VALIDITY_S, 1.0)
     board = Board(factors, lambda: 1.0)
     membership = Membership("cluster", {1: "kafka-1:9092"}, {})
@@ -181,16 +180,24 @@ def _board() -> tuple[Board, ProducerIdWatch]:
         seen = Observation(at, "poll", membership, {1: reading})
         board.observe(seen)
     board.readers.record(Report(1, emergency=False, throttled_clients=0), 1, 1.0)
-    ids = ProducerIdWatch(board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
-    ids.seen("alice", 1)
-    return board, ids
+    return board
+
+
+async def _persist() -> bool:
+    return False
+
+
+def _capabilities(board: Board) -> tuple[Sequence[Capability], CapabilityFailures]:
+    """All of them, of a sidecar that is disabled: they have the same metrics and routes."""
+    settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}).settings
+    failures = CapabilityFailures(CAPABILITIES)
+    services = Services(board, lambda steady_s: steady_s, lambda: None, _persist, None, failures)
+    return build_all(prepare_all(settings), services), failures
 
 
 def _document() -> dict[str, Any]:
-    board, ids = _board()
-
-    async def persist() -> bool:
-        return False
+    board = _board()
+    capabilities, failures = _capabilities(board)
 
     app: FastAPI = build_app(
         board,
@@ -201,9 +208,10 @@ def _document() -> dict[str, Any]:
         polling=Polling(enabled=False, stuck_after_s=1.0),
         registry=CollectorRegistry(),
         token=lambda: None,
-        persist=persist,
-        ids=IdParts(ids, AllocatedIdLog(board.start_id), None, None, is_enabled=False),
-        admit=None,
+        persist=_persist,
+        capabilities=capabilities,
+        failures=failures,
+        peers=(),
     )
     return app.openapi()
 

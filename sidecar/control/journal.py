@@ -69,8 +69,9 @@ def _log_users(before: Snapshot | None, after: Snapshot) -> None:
     old = {} if before is None else before.decision.users
     new = after.decision.users
     for user in sorted(set(new) - set(old)):
-        throttle = after.memory.user_throttles[user]
-        _log.warning("user %s is held: %s", user, throttle.reason, extra={"user": user})
+        throttle = after.decision.user_throttles.get(user)
+        reason = "" if throttle is None else f": {throttle.reason}"
+        _log.warning("user %s is held%s", user, reason, extra={"user": user})
     for user in sorted(set(old) - set(new)):
         _log.info("user %s is held no longer", user, extra={"user": user})
 
@@ -91,7 +92,7 @@ def _level(before: Snapshot | None, after: Snapshot) -> int:
 
 def _for_all(decision: Decision) -> Decision:
     """What a decision says of no single user."""
-    return replace(decision, users={}, users_until=None)
+    return replace(decision, users={}, users_until=None, user_throttles={})
 
 
 def _log_failure(subject: str, before: Failure | None, after: Failure | None) -> None:

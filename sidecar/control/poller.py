@@ -38,12 +38,14 @@ class Poller:
         board: where decisions are published.
         timing: how often to look.
         polled: told the duration of each poll, seconds.
+        observed: told each observation; must not raise.
     """
 
     source: VolumeSource
     board: Board
     timing: Timing
     polled: Callable[[float], None]
+    observed: Callable[[Observation], None]
     _bug: type[Exception] | None = field(default=None, init=False)
 
     async def run(self) -> None:
@@ -97,6 +99,7 @@ class Poller:
             if isinstance(result, Failure):
                 snapshot = self.board.fail(result, partial=brokers is not None)
             else:
+                self.observed(result)
                 snapshot = self.board.observe(result)
         except Exception as error:  # noqa: BLE001 - the one place where a bug becomes a failed poll
             # One traceback for each new bug, not one for each poll.

@@ -4,7 +4,8 @@ Example: ``build_app(board, ...)`` for the whole API; ``build_metrics_app(board,
 address that only Prometheus and probes may reach.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -17,7 +18,7 @@ from sidecar import __version__
 from sidecar.api import problems
 from sidecar.api.answers import NO_STORE, Wall, answer
 from sidecar.api.body_limit import BodyLimitMiddleware
-from sidecar.api.change_routes import add_changing, needs_token
+from sidecar.api.change_routes import add_changing
 from sidecar.api.changes import (
     Changes,
 )
@@ -31,9 +32,8 @@ from sidecar.api.long_poll_routes import add_following
 from sidecar.api.problems import documented, problem
 from sidecar.api.readiness import Polling, why_not_ready
 from sidecar.control.board import Board
-from sidecar.mutations.routes import Admit, add_admissions
-from sidecar.producer_ids.routes import IdParts, add_producer_ids
-from sidecar.request_time.routes import add_usage
+from sidecar.control.capability import Capability
+from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.status import add_status
 from sidecar.status.contents import VolumeContents
 from sidecar.throttle.limits import Limit
@@ -49,9 +49,10 @@ def build_app(
     registry: CollectorRegistry | None,
     token: Callable[[], str | None],
     persist: Callable[[], Awaitable[bool]],
-    ids: IdParts,
-    admit: Admit | None,
+    capabilities: Sequence[Capability],
+    failures: CapabilityFailures,
     contents: VolumeContents | None,
+    peers: Sequence[str],
 ) -> FastAPI:
     """The whole API.
 
@@ -64,18 +65,18 @@ def build_app(
         registry: the metrics; None when they are served elsewhere.
         token: the bearer token for changes, read at each request; None refuses them.
         persist: writes the state now; returns whether it is on disk.
-        ids: what knows of producer ids.
-        admit: judges controller mutations; None: there are no brokers with quotas.
+        capabilities: what adds routes of its own, in the order of the documentation.
+        failures: told where one can't.
         contents: what lies on volumes; None when no broker is asked.
+        peers: the addresses of other sidecars, as far as they are known.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")
     add_following(app, board, wall, validity_s, limit)
     add_reading(app, board, wall, limit)
     changes = Changes(board, wall, persist)
     add_changing(app, changes, token)
-    add_producer_ids(app, changes, ids, needs_token(token))
-    add_usage(app, ids.log)
-    add_admissions(app, admit)
+    for each in capabilities:
+        failures.call(each.name, "routes", partial(each.add_routes, app), None)
     add_status(
         app,
         board,
@@ -84,7 +85,9 @@ def build_app(
         contents=contents,
         changes=changes,
         token=token,
-        peers=[peer.url for peer in ids.peers.peers] if ids.peers is not None else (),
+        peers=peers,
+        capabilities=capabilities,
+        failures=failures,
     )
     _add_health(app, board, polling)
     if registry is not None:

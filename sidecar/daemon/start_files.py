@@ -1,46 +1,42 @@
-"""The files without which the daemon does not start; ``check`` refuses what they are refused for.
+"""What the daemon needs before it starts; ``check`` refuses what it is refused for.
 
 Example: a token file that is not there stops ``run`` and ``check`` with the same line, before any
 broker is asked.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sidecar.api.bearer_token import read_token
+from sidecar.control.capability import Build
+from sidecar.daemon.capabilities import prepare_all
 from sidecar.errors import SettingsError
-from sidecar.producer_ids.quota_file import IdQuotaFile
-from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuotas
 from sidecar.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class StartFiles:
-    """What they say.
+    """What was read and checked.
 
     Attributes:
         token: what changes need; None refuses them.
         state_file: where the state is kept, in a folder that is there; None is nowhere.
-        id_file: where users' producer id quotas are said; None is nowhere.
-        id_quotas: what it says; None without it.
+        capabilities: what builds each capability, by name.
     """
 
     token: str | None
     state_file: Path | None
-    id_file: IdQuotaFile | None
-    id_quotas: ProducerIdQuotas | None
+    capabilities: Mapping[str, Build]
 
 
 def read_start_files(settings: Settings) -> StartFiles:
-    """Reads them as the daemon does at its start.
+    """Reads and checks as the daemon does at its start.
 
     Raises:
-        SettingsError: one can't be read, or does not hold what it must.
+        SettingsError: a file can't be read, or does not hold what it must.
     """
-    token, state_file = token_of(settings), _state_file(settings)
-    file = settings.producer_id_quota_file
-    id_file = None if file is None else IdQuotaFile(file)
-    return StartFiles(token, state_file, id_file, None if id_file is None else id_file.load())
+    return StartFiles(token_of(settings), _state_file(settings), prepare_all(settings))
 
 
 def token_of(settings: Settings) -> str | None:

@@ -8,6 +8,6 @@ such as ``volumes-kafka-0-7070-20260105T08.jsonl.gz``, of 60 lines each.
 """
 
 from sidecar.history.folder import Folder
-from sidecar.history.recorder import History, Recorded
+from sidecar.history.recorder import History
 
-__all__ = ["Folder", "History", "Recorded"]
+__all__ = ["Folder", "History"]

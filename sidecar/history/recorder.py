@@ -11,14 +11,14 @@ import asyncio
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from sidecar.history.folder import Folder
 from sidecar.history.volume_line import to_line
-from sidecar.volumes import Failure, Observation, Reading, VolumeSource
+from sidecar.volumes import Observation, Reading
 
 _log = logging.getLogger(__name__)
 
@@ -149,28 +149,6 @@ class History:
                 " now on",
                 self.folder.path,
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A source whose observations are recorded.
-
-    Attributes:
-        source: where they come from.
-        record: told of each.
-    """
-
-    source: VolumeSource
-    record: Callable[[Observation], None]
-
-    async def observe(
-        self, brokers: Collection[int] | None, timeout_s: float
-    ) -> Observation | Failure:
-        """Looks at the cluster once; see VolumeSource."""
-        seen = await self.source.observe(brokers, timeout_s)
-        if isinstance(seen, Observation):
-            self.record(seen)
-        return seen
 
 
 def _told(error: Exception) -> str:

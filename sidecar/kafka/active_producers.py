@@ -92,14 +92,22 @@ class ActiveProducers:
         """Those that are looked at, by their leaders."""
         return self._leaders.partitions
 
-    def reload(self, admin: KafkaAdmin) -> None:
-        """Use new addresses, TLS material and credentials.
+    def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
+        """Reads new TLS material and credentials.
+
+        Returns:
+            What makes this use them and new addresses: connections are redialled.
 
         Raises:
-            SettingsError: the material can't be read; nothing has changed then.
+            SettingsError: the material can't be read.
         """
-        self._pool.redial_with(admin.bootstrap_servers, dialler(admin, self._clock))
-        self._principal = principal_of(admin)
+        dial = dialler(admin, self._clock)
+
+        def apply() -> None:
+            self._pool.redial_with(admin.bootstrap_servers, dial)
+            self._principal = principal_of(admin)
+
+        return apply
 
     async def close(self) -> None:
         """Close all connections."""

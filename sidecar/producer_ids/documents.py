@@ -56,6 +56,9 @@ class UserIdsDocument:
     """Until when, if no new id comes."""
     reason: str | None
     """Why, in a sentence."""
+    throttled_by: str | None
+    """Whose throttle is in force: "producer_ids", or another capability's, which ends later; null
+    when the user is not throttled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The metrics of producer ids (KIP-936) and of the request log that they are read from.
+"""The metrics of producer ids (KIP-936).
 
 Users are told who are under a quota, the 1,000 with the fewest tokens at most: a metric without end
 would be the next way to wear a cluster down.
@@ -18,7 +18,6 @@ from prometheus_client.registry import Collector
 from sidecar.peers.exchange import Peers
 from sidecar.producer_ids.active_watch import ActiveIdWatch
 from sidecar.producer_ids.service import ProducerIdWatch
-from sidecar.requestlog.reader import LogReader
 
 MOST_USERS: Final = 1000
 
@@ -31,13 +30,11 @@ class ProducerIdCollector(Collector):
     def __init__(
         self,
         watch: ProducerIdWatch,
-        log: LogReader | None,
         peers: Peers | None,
         active: ActiveIdWatch | None = None,
     ) -> None:
         self._active = active
         self._watch = watch
-        self._log = log
         self._peers = peers
 
     def collect(self) -> Iterable[Metric]:
@@ -45,7 +42,6 @@ class ProducerIdCollector(Collector):
         yield from self._users()
         yield from self._counts()
         yield from self._writing()
-        yield from self._request_log()
 
     def _users(self) -> Iterator[Metric]:
         limited = [
@@ -124,30 +120,6 @@ class ProducerIdCollector(Collector):
             f"{_PREFIX}_producer_ids_unknown_owner",
             "Producer ids that wrote and whose owner nobody told; nobody is held for them.",
             0 if active is None else active.ids.unknown,
-        )
-
-    def _request_log(self) -> Iterator[Metric]:
-        log = self._log
-        counts = None if log is None else log.counts
-        for name, text, value in (
-            ("lines", "Lines read of the broker's request log.", counts and counts.lines),
-            ("bytes", "Bytes read of the broker's request log.", counts and counts.bytes),
-            (
-                "dropped_bytes",
-                "Bytes of the request log that were skipped: lines too long, or to catch up.",
-                counts and counts.dropped_bytes,
-            ),
-            (
-                "rejected_lines",
-                "Lines of the request log that could not be read.",
-                log and sum(log.usage.rejected.values()),
-            ),
-        ):
-            yield CounterMetricFamily(f"{_PREFIX}_request_log_{name}", text, value or 0)
-        yield GaugeMetricFamily(
-            f"{_PREFIX}_request_log_behind_bytes",
-            "Bytes of the request log that are not read yet.",
-            0 if log is None else log.behind,
         )
 
 

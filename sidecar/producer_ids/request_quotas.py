@@ -26,6 +26,7 @@ from typing import Final, TypeVar
 from sidecar.control.board import Board
 from sidecar.errors import SidecarError
 from sidecar.kafka.quota_messages import Alteration
+from sidecar.producer_ids.service import user_throttles_of
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.producer_ids.id_quotas import InForce
 from sidecar.quotas.producer_ids.throttle_signature import is_signed, signed
@@ -83,7 +84,7 @@ class RequestQuotaEnforcer:
 
     async def _change(self, generation: int) -> None:
         board = self.board
-        if board.snapshot.decision.users or board.snapshot.memory.enforced_request_percentages:
+        if user_throttles_of(board) or board.snapshot.memory.enforced_request_percentages:
             await board.wait_for_change(generation, _CHECK_S)
         elif not self._adopted:
             await board.wait_for_change(generation, _RETRY_S)
@@ -126,7 +127,7 @@ class RequestQuotaEnforcer:
 
     def _targets(self) -> dict[str, float]:
         targets = {}
-        for user in self.board.snapshot.decision.users:
+        for user in user_throttles_of(self.board):
             percentage = self.quota_of(user).quota.throttled_request_percentage
             if percentage is not None:
                 targets[user] = signed(percentage)

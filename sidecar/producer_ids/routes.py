@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import FastAPI, Path, Query, params
+from fastapi import FastAPI, Path, Query
 from pydantic import AfterValidator
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -17,7 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE, Wall, answer, answer_listing, rounded, timestamp
-from sidecar.api.changes import Changes, json_body
+from sidecar.api.change_routes import needs_token
+from sidecar.api.changes import json_body
 from sidecar.api.documents import NO_PRINCIPAL
 from sidecar.api.problems import documented
 from sidecar.control.board import Board
@@ -36,12 +37,13 @@ from sidecar.producer_ids.documents import (
     UserIdsDocument,
 )
 from sidecar.producer_ids.quota_file import QuotaForm
-from sidecar.producer_ids.service import ProducerIdWatch
+from sidecar.producer_ids.service import ProducerIdWatch, user_throttles_of
 from sidecar.quotas.entities import DEFAULT, Default, user_name
 from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER, InForce, ProducerIdQuotas, quota_of
 from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings.values import IdsCount
+from sidecar.throttle.user_throttles import UserThrottle
 
 MOST_QUOTAS: Final = 10_000
 """So many users may have a quota over HTTP: all of them are in the state file."""
@@ -91,19 +93,27 @@ class IdParts:
 
 
 def add_producer_ids(
-    app: FastAPI, changes: Changes, parts: IdParts, needs_token: params.Depends
+    app: FastAPI,
+    board: Board,
+    *,
+    wall: Wall,
+    persist: Callable[[], Awaitable[bool]],
+    parts: IdParts,
+    token: Callable[[], str | None],
 ) -> None:
     """Adds the routes.
 
     Args:
         app: gets them.
-        changes: what other changes go through.
+        board: what is read and changed.
+        wall: steady seconds -> epoch seconds of the machine's clock.
+        persist: writes the state now; returns whether it is on disk.
         parts: what knows of producer ids.
-        needs_token: lets those change something who may.
+        token: what a change needs, read at each request; None refuses every change.
     """
-    quotas = _Quotas(changes.board, parts, changes.persist)
-    guarded: dict[str, Any] = {"dependencies": [needs_token], "response_model": None}
-    _add_reading(app, _Users(changes.board, changes.wall, parts), quotas, parts)
+    quotas = _Quotas(board, parts, persist)
+    guarded: dict[str, Any] = {"dependencies": [needs_token(token)], "response_model": None}
+    _add_reading(app, _Users(board, wall, parts), quotas, parts)
 
     @app.put(
         "/v1/quotas/producer-ids/default",
@@ -214,15 +224,14 @@ class _Users:
     def documents(self) -> Iterator[UserIdsDocument]:
         """Every user that is known or held."""
         known = {status.user: status for status in self.parts.watch.statuses()}
-        throttled_users = self.board.snapshot.decision.users
-        for user in sorted({*known, *throttled_users}):
-            yield self._document(user, known.get(user))
+        throttles = user_throttles_of(self.board)
+        for user in sorted({*known, *throttles}):
+            yield self._document(user, known.get(user), throttles.get(user))
 
-    def _document(self, user: str, status: ProducerIdStatus | None) -> UserIdsDocument:
-        snapshot = self.board.snapshot
-        throttle = (
-            snapshot.memory.user_throttles.get(user) if user in snapshot.decision.users else None
-        )
+    def _document(
+        self, user: str, status: ProducerIdStatus | None, throttle: UserThrottle | None
+    ) -> UserIdsDocument:
+        in_force = self.board.snapshot.decision.user_throttles.get(user)
         limit = self.parts.watch.quota_of(user).quota.producer_ids_rate
         return UserIdsDocument(
             user=user,
@@ -237,6 +246,7 @@ class _Users:
             throttled_since=timestamp(self.wall, throttle.since if throttle else None),
             throttled_until=timestamp(self.wall, throttle.ends_at if throttle else None),
             reason=throttle.reason if throttle else None,
+            throttled_by=in_force.enforcer if in_force else None,
         )
 
 

@@ -35,7 +35,16 @@ from sidecar.quotas.producer_ids.id_quotas import (
 )
 from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus
 from sidecar.settings.durations import format_duration
-from sidecar.throttle.user_throttles import UserThrottle, release, throttle_users
+from sidecar.throttle.user_throttles import (
+    UserThrottle,
+    release,
+    throttle_users,
+    throttles_of,
+    unexpired,
+)
+
+NAME: Final = "producer_ids"
+"""The capability's name: it is the enforcer of its throttles."""
 
 _CHECK_S: Final = 1.0
 """How late a hold becomes longer, or shorter by a quota that was changed in the file."""
@@ -135,7 +144,7 @@ class ProducerIdWatch:
         if noted.throttle_ms > 0 and noted.is_new:
             self._throttled.add(user)
             now = self._board.now()
-            before = self._board.snapshot.memory.user_throttles.get(user)
+            before = self._own_throttle(user)
             if before is None or before.ends_at < now + 2 * _CHECK_S:
                 self._publish([user], now)
 
@@ -168,7 +177,7 @@ class ProducerIdWatch:
         return quotas
 
     def _publish(self, users: Iterable[str], now: float) -> None:
-        before = self._board.snapshot.memory.user_throttles
+        before = throttles_of(self._board.snapshot.memory.user_throttles, NAME)
         ends = {user: self._ends_at(user, now) for user in users}
         over = {user for user, ends_at in ends.items() if ends_at <= now}
         self._throttled -= over
@@ -183,7 +192,7 @@ class ProducerIdWatch:
                 lambda memory: replace(
                     memory,
                     user_throttles=throttle_users(
-                        release(memory.user_throttles, over), longer, now
+                        release(memory.user_throttles, NAME, over), NAME, longer, now
                     ),
                 )
             )
@@ -203,7 +212,7 @@ class ProducerIdWatch:
         status = self._ids.status(user, self._now_ms())
         if status is None or status.limit is None or status.tokens is None or status.tokens >= 0:
             # Counted before a restart.
-            before = self._board.snapshot.memory.user_throttles.get(user)
+            before = self._own_throttle(user)
             return "too many new producer ids" if before is None else before.reason
         window = format_duration(float(self.settings.window_size_s))
         return (
@@ -211,6 +220,9 @@ class ProducerIdWatch:
             f"{status.limit:g} per {window} are allowed, "
             f"{status.limit * self.settings.window_num:g} at once (KIP-936)"
         )
+
+    def _own_throttle(self, user: str) -> UserThrottle | None:
+        return self._board.snapshot.memory.user_throttles.get((user, NAME))
 
     def _now_ms(self) -> int:
         return int(self._board.now() * 1000)
@@ -222,11 +234,11 @@ def _differs(before: UserThrottle | None, ends_at: float, now: float) -> bool:
 
 
 def user_throttles_of(board: Board) -> Mapping[str, UserThrottle]:
-    """The holds in force; a factor source may have factors of users for other reasons too."""
+    """User -> this capability's throttle that has not ended; another's may be in force."""
     snapshot = board.snapshot
-    user_throttles = snapshot.memory.user_throttles
+    left = unexpired(snapshot.memory.user_throttles, board.now())
     return {
-        user: user_throttles[user]
-        for user in sorted(snapshot.decision.users)
-        if user in user_throttles
+        user: each
+        for user, each in sorted(throttles_of(left, NAME).items())
+        if user in snapshot.decision.users
     }

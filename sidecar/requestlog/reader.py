@@ -3,7 +3,7 @@
 The log is empty until ``kafka.request.logger`` is at DEBUG, and a file that is not there is no
 fault. What can't be read is told once, and again when it can.
 
-Example: alice's INIT_PRODUCER_ID is answered with id 1000001: ``on_allocated`` is called a quarter
+Example: alice's INIT_PRODUCER_ID is answered with id 1000001: subscribers are told a quarter
 of a second later at most, or as much later as the log is behind.
 """
 
@@ -40,27 +40,31 @@ class LogReader:
     def __init__(
         self,
         path: Path,
-        on_allocated: Callable[[ProducerIdAllocated], None],
-        is_needed: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Nothing is read yet.
-
-        Args:
-            path: the file; it need not be there.
-            on_allocated: told of each id that a producer was given.
-            is_needed: whether somebody is to be held by what it says.
-        """
+        """Nothing is read yet; ``path`` need not be there."""
         self.path = path
         self.usage = Usage()
         self.behind = 0
         self.exists = False
-        self._on_allocated = on_allocated
+        self._subscribers: list[Callable[[ProducerIdAllocated], None]] = []
+        self._needs: list[Callable[[], bool]] = []
         self._tail = Tail(path)
         self._failure: str | None = None
         self._absent: bool | None = None
-        self._is_needed = is_needed
         self._silent_since: float | None = None
         self._silence_logged = False
+
+    def subscribe(
+        self, on_allocated: Callable[[ProducerIdAllocated], None], is_needed: Callable[[], bool]
+    ) -> None:
+        """Tells one more of what is read.
+
+        Args:
+            on_allocated: told of each id that a producer was given; must not raise.
+            is_needed: whether somebody is to be throttled by what the log says.
+        """
+        self._subscribers.append(on_allocated)
+        self._needs.append(is_needed)
 
     @property
     def counts(self) -> TailCounts:
@@ -83,9 +87,10 @@ class LogReader:
         for bytes_ in read.lines:
             line = parse(bytes_)
             self.usage.record(line)
-            on_allocated = producer_id(line) if isinstance(line, Line) else None
-            if on_allocated is not None and len(on_allocated.user) <= LONGEST_USER:
-                self._on_allocated(on_allocated)
+            allocated = producer_id(line) if isinstance(line, Line) else None
+            if allocated is not None and len(allocated.user) <= LONGEST_USER:
+                for on_allocated in self._subscribers:
+                    on_allocated(allocated)
 
     def _log_absence(self) -> None:
         # A rotation is no news: from then on the log is only between two files.
@@ -101,7 +106,8 @@ class LogReader:
 
     def _log_silence(self) -> None:
         # A broker at DEBUG writes a line for each of our own polls.
-        if self._silence_logged or self.counts.lines or not (self.exists and self._is_needed()):
+        is_needed = self.exists and any(needs() for needs in self._needs)
+        if self._silence_logged or self.counts.lines or not is_needed:
             self._silent_since = None
             return
         now = asyncio.get_running_loop().time()

@@ -28,7 +28,14 @@ from sidecar.settings.raw_values import Entry, Reading
 from sidecar.settings.report import rows
 from sidecar.settings.tls import unused_tls
 from sidecar.settings.toml import read_toml
-from sidecar.settings.values import HostPort, Place, Settings
+from sidecar.settings.values import (
+    HistorySection,
+    HostPort,
+    MutationSection,
+    Place,
+    ProducerIdSection,
+    Settings,
+)
 from sidecar.throttle.limits import LIMIT_TYPES, Limit
 
 SAFE_VALIDITY_S = 5.0
@@ -147,20 +154,15 @@ def _check_together(raw: RawSettings, problems: Problems) -> Settings | None:
         state_file=raw.state_file,
         token_file=raw.token_file,
         request_log_file=raw.request_log_file,
-        history_dir=raw.history_dir,
-        history_max_bytes=raw.history_max_bytes,
-        producer_ids_rate=raw.producer_ids_rate,
-        producer_id_quota_file=raw.producer_id_quota_file,
-        producer_ids=producer_ids,
-        ids_count=raw.producer_id_quota_counts,
-        active_interval_s=raw.producer_id_quota_active_interval,
-        broker_id=raw.broker_id,
-        producer_id_cleanup_s=raw.producer_id_quota_cache_cleanup_scheduler_interval_ms / 1000,
         peers=raw.peers or (),
-        controller_mutations_algorithm=raw.controller_mutations_algorithm,
-        controller_quota_window=QuotaWindow(
-            raw.controller_quota_window_num, raw.controller_quota_window_size_seconds * 1000
+        producer_ids=producer_ids,
+        mutations=MutationSection(
+            raw.controller_mutations_algorithm,
+            QuotaWindow(
+                raw.controller_quota_window_num, raw.controller_quota_window_size_seconds * 1000
+            ),
         ),
+        history=HistorySection(raw.history_dir, raw.history_max_bytes),
         log_format=raw.log_format,
         log_level=raw.log_level,
     )
@@ -196,11 +198,11 @@ def _minimum(raw: RawSettings, *, check: bool, problems: Problems) -> float:
     return minimum
 
 
-def _producer_ids(raw: RawSettings, problems: Problems) -> ProducerIdSettings | None:
+def _producer_ids(raw: RawSettings, problems: Problems) -> ProducerIdSection | None:
     longest_s = raw.producer_id_quota_longest_hold
     window_s = raw.producer_id_quota_window_size_seconds
     try:
-        return ProducerIdSettings(
+        counting = ProducerIdSettings(
             window_num=raw.producer_id_quota_window_num,
             window_size_s=window_s,
             false_positive_rate=raw.producer_id_quota_false_positive_rate,
@@ -211,6 +213,15 @@ def _producer_ids(raw: RawSettings, problems: Problems) -> ProducerIdSettings | 
         # Each by itself is right: what is left is memory too small for one filter.
         problems.add("producer_id_quota_memory_bytes", str(error))
         return None
+    return ProducerIdSection(
+        rate=raw.producer_ids_rate,
+        quota_file=raw.producer_id_quota_file,
+        counting=counting,
+        ids_count=raw.producer_id_quota_counts,
+        active_interval_s=raw.producer_id_quota_active_interval,
+        broker_id=raw.broker_id,
+        cleanup_s=raw.producer_id_quota_cache_cleanup_scheduler_interval_ms / 1000,
+    )
 
 
 def _own_address(raw: RawSettings) -> HostPort | None:

@@ -7,6 +7,7 @@ found in the environment and in files is ``sidecar.settings.loader``'s question.
 Example: ``PT1M`` in a file is ``check_interval_s == 60.0`` here.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -93,6 +94,55 @@ class KafkaAdmin(BaseModel):
     settings_source: Place = "environment"
 
 
+@dataclass(frozen=True, slots=True)
+class ProducerIdSection:
+    """The settings of quotas on producer ids.
+
+    Attributes:
+        rate: new ids in a window for users of whom nothing else is said; None is any number.
+        quota_file: where users' quotas are said; None is nowhere.
+        counting: how ids are counted.
+        ids_count: when an id counts: when it writes, or when it is allocated.
+        active_interval_s: how often it is asked which ids write, seconds, > 0.
+        broker_id: of the broker beside this sidecar; None: it is not known.
+        cleanup_s: how often users who are gone are looked for, seconds, > 0.
+    """
+
+    rate: float | None
+    quota_file: Path | None
+    counting: ProducerIdSettings
+    ids_count: IdsCount
+    active_interval_s: float
+    broker_id: int | None
+    cleanup_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MutationSection:
+    """The settings of the admission of controller mutations.
+
+    Attributes:
+        algorithm: how mutations are counted.
+        window: what they are counted over.
+    """
+
+    algorithm: Algorithm
+    window: QuotaWindow
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySection:
+    """The settings of the volume history.
+
+    Attributes:
+        folder: where it is written; None: nowhere.
+        max_bytes: of all histories in that folder, > 0.
+    """
+
+    folder: Path | None
+    max_bytes: int
+
+
 class Settings(BaseModel):
     """All of the daemon's settings.
 
@@ -109,19 +159,10 @@ class Settings(BaseModel):
         state_file: what a restart remembers; None is nothing.
         token_file: the file that holds the bearer token for changes; None refuses changes.
         request_log_file: the request log of the broker beside this sidecar; None reads none.
-        history_dir: the folder of the volume history; None is none.
-        history_max_bytes: of all histories in it, > 0.
-        producer_ids_rate: new producer ids in a window for users of whom nothing else is said; None
-            is any number.
-        producer_id_quota_file: where users' producer id quotas are said; None is nowhere.
-        producer_ids: how producer ids are counted.
-        ids_count: when a producer id counts: when it writes, or when it is given.
-        active_interval_s: how often it is asked which ids write, seconds, > 0.
-        broker_id: of the broker beside this sidecar; None: it is not known.
-        producer_id_cleanup_s: how often users who are gone are looked for, seconds, > 0.
         peers: the addresses of other sidecars, http or https, without a slash at the end.
-        controller_mutations_algorithm: how controller mutations are counted.
-        controller_quota_window: what they are counted over.
+        producer_ids: of the capability of that name (KIP-936).
+        mutations: of the capability of that name (KIP-599).
+        history: of the capability of that name.
         log_format: for people or for machines.
         log_level: the least level that is written.
     """
@@ -139,17 +180,9 @@ class Settings(BaseModel):
     state_file: Path | None
     token_file: Path | None
     request_log_file: Path | None
-    history_dir: Path | None
-    history_max_bytes: int
-    producer_ids_rate: float | None
-    producer_id_quota_file: Path | None
-    producer_ids: ProducerIdSettings
-    ids_count: IdsCount
-    active_interval_s: float
-    broker_id: int | None
-    producer_id_cleanup_s: float
     peers: tuple[str, ...]
-    controller_mutations_algorithm: Algorithm
-    controller_quota_window: QuotaWindow
+    producer_ids: ProducerIdSection
+    mutations: MutationSection
+    history: HistorySection
     log_format: LogFormat
     log_level: LogLevel

@@ -113,6 +113,8 @@ class UserThrottleRecord(_Record):
     since: float
     ends_at: float
     reason: str
+    enforcer: str = "producer_ids"
+    # With a default: in a file of before there was one enforcer.
 
 
 class IdQuotaRecord(_Record):
@@ -193,8 +195,9 @@ def to_record(kept: PersistedState, limit: Limit, wall: Callable[[float], float]
                 since=wall(throttle.since),
                 ends_at=wall(throttle.ends_at),
                 reason=throttle.reason,
+                enforcer=throttle.enforcer,
             )
-            for user, throttle in sorted(memory.user_throttles.items())
+            for (user, _), throttle in sorted(memory.user_throttles.items())
         ],
         id_quotas=[
             IdQuotaRecord(
@@ -247,7 +250,7 @@ def from_record(form: StateRecord, limit: Limit, now: float) -> PersistedState:
         else None,
         override=_override(override, now) if override else None,
         user_throttles={
-            throttle.user: _user_throttle(throttle, now) for throttle in form.user_throttles
+            (each.user, each.enforcer): _user_throttle(each, now) for each in form.user_throttles
         },
         id_quotas={
             DEFAULT if quota.user is None else quota.user: ProducerIdQuota(
@@ -268,7 +271,7 @@ def _override(form: OverrideRecord, now: float) -> Override:
 
 def _user_throttle(form: UserThrottleRecord, now: float) -> UserThrottle:
     ahead = max(0.0, form.since - now)
-    return UserThrottle(form.since - ahead, form.ends_at - ahead, form.reason)
+    return UserThrottle(form.since - ahead, form.ends_at - ahead, form.reason, form.enforcer)
 
 
 def _volume_form(state: VolumeState, wall: Callable[[float], float]) -> VolumeRecord:

@@ -108,6 +108,6 @@ def _longer(before: UserThrottles, after: UserThrottles) -> bool:
     if after is before:
         return False
     return any(
-        user not in before or each.ends_at > before[user].ends_at + _LONGER_S
-        for user, each in after.items()
+        key not in before or each.ends_at > before[key].ends_at + _LONGER_S
+        for key, each in after.items()
     )

@@ -34,7 +34,7 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
             f"It replaces what is set now: {effect(before.factor)}, “{before.reason}”."
         )
     if snapshot.decision.users:
-        sentences.append("Users who are held for their producer ids stay held.")
+        sentences.append("Single users who are throttled stay throttled.")
     sentences.append(_where(inputs, now.now))
     return sentences
 

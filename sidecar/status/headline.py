@@ -104,8 +104,8 @@ def sentence(snapshot: Snapshot, limit: Limit | None) -> str:
     if len(decision.violations) > 1:
         sentence += f" {len(decision.violations)} volumes are at or below it."
     if decision.users:
-        are = "user is" if len(decision.users) == 1 else "users are"
-        sentence += f" {len(decision.users)} {are} held for the producer ids that they open."
+        are = "single user is" if len(decision.users) == 1 else "single users are"
+        sentence += f" {len(decision.users)} {are} throttled besides."
     return sentence
 
 

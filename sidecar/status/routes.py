@@ -17,6 +17,8 @@ from starlette.responses import Response
 
 from sidecar.api.changes import Changes
 from sidecar.control.board import Board
+from sidecar.control.capability import Capability
+from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.status.contents import VolumeContents
 from sidecar.throttle.limits import Limit
 
@@ -50,6 +52,8 @@ def add_status(
     changes: Changes,
     token: Callable[[], str | None],
     peers: Sequence[str],
+    capabilities: Sequence[Capability],
+    failures: CapabilityFailures,
 ) -> None:
     """Adds the routes.
 
@@ -62,6 +66,8 @@ def add_status(
         changes: what changes go through.
         token: read at each request; None refuses every change.
         peers: the addresses of other sidecars, as far as they are known.
+        capabilities: whose blocks are shown.
+        failures: which of them fail, and told when a block does.
     """
 
     @cache
@@ -69,7 +75,8 @@ def add_status(
         from sidecar.status.responses import Answers  # noqa: PLC0415  see above
         from sidecar.status.view import StatusInputs  # noqa: PLC0415  see above
 
-        return Answers(StatusInputs(board, limit, validity_s, contents), changes, token, peers)
+        inputs = StatusInputs(board, limit, validity_s, contents, capabilities, failures)
+        return Answers(inputs, changes, token, peers)
 
     for path, method, chosen in _ROUTES:
         app.add_route(path, _route(answers, chosen), [method], include_in_schema=False)

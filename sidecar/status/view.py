@@ -3,13 +3,15 @@
 Example: one volume at its limit makes a headline, one bad row, and what lies on that volume.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from sidecar.api.views import cluster_id
 from sidecar.control.board import Board, Snapshot
+from sidecar.control.capability import Block, Capability
+from sidecar.control.capability_failures import CapabilityFailures, Failing
 from sidecar.status.broker_rows import Brokers, Follower, brokers, followers
 from sidecar.status.contents import VolumeContents
 from sidecar.status.headline import Headline, effect, headline, worst
@@ -69,12 +71,14 @@ class ThrottledUser:
         effect: what it does.
         reason: why, "" when that is not known.
         until: when it ends by itself, None when that is not known.
+        enforcer: whose throttle it is, "" when that is not known.
     """
 
     name: str
     effect: str
     reason: str
     until: Moment | None
+    enforcer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,8 @@ class StatusView:
         can_change: whether a token is configured.
         users: those with a factor of their own.
         more_users: how many more.
+        blocks: what capabilities show.
+        failing: what of the optional parts does not work now.
         contents: what lies on the worst volumes that violate the limit.
     """
 
@@ -134,6 +140,8 @@ class StatusView:
     can_change: bool
     users: tuple[ThrottledUser, ...]
     more_users: int
+    blocks: tuple[Block, ...]
+    failing: tuple[Failing, ...]
     contents: tuple[OnVolume, ...]
 
     @property
@@ -151,12 +159,16 @@ class StatusInputs:
         limit: what volumes are held against; None when disabled.
         validity_s: for how long a reading counts, seconds.
         contents: what lies on volumes; None: nobody can be asked.
+        capabilities: whose blocks are shown.
+        failures: which of them fail, and told when a block does.
     """
 
     board: Board
     limit: Limit | None
     validity_s: float
     contents: VolumeContents | None
+    capabilities: Sequence[Capability]
+    failures: CapabilityFailures
 
 
 def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusView:
@@ -180,8 +192,17 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         can_change=can_change,
         users=tuple(_users(snapshot, now)),
         more_users=max(0, len(decision.users) - USERS),
+        blocks=tuple(_blocks(inputs)),
+        failing=inputs.failures.failing,
         contents=tuple(on_volumes(snapshot, inputs.contents, now)),
     )
+
+
+def _blocks(inputs: StatusInputs) -> Iterator[Block]:
+    for each in inputs.capabilities:
+        block = inputs.failures.call(each.name, "block of the status page", each.block, None)
+        if block is not None:
+            yield block
 
 
 def hidden(snapshot: Snapshot, factor: float) -> str:
@@ -240,11 +261,14 @@ def _changes(board: Board, now: Now) -> list[Changed]:
 
 
 def _users(snapshot: Snapshot, now: Now) -> Iterator[ThrottledUser]:
-    user_throttles = snapshot.memory.user_throttles
-    for name, factor in islice(sorted(snapshot.decision.users.items()), USERS):
-        throttle = user_throttles.get(name)
-        reason, until = (throttle.reason, now.moment(throttle.ends_at)) if throttle else ("", None)
-        yield ThrottledUser(name, effect(factor), reason, until)
+    decision = snapshot.decision
+    for name, factor in islice(sorted(decision.users.items()), USERS):
+        throttle = decision.user_throttles.get(name)
+        if throttle is None:
+            yield ThrottledUser(name, effect(factor), "", None, "")
+        else:
+            until = now.moment(throttle.ends_at)
+            yield ThrottledUser(name, effect(factor), throttle.reason, until, throttle.enforcer)
 
 
 def _override(snapshot: Snapshot, now: Now) -> Overridden | None:

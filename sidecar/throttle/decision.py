@@ -24,7 +24,7 @@ from sidecar.throttle.memory import (
     fold_in,
     forget_broker,
 )
-from sidecar.throttle.user_throttles import in_force, next_end
+from sidecar.throttle.user_throttles import UserThrottle, in_force, next_end
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 
@@ -56,6 +56,8 @@ class Decision:
             of the two holds.
         users_until: the last moment at which ``users`` holds without news, steady seconds; None
             when it holds until there is news.
+        user_throttles: user name -> the throttle that ``users`` follows, where it is one: when it
+            ends, why, and whose it is.
     """
 
     factor: float
@@ -67,6 +69,7 @@ class Decision:
     override: Override | None = None
     users: Mapping[str, float] = field(default_factory=dict)
     users_until: float | None = None
+    user_throttles: Mapping[str, UserThrottle] = field(default_factory=dict)
 
     @property
     def changes_after(self) -> float | None:
@@ -135,8 +138,13 @@ class VolumeLimit:
         decision = self._decide(memory, now)
         if not memory.user_throttles:
             return decision
-        users = dict.fromkeys(in_force(memory.user_throttles, now), 0.0)
-        return replace(decision, users=users, users_until=next_end(memory.user_throttles, now))
+        throttles = in_force(memory.user_throttles, now)
+        return replace(
+            decision,
+            users=dict.fromkeys(throttles, 0.0),
+            users_until=next_end(memory.user_throttles, now),
+            user_throttles=throttles,
+        )
 
     def _decide(self, memory: Memory, now: float) -> Decision:
         computed = memory.computed

@@ -132,7 +132,7 @@ class Memory:
             people only, no decision looks at it.
         computed: the newest computed factor; None before the first.
         override: the operator's factor, which may have ended.
-        user_throttles: users whose producers are held, by name.
+        user_throttles: users whose producers are throttled, by user and enforcer.
         id_quotas: how many producer ids users may have, as operators said over HTTP.
         enforced_request_percentages: user -> the request_percentage that was set in Kafka while
             they are throttled, and is to be taken back.

@@ -1,10 +1,13 @@
-"""Users whose producers are held for a while, whatever the volumes say (KIP-936).
+"""Users whose producers are throttled for a while, whatever the volumes say.
 
-A hold is one user's factor 0.0 until a known time; it ends by itself, or is taken back. A user who
-is held anew keeps the beginning, and has the new end.
+A throttle is one user's factor 0.0 until a known time; it ends by itself, or is taken back. Each
+enforcer has throttles of its own, so that none ends another's: while a user has several, the one
+that ends last is in force. A user whom an enforcer throttles anew keeps the beginning, and has the
+new end.
 
-Example: alice is held at 100 s for 72 s. At 172 s she still is, by the rule of ``validity``; after
-that she is not, and ``next_end`` said so from the beginning.
+Example: alice is throttled for her producer ids at 100 s for 72 s, and by another enforcer until
+200 s. The second takes its throttle back at 150 s: the first is in force until 172 s, by the rule
+of ``validity``, and ``next_end`` said so from the beginning.
 
 Source: KIP-936, section "ProducerIdQuotaManager".
 """
@@ -17,51 +20,75 @@ from sidecar.throttle.validity import is_valid
 
 @dataclass(frozen=True, slots=True)
 class UserThrottle:
-    """One user's producers are held.
+    """One user's producers are throttled.
 
     Attributes:
         since: from when on, steady seconds.
         ends_at: the last moment at which it holds, steady seconds.
         reason: one sentence for a person.
+        enforcer: the name of the capability that throttles.
     """
 
     since: float
     ends_at: float
     reason: str
+    enforcer: str
 
 
-UserThrottles = Mapping[str, UserThrottle]
-"""User name -> hold, which may have ended."""
-
-
-def throttle_user(
-    user_throttles: UserThrottles, user: str, ends_at: float, reason: str, now: float
-) -> UserThrottles:
-    """Holds, with a user held until ``ends_at``, steady seconds; those that ended are left out."""
-    return throttle_users(user_throttles, {user: (ends_at, reason)}, now)
+UserThrottles = Mapping[tuple[str, str], UserThrottle]
+"""User name and enforcer -> throttle, which may have ended."""
 
 
 def throttle_users(
-    user_throttles: UserThrottles, until: Mapping[str, tuple[float, str]], now: float
+    user_throttles: UserThrottles,
+    enforcer: str,
+    until: Mapping[str, tuple[float, str]],
+    now: float,
 ) -> UserThrottles:
-    """As ``throttle_user``, for many users: name -> the end and the reason."""
-    throttles = dict(in_force(user_throttles, now))
+    """Throttles with an enforcer's of some users; those that ended are left out.
+
+    Args:
+        user_throttles: those before.
+        enforcer: whose the new ones are.
+        until: user -> the end, steady seconds, and the reason.
+        now: steady seconds.
+    """
+    throttles = dict(unexpired(user_throttles, now))
     for user, (ends_at, reason) in until.items():
-        since = throttles[user].since if user in throttles else now
-        throttles[user] = UserThrottle(since, ends_at, reason)
+        before = throttles.get((user, enforcer))
+        since = now if before is None else before.since
+        throttles[user, enforcer] = UserThrottle(since, ends_at, reason, enforcer)
     return throttles
 
 
-def release(user_throttles: UserThrottles, users: Collection[str]) -> UserThrottles:
-    """Holds without some users'."""
-    return {name: each for name, each in user_throttles.items() if name not in users}
+def release(user_throttles: UserThrottles, enforcer: str, users: Collection[str]) -> UserThrottles:
+    """Throttles without an enforcer's of some users."""
+    return {
+        key: each
+        for key, each in user_throttles.items()
+        if each.enforcer != enforcer or key[0] not in users
+    }
 
 
-def in_force(user_throttles: UserThrottles, now: float) -> UserThrottles:
-    """Those that hold at ``now``, steady seconds."""
-    return {name: each for name, each in user_throttles.items() if is_valid(each.ends_at, 0.0, now)}
+def throttles_of(user_throttles: UserThrottles, enforcer: str) -> Mapping[str, UserThrottle]:
+    """An enforcer's throttles by user, ended ones too."""
+    return {user: each for (user, _), each in user_throttles.items() if each.enforcer == enforcer}
+
+
+def unexpired(user_throttles: UserThrottles, now: float) -> UserThrottles:
+    """Those that have not ended at ``now``, steady seconds."""
+    return {key: each for key, each in user_throttles.items() if is_valid(each.ends_at, 0.0, now)}
+
+
+def in_force(user_throttles: UserThrottles, now: float) -> Mapping[str, UserThrottle]:
+    """User name -> the throttle in force at ``now``, steady seconds: the one that ends last."""
+    found: dict[str, UserThrottle] = {}
+    for (user, _), each in unexpired(user_throttles, now).items():
+        if user not in found or each.ends_at > found[user].ends_at:
+            found[user] = each
+    return found
 
 
 def next_end(user_throttles: UserThrottles, now: float) -> float | None:
-    """When the next of those in force ends, steady seconds; None without any."""
+    """When the next user is released, steady seconds; None when none is throttled."""
     return min((each.ends_at for each in in_force(user_throttles, now).values()), default=None)

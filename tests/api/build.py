@@ -1,7 +1,7 @@
 """A sidecar's API over a board that a test moves by hand."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +11,16 @@ from prometheus_client import CollectorRegistry
 
 from sidecar.api.readiness import Polling
 from sidecar.control.board import Board, Snapshot
+from sidecar.control.capability import Capability
+from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.daemon.application import build_app
-from sidecar.mutations.routes import Admit
+from sidecar.mutations.routes import Admit, add_admissions
 from sidecar.peers.exchange import AllocatedIdLog
-from sidecar.producer_ids.routes import IdParts
+from sidecar.producer_ids.routes import IdParts, add_producer_ids
 from sidecar.producer_ids.service import ProducerIdWatch
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
+from sidecar.request_time.routes import add_usage
 from sidecar.status.contents import FetchContents, VolumeContents
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
@@ -47,6 +50,18 @@ class Disk:
     written: list[Snapshot] = field(default_factory=list)
 
 
+class Routed(Capability):
+    """A capability that has routes alone."""
+
+    def __init__(self, name: str, add: Callable[[FastAPI], None]) -> None:
+        self.name = name
+        self._add = add
+
+    def add_routes(self, app: FastAPI) -> None:
+        """Adds them."""
+        self._add(app)
+
+
 class FakeSidecar:
     """A board and the app over it.
 
@@ -57,6 +72,7 @@ class FakeSidecar:
         token: the token that changes need; None refuses them.
         wall_offset_s: how the machine's clock is set against the steady one.
         ids: what knows of producer ids: no log and no other sidecar.
+        failures: what failed of its capabilities.
         contents: what lies on volumes, which nobody runs; None: no broker can be asked.
         app: the whole API.
     """
@@ -73,6 +89,8 @@ class FakeSidecar:
         admit: Admit | None = None,
         ids: IdParts | None = None,
         ask: FetchContents | None = None,
+        peers: Sequence[str] = (),
+        more: Sequence[Capability] = (),
     ) -> None:
         self.clock = FakeClock()
         self.board = board or Board(factors or Disabled(), clock or self.clock)
@@ -83,6 +101,7 @@ class FakeSidecar:
         self.ids = ids or IdParts(
             watch, AllocatedIdLog(self.board.start_id), None, None, factors is not None
         )
+        self.failures = CapabilityFailures(["producer_ids"])
         self.contents = VolumeContents(ask, self.clock) if ask is not None else None
         self.app: FastAPI = build_app(
             self.board,
@@ -93,10 +112,26 @@ class FakeSidecar:
             registry=registry,
             token=lambda: self.token,
             persist=self._persist,
-            ids=self.ids,
-            admit=admit,
+            capabilities=[*self._routed(admit), *more],
+            failures=self.failures,
             contents=self.contents,
+            peers=peers,
         )
+
+    def _routed(self, admit: Admit | None) -> Iterator[Capability]:
+        def add_ids(app: FastAPI) -> None:
+            add_producer_ids(
+                app,
+                self.board,
+                wall=self.wall,
+                persist=self._persist,
+                parts=self.ids,
+                token=lambda: self.token,
+            )
+
+        yield Routed("producer_ids", add_ids)
+        yield Routed("request_time", lambda app: add_usage(app, self.ids.log))
+        yield Routed("mutations", lambda app: add_admissions(app, admit))
 
     def see(self, observation: Observation) -> Snapshot:
         """Publishes an observation."""

@@ -11,9 +11,8 @@ from sidecar.control.journal import log_publication
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
-from sidecar.throttle.user_throttles import throttle_user
 from sidecar.volumes import Failure, FailureKind, Observation
-from tests.throttle.build import FakeClock, reading, whole
+from tests.throttle.build import FakeClock, reading, throttle_user, whole
 
 FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
 

@@ -40,6 +40,7 @@ class Rig:
     poller: Poller
     published: list[tuple[float, Snapshot]]
     durations: list[float] = field(default_factory=list)
+    observed: list[Observation] = field(default_factory=list)
 
 
 def rig(
@@ -56,8 +57,9 @@ def rig(
     board = Board(factors, clock, listeners=(lambda _, after: published.append((clock(), after)),))
     source = ScriptedSource(answer)
     durations: list[float] = []
-    poller = Poller(source, board, timing, durations.append)
-    return Rig(source, board, poller, published, durations)
+    observed: list[Observation] = []
+    poller = Poller(source, board, timing, durations.append, observed.append)
+    return Rig(source, board, poller, published, durations, observed)
 
 
 async def idle(call: Call) -> Observation:
@@ -66,6 +68,19 @@ async def idle(call: Call) -> Observation:
 
 async def refused(call: Call) -> Failure:
     return REFUSED
+
+
+async def test_observations_are_told_and_failures_are_not() -> None:
+    """Whole and partial ones, in their order."""
+
+    async def now_and_then(call: Call) -> Observation | Failure:
+        return await (refused if call.at == 1 else idle)(call)
+
+    it = rig(now_and_then, Timing(MINUTE_S, 1.0))
+    await run_for(200, it.poller.run())
+    calls = [call.at for call in it.source.calls]
+    assert 1 in calls
+    assert [at for at in calls if at != 1] == [each.observed_at for each in it.observed]
 
 
 class TestWhenItLooks:

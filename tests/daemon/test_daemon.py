@@ -613,7 +613,7 @@ class TestProducerIds:
         path = tmp_path / "requests.log"
         path.touch()
         file = tmp_path / "ids.toml"
-        file.write_text("[default]\nproducer_ids_rate = 5\nheld_request_percentage = 0.01\n")
+        file.write_text("[default]\nproducer_ids_rate = 5\nthrottled_request_percentage = 0.01\n")
         settings["SIDECAR_REQUEST_LOG_FILE"] = str(path)
         settings["SIDECAR_PRODUCER_ID_QUOTA_FILE"] = str(file)
         settings["SIDECAR_PRODUCER_ID_QUOTA_WINDOW_NUM"] = "1"

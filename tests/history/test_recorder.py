@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.history import Folder, History, Recorded
+from sidecar.history import Folder, History
+from sidecar.history.capability import HistoryCapability
 from sidecar.history.recorder import MOST_WAITING
-from sidecar.volumes import Failure, Observation, Reading, Volume
-from tests.support.scripted import REFUSED, Call, ScriptedSource, reading, whole
+from sidecar.volumes import Observation, Reading, Volume
+from tests.support.scripted import reading, whole
 
 PATIENCE_S = 10.0
 """How long a test waits for a thread before it is red."""
@@ -46,22 +47,18 @@ async def until(reached: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_what_a_source_says_is_recorded_and_passed_on(tmp_path: Path) -> None:
-    """With wall time; a look that gave nothing is no line."""
-    reported: list[Observation | Failure] = [seen(0.5), REFUSED, seen(61.25)]
-
-    async def answer(call: Call) -> Observation | Failure:
-        return reported[len(source.calls) - 1]
-
-    source = ScriptedSource(answer)
+async def test_what_is_heard_is_written(tmp_path: Path) -> None:
+    """With wall time, and what was heard last when the daemon stops."""
     own = history(tmp_path)
-    recorded = Recorded(source, own.record)
+    capability = HistoryCapability(own)
+    (task,) = capability.tasks().values()
     async with asyncio.TaskGroup() as group:
-        writing = group.create_task(own.run())
-        assert reported == [await recorded.observe(brokers, 3.0) for brokers in (None, [1], None)]
-        await until(lambda: own.counts.written == 2)
+        writing = group.create_task(task())
+        capability.observed(seen(0.5))
+        await until(lambda: own.counts.written == 1)
         writing.cancel()
-    assert [None, frozenset({1}), None] == [call.brokers for call in source.calls]
+    capability.observed(seen(61.25))
+    await capability.leave(PATIENCE_S)
     assert ["2026-01-05T08:00:00.500Z", "2026-01-05T08:01:01.250Z"] == times(tmp_path)
 
 

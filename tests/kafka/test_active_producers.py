@@ -251,6 +251,6 @@ async def test_new_credentials_are_used(clock: Clock) -> None:
     fake = FakeProducers({A: 0})
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
         await source.scan(Taken(), PATIENCE_S)
-        source.reload(admin(bootstrap(cluster), client_id="another"))
+        source.reload(admin(bootstrap(cluster), client_id="another"))()
         assert 1 == of(await source.scan(Taken(), PATIENCE_S)).partitions
         assert 2 == cluster.brokers[0].connected

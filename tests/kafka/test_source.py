@@ -477,9 +477,9 @@ async def test_new_credentials_are_used_after_a_reload(clock: Clock) -> None:
     ):
         await seen(source)
         cluster.users = {"eve": "pear"}
-        source.reload(admin(bootstrap(cluster), **SASL, sasl_password="plum"))
+        source.reload(admin(bootstrap(cluster), **SASL, sasl_password="plum"))()
         assert FailureKind.AUTHENTICATION is (await failed(source)).kind
-        source.reload(admin(bootstrap(cluster), **SASL, sasl_password="pear"))
+        source.reload(admin(bootstrap(cluster), **SASL, sasl_password="pear"))()
         assert {0: None, 1: None} == kinds(await seen(source))
         await asyncio.sleep(0.05)
         assert [1, 1] == [len(broker.connections) for broker in cluster.brokers.values()]

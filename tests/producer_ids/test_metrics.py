@@ -1,7 +1,6 @@
 """The metrics of producer ids: who is told, and that each is there whatever is followed."""
 
 import dataclasses
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
@@ -12,8 +11,6 @@ from sidecar.producer_ids.metrics import MOST_USERS, ProducerIdCollector
 from sidecar.producer_ids.service import ProducerIdWatch
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
-from sidecar.requestlog.line import parse
-from sidecar.requestlog.reader import LogReader
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from tests.producer_ids.test_active_watch import CLICKS, ORDERS, REFUSED, SILENT, Looking
@@ -29,13 +26,12 @@ def watching(rate: float | None, settings: ProducerIdSettings = SETTINGS) -> Pro
 
 def reported(
     watch: ProducerIdWatch,
-    log: LogReader | None = None,
     peers: Peers | None = None,
     active: ActiveIdWatch | None = None,
 ) -> dict[str, float]:
     """Samples without the prefix, with the user where there is one."""
     registry = CollectorRegistry()
-    registry.register(ProducerIdCollector(watch, log, peers, active))
+    registry.register(ProducerIdCollector(watch, peers, active))
     return {
         " ".join((sample.name.removeprefix("kafka_throttle_"), *sample.labels.values())): (
             sample.value
@@ -57,11 +53,6 @@ def test_all_are_there_when_nothing_is_followed() -> None:
         "producer_ids_unknown_owner_total",
         "peers_failing",
         "peer_producer_ids_lost_total",
-        "request_log_lines_total",
-        "request_log_bytes_total",
-        "request_log_dropped_bytes_total",
-        "request_log_rejected_lines_total",
-        "request_log_behind_bytes",
     }
     assert dict.fromkeys(expected, 0.0) == reported(watching(50))
 
@@ -98,16 +89,11 @@ def test_of_very_many_users_those_with_the_fewest_tokens_are_reported() -> None:
 
 
 def test_what_is_followed_is_reported() -> None:
-    """A log with a line that could not be read, and peers of whom one fails and one had lost."""
-    log = LogReader(Path("requests.log"), lambda _: None)
-    log.usage.record(parse(b"garbage"))
-    log.behind = 7
+    """Peers of whom one fails and one had lost."""
     peers = Peers(["http://a:1", "http://b:1"], lambda *_: None)
     peers.peers[0].failure = "it answers 500"
     peers.peers[1].lost = 3
-    samples = reported(watching(None), log, peers)
-    assert 1 == samples["request_log_rejected_lines_total"]
-    assert 7 == samples["request_log_behind_bytes"]
+    samples = reported(watching(None), peers)
     assert 1 == samples["peers_failing"]
     assert 3 == samples["peer_producer_ids_lost_total"]
 

@@ -19,9 +19,8 @@ from sidecar.quotas.producer_ids.throttle_signature import SIGNATURE
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
-from sidecar.throttle.user_throttles import throttle_user
 from sidecar.volumes import Failure, FailureKind
-from tests.throttle.build import FakeClock
+from tests.throttle.build import FakeClock, throttle_user
 
 VIRTUAL = pytest.mark.looptime(noop_cycles=1)
 """Nothing here comes from outside the loop, so time may move as soon as nothing is ready."""

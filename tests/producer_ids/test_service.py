@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sidecar.control.board import Board, Listener
-from sidecar.producer_ids.service import ProducerIdWatch, user_throttles_of
+from sidecar.producer_ids.service import NAME, ProducerIdWatch, user_throttles_of
 from sidecar.quotas.entities import DEFAULT
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import Origin, ProducerIdQuota, ProducerIdQuotas
@@ -144,7 +144,7 @@ def test_a_user_throttle_that_is_about_to_end_is_longer_at_once() -> None:
 
 
 def throttled_before(ends_at: float, since: float = 900.0) -> Memory:
-    return Memory(user_throttles={"bob": UserThrottle(since, ends_at, "of before")})
+    return Memory(user_throttles={("bob", NAME): UserThrottle(since, ends_at, "of before", NAME)})
 
 
 def test_a_user_throttle_that_a_restart_took_over_ends_when_it_said() -> None:
@@ -165,7 +165,7 @@ def test_what_is_counted_after_a_restart_can_make_it_longer() -> None:
     """Three ids too many are 216 s, and the reason is theirs; before that it is the old one."""
     board, watch = watching(FakeClock(1000.0), memory=throttled_before(1100.0))
     watch.review()
-    assert {"bob": UserThrottle(900.0, 1100.0, "of before")} == user_throttles_of(board)
+    assert {"bob": UserThrottle(900.0, 1100.0, "of before", NAME)} == user_throttles_of(board)
     opens(watch, "bob", AT_ONCE + 3)
     watch.review()
     assert {"bob": 1216.0} == pytest.approx(throttled_until(board))
@@ -199,7 +199,7 @@ def test_no_hold_outlives_the_longest_after_a_restart() -> None:
     board, watch = watching(FakeClock(1000.0), memory=throttled_before(1000.0 + 86_400.0))
     opens(watch, "bob", 1)
     watch.review()
-    expected = UserThrottle(900.0, 1000.0 + LONGEST_S, "of before")
+    expected = UserThrottle(900.0, 1000.0 + LONGEST_S, "of before", NAME)
     assert {"bob": expected} == user_throttles_of(board)
 
 

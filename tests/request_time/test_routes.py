@@ -21,7 +21,7 @@ async def test_nothing_is_known_without_a_request_log() -> None:
 
 async def test_clients_are_reported_by_their_request_time() -> None:
     """The most first; a line that can't be read is counted."""
-    log = LogReader(LOG, lambda _: None)
+    log = LogReader(LOG)
     lines = [parse(line) for line in LOG.read_bytes().splitlines()]
     slow = next(line for line in lines if isinstance(line, Line) and line.user == "bob")
     for line in (*lines, *[slow] * 100, parse(b"garbage")):

@@ -46,7 +46,8 @@ async def reading(path: Path) -> AsyncIterator[tuple[LogReader, list[tuple[str, 
     def note(each: ProducerIdAllocated) -> None:
         on_allocated.append((each.user, each.producer_id))
 
-    reader = LogReader(path, note)
+    reader = LogReader(path)
+    reader.subscribe(note, lambda: False)
     task = asyncio.create_task(reader.run())
     try:
         yield reader, on_allocated
@@ -189,7 +190,8 @@ async def test_a_long_backlog_lets_others_have_their_turn(empty: Path) -> None:
 
 async def silent(path: Path, *, is_needed: bool) -> LogReader:
     """A reader that has followed an empty log for so long that it must be told."""
-    reader = LogReader(path, lambda _: None, lambda: is_needed)
+    reader = LogReader(path)
+    reader.subscribe(lambda _: None, lambda: is_needed)
     task = asyncio.create_task(reader.run())
     await asyncio.sleep(3 * SILENT_S)
     task.cancel()
@@ -221,7 +223,8 @@ async def test_a_log_that_has_lines_is_not_told_as_silent(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nor is one that is not there, which is told as such."""
-    reader = LogReader(empty, lambda _: None, lambda: True)
+    reader = LogReader(empty)
+    reader.subscribe(lambda _: None, lambda: True)
     task = asyncio.create_task(reader.run())
     await asyncio.sleep(1)
     append(empty, GIVEN)

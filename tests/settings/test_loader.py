@@ -1,6 +1,7 @@
 """All settings together: every row of the documented table, every rule and every refusal."""
 
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.settings import HostPort, Settings, keys, load
 from sidecar.settings.loader import SAFE_VALIDITY_S
+from sidecar.settings.values import HistorySection, MutationSection, ProducerIdSection
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from tests.settings.support import ADMIN, BYTES, GOOD, RATIO, STATIC, loaded, problem, problems
 
@@ -59,18 +61,18 @@ def test_the_defaults_are_the_documented_ones() -> None:
         state_file=None,
         token_file=None,
         request_log_file=None,
-        history_dir=None,
-        history_max_bytes=1 << 30,
-        producer_ids_rate=None,
-        producer_id_quota_file=None,
-        producer_ids=ProducerIdSettings(most_throttle_s=3600.0),
-        ids_count="active",
-        active_interval_s=2.0,
-        broker_id=None,
-        producer_id_cleanup_s=60.0,
         peers=(),
-        controller_mutations_algorithm="token-bucket",
-        controller_quota_window=QuotaWindow(11, 1000),
+        producer_ids=ProducerIdSection(
+            rate=None,
+            quota_file=None,
+            counting=ProducerIdSettings(most_throttle_s=3600.0),
+            ids_count="active",
+            active_interval_s=2.0,
+            broker_id=None,
+            cleanup_s=60.0,
+        ),
+        mutations=MutationSection("token-bucket", QuotaWindow(11, 1000)),
+        history=HistorySection(None, 1 << 30),
         log_format="text",
         log_level="info",
     )
@@ -104,22 +106,22 @@ ROWS = [
     ("SIDECAR_STATE_FILE", "state_file", "/var/s", Path("/var/s"), "", "is empty"),
     ("SIDECAR_TOKEN_FILE", "token_file", "/run/t", Path("/run/t"), "", "is empty"),
     ("SIDECAR_REQUEST_LOG_FILE", "request_log_file", "/var/r", Path("/var/r"), "", "is empty"),
-    ("SIDECAR_HISTORY_DIR", "history_dir", "/var/h", Path("/var/h"), "", "is empty"),
-    ("SIDECAR_HISTORY_MAX_BYTES", "history_max_bytes", "5000", 5000, "0", "must be > 0"),
+    ("SIDECAR_HISTORY_DIR", "history.folder", "/var/h", Path("/var/h"), "", "is empty"),
+    ("SIDECAR_HISTORY_MAX_BYTES", "history.max_bytes", "5000", 5000, "0", "must be > 0"),
     (
         "SIDECAR_HISTORY_MAX_BYTES",
-        "history_max_bytes",
+        "history.max_bytes",
         "5000",
         5000,
         "10GB",
         "'10GB' is not a whole number of bytes such as 10000000000, for 10 GB",
     ),
-    ("SIDECAR_PRODUCER_IDS_RATE", "producer_ids_rate", "50", 50.0, "0", "must be 1e-06 to 1e+12"),
-    (f"{IDS}_FILE", "producer_id_quota_file", "/etc/q", Path("/etc/q"), "", "is empty"),
-    (f"{IDS}_WINDOW_NUM", "producer_ids", "5", ids(window_num=5), "0", "must be > 0"),
+    ("SIDECAR_PRODUCER_IDS_RATE", "producer_ids.rate", "50", 50.0, "0", "must be 1e-06 to 1e+12"),
+    (f"{IDS}_FILE", "producer_ids.quota_file", "/etc/q", Path("/etc/q"), "", "is empty"),
+    (f"{IDS}_WINDOW_NUM", "producer_ids.counting", "5", ids(window_num=5), "0", "must be > 0"),
     (
         f"{IDS}_WINDOW_SIZE_SECONDS",
-        "producer_ids",
+        "producer_ids.counting",
         "60",
         ids(window_size_s=60, most_throttle_s=60.0),
         "1.5",
@@ -127,7 +129,7 @@ ROWS = [
     ),
     (
         f"{IDS}_LONGEST_HOLD",
-        "producer_ids",
+        "producer_ids.counting",
         "PT10M",
         ids(most_throttle_s=600.0),
         "PT0S",
@@ -135,7 +137,7 @@ ROWS = [
     ),
     (
         f"{IDS}_FALSE_POSITIVE_RATE",
-        "producer_ids",
+        "producer_ids.counting",
         "0.001",
         ids(false_positive_rate=0.001),
         "1",
@@ -143,7 +145,7 @@ ROWS = [
     ),
     (
         f"{IDS}_MEMORY_BYTES",
-        "producer_ids",
+        "producer_ids.counting",
         "1000000",
         ids(most_bytes=1_000_000),
         "10",
@@ -151,7 +153,7 @@ ROWS = [
     ),
     (
         f"{IDS}_CACHE_CLEANUP_SCHEDULER_INTERVAL_MS",
-        "producer_id_cleanup_s",
+        "producer_ids.cleanup_s",
         "500",
         0.5,
         "-1",
@@ -159,14 +161,21 @@ ROWS = [
     ),
     (
         f"{IDS}_COUNTS",
-        "ids_count",
+        "producer_ids.ids_count",
         "allocated",
         "allocated",
         "made",
         "is not one of active, allocated",
     ),
-    (f"{IDS}_ACTIVE_INTERVAL", "active_interval_s", "PT5S", 5.0, "PT0S", "longer than nothing"),
-    ("SIDECAR_BROKER_ID", "broker_id", "0", 0, "-1", "must be >= 0"),
+    (
+        f"{IDS}_ACTIVE_INTERVAL",
+        "producer_ids.active_interval_s",
+        "PT5S",
+        5.0,
+        "PT0S",
+        "longer than nothing",
+    ),
+    ("SIDECAR_BROKER_ID", "producer_ids.broker_id", "0", 0, "-1", "must be >= 0"),
     (
         "SIDECAR_PEERS",
         "peers",
@@ -177,7 +186,7 @@ ROWS = [
     ),
     (
         "SIDECAR_CONTROLLER_MUTATIONS_ALGORITHM",
-        "controller_mutations_algorithm",
+        "mutations.algorithm",
         "burst-spreading",
         "burst-spreading",
         "leaky-bucket",
@@ -185,7 +194,7 @@ ROWS = [
     ),
     (
         "SIDECAR_CONTROLLER_QUOTA_WINDOW_NUM",
-        "controller_quota_window",
+        "mutations.window",
         "100",
         QuotaWindow(100, 1000),
         "0",
@@ -193,7 +202,7 @@ ROWS = [
     ),
     (
         "SIDECAR_CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS",
-        "controller_quota_window",
+        "mutations.window",
         "2",
         QuotaWindow(11, 2000),
         "0.5",
@@ -207,7 +216,7 @@ ROWS = [
 @pytest.mark.parametrize(("variable", "field", "text", "expected"), [row[:4] for row in ROWS])
 def test_each_row_is_taken(variable: str, field: str, text: str, expected: object) -> None:
     """Every setting of the table, from its environment variable."""
-    assert expected == getattr(settings({variable: text}), field)
+    assert expected == attrgetter(field)(settings({variable: text}))
 
 
 @pytest.mark.parametrize(("variable", "text", "message"), [(r[0], r[4], r[5]) for r in ROWS])

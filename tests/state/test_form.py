@@ -64,9 +64,14 @@ def kept(draw: st.DrawFn, limit: Limit) -> PersistedState:
         brokers=draw(st.dictionaries(broker_ids, states, max_size=3)),
         computed=draw(st.none() | st.builds(Computed, factors, times, volumes)),
         override=draw(st.none() | st.builds(Override, factors, names, times, times)),
-        user_throttles=draw(
-            st.dictionaries(names, st.builds(UserThrottle, times, times, names), max_size=3)
-        ),
+        user_throttles={
+            (user, each.enforcer): each
+            for user, each in draw(
+                st.dictionaries(
+                    names, st.builds(UserThrottle, times, times, names, names), max_size=3
+                )
+            ).items()
+        },
         id_quotas=draw(st.dictionaries(names | st.just(DEFAULT), id_quotas, max_size=3)),
         enforced_request_percentages=draw(st.dictionaries(names, positive, max_size=3)),
     )
@@ -204,3 +209,13 @@ def test_a_quota_that_can_not_be_counted_by_is_damage(rate: float) -> None:
     form["id_quotas"][0]["producer_ids_rate"] = rate
     with pytest.raises(ValidationError, match="producer_ids_rate"):
         StateRecord.model_validate(form)
+
+
+def test_a_throttle_of_before_there_were_several_enforcers_is_taken_over() -> None:
+    """All of them were for producer ids."""
+    throttle = UserThrottle(NOW - 10, NOW + 60, "551 ids", "producer_ids")
+    memory = Memory(user_throttles={("bob", "producer_ids"): throttle})
+    form = to_record(PersistedState(memory, 1.0, Source.FALLBACK, NOW), LIMIT, unmoved)
+    old = form.model_dump()
+    del old["user_throttles"][0]["enforcer"]
+    assert memory == from_record(StateRecord.model_validate(old), LIMIT, NOW).memory

@@ -17,8 +17,8 @@ from sidecar.state import PersistedState, StateFile
 from sidecar.state.writer import StateWriter
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.memory import Override
-from sidecar.throttle.user_throttles import throttle_user
 from tests.support.scripted import LIMIT, reading, run_for, whole
+from tests.throttle.build import throttle_user
 
 FACTORS = VolumeLimit(LIMIT, 300.0, 1.0)
 
@@ -142,7 +142,9 @@ class TestWhen:
 
         await run_for(16, new_state_writer(board, path).run(), lengthen())
         assert [0, 2, 5, 15] == pytest.approx(writes)
-        assert kept_in(path).memory.user_throttles["bob"].ends_at == pytest.approx(172.9)
+        assert kept_in(path).memory.user_throttles["bob", "producer_ids"].ends_at == pytest.approx(
+            172.9
+        )
 
     async def test_moving_bytes_alone_are_written_every_ten_seconds(
         self, path: Path, writes: list[float]

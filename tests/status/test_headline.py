@@ -11,9 +11,8 @@ from sidecar.status.moments import Moment, Now, span
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
-from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Failure, FailureKind, Observation
-from tests.throttle.build import FakeClock, reading, whole
+from tests.throttle.build import FakeClock, reading, throttle_user, whole
 
 GB = 10**9
 LIMIT = MinAvailableBytes(10 * GB)
@@ -198,10 +197,10 @@ def test_users_who_are_throttled_besides() -> None:
     board = Board(factors, clock)
     board.observe(free(2, 0.0, 50))
     board.update(
-        lambda memory: replace(memory, user_throttles={"etl": UserThrottle(0.0, 100.0, "why")})
+        lambda memory: replace(memory, user_throttles=throttle_user({}, "etl", 100.0, "why", 0.0))
     )
     shown = headline(board.snapshot, LIMIT, Now(0.0, wall))
-    assert shown.sentence.endswith(" 1 user is held for the producer ids that they open.")
+    assert shown.sentence.endswith(" 1 single user is throttled besides.")
     assert "part" == shown.tone
 
 

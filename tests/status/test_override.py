@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from dataclasses import replace
 from html import unescape
 
 import httpx
@@ -11,7 +10,6 @@ import pytest
 from sidecar.cli.override import set_override
 from sidecar.cli.sidecar_client import parse_address
 from sidecar.control.board import Snapshot
-from sidecar.peers.exchange import Peers
 from tests.api.build import TOKEN, FakeSidecar
 from tests.throttle.build import reading, whole
 
@@ -53,9 +51,7 @@ async def test_asking_changes_nothing() -> None:
 
 def with_peers(*urls: str) -> FakeSidecar:
     """A sidecar that knows others; with no addresses, none."""
-    alone = FakeSidecar()
-    peers = Peers(urls, lambda _user, _id: None) if urls else None
-    return FakeSidecar(ids=replace(alone.ids, peers=peers))
+    return FakeSidecar(peers=urls)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ import pytest
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
-from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Failure, FailureKind
 from tests.api.build import FACTORS, TOKEN, FakeSidecar, until
-from tests.throttle.build import reading, whole
+from tests.throttle.build import reading, throttle_user, whole
 
 EVIL = "<script>alert('x')</script>\" onload=\"y"
 LARGEST_BYTES = 64 * 1024
@@ -81,13 +80,15 @@ async def test_the_order() -> None:
     """The sentence, volumes, brokers, changes, the override, users, what lies on a full volume."""
     sidecar = throttled()
     sidecar.board.update(
-        lambda memory: replace(memory, user_throttles={"etl": UserThrottle(0, 60, "too many")})
+        lambda memory: replace(
+            memory, user_throttles=throttle_user({}, "etl", 60.0, "too many", 0.0)
+        )
     )
     page = await outline(sidecar)
     assert [
         "Throttle of producers",
         "Producers are held: /d1 of broker 1 has 5\u00a0B left, the limit is 10\u00a0B. "
-        "1 user is held for the producer ids that they open.",
+        "1 single user is throttled besides.",
         "Volumes",
         "Brokers",
         "Last changes",
@@ -95,7 +96,7 @@ async def test_the_order() -> None:
         "Single users",
         "What lies on /d1 of broker 1",
     ] == page.headings
-    assert "etlProducers are held until 22:14:20 UTC (in 60 s)too many" in page.words
+    assert "etlProducers are held until 22:14:20 UTC (in 60 s)too many (producer_ids)" in page.words
 
 
 async def test_what_to_do_leads_to_a_section() -> None:
@@ -231,7 +232,7 @@ async def test_names_are_only_text() -> None:
         lambda memory: replace(
             memory,
             override=Override(1.0, EVIL, 0.0, 60.0),
-            user_throttles={EVIL: UserThrottle(0.0, 60.0, EVIL)},
+            user_throttles=throttle_user({}, EVIL, 60.0, EVIL, 0.0),
             failed_polls=1,
             failure=Failure(FailureKind.CONNECT, EVIL),
         )

@@ -91,7 +91,9 @@ class SteppedSidecar:
         )
         self._source = KafkaVolumeSource(settings.kafka_admin, clock=self.clock)
         self._timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
-        self._poller = Poller(self._source, self._board, self._timing, lambda _: None)
+        self._poller = Poller(
+            self._source, self._board, self._timing, lambda _: None, lambda _: None
+        )
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
+from sidecar.throttle.user_throttles import UserThrottles, throttle_users
 from sidecar.volumes import (
     Failure,
     FailureKind,
@@ -73,3 +74,10 @@ def _answers(answers: Collection[Reading], silent: Collection[int]) -> dict[int,
     reported: dict[int, Reading | Failure] = dict.fromkeys(silent, TIMED_OUT)
     reported.update({answer.broker_id: answer for answer in answers})
     return reported
+
+
+def throttle_user(
+    user_throttles: UserThrottles, user: str, ends_at: float, reason: str, now: float
+) -> UserThrottles:
+    """One more user, throttled for producer ids."""
+    return throttle_users(user_throttles, "producer_ids", {user: (ends_at, reason)}, now)

@@ -8,17 +8,19 @@ from sidecar.throttle.user_throttles import (
     in_force,
     next_end,
     release,
-    throttle_user,
     throttle_users,
+    throttles_of,
 )
+from tests.throttle.build import throttle_user
 
+IDS = "producer_ids"
 WHY = "551 ids"
 
 
 def test_a_user_throttle_lasts_until_its_end_and_not_longer() -> None:
     """At the end itself it still holds."""
     user_throttles = throttle_user({}, "alice", 172.0, WHY, 100.0)
-    assert {"alice": UserThrottle(100.0, 172.0, WHY)} == in_force(user_throttles, 172.0)
+    assert {"alice": UserThrottle(100.0, 172.0, WHY, IDS)} == in_force(user_throttles, 172.0)
     assert {} == in_force(user_throttles, 172.001)
     assert 172.0 == next_end(user_throttles, 172.0)
     assert next_end(user_throttles, 172.001) is None
@@ -29,9 +31,13 @@ def test_a_user_throttle_is_prolonged_and_shortened() -> None:
     user_throttles = throttle_user(
         throttle_user({}, "alice", 172.0, WHY, 100.0), "alice", 200.0, "552 ids", 110.0
     )
-    assert {"alice": UserThrottle(100.0, 200.0, "552 ids")} == user_throttles
+    assert {"alice": UserThrottle(100.0, 200.0, "552 ids", IDS)} == throttles_of(
+        user_throttles, IDS
+    )
     user_throttles = throttle_user(user_throttles, "alice", 150.0, "the quota is larger now", 120.0)
-    assert {"alice": UserThrottle(100.0, 150.0, "the quota is larger now")} == user_throttles
+    assert {"alice": UserThrottle(100.0, 150.0, "the quota is larger now", IDS)} == throttles_of(
+        user_throttles, IDS
+    )
 
 
 def test_a_user_throttle_that_ended_begins_anew() -> None:
@@ -39,8 +45,8 @@ def test_a_user_throttle_that_ended_begins_anew() -> None:
     user_throttles = throttle_user(
         throttle_user({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0
     )
-    assert {"alice": UserThrottle(180.0, 190.0, WHY)} == throttle_user(
-        user_throttles, "alice", 190.0, WHY, 180.0
+    assert {"alice": UserThrottle(180.0, 190.0, WHY, IDS)} == throttles_of(
+        throttle_user(user_throttles, "alice", 190.0, WHY, 180.0), IDS
     )
 
 
@@ -49,8 +55,8 @@ def test_a_user_throttle_can_be_taken_back() -> None:
     user_throttles = throttle_user(
         throttle_user({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0
     )
-    assert {"bob"} == set(release(user_throttles, {"alice"}))
-    assert user_throttles == release(user_throttles, {"carol"})
+    assert {"bob"} == set(throttles_of(release(user_throttles, IDS, {"alice"}), IDS))
+    assert user_throttles == release(user_throttles, IDS, {"carol"})
 
 
 def test_many_are_held_at_once() -> None:
@@ -62,10 +68,10 @@ def test_many_are_held_at_once() -> None:
         throttle_user(user_throttles, "alice", 200.0, "more", 110.0), "carol", 150.0, WHY, 110.0
     )
     assert expected == throttle_users(
-        user_throttles, {"alice": (200.0, "more"), "carol": (150.0, WHY)}, 110.0
+        user_throttles, IDS, {"alice": (200.0, "more"), "carol": (150.0, WHY)}, 110.0
     )
     assert {"alice": 100.0, "bob": 100.0, "carol": 110.0} == {
-        user: each.since for user, each in expected.items()
+        user: each.since for user, each in throttles_of(expected, IDS).items()
     }
 
 
@@ -83,3 +89,22 @@ def test_a_decision_holds_users_beside_the_factor_for_all() -> None:
     assert ({"bob": 0.0}, 70.0) == (decision.users, decision.changes_after)
     decision = factors.decide(memory, 71.0)
     assert ({}, 120.0) == (decision.users, decision.changes_after)
+
+
+def test_no_enforcer_ends_or_shortens_anothers_throttle() -> None:
+    """The module's example: the one that ends last is in force, and taken back it leaves the other.
+
+    With one slot for each user the second enforcer's would have replaced the first's.
+    """
+    other = "request_time"
+    both = throttle_users(
+        throttle_user({}, "alice", 172.0, WHY, 100.0), other, {"alice": (200.0, "slow")}, 110.0
+    )
+    longest = UserThrottle(110.0, 200.0, "slow", other)
+    assert ({"alice": longest}, 200.0) == (in_force(both, 172.0), next_end(both, 172.0))
+    left = release(both, other, {"alice"})
+    assert {"alice": UserThrottle(100.0, 172.0, WHY, IDS)} == in_force(left, 150.0)
+    assert 172.0 == next_end(left, 150.0)
+    assert {"alice": longest} == in_force(release(both, IDS, {"alice"}), 150.0)
+    shorter = throttle_user(both, "alice", 120.0, "few", 115.0)
+    assert {"alice": longest} == in_force(shorter, 115.0)

@@ -1,0 +1,123 @@
+"""The protocol between the daemon and its optional parts, the capabilities.
+
+A capability says what it has; every default here does nothing. Two things need no method, since
+they lie on the board, where they are decided upon, published and written in one step: what it
+keeps over a restart is part of ``Memory``, and its share of a decision are the throttles under its
+name (``throttle_users``). What it hears besides observations it subscribes to: the lines of the
+request log at ``Services.request_log``.
+
+Whatever raises is logged, counted and shown on the status page, and goes no further; a task that
+fails is restarted, with a longer pause each time (``sidecar.daemon.supervision``).
+
+Example: ``prepare(settings)`` of ``sidecar.history.capability`` checks nothing and gives what
+builds the capability; that hears observations, has one task, four metrics, and may take 0.3 s to
+write its last line.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI
+from prometheus_client.registry import Collector
+
+from sidecar.control.board import Board
+from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.requestlog.reader import LogReader
+from sidecar.settings import Settings
+from sidecar.volumes import Observation
+
+Task = Callable[[], Coroutine[Any, Any, None]]
+"""Makes what runs until it is cancelled; it is called again after a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of the status page, as a value.
+
+    Attributes:
+        title: its heading.
+        sentences: its paragraphs.
+        path: where the API says more; "" for nowhere.
+    """
+
+    title: str
+    sentences: tuple[str, ...]
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the daemon gives to a capability.
+
+    Attributes:
+        board: what is published, and the memory; its clock gives steady seconds.
+        wall: steady seconds -> epoch seconds of the machine's clock.
+        token: what a change over HTTP needs, read at each request; None refuses every change.
+        persist: writes the state now; returns whether it is on disk.
+        request_log: reads the log of the broker beside this sidecar; None when no file is set.
+        failures: guards what is called from elsewhere.
+    """
+
+    board: Board
+    wall: Callable[[float], float]
+    token: Callable[[], str | None]
+    persist: Callable[[], Awaitable[bool]]
+    request_log: LogReader | None
+    failures: CapabilityFailures
+
+
+class Capability:
+    """An optional part of the daemon.
+
+    Attributes:
+        name: of its package; metrics, page and log call it so.
+        leave_s: how long it may take to leave, seconds; what takes longer is cut off.
+    """
+
+    name: str = ""
+    leave_s: float = 0.0
+
+    def tasks(self) -> Mapping[str, Task]:
+        """What it runs, by name."""
+        return {}
+
+    def add_routes(self, app: FastAPI) -> None:
+        """Adds its routes to the API."""
+
+    def collectors(self) -> Iterable[Collector]:
+        """Its metrics, which exist from the start on, whatever is configured."""
+        return ()
+
+    def block(self) -> Block | None:
+        """What the status page shows of it now; None: nothing."""
+        return None
+
+    def observed(self, observation: Observation) -> None:
+        """Hears an observation, before it is folded into the memory; returns at once."""
+
+    def reload(self, settings: Settings) -> Callable[[], None]:  # noqa: ARG002 - the protocol's
+        """Takes over new credentials.
+
+        Returns:
+            What applies them, when all the others have accepted theirs too.
+
+        Raises:
+            SettingsError: they can't be used; nothing has changed.
+        """
+        return _nothing
+
+    async def leave(self, timeout_s: float) -> None:
+        """Puts things in order before the daemon ends; its tasks are cancelled by then."""
+
+
+Build = Callable[[Services], Capability]
+"""Builds what was checked before; raises SidecarError where the daemon can't start."""
+
+Prepare = Callable[[Settings], Build]
+"""Checks whether a capability can start: raises SettingsError. Needs no daemon, so that the command
+``check`` refuses what ``run`` refuses."""
+
+
+def _nothing() -> None:
+    """There is nothing to apply."""

@@ -1,0 +1,109 @@
+"""What failed of the optional parts of the daemon: logged, counted, shown, and never passed on.
+
+Each part fails for itself: a collector, a block of the page or a listener that raises gives its
+default instead, and who called it goes on. Of each kind of error one traceback is logged, until
+what failed has worked again.
+
+Example: a collector of ``history`` raises at each scrape, 3 times: one traceback, the metric
+``kafka_throttle_capability_failures_total{capability="history"}`` is 3, and the page says so.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+_log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """Something that failed when it was last tried.
+
+    Attributes:
+        capability: whose it is.
+        what: which task, route, collector, block or listener.
+        kind: the error's class; its text may hold what nobody should see on a page.
+    """
+
+    capability: str
+    what: str
+    kind: str
+
+
+class CapabilityFailures(Collector):
+    """Counts failures by capability, from zero; a collector of its own metric."""
+
+    def __init__(self, capabilities: Iterable[str]) -> None:
+        self._counts = dict.fromkeys(capabilities, 0)
+        self._failing: dict[tuple[str, str], Failing] = {}
+
+    @property
+    def failing(self) -> tuple[Failing, ...]:
+        """What does not work now, by capability."""
+        return tuple(each for _, each in sorted(self._failing.items()))
+
+    def count(self, capability: str) -> int:
+        """How often something of a capability failed since the start."""
+        return self._counts.get(capability, 0)
+
+    def failed(self, capability: str, what: str, error: BaseException) -> None:
+        """Something failed."""
+        self._counts[capability] = self.count(capability) + 1
+        now = Failing(capability, what, type(error).__name__)
+        if self._failing.get((capability, what)) != now:
+            _log.error(
+                "%s: %s failed in a way that it should not; please report this",
+                capability,
+                what,
+                exc_info=error,
+            )
+        self._failing[capability, what] = now
+
+    def works(self, capability: str, what: str) -> None:
+        """Something did not fail."""
+        if self._failing.pop((capability, what), None) is not None:
+            _log.info("%s: %s works again", capability, what)
+
+    def call(self, capability: str, what: str, function: Callable[[], _T], default: _T) -> _T:
+        """What a function of a capability returns; the default when it raises."""
+        try:
+            result = function()
+        except Exception as error:  # noqa: BLE001 - no optional part is worth the daemon
+            self.failed(capability, what, error)
+            return default
+        self.works(capability, what)
+        return result
+
+    def collect(self) -> Iterator[Metric]:
+        """The counts."""
+        family = CounterMetricFamily(
+            "kafka_throttle_capability_failures",
+            "Failures of optional parts that should not be: of tasks, which are restarted, routes,"
+            " collectors and others.",
+            labels=["capability"],
+        )
+        for capability, count in self._counts.items():
+            family.add_metric([capability], count)
+        yield family
+
+
+class GuardedCollector(Collector):
+    """A capability's collector; a scrape that it fails has none of its metrics."""
+
+    def __init__(self, capability: str, collector: Collector, failures: CapabilityFailures) -> None:
+        self._capability = capability
+        self._collector = collector
+        self._failures = failures
+
+    def collect(self) -> Iterable[Metric]:
+        """All that it collects, before the first is written."""
+        what = f"collector {type(self._collector).__name__}"
+        return self._failures.call(
+            self._capability, what, lambda: list(self._collector.collect()), []
+        )

@@ -1,0 +1,261 @@
+"""The composition root: the one place where the parts of a daemon are put together.
+
+The spine is built here by name: source, poller, board, state, page, API. The capabilities are a
+list, and each is built, supervised and served like every other.
+
+Example: ``compose(settings, load, connections)`` of a sidecar that is disabled has no source and no
+poller, the same routes and metrics, and the tasks that its capabilities have then.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from prometheus_client.registry import Collector
+
+from sidecar import __version__
+from sidecar.api.connections import Connections
+from sidecar.api.readiness import Polling
+from sidecar.api.server import HttpServer
+from sidecar.clock import SteadyClock
+from sidecar.control.board import Board, RestoredDecision
+from sidecar.control.capability import Capability, Services, Task
+from sidecar.control.capability_failures import CapabilityFailures, GuardedCollector
+from sidecar.control.journal import log_publication
+from sidecar.control.poller import Poller
+from sidecar.daemon.application import build_app, build_metrics_app
+from sidecar.daemon.capabilities import CAPABILITIES, build_all
+from sidecar.daemon.reload import Credentials, Reload
+from sidecar.daemon.start_files import read_start_files
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.largest_topics import LogDirTopics, largest_topics
+from sidecar.metrics.board_collector import SidecarRegistry, build_registry, poll_duration
+from sidecar.metrics.broker_collector import BrokerCollector
+from sidecar.requestlog.reader import LogReader
+from sidecar.settings import Settings
+from sidecar.state import Damaged, PersistedState, StateFile
+from sidecar.state.writer import StateWriter
+from sidecar.status.contents import FetchContents, VolumeContents
+from sidecar.throttle.decision import Disabled, VolumeLimit
+from sidecar.throttle.schedule import Timing
+from sidecar.volumes import Failure, FailureKind, Observation
+
+_log = logging.getLogger(__name__)
+
+_CONTENTS_S: Final = 10.0
+"""For a broker to tell what lies on its volumes, for the status page."""
+
+_STUCK_S: Final = 60.0
+"""Beyond an interval and two deadlines: readiness is no alarm clock, and large clusters are polled
+less often than the interval says."""
+
+_STATE: Final = "state"
+_STATUS: Final = "status"
+"""Two parts of the spine whose tasks the throttle works without: they are supervised too."""
+
+_NO_TASKS: Final[Mapping[str, Task]] = {}
+_NO_COLLECTORS: Final[Iterable[Collector]] = ()
+_NO_BROKERS: Final = Failure(FailureKind.CONNECT, "no brokers are configured")
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """A daemon that does not run yet.
+
+    Attributes:
+        board: what is published.
+        source: where observations come from, to be entered; None when disabled.
+        state_writer: keeps the state; None when it is kept nowhere.
+        vital: the tasks without which the daemon ends, by name.
+        supervised: by part and name, the tasks that are restarted.
+        capabilities: the optional parts.
+        failures: what of them failed.
+        reload: what SIGHUP does.
+        servers: bound already.
+    """
+
+    board: Board
+    source: KafkaVolumeSource | None
+    state_writer: StateWriter | None
+    vital: Mapping[str, Task]
+    supervised: Sequence[tuple[str, str, Task]]
+    capabilities: Sequence[Capability]
+    failures: CapabilityFailures
+    reload: Reload
+    servers: Sequence[HttpServer]
+
+    async def persist(self) -> bool:
+        """Writes the state now; whether it is on disk."""
+        return await self.state_writer.write() if self.state_writer is not None else False
+
+
+def compose(
+    settings: Settings, load: Callable[[], Settings], connections: Connections
+) -> Composition:
+    """Builds every part, in a running loop, and binds the addresses.
+
+    Args:
+        settings: as loaded.
+        load: loads them again, for SIGHUP; raises SidecarError when they can't be used.
+        connections: how many clients there may be.
+
+    Raises:
+        SidecarError: it can't start: an address is taken, a file can't be read.
+    """
+    files = read_start_files(settings)
+    credentials = Credentials(files.token, settings.kafka_admin)
+    clock = SteadyClock()
+    factors = _factors(settings)
+    board, writer = _board(settings, factors, files.state_file, clock)
+    failures = CapabilityFailures((*CAPABILITIES, _STATE, _STATUS))
+
+    async def persist() -> bool:
+        return await writer.write() if writer is not None else False
+
+    log_file = settings.request_log_file
+    services = Services(
+        board=board,
+        wall=clock.wall,
+        token=lambda: credentials.token,
+        persist=persist,
+        request_log=None if log_file is None else LogReader(log_file),
+        failures=failures,
+    )
+    capabilities = build_all(files.capabilities, services)
+    registry = build_registry(board, clock.wall, settings.validity_s)
+    _register(registry, board, capabilities, failures)
+    tasks = [
+        (each.name, what, task)
+        for each in capabilities
+        for what, task in failures.call(each.name, "tasks", each.tasks, _NO_TASKS).items()
+    ]
+    if writer is not None:
+        tasks.append((_STATE, "state writer", writer.run))
+    vital: dict[str, Task] = {}
+    source: KafkaVolumeSource | None = None
+    contents: VolumeContents | None = None
+    timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
+    if factors is not None and settings.kafka_admin is not None:
+        source = KafkaVolumeSource(settings.kafka_admin, clock=clock.now)
+        contents = VolumeContents(_contents_of(credentials), clock.now)
+        tasks.append((_STATUS, "contents of volumes", contents.run))
+        vital["poller"] = Poller(
+            source,
+            board,
+            timing,
+            poll_duration(registry).observe,
+            _announce(capabilities, failures),
+        ).run
+    polling = Polling(
+        enabled=factors is not None,
+        stuck_after_s=timing.interval_s + 2 * timing.deadline_s + _STUCK_S,
+    )
+    apart = settings.metrics_listen is not None
+    app = build_app(
+        board,
+        wall=clock.wall,
+        validity_s=settings.validity_s,
+        limit=settings.limit,
+        polling=polling,
+        registry=None if apart else registry,
+        token=services.token,
+        persist=persist,
+        capabilities=capabilities,
+        failures=failures,
+        contents=contents,
+        peers=settings.peers,
+    )
+    servers = [HttpServer(app, settings.http_listen, connections)]
+    if settings.metrics_listen is not None:
+        metrics = build_metrics_app(board, registry=registry, polling=polling)
+        servers.append(HttpServer(metrics, settings.metrics_listen, connections))
+    addresses = " and ".join(f"http://{server.address}" for server in servers)
+    _log.info("throttle-sidecar %s listens on %s", __version__, addresses)
+    vital["expiry"] = board.publish_expiries
+    vital |= {f"http {server.address}": server.serve for server in servers}
+    reload = Reload(load, credentials, source, capabilities, failures)
+    return Composition(board, source, writer, vital, tasks, capabilities, failures, reload, servers)
+
+
+def _factors(settings: Settings) -> VolumeLimit | None:
+    if settings.check_interval_s == 0.0 or settings.limit is None:
+        return None
+    return VolumeLimit(settings.limit, settings.validity_s, settings.fallback)
+
+
+def _board(
+    settings: Settings, factors: VolumeLimit | None, path: Path | None, clock: SteadyClock
+) -> tuple[Board, StateWriter | None]:
+    """The board with what an earlier run left, and what keeps it for the next."""
+    state = _state_file(path, factors)
+    persisted = _load(state, clock.now())
+    board = Board(
+        factors or Disabled(),
+        clock.now,
+        memory=persisted.memory if persisted else None,
+        restored=RestoredDecision(persisted.factor, persisted.source, persisted.since)
+        if persisted
+        else None,
+        listeners=(log_publication,),
+    )
+    if state is None:
+        return board, None
+    return board, StateWriter(board, state, clock.wall, settings.validity_s)
+
+
+def _state_file(path: Path | None, factors: VolumeLimit | None) -> StateFile | None:
+    if factors is None:
+        return None
+    if path is None:
+        _log.info(
+            "no SIDECAR_STATE_FILE: a restart forgets the decision, the last volumes of brokers "
+            "that are down (so a full broker that restarts with the sidecar releases the throttle) "
+            "and the override"
+        )
+        return None
+    return StateFile(path, factors.limit)
+
+
+def _load(state: StateFile | None, now: float) -> PersistedState | None:
+    loaded = state.load(now) if state is not None else None
+    if isinstance(loaded, Damaged):
+        _log.error("%s; starting without it", loaded.problem)
+        return None
+    return loaded
+
+
+def _register(
+    registry: SidecarRegistry,
+    board: Board,
+    capabilities: Sequence[Capability],
+    failures: CapabilityFailures,
+) -> None:
+    registry.register(BrokerCollector(board))
+    registry.register(failures)
+    for each in capabilities:
+        for collector in failures.call(each.name, "collectors", each.collectors, _NO_COLLECTORS):
+            registry.register(GuardedCollector(each.name, collector, failures))
+
+
+def _announce(
+    capabilities: Sequence[Capability], failures: CapabilityFailures
+) -> Callable[[Observation], None]:
+    def announce(observation: Observation) -> None:
+        for each in capabilities:
+            heard = partial(each.observed, observation)
+            failures.call(each.name, "observation", heard, None)
+
+    return announce
+
+
+def _contents_of(credentials: Credentials) -> FetchContents:
+    async def fetch(broker_id: int) -> Mapping[str, LogDirTopics] | Failure:
+        admin = credentials.kafka_admin
+        if admin is None:
+            return _NO_BROKERS
+        return await largest_topics(admin, broker_id, _CONTENTS_S)
+
+    return fetch

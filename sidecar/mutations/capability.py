@@ -1,0 +1,58 @@
+"""Admission of controller mutations (KIP-599) as a capability: one route and what keeps quotas."""
+
+from collections.abc import Callable, Mapping
+
+from fastapi import FastAPI
+
+from sidecar.control.capability import Build, Capability, Services, Task
+from sidecar.kafka.client_quotas import describe_client_quotas
+from sidecar.mutations.routes import add_admissions
+from sidecar.mutations.service import ControllerMutations
+from sidecar.quotas.mutations.admissions import MutationAdmissions
+from sidecar.settings import Settings
+
+
+def prepare(settings: Settings) -> Build:
+    """Gives what builds it; nothing here can refuse a start."""
+    section, admin = settings.mutations, settings.kafka_admin
+
+    def build(services: Services) -> Capability:
+        if admin is None:
+            return MutationCapability(None)
+        return MutationCapability(
+            ControllerMutations(
+                MutationAdmissions(section.algorithm, section.window),
+                admin,
+                read=describe_client_quotas,
+                clock=services.board.now,
+                validity_s=settings.validity_s,
+            )
+        )
+
+    return build
+
+
+class MutationCapability(Capability):
+    """Judges controller mutations where there are brokers with quotas."""
+
+    name = "mutations"
+
+    def __init__(self, mutations: ControllerMutations | None) -> None:
+        self._mutations = mutations
+
+    def tasks(self) -> Mapping[str, Task]:
+        """Reads the quotas while somebody asks."""
+        return (
+            {} if self._mutations is None else {"controller mutation quotas": self._mutations.run}
+        )
+
+    def add_routes(self, app: FastAPI) -> None:
+        """One, which says so where there are no brokers."""
+        add_admissions(app, None if self._mutations is None else self._mutations.admit)
+
+    def reload(self, settings: Settings) -> Callable[[], None]:
+        """New addresses and credentials, which are read at the next question."""
+        mutations, admin = self._mutations, settings.kafka_admin
+        if mutations is None or admin is None:
+            return super().reload(settings)
+        return lambda: mutations.reload(admin)

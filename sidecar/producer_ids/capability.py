@@ -1,0 +1,215 @@
+"""Quotas on producer ids (KIP-936) as a capability.
+
+Ids come from the request log and from other sidecars; who is over the quota is throttled under
+this capability's name. Nothing runs where nobody can be throttled: when the check interval is PT0S.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from fastapi import FastAPI
+from prometheus_client.registry import Collector
+
+from sidecar.control.board import Board
+from sidecar.control.capability import Block, Build, Capability, Services, Task
+from sidecar.kafka.active_producers import ActiveProducers
+from sidecar.kafka.client_quotas import alter_each, describe_client_quotas
+from sidecar.peers.exchange import AllocatedIdLog, Peers
+from sidecar.producer_ids.active_watch import ActiveIdWatch
+from sidecar.producer_ids.metrics import ProducerIdCollector
+from sidecar.producer_ids.quota_file import IdQuotaFile
+from sidecar.producer_ids.request_quotas import Alter, Describe, RequestQuotaEnforcer
+from sidecar.producer_ids.routes import IdParts, add_producer_ids
+from sidecar.producer_ids.service import NAME, ProducerIdWatch, user_throttles_of
+from sidecar.quotas.producer_ids.active_ids import ActiveIds
+from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota, ProducerIdQuotas
+from sidecar.requestlog.allocated_ids import ProducerIdAllocated
+from sidecar.settings import KafkaAdmin, Settings
+
+_log = logging.getLogger(__name__)
+
+
+def prepare(settings: Settings) -> Build:
+    """Reads the file of quotas, and gives what builds the capability.
+
+    Raises:
+        SettingsError: the file can't be read, or says what it must not.
+    """
+    path = settings.producer_ids.quota_file
+    file = None if path is None else IdQuotaFile(path)
+    quotas = None if file is None else file.load()
+    return lambda services: ProducerIdCapability(settings, services, file, quotas)
+
+
+class ProducerIdCapability(Capability):
+    """Who opens how many producer ids, and who is throttled for it."""
+
+    name = NAME
+    leave_s = 1.0
+    """For taking back what was set in Kafka."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        services: Services,
+        file: IdQuotaFile | None,
+        quotas: ProducerIdQuotas | None,
+    ) -> None:
+        """Nothing runs yet.
+
+        Args:
+            settings: the daemon's.
+            services: what the daemon gives.
+            file: users' quotas, followed; None: there is none.
+            quotas: what it says now.
+
+        Raises:
+            SettingsError: certificates or credentials can't be read.
+        """
+        board, section = services.board, settings.producer_ids
+        is_enabled = settings.check_interval_s > 0.0
+        self._services = services
+        self._file = file
+        self._watch = ProducerIdWatch(
+            board, section.counting, ProducerIdQuota(section.rate), section.cleanup_s, quotas
+        )
+        self._allocated = AllocatedIdLog(board.start_id)
+        self._producers = _producers(settings, board)
+        self._active = self._active_watch(settings)
+        self._peers = self._ask_peers(settings.peers)
+        self._enforcer = self._request_quotas(settings) if is_enabled else None
+        self._parts = IdParts(
+            self._watch,
+            self._allocated,
+            services.request_log,
+            self._peers,
+            is_enabled=is_enabled,
+            active=self._active,
+            counts=section.ids_count,
+        )
+        if services.request_log is not None:
+            services.request_log.subscribe(
+                lambda allocated: services.failures.call(
+                    NAME, "request log", partial(self._on_allocated, allocated), None
+                ),
+                self._is_limited,
+            )
+        elif is_enabled and self._is_limited():
+            _log.warning(
+                "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE: the ids that the "
+                "broker beside this sidecar gives are not seen, and nobody is held for them"
+            )
+
+    def tasks(self) -> Mapping[str, Task]:
+        """What counts ids, and what throttles besides the factor."""
+        if not self._parts.is_enabled:
+            return {}
+        tasks: dict[str, Task] = {"producer ids": self._watch.run}
+        if self._active is not None:
+            tasks["active producer ids"] = self._active.run
+        if self._peers is not None:
+            tasks["peers"] = self._peers.run
+        if self._file is not None:
+            tasks["producer id quota file"] = partial(self._file.run, self._watch.set_file)
+        if self._enforcer is not None:
+            tasks["request quotas"] = self._enforcer.run
+        return tasks
+
+    def add_routes(self, app: FastAPI) -> None:
+        """Ids, quotas, and what other sidecars ask."""
+        services = self._services
+        add_producer_ids(
+            app,
+            services.board,
+            wall=services.wall,
+            persist=services.persist,
+            parts=self._parts,
+            token=services.token,
+        )
+
+    def collectors(self) -> Iterable[Collector]:
+        """Users, ids and peers."""
+        return (ProducerIdCollector(self._watch, self._peers, self._active),)
+
+    def block(self) -> Block | None:
+        """How many users are throttled, while any is."""
+        count = len(user_throttles_of(self._services.board))
+        if not count:
+            return None
+        users = "1 user is" if count == 1 else f"{count} users are"
+        sentence = f"{users} throttled for opening too many producer ids."
+        return Block("Producer ids", (sentence,), "/v1/producer-ids")
+
+    def reload(self, settings: Settings) -> Callable[[], None]:
+        """New addresses and credentials."""
+        admin, producers, enforcer = settings.kafka_admin, self._producers, self._enforcer
+        redial = producers.reload(admin) if producers is not None and admin is not None else None
+
+        def apply() -> None:
+            if redial is not None:
+                redial()
+            if enforcer is not None and admin is not None:
+                enforcer.describe, enforcer.alter = _quota_calls(admin)
+
+        return apply
+
+    async def leave(self, timeout_s: float) -> None:
+        """Takes back what was set in Kafka, and closes connections."""
+        leaving = [] if self._enforcer is None else [self._enforcer.leave(timeout_s)]
+        closing = [] if self._producers is None else [self._producers.close()]
+        await asyncio.gather(*leaving, *closing)
+
+    def _is_limited(self) -> bool:
+        return any(each.quota.producer_ids_rate is not None for each in self._watch.quotas.values())
+
+    def _on_allocated(self, allocated: ProducerIdAllocated) -> None:
+        self._allocated.add(allocated.user, allocated.producer_id)
+        count = self._watch.seen if self._active is None else self._active.allocated
+        count(allocated.user, allocated.producer_id)
+
+    def _active_watch(self, settings: Settings) -> ActiveIdWatch | None:
+        if self._producers is None:
+            return None
+        section = settings.producer_ids
+        return ActiveIdWatch(
+            self._producers,
+            ActiveIds(section.counting.window_size_s * 1000),
+            self._watch.seen,
+            self._allocated.add_written,
+            self._services.board.now,
+            interval_s=section.active_interval_s,
+        )
+
+    def _ask_peers(self, urls: tuple[str, ...]) -> Peers | None:
+        if not urls:
+            return None
+        if self._active is None:
+            return Peers(urls, self._watch.seen)
+        return Peers(urls, self._active.allocated, self._active.wrote)
+
+    def _request_quotas(self, settings: Settings) -> RequestQuotaEnforcer | None:
+        has_source = self._services.request_log is not None or self._peers is not None
+        if settings.kafka_admin is None or not has_source:
+            return None
+        return RequestQuotaEnforcer(
+            self._services.board,
+            self._watch.quota_of,
+            *_quota_calls(settings.kafka_admin),
+            self._services.persist,
+        )
+
+
+def _producers(settings: Settings, board: Board) -> ActiveProducers | None:
+    # Without owners nothing would come of it.
+    has_owners = settings.request_log_file is not None or bool(settings.peers)
+    section = settings.producer_ids
+    is_asked = section.ids_count == "active" and settings.check_interval_s > 0.0 and has_owners
+    if not is_asked or settings.kafka_admin is None:
+        return None
+    return ActiveProducers(settings.kafka_admin, section.broker_id, board.now)
+
+
+def _quota_calls(admin: KafkaAdmin) -> tuple[Describe, Alter]:
+    return partial(describe_client_quotas, admin), partial(alter_each, admin)

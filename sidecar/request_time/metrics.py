@@ -1,0 +1,43 @@
+"""The metrics of the request log that is read.
+
+Example: a log that is 3 MB behind has ``kafka_throttle_request_log_behind_bytes`` at 3,000,000.
+"""
+
+from collections.abc import Iterable
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from sidecar.requestlog.reader import LogReader
+
+
+class RequestLogCollector(Collector):
+    """Reads a reader's counts at each scrape."""
+
+    def __init__(self, log: LogReader | None) -> None:
+        self._log = log
+
+    def collect(self) -> Iterable[Metric]:
+        """Every metric is there, whether or not a log is read."""
+        log = self._log
+        counts = None if log is None else log.counts
+        for name, text, value in (
+            ("lines", "Lines read of the broker's request log.", counts and counts.lines),
+            ("bytes", "Bytes read of the broker's request log.", counts and counts.bytes),
+            (
+                "dropped_bytes",
+                "Bytes of the request log that were skipped: lines too long, or to catch up.",
+                counts and counts.dropped_bytes,
+            ),
+            (
+                "rejected_lines",
+                "Lines of the request log that could not be read.",
+                log and sum(log.usage.rejected.values()),
+            ),
+        ):
+            yield CounterMetricFamily(f"kafka_throttle_request_log_{name}", text, value or 0)
+        yield GaugeMetricFamily(
+            "kafka_throttle_request_log_behind_bytes",
+            "Bytes of the request log that are not read yet.",
+            0 if log is None else log.behind,
+        )

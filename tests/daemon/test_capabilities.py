@@ -1,0 +1,219 @@
+"""A capability that fails wherever it can costs the throttle, the API and the page nothing."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from prometheus_client.registry import Collector
+
+from sidecar.api.connections import Connections
+from sidecar.control.capability import Block, Build, Capability, Services, Task
+from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.daemon import daemon
+from sidecar.daemon.capabilities import CAPABILITIES, build_all
+from sidecar.daemon.composition import compose
+from sidecar.daemon.start_files import read_start_files
+from sidecar.errors import SettingsError
+from sidecar.settings import Settings, load
+from sidecar.volumes import Observation
+from tests.api.build import FakeSidecar, until
+from tests.support.background import bootstrap
+from tests.support.fake_broker import FakeCluster, FakeLogDir
+
+METRIC = "kafka_throttle_capability_failures_total"
+
+
+class Bad(Capability):
+    """Raises from whatever it is asked, and remembers what that was."""
+
+    name = "bad"
+    leave_s = 0.1
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def _fail(self, what: str) -> None:
+        self.asked.append(what)
+        raise RecursionError(what)
+
+    def tasks(self) -> Mapping[str, Task]:
+        return {"task": self._task}
+
+    async def _task(self) -> None:
+        self._fail("task")
+
+    def add_routes(self, app: FastAPI) -> None:
+        @app.get("/bad")
+        async def bad() -> None:
+            self._fail("request")
+
+        self._fail("routes")
+
+    def collectors(self) -> Iterable[Collector]:
+        capability = self
+
+        class Broken(Collector):
+            def collect(self) -> Iterable[object]:  # type: ignore[override]
+                capability._fail("scrape")
+                return ()
+
+        return (Broken(),)
+
+    def block(self) -> Block | None:
+        self._fail("block")
+        return None
+
+    def observed(self, observation: Observation) -> None:
+        self._fail("observation")
+
+    def reload(self, settings: Settings) -> Callable[[], None]:
+        self._fail("reload")
+        return super().reload(settings)
+
+    async def leave(self, timeout_s: float) -> None:
+        self._fail("leave")
+
+
+class Hears(Capability):
+    """Hears what the one before it failed to hear."""
+
+    name = "hears"
+
+    def __init__(self) -> None:
+        self.heard: list[Observation] = []
+
+    def observed(self, observation: Observation) -> None:
+        self.heard.append(observation)
+
+
+@contextlib.asynccontextmanager
+async def running(
+    monkeypatch: pytest.MonkeyPatch, *capabilities: Capability
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A daemon with these besides its own, over a broker with one healthy volume."""
+
+    def prepare(capability: Capability) -> Callable[[Settings], Build]:
+        return lambda _settings: lambda _services: capability
+
+    for each in capabilities:
+        monkeypatch.setitem(CAPABILITIES, each.name, prepare(each))
+    composed = []
+
+    def noted(*args: object) -> object:
+        composed.append(compose(*args))  # type: ignore[arg-type]
+        return composed[0]
+
+    monkeypatch.setattr(daemon, "compose", noted)
+    cluster = FakeCluster().add(1)
+    for broker in cluster.brokers.values():
+        broker.log_dirs = (FakeLogDir("/d", 100, 50),)
+    async with cluster:
+        environ = {
+            "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
+            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "10",
+            "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0.1S",
+            "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": "PT0.1S",
+            "SIDECAR_HTTP_LISTEN": "127.0.0.1:0",
+        }
+        settings = load(environ=environ).settings
+        task = asyncio.create_task(daemon._run(settings, lambda: settings, Connections(10)))
+        await until(lambda: bool(composed) or task.done())
+        url = f"http://{composed[0].servers[0].address}"
+        try:
+            async with httpx.AsyncClient(base_url=url, timeout=10) as client:
+                yield client
+            assert not task.done()
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def test_a_daemon_with_a_capability_that_always_fails_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It polls, decides, answers, is scraped and shown; the failures are counted and shown too."""
+    bad, hears = Bad(), Hears()
+    async with running(monkeypatch, bad, hears) as client:
+        await until(lambda: len(hears.heard) >= 2)
+        factor = (await client.get("/v1/throttle-factor")).json()
+        assert (1.0, "observation") == (factor["factor"], factor["source"])
+        assert 500 == (await client.get("/bad")).status_code
+        page = await client.get("/")
+        assert 200 == page.status_code
+        assert "bad: task" in page.text
+        metrics = (await client.get("/metrics")).text
+    assert f'{METRIC}{{capability="hears"}} 0.0' in metrics
+    assert f'{METRIC}{{capability="history"}} 0.0' in metrics
+    assert 'kafka_throttle_source{source="observation"} 1.0' in metrics
+    expected = {"task", "routes", "request", "block", "observation", "scrape"}
+    assert expected == set(bad.asked)
+
+
+async def test_what_fails_is_on_the_page_and_no_block_takes_it_away() -> None:
+    """One block that fails, and one that is drawn, with its text escaped."""
+
+    class Good(Capability):
+        name = "good"
+
+        def block(self) -> Block:
+            return Block("Title <b>", ("A sentence.",), "/v1/good")
+
+    sidecar = FakeSidecar(more=[Bad(), Good()])
+    page = (await sidecar.get("/")).text
+    assert "Title &lt;b&gt;" in page
+    assert '<a href="/v1/good">' in page
+    assert "bad: block of the status page" in page
+    assert "RecursionError" in page
+
+
+async def test_leaving_is_bounded_and_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """One that raises is counted; one that hangs is left behind after what it may take."""
+
+    class Hangs(Capability):
+        name = "hangs"
+        leave_s = 0.01
+
+        async def leave(self, timeout_s: float) -> None:
+            await asyncio.sleep(1000)
+
+    failures = CapabilityFailures(["bad", "hangs"])
+    for each in (Bad(), Hangs()):
+        await daemon.leave(each, failures)
+    assert 1 == failures.count("bad")
+    assert "hangs did not leave within 0.01 s" in caplog.messages
+
+
+def test_one_that_can_not_be_built_is_replaced_by_one_that_does_nothing() -> None:
+    """Unless it says why the daemon can't start."""
+    sidecar = FakeSidecar()
+    failures = CapabilityFailures(["bad"])
+    services = Services(sidecar.board, sidecar.wall, lambda: None, _persist, None, failures)
+
+    def fails(_services: Services) -> Capability:
+        raise RecursionError
+
+    def refuses(_services: Services) -> Capability:
+        raise SettingsError(("no certificate",))
+
+    (idle,) = build_all({"bad": fails}, services)
+    assert ("bad", {}, None) == (idle.name, idle.tasks(), idle.block())
+    assert 1 == failures.count("bad")
+    with pytest.raises(SettingsError):
+        build_all({"bad": refuses}, services)
+
+
+def test_a_quota_file_that_is_wrong_refuses_start_and_check(tmp_path: object) -> None:
+    """What a capability checks is checked before any broker is asked."""
+    environ = {
+        "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S",
+        "SIDECAR_PRODUCER_ID_QUOTA_FILE": f"{tmp_path}/none.toml",
+    }
+    with pytest.raises(SettingsError, match=r"none\.toml can't be read"):
+        read_start_files(load(environ=environ).settings)
+
+
+async def _persist() -> bool:
+    return False

@@ -1,0 +1,100 @@
+"""SIGHUP changes all or nothing."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sidecar.control.capability import Capability
+from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.daemon.reload import Credentials, Reload
+from sidecar.errors import SettingsError
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.settings import KafkaAdmin, Settings, load
+
+SERVERS = "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS"
+
+
+class Source(KafkaVolumeSource):
+    """Notes what it is changed to; asks nobody."""
+
+    def __init__(self, changed: list[str]) -> None:
+        self._changed = changed
+
+    def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
+        return lambda: self._changed.append(f"source {admin.bootstrap_servers[0]}")
+
+
+class Part(Capability):
+    """Accepts what it is given, refuses it, or fails."""
+
+    def __init__(self, name: str, changed: list[str], error: Exception | None = None) -> None:
+        self.name = name
+        self._changed = changed
+        self._error = error
+
+    def reload(self, settings: Settings) -> Callable[[], None]:
+        if self._error is not None:
+            raise self._error
+        return lambda: self._changed.append(self.name)
+
+
+class Scene:
+    """A daemon's reload, of which the token file and one capability may be wrong."""
+
+    def __init__(self, path: Path, error: Exception | None = None) -> None:
+        self.changed: list[str] = []
+        self.token_file = path / "token"
+        self.token_file.write_text("new")
+        self.credentials = Credentials("old", None)
+        self.failures = CapabilityFailures(["a", "b"])
+        self.reload = Reload(
+            self._load,
+            self.credentials,
+            Source(self.changed),
+            [Part("a", self.changed), Part("b", self.changed, error)],
+            self.failures,
+        )
+
+    def _load(self) -> Settings:
+        environ = {
+            SERVERS: "kafka-1:9092",
+            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "1",
+            "SIDECAR_TOKEN_FILE": str(self.token_file),
+        }
+        return load(environ=environ).settings
+
+
+def test_all_take_over_what_is_new(tmp_path: Path) -> None:
+    """Source, token and capabilities."""
+    scene = Scene(tmp_path)
+    scene.reload()
+    assert ["source kafka-1:9092", "a", "b"] == scene.changed
+    assert "new" == scene.credentials.token
+
+
+@pytest.mark.parametrize("refused_by", ["token", "capability"])
+def test_nothing_changes_when_one_refuses(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, refused_by: str
+) -> None:
+    """Not even what would have been changed before it; one line says so."""
+    error = SettingsError(("a bad certificate",)) if refused_by == "capability" else None
+    scene = Scene(tmp_path, error)
+    if refused_by == "token":
+        scene.token_file.write_text("")
+    with caplog.at_level(logging.INFO):
+        scene.reload()
+    assert [] == scene.changed
+    assert "old" == scene.credentials.token
+    (message,) = caplog.messages
+    assert message.startswith("SIGHUP: nothing was changed: ")
+
+
+def test_a_capability_that_fails_keeps_the_others_from_nothing(tmp_path: Path) -> None:
+    """It is counted, and goes on with its old credentials."""
+    scene = Scene(tmp_path, RecursionError())
+    scene.reload()
+    assert ["source kafka-1:9092", "a"] == scene.changed
+    assert "new" == scene.credentials.token
+    assert 1 == scene.failures.count("b")
