@@ -44,7 +44,7 @@ or 15 s after producers were held if that is later.
   would be an emergency, in which pauses may be longer than pause.max.
 - In an emergency each broker still lets connections x bytes of a request / pause.emergency.max
   through: 100 connections with 1 MB each and 300 s are 333 kB/s. More if they are librdkafka's,
-  which dials anew before its pause is over ([quota-callback.md](quota-callback.md#how-it-decides)).
+  which dials anew before its pause is over ([quota-callback-explained.md](quota-callback-explained.md#what-still-gets-through)).
   That is not in these tables.
 - The plugin's shortest interval that works is 2 s: with 1 s its requests time out at once. Ours was
   set to look every second, and down to every 100 ms near the limit.

@@ -242,7 +242,7 @@ class _BoardCollector(Collector):
         snapshot = self._board.snapshot
         since = throttled_since(snapshot.decision.factor, snapshot.since)
         family = _gauge(
-            "throttled_fill_bytes_per_second",
+            "fill_while_throttled_bytes_per_second",
             "How fast a volume fills although producers are held (factor 0), over 5 minutes of"
             " readings that came 5 s after the hold began or later; no series for any other.",
         )

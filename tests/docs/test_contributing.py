@@ -42,7 +42,7 @@ def test_files_that_are_named_exist() -> None:
         ("Tally", "class Tally", "sidecar/control/board.py"),
         ("_OF_A_VOLUME", "_OF_A_VOLUME: ", "sidecar/metrics/board_collector.py"),
         ("QuotaKey", "class QuotaKey", "sidecar/quotas/entities.py"),
-        ("UserHold", "class UserHold", "sidecar/throttle/user_throttles.py"),
+        ("UserThrottle", "class UserThrottle", "sidecar/throttle/user_throttles.py"),
     ],
 )
 def test_names_that_are_named_exist(name: str, definition: str, path: str) -> None:
