@@ -47,8 +47,13 @@ def test_what_is_reached_is_said_of_each_figure() -> None:
     """A fifth of the plugin's, or the bound that the issue names; "> 90 s" for who never came."""
     rows = list(compare([PEER], [OURS], poll_s=1.0))
     assert all(row.met for row in rows if row.target)
-    held = _row(rows, "from crossing")
-    assert ("1.50 s", "0.20 s", "≤ 0.30 s", True) == (held.peer, held.ours, held.target, held.met)
+    stopped = _row(rows, "from crossing")
+    assert ("1.50 s", "0.20 s", "≤ 0.30 s", True) == (
+        stopped.peer,
+        stopped.ours,
+        stopped.target,
+        stopped.met,
+    )
     assert "≤ 3.60 MB" == _row(rows, "past the limit on").target
     assert "≤ 5.00 s" == _row(rows, "longest throttle").target
     assert "2,100,000 s" == _row(rows, "longest throttle").peer
@@ -61,8 +66,8 @@ def test_what_is_reached_is_said_of_each_figure() -> None:
 @pytest.mark.parametrize(
     ("change", "start"),
     [
-        ({"held_s": 0.31}, "from crossing"),
-        ({"past_at_held": 3.7e6}, "past the limit on"),
+        ({"stopped_s": 0.31}, "from crossing"),
+        ({"past_at_throttled": 3.7e6}, "past the limit on"),
         ({"longest_throttle_s": 5.1}, "longest"),
         ({"let_through": 181e3}, "let through"),
         ({"back_s": 7.1}, "from space"),
