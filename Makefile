@@ -1,6 +1,7 @@
 # make demo    a real Kafka cluster, and the throttle factor falling and rising on it
-# make test    everything: lint, types, all tests on real clusters
-# make check   the fast part of it: under a minute
+# make check   lint, types, unit tests, the jar's own: a minute and a half
+# make test    those, Spark's core, and brokers of one Kafka version: a quarter of an hour
+# make test-all    everything: all versions, containers, browsers, demos, coverage: an hour
 # make bench   the figures of docs/figures.md
 # make jar     the quota callback for brokers, and where it lies
 # make dist    wheel and sdist, with the jar in them
@@ -15,7 +16,7 @@ KUSTOMIZE := $(BIN)/kustomize
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline test check lint unit java jar dist image bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test kubernetes-rules docs
+.PHONY: demo demo-pipeline test test-all check lint unit java jar dist image bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test tools-test-all kubernetes-rules docs
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -24,12 +25,27 @@ demo-pipeline: tools-demo $(INSTALLED)
 	rm -rf pipeline-demo
 	$(BIN)/throttle-sidecar pipeline demo
 
-test: tools-test lint java $(JAR) $(KUSTOMIZE)
+# What a test needs, by its marks (pyproject.toml); each test is in exactly one phase.
+UNIT := not (broker or browser or demo or kustomize or package or spark)
+BROKERS := broker and not (browser or demo or kustomize or package or spark)
+SPARK := spark and not (broker or demo)
+OTHERS := browser or demo or kustomize or package or (broker and spark)
+# Two processes, in one of which all clusters of several brokers run: at most six nodes at once.
+TOGETHER := -n 2 --dist loadgroup
+
+test: tools-test $(INSTALLED) $(JAR)
+	$(MAKE) --no-print-directory --output-sync=target --jobs lint java
+	$(BIN)/pytest -m '$(UNIT)' -n auto
+	$(BIN)/pytest -m '$(BROKERS) and not versions' $(TOGETHER) tests/integration
+	$(BIN)/pytest -m spark tests/pipeline
+
+test-all: tools-test-all lint java $(JAR) $(KUSTOMIZE)
 	$(MVN) test -Dkafka.version=4.4.0 -Dbuild.dir=target/kafka-4.4.0
 	$(BIN)/coverage erase
-	$(BIN)/pytest -m 'not integration and not spark' -n auto --cov --cov-report=
-	$(BIN)/pytest -m spark --cov --cov-append --cov-report=
-	$(BIN)/pytest -m integration --cov --cov-append --cov-report=
+	$(BIN)/pytest -m '$(UNIT)' -n auto --cov --cov-report=
+	$(BIN)/pytest -m '$(BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
+	$(BIN)/pytest -m '$(SPARK)' --cov --cov-append --cov-report=
+	$(BIN)/pytest -m '$(OTHERS)' --cov --cov-append --cov-report=
 	$(BIN)/coverage report --fail-under=85
 	$(BIN)/coverage report --fail-under=95 \
 	    --include='sidecar/throttle/*,sidecar/volumes.py,sidecar/settings/*'
@@ -44,8 +60,8 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 unit: $(INSTALLED)
-	tools/prerequisites curl
-	$(BIN)/pytest -m 'not integration and not spark' -n auto
+	tools/prerequisites curl promtool
+	$(BIN)/pytest -m '$(UNIT) and not slow' -n auto
 
 # The quota callback's own tests, on the classes of the oldest Kafka that it runs in.
 java:
@@ -118,6 +134,9 @@ tools-demo:
 	tools/prerequisites python java mvn
 
 tools-test:
+	tools/prerequisites python java mvn curl promtool
+
+tools-test-all:
 	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium
 
 $(INSTALLED): requirements-dev.txt pyproject.toml

@@ -25,6 +25,7 @@ NAMES: Final = (
     "requestlog",
     "request_log_cost",
     "quotas",
+    "throttle_times",
     "bloom",
 )
 

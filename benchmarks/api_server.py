@@ -54,7 +54,7 @@ class _Cluster:
         active = {key: f"broker-{key}.example:9092" for key in range(self._brokers)}
         observation = Observation(now, "poll", Membership("cluster", active, {}), dict(readings))
         at = time.monotonic()
-        self.board.update(lambda memory: _FACTORS.fold(memory, observation))
+        self.board.observe(observation)
         return at
 
     def _reading(self, broker_id: int, now: float) -> Reading:
@@ -97,10 +97,9 @@ async def _serve(brokers: int, volumes: int) -> None:
         validity_s=300.0,
         limit=_FACTORS.limit,
         polling=Polling(enabled=True, stuck_after_s=300.0),
-        registry=build_registry(board, wall, 300.0, _FACTORS.limit),
+        registry=build_registry(board, wall, 300.0),
         token=lambda: None,
         persist=persist,
-        forget=_FACTORS.forget,
         ids=IdParts(
             ProducerIdWatch(board, ProducerIdSettings(), ProducerIdQuota(None), 60.0),
             AllocatedIdLog(board.start_id),

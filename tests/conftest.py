@@ -1,16 +1,32 @@
 """What every test needs."""
 
 import asyncio
+import gc
 import logging
+import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+# How many examples property tests draw: few in every run, many by --hypothesis-profile=thorough
+# (make test-all). A test whose examples are dear takes a part of it: tests/support/examples.py.
 # On a busy machine drawing and running are slow, whatever is drawn; each test has its own timeout.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
+for profile, drawn in (("fast", 20), ("thorough", 500)):
+    settings.register_profile(
+        profile,
+        max_examples=drawn,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("fast")
+
+# Where the environment forbids bytecode, each worker would rewrite all asserts anew, and each
+# command that a test starts would compile all of sidecar/: half of a run's time.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # looptime asks for the current event loop before each test, and for a sync test that comes first
 # asyncio would make one that nobody closes. Once one was set, even to None, it makes none.
@@ -20,6 +36,15 @@ asyncio.set_event_loop(None)
 # the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Leaves what importing all tests made out of every later look for garbage.
+
+    The interpreter looks through a million objects, half a second long, again and again.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ Example: ``make docs`` after a new setting adds its row to docs/settings.md.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -158,7 +157,7 @@ def _row(cells: Iterable[str]) -> str:
 def _served() -> Iterator[Metric]:
     """The metrics of a sidecar that has seen a volume twice, and a user's producer id."""
     board, ids = _board()
-    registry = build_registry(board, lambda steady_s: steady_s, _VALIDITY_S, _LIMIT)
+    registry = build_registry(board, lambda steady_s: steady_s, _VALIDITY_S)
     registry.register(ProducerIdCollector(ids, None, None))
     registry.register(HistoryCollector(None))
     registry.register(BrokerCollector(board))
@@ -180,7 +179,7 @@ def _board() -> tuple[Board, ProducerIdWatch]:
     for at in (0.0, 1.0):
         reading = Reading(1, at, (Volume(1, "/data", 100, 50),))
         seen = Observation(at, "poll", membership, {1: reading})
-        board.update(partial(factors.fold, observation=seen))
+        board.observe(seen)
     board.readers.record(Report(1, emergency=False, throttled_clients=0), 1, 1.0)
     ids = ProducerIdWatch(board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
     ids.seen("alice", 1)
@@ -203,7 +202,6 @@ def _document() -> dict[str, Any]:
         registry=CollectorRegistry(),
         token=lambda: None,
         persist=persist,
-        forget=None,
         ids=IdParts(ids, AllocatedIdLog(board.start_id), None, None, is_enabled=False),
         admit=None,
     )

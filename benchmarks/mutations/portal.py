@@ -44,15 +44,16 @@ class Portal:
         operations = [
             {"kind": "create_topic", "topic": name, "partitions": partitions} for name in names
         ]
-        status, body = await request(
+        response = await request(
             "POST",
             self._url,
             headers={"Content-Type": "application/json"},
             ssl_context=self._tls,
             body=json.dumps({**self._client, "operations": operations}).encode(),
         )
-        if status == _TOO_MANY_REQUESTS:
+        if response.status == _TOO_MANY_REQUESTS:
             return []
-        if status != _OK:
-            raise HttpError(f"the sidecar answered {status}: {body[:200]!r}")
-        return [each["topic"] for each in json.loads(body)["results"] if each["accepted"]]
+        if response.status != _OK:
+            raise HttpError(f"the sidecar answered {response.status}: {response.body[:200]!r}")
+        results = json.loads(response.body)["results"]
+        return [each["topic"] for each in results if each["accepted"]]

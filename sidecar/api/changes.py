@@ -9,7 +9,7 @@ hours, whatever the volumes say, and then ends by itself.
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Final, TypeVar
 
@@ -28,13 +28,11 @@ from sidecar.api.documents import (
 from sidecar.api.views import override_document
 from sidecar.control.board import Board
 from sidecar.settings.durations import parse_duration
-from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.decision import Source
+from sidecar.throttle.memory import Override
 
 LONGEST_OVERRIDE_S: Final = timedelta(days=30).total_seconds()
 """Longer than any repair; an override that is forgotten must not rule for years."""
-
-Forget = Callable[[Memory, int], Memory]
-"""Memory and broker id -> memory without what was read of that broker."""
 
 _Form = TypeVar("_Form", bound=BaseModel)
 _CONTROLS: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]")
@@ -91,13 +89,11 @@ class Changes:
     Attributes:
         board: what is changed.
         wall: steady seconds -> epoch seconds.
-        forget: how a broker is forgotten; None when disabled, and then nothing can be changed.
         persist: writes the state now; returns whether it is on disk.
     """
 
     board: Board
     wall: Wall
-    forget: Forget | None
     persist: Callable[[], Awaitable[bool]]
 
     def shown(self) -> OverrideDocument | None:
@@ -111,7 +107,7 @@ class Changes:
         Raises:
             HTTPException: 409 when the sidecar is disabled.
         """
-        if self.forget is None:
+        if self.board.snapshot.decision.source is Source.DISABLED:
             raise HTTPException(
                 409, "The check interval is PT0S: nothing is polled and nothing is throttled."
             )
@@ -120,14 +116,14 @@ class Changes:
         override = Override(
             requested.factor + 0.0, requested.reason, now, now + requested.duration_s
         )
-        self.board.update(lambda memory: replace(memory, override=override))
+        self.board.set_override(override)
         return OverrideSet(override_document(override, self.wall), await self.persist())
 
     async def clear_override(self) -> OverrideCleared:
         """Ends the override, if there is one."""
         cleared = self.board.snapshot.decision.override is not None
         if self.board.snapshot.memory.override is not None:
-            self.board.update(lambda memory: replace(memory, override=None))
+            self.board.set_override(None)
         persisted = await self.persist()
         return OverrideCleared(cleared, persisted, self.board.snapshot.decision.factor)
 
@@ -139,15 +135,15 @@ class Changes:
                 since the next poll would remember it again.
         """
         memory = self.board.snapshot.memory
-        broker, forget = memory.brokers.get(broker_id), self.forget
-        if broker is None or forget is None:
+        broker = memory.brokers.get(broker_id)
+        if broker is None:
             raise HTTPException(404, "Nothing is remembered of this broker.")
         active = memory.membership is not None and broker_id in memory.membership.active
         if active and broker.failure is None:
             raise HTTPException(
                 409, "This broker is active and answers: the next poll would read it again."
             )
-        self.board.update(lambda memory: forget(memory, broker_id))
+        self.board.forget(broker_id)
         persisted = await self.persist()
         return BrokerForgotten(
             broker_id,

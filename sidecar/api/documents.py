@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from sidecar.quotas.entities import PRINCIPAL_TYPE
+from sidecar.throttle.limits import LIMIT_TYPES
 
 # Nothing is validated with these: their schemas, 0.6 MB, are made when someone asks for /docs.
 _DESCRIBED = ConfigDict(use_attribute_docstrings=True, defer_build=True)
@@ -22,6 +23,7 @@ NO_PRINCIPAL: Final[dict[str, JsonValue]] = {"not": {"pattern": f"^{PRINCIPAL_TY
 Factor = Annotated[float, Field(ge=0, le=1)]
 SourceName = Literal["observation", "fallback", "override", "disabled"]
 BrokerStateName = Literal["active", "fenced", "departed"]
+LimitName = Annotated[str, Field(json_schema_extra={"enum": [each.name for each in LIMIT_TYPES]})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,10 @@ class LimitDocument:
 
     __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
-    type: Literal["min_available_bytes", "min_available_ratio"]
+    type: LimitName
     """What is compared."""
     value: float
-    """Bytes, or a share of the volume's bytes."""
+    """In the unit of the type: bytes, or a share of the volume's bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from sidecar.api.documents import (
     VolumeDocument,
 )
 from sidecar.control.board import Change, Snapshot
-from sidecar.throttle.limits import Limit, MinAvailableBytes
+from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Memory, Override, VolumeState
 from sidecar.throttle.readers import Reader
 from sidecar.volumes import OfflineLogDir
@@ -121,11 +121,11 @@ def limit_reached_at(snapshot: Snapshot) -> float | None:
     memory = snapshot.memory
     active = memory.membership.active if memory.membership else {}
     times = [
-        known.read_at + known.seconds_to_limit
+        known.read_at + known.verdict.seconds_left
         for broker_id, broker in memory.brokers.items()
         if broker_id in active
         for known in broker.volumes
-        if known.online and known.seconds_to_limit is not None
+        if known.online and known.verdict.seconds_left is not None
     ]
     times += [known.read_at for known in snapshot.decision.violations]
     return min(times, default=None)
@@ -148,11 +148,7 @@ def violations(states: Sequence[VolumeState], limit: Limit | None) -> Iterator[V
 
 def limit_document(limit: Limit | None) -> LimitDocument | None:
     """The limit with its type's name."""
-    if limit is None:
-        return None
-    if isinstance(limit, MinAvailableBytes):
-        return LimitDocument("min_available_bytes", limit.available_bytes)
-    return LimitDocument("min_available_ratio", limit.available_ratio)
+    return None if limit is None else LimitDocument(limit.name, limit.value)
 
 
 def change_document(change: Change, limit: Limit | None, wall: Wall) -> ChangeDocument:
@@ -196,9 +192,10 @@ def reader_document(reader: Reader, wall: Wall) -> ReaderDocument:
 def _seconds_left(known: VolumeState, now: float) -> float | None:
     if known.violates:
         return 0.0
-    if known.seconds_to_limit is None or not known.online:
+    seconds_left = known.verdict.seconds_left
+    if seconds_left is None or not known.online:
         return None
-    return round(max(0.0, known.seconds_to_limit - (now - known.read_at)), 3)
+    return round(max(0.0, seconds_left - (now - known.read_at)), 3)
 
 
 def _never_read(broker_id: int, state: BrokerStateName, offline: OfflineLogDir) -> VolumeDocument:

@@ -65,7 +65,7 @@ def _volumes(violations: object) -> list[_Volume]:
 def _line(volumes: Sequence[_Volume], until: str) -> str:
     # Not above: the command's help needs neither.
     from sidecar.logs import printable  # noqa: PLC0415
-    from sidecar.throttle.reason import size  # noqa: PLC0415
+    from sidecar.throttle.sizes import size  # noqa: PLC0415
 
     named = ", ".join(
         f"broker {volume.broker_id} {volume.log_dir} has {size(volume.available_bytes)} left"

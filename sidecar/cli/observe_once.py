@@ -18,7 +18,7 @@ from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import Settings
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import Limit
-from sidecar.throttle.memory import Memory
+from sidecar.throttle.memory import Memory, fail
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure
 
@@ -79,7 +79,7 @@ async def check_cluster(settings: Settings) -> ClusterCheck:
     async with KafkaVolumeSource(settings.kafka_admin, clock=clock.now) as source:
         result = await source.observe(None, timing.deadline_s)
     if isinstance(result, Failure):
-        memory, now = factors.fail(Memory(), result), clock.now()
+        memory, now = fail(Memory(), result), clock.now()
     else:
         memory, now = factors.fold(Memory(), result), result.observed_at
     decision = factors.decide(memory, now)

@@ -1,16 +1,19 @@
 """``throttle-sidecar settings``: every setting, where it came from and what it means.
 
-Secrets are masked. What is wrong with the settings is told in full, with exit code 2.
+Secrets are masked. What is missing or wrong is marked at its setting and listed on standard error,
+with exit code 2.
 """
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import click
 
-from sidecar.cli.options import load_settings, settings_options
-from sidecar.settings import Loaded, SettingRow
+from sidecar.cli.options import settings_options
+from sidecar.errors import SettingsError
+from sidecar.settings import Examined, SettingRow, examine
 
 _NAMES = """\
 Environment: SIDECAR_ and the name in capitals, with _ for each dot.
@@ -35,21 +38,25 @@ Examples:
 def command(config: Path | None, properties: Path | None, as_json: bool) -> None:
     """Print every setting with its value, origin, default, unit and meaning.
 
-    Secrets are masked. If anything is wrong, every problem is told and the exit code is 2.
+    Secrets are masked. What is missing or wrong is marked at its setting, and the exit code is 2
+    then; standard error lists all of it.
     """
-    loaded = load_settings(config, properties)
+    found = examine(environ=os.environ, config=config, properties=properties)
     if as_json:
-        click.echo(_as_json(loaded))
-        return
-    _print_table(loaded.rows)
-    for notice in loaded.notices:
-        click.echo(f"Note: {notice}", err=True)
+        click.echo(_as_json(found))
+    else:
+        _print_table(found.rows)
+        for notice in found.notices:
+            click.echo(f"Note: {notice}", err=True)
+    if found.problems:
+        raise SettingsError(found.problems)
 
 
-def _as_json(loaded: Loaded) -> str:
+def _as_json(found: Examined) -> str:
     document = {
-        "settings": [dataclasses.asdict(row) for row in loaded.rows],
-        "notices": loaded.notices,
+        "settings": [dataclasses.asdict(row) for row in found.rows],
+        "notices": found.notices,
+        "problems": found.problems,
     }
     return json.dumps(document, indent=2, ensure_ascii=False)
 
@@ -71,10 +78,12 @@ def _print_table(rows: tuple[SettingRow, ...]) -> None:
     table.add_column("Setting and what it means", ratio=5, overflow="fold")
     table.add_column("Value", ratio=3, overflow="fold")
     for row in rows:
-        value = (row.value, "bold") if row.value else ("not set", "dim")
+        not_shown = "refused" if row.problems and row.origin != "default" else "not set"
+        value = (row.value, "bold") if row.value else (not_shown, "dim")
+        problems = [(f"\nProblem: {line}", "bold red") for line in row.problems]
         origin = "" if row.origin == "default" else f"from {row.origin}\n"
         table.add_row(
-            Text.assemble((_folded(row.name), "bold"), "\n", row.meaning),
+            Text.assemble((_folded(row.name), "bold"), "\n", row.meaning, *problems),
             Text.assemble(value, f"\n{origin}default: {row.default}\nunit: {row.unit}"),
         )
     Console().print(table)

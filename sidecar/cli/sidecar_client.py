@@ -7,7 +7,7 @@ Example: of three sidecars one hangs; after 5 s there are two answers and one "n
 5 s".
 """
 
-import http.client
+import contextlib
 import json
 import queue
 import ssl
@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
+
+from sidecar.http import AnswerCutError, AnswerTooLongError, HttpError, request_blocking
 
 DEADLINE_S: Final = 5.0
 """A sidecar answers within milliseconds; an operator waits no longer for one that hangs."""
@@ -148,7 +150,9 @@ def ask(
     answered: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
 
     def query_one(number: int) -> None:
-        answered.put((number, _ask(addresses[number], questions, token, ends_at)))
+        # Who is too late has no answer, as one that hangs.
+        with contextlib.suppress(TimeoutError):
+            answered.put((number, _ask(addresses[number], questions, token, ends_at)))
 
     for number in range(len(addresses)):
         # Daemons: one that hangs in a name server or a slow answer does not hold up the end.
@@ -169,6 +173,11 @@ def ask(
 def _ask(
     address: Address, questions: Sequence[Question], token: str | None, ends_at: float
 ) -> Answer:
+    """One sidecar's answer.
+
+    Raises:
+        TimeoutError: it came too late.
+    """
     documents: list[Mapping[str, object]] = []
     try:
         for question in questions:
@@ -177,13 +186,15 @@ def _ask(
                 return Answer(address, tuple(documents), problem)
             documents.append(document)
     except TimeoutError:
-        return _unreached(address, documents, "no answer in time")
+        raise
     except ssl.SSLError as error:
         return _unreached(address, documents, f"TLS failed: {error.reason or error}")
     except OSError as error:
         why = _REFUSED if isinstance(error, ConnectionRefusedError) else error.strerror
         return _unreached(address, documents, why or str(error))
-    except (http.client.HTTPException, ValueError):
+    except AnswerCutError as error:
+        return _unreached(address, documents, str(error))
+    except (HttpError, ValueError, RecursionError):
         return _unreached(address, documents, "what answers there is no sidecar")
     return Answer(address, tuple(documents))
 
@@ -196,30 +207,27 @@ def _one(
     address: Address, question: Question, token: str | None, ends_at: float
 ) -> tuple[Mapping[str, object], str | None]:
     """One question's answer, and what is wrong with it."""
-    left = max(0.001, ends_at - time.monotonic())
-    connection = (
-        http.client.HTTPSConnection(address.host, address.port, timeout=left)
-        if address.scheme == "https"
-        else http.client.HTTPConnection(address.host, address.port, timeout=left)
-    )
-    headers = {"Accept": "application/json", "Connection": "close"}
+    headers = {"Accept": "application/json"}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
-    body = None
+    body = b""
     if question.body is not None:
         body = json.dumps(question.body).encode()
         headers["Content-Type"] = "application/json"
     try:
-        connection.request(question.method, address.path + question.path, body, headers)
-        response = connection.getresponse()
-        raw = response.read(_LONGEST_ANSWER + 1)
-    finally:
-        connection.close()
+        response = request_blocking(
+            question.method,
+            f"{address}{question.path}",
+            headers=headers,
+            deadline_s=ends_at - time.monotonic(),
+            body=body,
+            longest_answer=_LONGEST_ANSWER,
+        )
+    except AnswerTooLongError:
+        return {}, "its answer is longer than 1 MiB"
     if 300 <= response.status < 400:
         return {}, f"it answered {response.status} {response.reason}, which is not followed"
-    if len(raw) > _LONGEST_ANSWER:
-        return {}, "its answer is longer than 1 MiB"
-    document = json.loads(raw)
+    document = json.loads(response.body)
     if not isinstance(document, dict):
         raise ValueError("not an object")  # noqa: TRY004 - told like any other foreign answer
     if not 200 <= response.status < 300:
@@ -232,10 +240,10 @@ def _problem(status: int, document: Mapping[str, object], has_token: bool) -> st
     detail = document.get("detail")
     if not isinstance(detail, str):
         return f"it answered {status}"
-    if status == http.HTTPStatus.UNAUTHORIZED:
+    if status == 401:
         # Its own words are of HTTP's headers.
         return _HAS_ANOTHER if has_token else _WANTS_ONE
-    if status == http.HTTPStatus.NOT_FOUND and detail == _NOTHING_HERE:
+    if status == 404 and detail == _NOTHING_HERE:
         return _NO_API
     errors = document.get("errors")
     fields = [

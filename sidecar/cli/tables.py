@@ -15,8 +15,9 @@ from rich.text import Text
 from sidecar.api.documents import BrokerDocument, VolumeDocument
 from sidecar.cli.observe_once import ClusterCheck
 from sidecar.logs import printable
-from sidecar.throttle.limits import Limit, MinAvailableBytes
-from sidecar.throttle.reason import size, without_broker
+from sidecar.throttle.limits import Limit
+from sidecar.throttle.reason import without_broker
+from sidecar.throttle.sizes import size
 
 _STYLES: Final = {"ok": "green", "VIOLATED": "bold red", "offline": "yellow"}
 
@@ -61,11 +62,6 @@ def _volume_table(volumes: Sequence[VolumeDocument], limit: Limit) -> Table:
     for heading in ("Total", "Available", "Ratio", "Limit"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("Verdict", no_wrap=True)
-    threshold = (
-        size(limit.available_bytes)
-        if isinstance(limit, MinAvailableBytes)
-        else f"{limit.available_ratio:.1%}"
-    )
     for volume in volumes:
         ratio = volume.available_ratio
         verdict = "offline" if not volume.online else "ok"
@@ -77,7 +73,7 @@ def _volume_table(volumes: Sequence[VolumeDocument], limit: Limit) -> Table:
             _size(volume.total_bytes),
             _size(volume.available_bytes),
             "-" if ratio is None else f"{ratio:.1%}",
-            threshold,
+            limit.describe(),
             Text(verdict, _STYLES[verdict]),
         )
     return table

@@ -1,8 +1,9 @@
 """The board: the one published snapshot, and waiting for its next change.
 
-All news comes in through ``Board.update`` (an observation, a failed poll, an operator's word, or
+All news comes in through the board's methods (an observation, a failed poll, an operator's word, or
 nothing but time): it is folded into the memory, decided upon and published in one synchronous step
-of the loop, so that no reader sees half of a change. Everyone else reads the snapshot.
+of the loop, so that no reader sees half of a change. Everyone else reads the snapshot. The board
+alone holds the rules that memory and factor follow.
 
 The generation grows by one when factor, source, override, users' factors or the set of violating
 volumes changes; not when free bytes or the validity move. With the start id it makes the ETag, so
@@ -20,12 +21,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sidecar.throttle.decision import Decision, FactorSource, Source
-from sidecar.throttle.memory import Memory
+from sidecar.throttle.decision import Decision, FactorRules, Source
+from sidecar.throttle.memory import Memory, Override, fail
 from sidecar.throttle.readers import Readers
 from sidecar.throttle.schedule import Release
 from sidecar.throttle.validity import is_valid
-from sidecar.volumes import FailureKind
+from sidecar.volumes import Failure, FailureKind, Observation, Reading
 
 MOST_CHANGES: Final = 1000
 """A volume that flaps at the default minimum of 1 s fills this in a quarter of an hour; one that
@@ -126,7 +127,7 @@ class Board:
 
     def __init__(
         self,
-        factors: FactorSource,
+        factors: FactorRules,
         clock: Callable[[], float],
         *,
         memory: Memory | None = None,
@@ -170,8 +171,54 @@ class Board:
         """The board's clock: steady seconds."""
         return self._clock()
 
+    def observe(self, observation: Observation) -> Snapshot:
+        """Publishes what follows from an observation.
+
+        Returns:
+            The new snapshot.
+        """
+        snapshot = self.update(lambda memory: self._factors.fold(memory, observation))
+        tally = self.tally
+        tally.polled_at = self._clock()
+        for broker_id, answer in observation.answers.items():
+            if isinstance(answer, Failure):
+                tally.failures[answer.kind] += 1
+            else:
+                tally.limit_violated += _violations_read(snapshot.memory, broker_id, answer)
+        if observation.membership is not None:
+            failure = snapshot.memory.failure
+            if failure is None:
+                tally.succeeded_at = observation.observed_at
+            else:
+                tally.failures[failure.kind] += 1
+        return snapshot
+
+    def fail(self, failure: Failure, *, partial: bool = False) -> Snapshot:
+        """Publishes what follows from a poll that saw nothing.
+
+        Args:
+            failure: why.
+            partial: only some brokers were asked, so it is counted and nothing follows from it.
+
+        Returns:
+            The new snapshot.
+        """
+        self.tally.polled_at = self._clock()
+        self.tally.failures[failure.kind] += 1
+        if partial:
+            return self._snapshot
+        return self.update(lambda memory: fail(memory, failure))
+
+    def set_override(self, override: Override | None) -> Snapshot:
+        """Publishes the factor that an operator set by hand; None ends it."""
+        return self.update(lambda memory: replace(memory, override=override))
+
+    def forget(self, broker_id: int) -> Snapshot:
+        """Publishes what follows when a broker's last reading no longer counts."""
+        return self.update(lambda memory: self._factors.forget(memory, broker_id))
+
     def update(self, fold: Callable[[Memory], Memory]) -> Snapshot:
-        """Folds news into the memory, decides and publishes.
+        """Folds news that has no method of its own into the memory, decides and publishes.
 
         Args:
             fold: memory before -> memory after.
@@ -243,6 +290,14 @@ class Board:
         if not self._closed:
             self._changed.set()
             self._changed = asyncio.Event()
+
+
+def _violations_read(memory: Memory, broker_id: int, reading: Reading) -> int:
+    """How many volumes of a reading violate; 0 when the reading was passed over."""
+    broker = memory.brokers.get(broker_id)
+    if broker is None or broker.read_at != reading.read_at:
+        return 0
+    return sum(state.violates for state in broker.volumes if state.online)
 
 
 def _unchanged(memory: Memory) -> Memory:

@@ -1,4 +1,4 @@
-"""The poller: observe, fold, publish, wait; for ever.
+"""The poller: observe, publish, schedule, wait; for ever.
 
 One poll at a time, each under one deadline. No failed poll ends it, not even one that fails by a
 bug of ours: a sidecar that stopped looking would hold its last factor and then fall back, which is
@@ -14,10 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from sidecar.control.board import Board, Snapshot, Tally
-from sidecar.throttle.decision import VolumeLimit
+from sidecar.control.board import Board, Snapshot
 from sidecar.throttle.schedule import NextPoll, Timing, next_poll
-from sidecar.volumes import Failure, FailureKind, Observation, Reading, VolumeSource
+from sidecar.volumes import Failure, FailureKind, Observation, VolumeSource
 
 _log = logging.getLogger(__name__)
 
@@ -37,14 +36,12 @@ class Poller:
     Attributes:
         source: where observations come from.
         board: where decisions are published.
-        factors: what an observation is folded and judged by.
         timing: how often to look.
         polled: told the duration of each poll, seconds.
     """
 
     source: VolumeSource
     board: Board
-    factors: VolumeLimit
     timing: Timing
     polled: Callable[[float], None]
     _bug: type[Exception] | None = field(default=None, init=False)
@@ -98,15 +95,15 @@ class Poller:
         try:
             result = await self._observe(brokers, deadline_s)
             if isinstance(result, Failure):
-                snapshot = self._fail(brokers, result)
+                snapshot = self.board.fail(result, partial=brokers is not None)
             else:
-                snapshot = self._fold(brokers, result)
+                snapshot = self.board.observe(result)
         except Exception as error:  # noqa: BLE001 - the one place where a bug becomes a failed poll
             # One traceback for each new bug, not one for each poll.
             if type(error) is not self._bug:
                 _log.exception("a poll failed in a way that it should not; please report this")
             self._bug = type(error)
-            return self._fail(brokers, _BUG)
+            return self.board.fail(_BUG, partial=brokers is not None)
         self._bug = None
         return snapshot
 
@@ -118,32 +115,3 @@ class Poller:
                 return await self.source.observe(brokers, deadline_s)
         except TimeoutError:
             return Failure(FailureKind.TIMEOUT, f"the poll did not end within {deadline_s:g} s")
-
-    def _fail(self, brokers: frozenset[int] | None, failure: Failure) -> Snapshot:
-        tally = self.board.tally
-        tally.polled_at = self.board.now()
-        tally.failures[failure.kind] += 1
-        if brokers is not None:
-            return self.board.snapshot
-        return self.board.update(lambda memory: self.factors.fail(memory, failure))
-
-    def _fold(self, brokers: frozenset[int] | None, observation: Observation) -> Snapshot:
-        snapshot = self.board.update(lambda memory: self.factors.fold(memory, observation))
-        tally = self.board.tally
-        tally.polled_at = self.board.now()
-        _count(tally, observation, self.factors)
-        if brokers is None:
-            failure = snapshot.memory.failure
-            if failure is None:
-                tally.succeeded_at = observation.observed_at
-            else:
-                tally.failures[failure.kind] += 1
-        return snapshot
-
-
-def _count(tally: Tally, observation: Observation, factors: VolumeLimit) -> None:
-    for answer in observation.answers.values():
-        if isinstance(answer, Failure):
-            tally.failures[answer.kind] += 1
-        elif isinstance(answer, Reading):
-            tally.limit_violated += sum(map(factors.limit.violated_by, answer.volumes))

@@ -20,7 +20,6 @@ from sidecar.api.body_limit import BodyLimitMiddleware
 from sidecar.api.change_routes import add_changing, needs_token
 from sidecar.api.changes import (
     Changes,
-    Forget,
 )
 from sidecar.api.docs_page import CONTENT_SECURITY_POLICY, docs_page
 from sidecar.api.documents import (
@@ -50,7 +49,6 @@ def build_app(
     registry: CollectorRegistry | None,
     token: Callable[[], str | None],
     persist: Callable[[], Awaitable[bool]],
-    forget: Forget | None,
     ids: IdParts,
     admit: Admit | None,
     contents: VolumeContents | None,
@@ -66,7 +64,6 @@ def build_app(
         registry: the metrics; None when they are served elsewhere.
         token: the bearer token for changes, read at each request; None refuses them.
         persist: writes the state now; returns whether it is on disk.
-        forget: how a broker is forgotten; None when disabled.
         ids: what knows of producer ids.
         admit: judges controller mutations; None: there are no brokers with quotas.
         contents: what lies on volumes; None when no broker is asked.
@@ -74,7 +71,7 @@ def build_app(
     app = _app("The throttle factor of a Kafka cluster, and why.")
     add_following(app, board, wall, validity_s, limit)
     add_reading(app, board, wall, limit)
-    changes = Changes(board, wall, forget, persist)
+    changes = Changes(board, wall, persist)
     add_changing(app, changes, token)
     add_producer_ids(app, changes, ids, needs_token(token))
     add_usage(app, ids.log)

@@ -152,7 +152,6 @@ class _Daemon:
             self._board,
             self._clock.wall,
             settings.validity_s,
-            settings.limit if self._factors is not None else None,
         )
         self._registry.register(BrokerCollector(self._board))
         self._registry.register(
@@ -201,13 +200,13 @@ class _Daemon:
         parts = {"expiry": self._board.publish_expiries()}
         if self._state_writer is not None:
             parts["keeper"] = self._state_writer.run()
-        if self._source is not None and self._factors is not None:
+        if self._source is not None:
             polled = poll_duration(self._registry).observe
             source: VolumeSource = self._source
             if self._history is not None:
                 source = Recorded(source, self._history.record)
                 parts["volume history"] = self._history.run()
-            poller = Poller(source, self._board, self._factors, self._timing, polled)
+            poller = Poller(source, self._board, self._timing, polled)
             parts["poller"] = poller.run()
             parts |= self._id_tasks()
         if self._contents is not None:
@@ -274,7 +273,6 @@ class _Daemon:
             registry=None if apart else self._registry,
             token=lambda: self._token,
             persist=self._persist,
-            forget=self._factors.forget if self._factors is not None else None,
             ids=self._ids,
             admit=self._mutations.admit if self._mutations is not None else None,
             contents=self._contents,

@@ -118,6 +118,15 @@ def broker_properties(
     }
 
 
+def controller_too(broker: Mapping[str, str], controller_port: int) -> dict[str, str]:
+    """The properties of a broker that is the cluster's controller as well (combined mode)."""
+    return dict(broker) | {
+        "process.roles": "broker,controller",
+        "controller.quorum.voters": _voters(controller_port, int(broker["node.id"])),
+        "listeners": f"{broker['listeners']},CONTROLLER://127.0.0.1:{controller_port}",
+    }
+
+
 def combined_properties(node_port: int, controller_port: int, log_dir: str) -> dict[str, str]:
     """The properties of a cluster of one node that is broker and controller."""
     plain = Endpoint("PLAIN", "PLAINTEXT", node_port)
@@ -129,10 +138,7 @@ def combined_properties(node_port: int, controller_port: int, log_dir: str) -> d
         controller_port=controller_port,
         brokers=1,
     )
-    return properties | {
-        "process.roles": "broker,controller",
-        "listeners": f"PLAIN://{plain.address},CONTROLLER://127.0.0.1:{controller_port}",
-    }
+    return controller_too(properties, controller_port)
 
 
 def authorizer_properties(super_users: Sequence[str]) -> dict[str, str]:
@@ -184,5 +190,5 @@ def _escaped(text: str, special: str) -> str:
     return "".join(out)
 
 
-def _voters(port: int) -> str:
-    return f"{CONTROLLER_ID}@127.0.0.1:{port}"
+def _voters(port: int, node_id: int = CONTROLLER_ID) -> str:
+    return f"{node_id}@127.0.0.1:{port}"

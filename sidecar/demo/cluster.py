@@ -3,7 +3,8 @@
 One dedicated controller (node id 100) and N brokers (ids from 0), in KRaft mode, on free loopback
 ports, everything in one temporary folder and, where the machine allows it, one mount and pid
 namespace, where each volume is a tmpfs. The controller is a process of its own so that any broker,
-or all of them, can be killed while something still fences them.
+or all of them, can be killed while something still fences them; with ``combined=True`` the one
+broker is the controller too, in one JVM.
 
     async with Cluster(environ=os.environ, brokers=3, volumes=2, volume_bytes=64 << 20) as cluster:
         cluster.bootstrap                        # "127.0.0.1:4711,127.0.0.1:4712,127.0.0.1:4713"
@@ -41,7 +42,7 @@ from typing import Self
 
 from sidecar.demo import isolation
 from sidecar.demo.admin import Admin
-from sidecar.demo.broker_properties import authorizer_properties
+from sidecar.demo.broker_properties import SESSION_TIMEOUT_MS, authorizer_properties
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.folders import OwnedFolder
 from sidecar.demo.jars import DEFAULT_VERSION, jars, java
@@ -53,7 +54,7 @@ from sidecar.demo.ports import Ports
 from sidecar.demo.processes import Processes
 from sidecar.demo.supervisor import Supervisor
 from sidecar.demo.waiting import deadline
-from sidecar.demo.warmup import warm_up
+from sidecar.demo.warmup import Warm, warm_up
 from sidecar.errors import ClusterError
 
 _CONTROLLER = "the controller"
@@ -83,8 +84,10 @@ class Cluster:
         properties_of: Callable[[Broker], Mapping[str, str]] | None = None,
         broker_jars: Sequence[Path] = (),
         controller_too: bool = False,
+        combined: bool = False,
         listeners: Sequence[Listener] = (),
         super_users: Sequence[str] | None = None,
+        session_timeout_ms: int = SESSION_TIMEOUT_MS,
         heap_mb: int = 384,
         start_timeout_s: float = 60.0,
     ) -> None:
@@ -102,15 +105,19 @@ class Cluster:
             broker_jars: on the brokers' class path behind Kafka's.
             controller_too: whether the controller has ``properties`` and ``broker_jars`` as well,
                 as where a platform gives all nodes the same.
+            combined: whether the one broker is the controller too.
             listeners: listeners besides the plain one.
             super_users: with a value, even an empty one, StandardAuthorizer is on and these may do
                 everything (ANONYMOUS, on the plain listener, always may). None: no authorizer.
+            session_timeout_ms: how long after its last heartbeat a broker is fenced, ms.
             heap_mb: each JVM's largest heap, MiB.
             start_timeout_s: from the volumes to the readiness of all, seconds.
 
         Raises:
-            ClusterError: that version has no such thing.
+            ClusterError: that version has no such thing, or several brokers are to be combined.
         """
+        if combined and brokers != 1:
+            raise ClusterError("a combined node is a cluster of one broker")
         if version_tuple(version) < _SCRAM_SINCE and any(is_scram(each) for each in listeners):
             raise ClusterError(f"Kafka {version} has no SCRAM in KRaft mode (3.5 has)")
         self.version = version
@@ -123,8 +130,10 @@ class Cluster:
         self._properties_of = properties_of or _nothing
         self._broker_jars = tuple(broker_jars)
         self._controller_too = controller_too
+        self._combined = combined
         self._listeners = tuple(listeners)
         self._authorizer = {} if super_users is None else authorizer_properties(super_users)
+        self._quorum = {"broker.session.timeout.ms": str(session_timeout_ms)}
         self._heap_mb = heap_mb
         self._start_timeout_s = start_timeout_s
         self._members: dict[int, Member] = {}
@@ -201,20 +210,15 @@ class Cluster:
         times.append(now())
         async with deadline(self._start_timeout_s, f"Kafka {self.version} was not ready"):
             layout = self._layout(folder, supervisor, ports)
-            more = self._properties if self._controller_too else {}
-            file = layout.controller(warm.controller_log_dir, self._authorizer | more)
-            await processes.start(
-                _CONTROLLER,
-                [str(file)],
-                folder / "controller.log",
-                more_jars=self._broker_jars if self._controller_too else (),
-            )
-            await self._add_members(layout, processes)
+            if not self._combined:
+                await self._start_controller(layout, processes, warm)
+            await self._add_members(layout, processes, warm)
             times.append(now())
             async with asyncio.TaskGroup() as group:
                 for member in self._members.values():
                     group.create_task(self._spawn(member))
-                group.create_task(processes.wait_started(_CONTROLLER))
+                if not self._combined:
+                    group.create_task(processes.wait_started(_CONTROLLER))
             everyone = frozenset(self._members)
             await self._wait_all_see(lambda active: active == everyone)
             await self._create_users()
@@ -235,11 +239,23 @@ class Cluster:
             controller_port=ports.reserve(),
         )
 
-    async def _add_members(self, layout: Layout, processes: Processes) -> None:
+    async def _start_controller(self, layout: Layout, processes: Processes, warm: Warm) -> None:
+        more = self._properties if self._controller_too else {}
+        file = layout.controller(warm.controller_log_dir, self._quorum | self._authorizer | more)
+        await processes.start(
+            _CONTROLLER,
+            [str(file)],
+            layout.folder / "controller.log",
+            more_jars=self._broker_jars if self._controller_too else (),
+        )
+
+    async def _add_members(self, layout: Layout, processes: Processes, warm: Warm) -> None:
         brokers, volumes, volume_bytes = self._counts
+        formatted = warm.controller_log_dir if self._combined else None
         for broker_id in range(brokers):
-            broker = await layout.broker(broker_id, volumes, volume_bytes)
-            properties = layout.properties(broker, brokers) | self._authorizer | self._properties
+            broker = await layout.broker(broker_id, volumes, volume_bytes, formatted)
+            properties = layout.properties(broker, brokers, combined=self._combined)
+            properties |= self._quorum | self._authorizer | self._properties
             properties |= self._properties_of(broker)
             self._members[broker_id] = Member(broker, properties, processes, self._broker_jars)
 

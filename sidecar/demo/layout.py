@@ -16,6 +16,7 @@ from sidecar.demo.broker_properties import (
     Endpoint,
     broker_properties,
     controller_properties,
+    controller_too,
     meta_properties,
     render,
 )
@@ -65,10 +66,21 @@ class Layout:
         file.write_text(render(properties))
         return file
 
-    async def broker(self, broker_id: int, volumes: int, volume_bytes: int) -> Broker:
-        """Lay out a broker: its volumes, mounted and formatted, and its addresses."""
+    async def broker(
+        self, broker_id: int, volumes: int, volume_bytes: int, formatted: Path | None = None
+    ) -> Broker:
+        """Lay out a broker: its volumes, mounted and formatted, and its addresses.
+
+        Args:
+            broker_id: its node id.
+            volumes: how many it has.
+            volume_bytes: the size of each.
+            formatted: a controller's formatted log dir, for a broker that is the controller too.
+        """
         home = self.folder / f"broker-{broker_id}"
         home.mkdir()
+        if formatted is not None:
+            shutil.copytree(formatted, home / "metadata")
         found = []
         for index in range(volumes):
             mount = str(home / f"volume-{index}")
@@ -91,8 +103,8 @@ class Layout:
             sidecar_port=self.ports.reserve(),
         )
 
-    def properties(self, broker: Broker, brokers: int) -> dict[str, str]:
-        """The server.properties of a broker, one of ``brokers``."""
+    def properties(self, broker: Broker, brokers: int, *, combined: bool) -> dict[str, str]:
+        """The server.properties of a broker, one of ``brokers``; combined: the controller too."""
         protocols = {PLAIN: "PLAINTEXT"} | {each.name: each.protocol for each in self.listeners}
         properties = broker_properties(
             broker.id,
@@ -107,7 +119,7 @@ class Layout:
         )
         for listener in self.listeners:
             properties |= listener_properties(listener)
-        return properties
+        return controller_too(properties, self.controller_port) if combined else properties
 
     def _meta(self, node_id: int) -> str:
         directory_id = random_id() if self.version >= _DIRECTORY_IDS_SINCE else None

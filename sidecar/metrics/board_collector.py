@@ -21,7 +21,6 @@ from sidecar import __version__
 from sidecar.control.board import Board
 from sidecar.throttle.decision import Source
 from sidecar.throttle.full import full_at
-from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
 
@@ -66,7 +65,6 @@ def build_registry(
     board: Board,
     wall: Callable[[float], float],
     validity_s: float,
-    limit: Limit | None = None,
 ) -> SidecarRegistry:
     """Every metric of a sidecar.
 
@@ -74,10 +72,9 @@ def build_registry(
         board: what is read at each scrape.
         wall: steady seconds -> epoch seconds of the machine's clock.
         validity_s: for how long a reading of a volume counts, seconds.
-        limit: what volumes are held against; None when disabled.
     """
     registry = SidecarRegistry()
-    registry.register(_BoardCollector(board, wall, validity_s, limit))
+    registry.register(_BoardCollector(board, wall, validity_s))
     ProcessCollector(registry=registry)
     return registry
 
@@ -95,12 +92,10 @@ class _BoardCollector(Collector):
         board: Board,
         wall: Callable[[float], float],
         validity_s: float,
-        limit: Limit | None,
     ) -> None:
         self._board = board
         self._wall = wall
         self._validity_s = validity_s
-        self._of_a_volume = {**_OF_A_VOLUME, "limit_bytes": (_LIMIT_TEXT, _threshold(limit))}
         self._labels: dict[tuple[int, str], dict[str, str]] = {}
 
     def collect(self) -> Iterable[Metric]:
@@ -222,7 +217,7 @@ class _BoardCollector(Collector):
         # Kept from scrape to scrape: 12,000 new dicts each time would cost a full collection.
         before = self._labels
         labels = self._labels = {key: before.get(key) or _labels(*key) for key in keys}
-        for name, (text, value) in self._of_a_volume.items():
+        for name, (text, value) in _OF_A_VOLUME.items():
             family = _gauge(f"volume_{name}", text)
             family.samples = [
                 Sample(family.name, labels[key], number)
@@ -284,19 +279,12 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         "or the log dir is offline.",
         lambda state: state.fill.bytes_per_second if state.online else None,
     ),
+    "limit_bytes": (
+        "The available bytes at which the volume violates the limit, by its size where the limit "
+        "is a ratio.",
+        lambda state: state.verdict.threshold_bytes,
+    ),
 }
-
-
-_LIMIT_TEXT: Final = (
-    "The available bytes at which the volume violates the limit, by its size where the limit is a"
-    " ratio."
-)
-
-
-def _threshold(limit: Limit | None) -> Callable[[VolumeState], float | None]:
-    if limit is None:
-        return lambda _: None
-    return lambda state: limit.threshold_bytes(state.volume.total_bytes)
 
 
 def _gauge(name: str, text: str, value: float | None = None) -> Metric:

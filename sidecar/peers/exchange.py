@@ -185,16 +185,16 @@ class Peers:
         """
         query = "" if peer.after is None else f"?after={peer.after}"
         async with asyncio.timeout(_DEADLINE_S):
-            status, body = await request(
+            response = await request(
                 "GET",
                 f"{peer.url}{PATH}{query}",
                 headers={"Accept": "application/json"},
                 ssl_context=self._ssl,
                 longest_answer=_LONGEST_ANSWER,
             )
-        if status != 200:
-            raise HttpError(f"it answers {status}")
-        page = msgspec.json.decode(body, type=AllocatedIdPage)
+        if response.status != 200:
+            raise HttpError(f"it answers {response.status}")
+        page = msgspec.json.decode(response.body, type=AllocatedIdPage)
         peer.after = page.next
         peer.ids += len(page.ids)
         peer.lost += page.lost

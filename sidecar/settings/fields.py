@@ -199,13 +199,13 @@ class RawSettings(BaseSettings):
     storage_per_volume_limit_min_available_bytes: Annotated[
         int | None, PlainValidator(convert.positive_bytes), About("bytes, > 0")
     ] = None
-    """Throttle when a volume has at most so many bytes available. Exactly one of the two limits is
-    needed; neither has a default, since only the operator knows what a volume must keep."""
+    """Throttle when a volume has at most so many bytes available. Exactly one of the limits is
+    needed; none has a default, since only the operator knows what a volume must keep."""
 
     storage_per_volume_limit_min_available_ratio: Annotated[
         float | None, PlainValidator(convert.open_ratio), About("ratio, > 0.0 and < 1.0")
     ] = None
-    """Throttle when a volume has at most this share of its bytes available. Exactly one of the two
+    """Throttle when a volume has at most this share of its bytes available. Exactly one of the
     limits is needed."""
 
     http_listen: Annotated[

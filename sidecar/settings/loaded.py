@@ -17,11 +17,12 @@ class SettingRow:
         environment: the environment variable; "" when there is none.
         property: the property in a Java properties file; "" when there is none.
         toml: the dotted key in the TOML file.
-        value: the value in force, a secret as stars, "" when not set.
+        value: the value in force, a secret as stars, "" when not set or not understood.
         origin: "environment", "properties FILE:LINE", "toml FILE" or "default".
         default: what holds when nothing is given, and "" for nothing.
         unit: what the value is counted in, or its form.
         meaning: what it does, and the reason for the default.
+        problems: one line each: that it is missing, or what is wrong with it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class SettingRow:
     default: str
     unit: str
     meaning: str
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,4 +49,21 @@ class Loaded:
 
     settings: Settings
     rows: tuple[SettingRow, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The settings as they were given, whether or not the daemon starts with them.
+
+    Attributes:
+        settings: the values in force; None when there are problems.
+        rows: every setting there is, in the documented order, with its problems.
+        problems: all of them, one line each, no secret in any; keys that nobody knows come first.
+        notices: as in ``Loaded``.
+    """
+
+    settings: Settings | None
+    rows: tuple[SettingRow, ...]
+    problems: tuple[str, ...]
     notices: tuple[str, ...]

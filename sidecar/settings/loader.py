@@ -22,14 +22,14 @@ from sidecar.settings.environment import read_environment
 from sidecar.settings.fields import RawSettings
 from sidecar.settings.java_properties import read_properties
 from sidecar.settings.kafka_admin import resolve_kafka_admin
-from sidecar.settings.loaded import Loaded
+from sidecar.settings.loaded import Examined, Loaded
 from sidecar.settings.problem_list import Problems, one_line
 from sidecar.settings.raw_values import Entry, Reading, ReadingSource
 from sidecar.settings.report import rows
 from sidecar.settings.tls import unused_tls
 from sidecar.settings.toml import read_toml
 from sidecar.settings.values import HostPort, Place, Settings
-from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.limits import LIMIT_TYPES, Limit
 
 SAFE_VALIDITY_S = 5.0
 """The shortest validity that outlasts an answer which is lost: 3 s until its broker is asked anew
@@ -37,8 +37,7 @@ SAFE_VALIDITY_S = 5.0
 
 _INTERVAL = "storage_check_interval"
 _MINIMUM = "storage_check_interval_minimum"
-_BYTES = "storage_per_volume_limit_min_available_bytes"
-_RATIO = "storage_per_volume_limit_min_available_ratio"
+_LIMITS = {f"storage_per_volume_limit_{each.name}": each for each in LIMIT_TYPES}
 _SERVERS = "kafka_admin_bootstrap_servers"
 
 
@@ -55,6 +54,16 @@ def load(
     Raises:
         SettingsError: with every problem found, one line each and no secret in any.
     """
+    found = examine(environ=environ, config=config, properties=properties)
+    if found.settings is None:
+        raise SettingsError(found.problems)
+    return Loaded(found.settings, found.rows, found.notices)
+
+
+def examine(
+    *, environ: Mapping[str, str], config: Path | None = None, properties: Path | None = None
+) -> Examined:
+    """``load`` for one who wants to see the settings, too, when something is missing or wrong."""
     readings = read_all(environ, config, properties)
     entries = in_force(readings)
     problems = Problems(entries, settings_source(config, properties))
@@ -66,12 +75,11 @@ def load(
     # What an unreadable file may hold can't be called missing.
     if all(reading.readable for reading in readings):
         settings = _check_together(raw, problems)
-    lines = problems.lines()
-    if lines or settings is None:
-        raise SettingsError(lines)
     notices = [notice for reading in readings for notice in reading.notices]
-    notices += [*unused_tls(raw, problems), *_short_validity(settings, problems)]
-    return Loaded(settings, rows(entries, settings), tuple(map(one_line, notices)))
+    if settings is not None:
+        notices += [*unused_tls(raw, problems), *_short_validity(settings, problems)]
+    shown = rows(entries, settings, understood=raw.model_fields_set, problems=problems)
+    return Examined(settings, shown, problems.lines(), tuple(map(one_line, notices)))
 
 
 def read_all(
@@ -166,17 +174,14 @@ def _was_right(field: str, raw: RawSettings, problems: Problems) -> bool:
 
 
 def _limit(raw: RawSettings, *, required: bool, problems: Problems) -> Limit | None:
-    count = problems.is_set(_BYTES) + problems.is_set(_RATIO)
-    if count == 2 or (count == 0 and required):
-        message = "both are" if count else "neither is"
-        problems.add(
-            _BYTES, f"exactly one of this and {problems.name(_RATIO)} is needed; {message} set"
-        )
-    if raw.storage_per_volume_limit_min_available_bytes is not None:
-        return MinAvailableBytes(raw.storage_per_volume_limit_min_available_bytes)
-    if raw.storage_per_volume_limit_min_available_ratio is not None:
-        return MinAvailableRatio(raw.storage_per_volume_limit_min_available_ratio)
-    return None
+    count = sum(map(problems.is_set, _LIMITS))
+    if count > 1 or (count == 0 and required):
+        first, *others = _LIMITS
+        names = " and ".join(map(problems.name, others))
+        how_many = f"{count} are" if count else "none is"
+        problems.add(first, f"exactly one of this and {names} is needed; {how_many} set")
+    values = ((kind, getattr(raw, field)) for field, kind in _LIMITS.items())
+    return next((kind(value) for kind, value in values if value is not None), None)
 
 
 def _minimum(raw: RawSettings, *, check: bool, problems: Problems) -> float:

@@ -45,6 +45,11 @@ class Problems:
         """Whether a setting was given at all, well or not."""
         return field in self._entries
 
+    def of(self, field: str) -> tuple[str, ...]:
+        """The problems of one setting, one line each, none twice."""
+        index = keys.FIELDS.index(field)
+        return tuple(dict.fromkeys(one_line(line) for place, line in self._found if place == index))
+
     def lines(self) -> tuple[str, ...]:
         """All problems, one line each, in the documented order, none twice."""
         ordered = sorted(self._found, key=lambda found: found[0])

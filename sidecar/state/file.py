@@ -4,7 +4,8 @@ It is JSON: a version, a checksum over the state, and the state. A new one is wr
 synced and renamed over it, so that a reader finds the old or the new one whole, whatever is cut off
 in between. What can't be used is renamed to ``NAME.damaged`` and told; it never stops a start.
 
-Example: ``{"version": 1, "sha256": "9f86...", "state": {"limit": {"available_bytes": 1}, ...}}``.
+Example: ``{"version": 1, "sha256": "9f86...", "state": {"limit": {"type": "...", "value": 1},
+...}}``.
 """
 
 import hashlib

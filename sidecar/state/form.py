@@ -4,7 +4,7 @@ Times on disk are epoch seconds, since the steady clock begins anew at each star
 beyond the moment of reading (the machine's clock was set back) is read as that moment, so that
 nothing is valid for longer than its validity after a restart. A factor computed under another limit
 is not taken over; volumes are, and are judged by the limit of now. Fill rates are not kept: two
-polls later they are known again.
+polls later they are known again. Verdicts are, since a limit may go by those rates.
 """
 
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from sidecar.quotas.producer_ids.id_quotas import (
     ProducerIdQuota,
 )
 from sidecar.throttle.decision import Source
-from sidecar.throttle.fill import first_fill, seconds_to
-from sidecar.throttle.limits import Limit
+from sidecar.throttle.fill import first_fill
+from sidecar.throttle.limits import Level, Limit, Verdict
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
 from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
@@ -49,6 +49,15 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
 
+class VerdictRecord(_Record):
+    """What the limit said of a volume."""
+
+    level: Level
+    factor: float = Field(ge=0.0, le=1.0)
+    # A float alone would round what is above 2^53.
+    threshold_bytes: int | float
+
+
 class VolumeRecord(_Record):
     """One remembered volume."""
 
@@ -58,6 +67,8 @@ class VolumeRecord(_Record):
     available_bytes: NonNegativeInt
     read_at: float
     online: bool
+    # A file of before this was kept has none.
+    verdict: VerdictRecord | None = None
 
 
 class BrokerRecord(_Record):
@@ -117,7 +128,7 @@ class IdQuotaRecord(_Record):
 class StateRecord(_Record):
     """All that is kept."""
 
-    limit: Limit
+    limit: dict[str, str | int | float]
     membership: MembershipRecord | None
     brokers: list[BrokerRecord]
     computed: ComputedRecord | None
@@ -143,7 +154,7 @@ def to_record(kept: PersistedState, limit: Limit, wall: Callable[[float], float]
     membership, known_at = memory.membership, memory.membership_at
     computed, override = memory.computed, memory.override
     return StateRecord(
-        limit=limit,
+        limit=_limit_form(limit),
         membership=MembershipRecord(
             cluster_id=membership.cluster_id,
             known_at=wall(known_at),
@@ -208,12 +219,13 @@ def from_record(form: StateRecord, limit: Limit, now: float) -> PersistedState:
         limit: the limit of now.
         now: epoch seconds, which the steady clock equals at the start.
     """
+    same_limit = form.limit == _limit_form(limit)
 
     def volume_state(volume: VolumeRecord) -> VolumeState:
-        return _volume_state(volume, limit, now)
+        return _volume_state(volume, limit, now, same_limit=same_limit)
 
     known, computed, override = form.membership, form.computed, form.override
-    if form.limit != limit:
+    if not same_limit:
         computed = None
     memory = Memory(
         membership=Membership(known.cluster_id, known.active, known.fenced) if known else None,
@@ -267,20 +279,30 @@ def _volume_form(state: VolumeState, wall: Callable[[float], float]) -> VolumeRe
         available_bytes=state.volume.available_bytes,
         read_at=wall(state.read_at),
         online=state.online,
+        verdict=VerdictRecord(
+            level=state.verdict.level,
+            factor=state.verdict.factor,
+            threshold_bytes=state.verdict.threshold_bytes,
+        ),
     )
 
 
-def _volume_state(form: VolumeRecord, limit: Limit, now: float) -> VolumeState:
+def _volume_state(form: VolumeRecord, limit: Limit, now: float, *, same_limit: bool) -> VolumeState:
     volume = Volume(form.broker_id, form.log_dir, form.total_bytes, form.available_bytes)
     read_at = min(form.read_at, now)
-    violates = limit.violated_by(volume)
-    to_limit = seconds_to(0.0 if violates else 1.0, None)
-    return VolumeState(
-        volume=volume,
-        read_at=read_at,
-        violates=violates,
-        online=form.online,
-        fill=first_fill(read_at, volume.used_bytes),
-        seconds_to_limit=to_limit,
-        soonest_to_limit_s=to_limit,
+    fill = first_fill(read_at, volume.used_bytes)
+    verdict = (
+        _verdict(form.verdict)
+        if form.verdict is not None and same_limit
+        else limit.judge(volume, fill, None)
     )
+    return VolumeState(volume, read_at, verdict, form.online, fill)
+
+
+def _verdict(form: VerdictRecord) -> Verdict:
+    left_s = 0.0 if form.level is Level.VIOLATED else None
+    return Verdict(form.level, form.factor, form.threshold_bytes, left_s, left_s)
+
+
+def _limit_form(limit: Limit) -> dict[str, str | int | float]:
+    return {"type": limit.name, "value": limit.value}

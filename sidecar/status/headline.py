@@ -12,9 +12,9 @@ from sidecar.control.board import Snapshot
 from sidecar.status.moments import Moment, Now
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.fill import seconds_to
-from sidecar.throttle.limits import Limit, MinAvailableBytes
+from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
-from sidecar.throttle.reason import describe, size, why_retained
+from sidecar.throttle.reason import why_retained
 
 Tone = Literal["free", "part", "stopped", "blind"]
 """How it looks: nobody is throttled, some, everybody, or nothing is seen."""
@@ -127,14 +127,12 @@ def short_of(snapshot: Snapshot, limit: Limit) -> str:
     """The worst violating volume against the limit, in words."""
     known = worst(snapshot.decision.violations)
     volume = known.volume
-    left = size(volume.available_bytes)
-    if not isinstance(limit, MinAvailableBytes):
-        left = f"{volume.available_ratio:.1%} ({left})"
+    left = limit.left(volume, known.fill)
     retained = why_retained(snapshot.memory, known)
     had = "had" if retained else "has"
     return (
         f"{volume.log_dir} of broker {volume.broker_id} {had} {left} left{retained}, the limit is "
-        f"{describe(limit)}"
+        f"{limit.describe()}"
     )
 
 
@@ -154,7 +152,7 @@ def _sentence(snapshot: Snapshot, limit: Limit | None) -> str:
         return f"{does}, set by hand{shown if decision.factor > 0 else ''}."
     if decision.violations:
         return f"{does}: {short_of(snapshot, limit)}."
-    return f"{does}: every volume has more than {describe(limit)} left."
+    return f"{does}: every volume has {limit.within()}."
 
 
 def _tone(decision: Decision) -> tuple[Tone, str]:
@@ -204,18 +202,17 @@ def _to_do(snapshot: Snapshot) -> ToDo | None:
 
 
 def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
-    ends = [_released_at(known, limit) for known in decision.violations]
+    ends = [_released_at(known) for known in decision.violations]
     known_ends = [at for at in ends if at is not None]
-    text = f"Until every volume has more than {describe(limit)} left"
+    text = f"Until every volume has {limit.within()}"
     if len(known_ends) < len(ends):
         return [Until(f"{text}.")]
     return [Until(f"{text}: at the rate at which they empty,", now.moment(max(known_ends)))]
 
 
-def _released_at(known: VolumeState, limit: Limit) -> float | None:
+def _released_at(known: VolumeState) -> float | None:
     rate = known.fill.bytes_per_second if known.online else None
-    missing = limit.threshold_bytes(known.volume.total_bytes) - known.volume.available_bytes
-    left_s = seconds_to(max(missing, 1.0), None if rate is None else -rate)
+    left_s = seconds_to(max(-known.headroom_bytes, 1.0), None if rate is None else -rate)
     return None if left_s is None else known.read_at + left_s
 
 

@@ -16,9 +16,8 @@ from sidecar.control.board import Snapshot
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.status.contents import VolumeContents
 from sidecar.status.moments import Moment, Now
-from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Memory, VolumeState
-from sidecar.throttle.reason import size
+from sidecar.throttle.sizes import size
 from sidecar.volumes import Failure
 
 SHOWN: Final = 3
@@ -91,20 +90,16 @@ class OnVolume:
     more: str
 
 
-def on_volumes(
-    snapshot: Snapshot, limit: Limit | None, contents: VolumeContents | None, now: Now
-) -> list[OnVolume]:
+def on_volumes(snapshot: Snapshot, contents: VolumeContents | None, now: Now) -> list[OnVolume]:
     """What lies on the worst volumes that violate the limit; their brokers are asked if due."""
-    if contents is None or limit is None:
+    if contents is None:
         return []
     worst = sorted(snapshot.decision.violations, key=lambda each: each.volume.available_ratio)
     memory = snapshot.memory
-    return [_on_volume(known, memory, limit, contents, now) for known in worst[:SHOWN]]
+    return [_on_volume(known, memory, contents, now) for known in worst[:SHOWN]]
 
 
-def _on_volume(
-    known: VolumeState, memory: Memory, limit: Limit, contents: VolumeContents, now: Now
-) -> OnVolume:
+def _on_volume(known: VolumeState, memory: Memory, contents: VolumeContents, now: Now) -> OnVolume:
     broker_id, log_dir = known.volume.broker_id, known.volume.log_dir
     active = memory.membership.active if memory.membership else {}
     if broker_id not in active:
@@ -123,7 +118,7 @@ def _on_volume(
         log_dir,
         answered_at,
         "",
-        _topics(topics, broker_id, memory, limit),
+        _topics(topics, broker_id, memory),
         _more(topics),
     )
 
@@ -137,9 +132,7 @@ def _more(topics: LogDirTopics) -> str:
     return f"{others:,} {they_have} {size(left)} there."
 
 
-def _topics(
-    topics: LogDirTopics, broker_id: int, memory: Memory, limit: Limit
-) -> tuple[TopicRow, ...]:
+def _topics(topics: LogDirTopics, broker_id: int, memory: Memory) -> tuple[TopicRow, ...]:
     whole = topics.size_bytes or 1
     return tuple(
         TopicRow(
@@ -149,9 +142,7 @@ def _topics(
             partitions=len(each.partitions),
             commands=()
             if each.topic.startswith(_INTERNAL)
-            else commands(
-                each, _address(memory), _with_room(memory, broker_id, limit, each.size_bytes)
-            ),
+            else commands(each, _address(memory), _with_room(memory, broker_id, each.size_bytes)),
         )
         for each in topics.largest
         if each.size_bytes
@@ -231,7 +222,7 @@ def _address(memory: Memory) -> str:
     return next(iter(answering or active.values()), "BROKER:9092")
 
 
-def _with_room(memory: Memory, broker_id: int, limit: Limit, size_bytes: int) -> list[int]:
+def _with_room(memory: Memory, broker_id: int, size_bytes: int) -> list[int]:
     """The other brokers that have so much above the limit on each volume: Kafka chooses which."""
     active = memory.membership.active if memory.membership else {}
     return [
@@ -241,9 +232,5 @@ def _with_room(memory: Memory, broker_id: int, limit: Limit, size_bytes: int) ->
         and (broker := memory.brokers.get(each)) is not None
         and broker.failure is None
         and broker.volumes
-        and min(_above(known, limit) for known in broker.volumes) > size_bytes
+        and min(known.headroom_bytes for known in broker.volumes) > size_bytes
     ]
-
-
-def _above(known: VolumeState, limit: Limit) -> float:
-    return known.volume.available_bytes - limit.threshold_bytes(known.volume.total_bytes)

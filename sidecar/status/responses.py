@@ -34,8 +34,7 @@ from sidecar.status.pages import (
     status_parts,
 )
 from sidecar.status.view import StatusInputs, StatusView, status_view
-from sidecar.status.volume_rows import Row, volume_rows
-from sidecar.throttle.reason import describe
+from sidecar.status.volume_rows import volume_rows
 
 ROWS: Final = 100
 """Volumes on a page of their own."""
@@ -79,17 +78,14 @@ class Answers:
         """All volumes, a hundred on a page."""
         limit, now = self._inputs.limit, self._now()
         number = _number(request.query_params.get("page", "1"))
-        rows: list[Row] = []
-        count = 0
-        if limit is not None:
-            first = (number - 1) * ROWS
-            rows, count = volume_rows(self._inputs.board.snapshot, limit, now, first, ROWS)
+        first = (number - 1) * ROWS
+        rows, count = volume_rows(self._inputs.board.snapshot, now, first, ROWS)
         values = {
             "rows": rows,
             "count": count,
             "number": number,
             "pages": max(1, -(-count // ROWS)),
-            "limit": "" if limit is None else describe(limit),
+            "limit": "" if limit is None else limit.describe(),
             "made": now.moment(now.now),
         }
         return _html(page("volumes.html", **values))
@@ -218,4 +214,8 @@ def _html(text: str, status: int = 200, headers: Mapping[str, str] | None = None
 
 
 def _number(text: str) -> int:
-    return min(int(text), _MOST_PAGES) if text.isascii() and text.isdigit() and int(text) else 1
+    """The page that is asked for; 1 when that is no number, or one of more than 4,300 digits."""
+    try:
+        return max(1, min(int(text), _MOST_PAGES))
+    except ValueError:
+        return 1

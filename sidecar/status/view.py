@@ -20,7 +20,7 @@ from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
-from sidecar.throttle.reason import describe, size
+from sidecar.throttle.sizes import size
 from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
 
 CHANGES: Final = 10
@@ -162,14 +162,14 @@ class StatusInputs:
 def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusView:
     """What the page shows at a moment."""
     board, limit, snapshot = inputs.board, inputs.limit, inputs.board.snapshot
-    rows, count = volume_rows(snapshot, limit, now, 0, WORST) if limit is not None else ([], 0)
+    rows, count = volume_rows(snapshot, now, 0, WORST)
     decision = snapshot.decision
     return StatusView(
         etag=board.etag,
         made=now.moment(now.now),
         cluster_id=cluster_id(snapshot.memory) or "",
         head=headline(snapshot, limit, now),
-        limit="" if limit is None else describe(limit),
+        limit="" if limit is None else limit.describe(),
         filling=tuple(_filling(snapshot, inputs.validity_s, now)),
         volumes=tuple(rows),
         volume_count=count,
@@ -180,7 +180,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         can_change=can_change,
         users=tuple(_users(snapshot, now)),
         more_users=max(0, len(decision.users) - USERS),
-        contents=tuple(on_volumes(snapshot, limit, inputs.contents, now)),
+        contents=tuple(on_volumes(snapshot, inputs.contents, now)),
     )
 
 

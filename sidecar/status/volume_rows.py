@@ -16,9 +16,8 @@ from sidecar.api.documents import BrokerStateName
 from sidecar.api.views import broker_state
 from sidecar.control.board import Snapshot
 from sidecar.status.moments import Now, span
-from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
-from sidecar.throttle.reason import size
+from sidecar.throttle.sizes import size
 from sidecar.throttle.throttled_fill import throttled_rate, throttled_since
 from sidecar.volumes import OfflineLogDir
 
@@ -66,14 +65,11 @@ class _Found:
     rank: tuple[float, ...]
 
 
-def volume_rows(
-    snapshot: Snapshot, limit: Limit, now: Now, first: int, count: int
-) -> tuple[list[Row], int]:
+def volume_rows(snapshot: Snapshot, now: Now, first: int, count: int) -> tuple[list[Row], int]:
     """Some of the volumes, the worst first.
 
     Args:
         snapshot: what is published.
-        limit: what they are held against.
         now: when the page is made.
         first: how many to pass over.
         count: how many to take.
@@ -81,9 +77,9 @@ def volume_rows(
     Returns:
         The rows, and how many volumes there are.
     """
-    found = _found(snapshot, limit, now.now)
+    found = _found(snapshot, now.now)
     taken = nsmallest(first + count, found, key=lambda each: (each.rank, each.broker_id))
-    return [_row(each, snapshot, limit, now) for each in taken[first:]], len(found)
+    return [_row(each, snapshot, now) for each in taken[first:]], len(found)
 
 
 def rate(bytes_per_second: float | None) -> str:
@@ -96,32 +92,31 @@ def rate(bytes_per_second: float | None) -> str:
     return f"{verb} by {size(abs(bytes_per_second))}/s"
 
 
-def _found(snapshot: Snapshot, limit: Limit, now: float) -> list[_Found]:
+def _found(snapshot: Snapshot, now: float) -> list[_Found]:
     found = []
     for broker_id, broker in snapshot.memory.brokers.items():
         offline_dirs = {offline.log_dir: offline for offline in broker.offline}
         for known in broker.volumes:
             log_dir = known.volume.log_dir
-            rank = _rank(known, limit, now)
+            rank = _rank(known, now)
             found.append(_Found(broker_id, log_dir, known, offline_dirs.pop(log_dir, None), rank))
         for log_dir, offline in offline_dirs.items():
             found.append(_Found(broker_id, log_dir, None, offline, (1.0, 0.0, 0.0)))
     return found
 
 
-def _rank(known: VolumeState, limit: Limit, now: float) -> tuple[float, ...]:
-    volume = known.volume
-    above = volume.available_bytes - limit.threshold_bytes(volume.total_bytes)
-    share = above / volume.total_bytes if volume.total_bytes else -1.0
+def _rank(known: VolumeState, now: float) -> tuple[float, ...]:
+    total = known.volume.total_bytes
+    share = known.headroom_bytes / total if total else -1.0
     if known.violates:
         return (0.0, share, 0.0)
     if not known.online:
         return (1.0, share, 0.0)
-    left_s = known.seconds_to_limit
+    left_s = known.verdict.seconds_left
     return (2.0, math.inf if left_s is None else known.read_at + left_s - now, share)
 
 
-def _row(found: _Found, snapshot: Snapshot, limit: Limit, now: Now) -> Row:
+def _row(found: _Found, snapshot: Snapshot, now: Now) -> Row:
     known = found.known
     state = broker_state(snapshot.memory, found.broker_id)
     if known is None:
@@ -129,7 +124,6 @@ def _row(found: _Found, snapshot: Snapshot, limit: Limit, now: Now) -> Row:
         return Row(found.broker_id, found.log_dir, reason, False, "", "", None, 0.0, "", "", "")
     volume = known.volume
     total = volume.total_bytes or 1
-    threshold = limit.threshold_bytes(volume.total_bytes)
     return Row(
         broker_id=found.broker_id,
         log_dir=found.log_dir,
@@ -138,7 +132,7 @@ def _row(found: _Found, snapshot: Snapshot, limit: Limit, now: Now) -> Row:
         left=size(volume.available_bytes),
         total=size(volume.total_bytes),
         used=_percent(volume.used_bytes / total),
-        limit_at=_percent(1.0 - threshold / total),
+        limit_at=_percent(1.0 - known.verdict.threshold_bytes / total),
         fills=rate(_fill_rate(known, snapshot)),
         to_limit=_to_limit(known, now.now),
         read=_read(known, snapshot, now),
@@ -166,9 +160,9 @@ def _fill_rate(known: VolumeState, snapshot: Snapshot) -> float | None:
 def _to_limit(known: VolumeState, now: float) -> str:
     if known.violates:
         return "reached"
-    if known.seconds_to_limit is None or not known.online:
+    if known.verdict.seconds_left is None or not known.online:
         return ""
-    return f"in {span(max(0.0, known.read_at + known.seconds_to_limit - now))}"
+    return f"in {span(max(0.0, known.read_at + known.verdict.seconds_left - now))}"
 
 
 def _read(known: VolumeState, snapshot: Snapshot, now: Now) -> str:

@@ -8,14 +8,22 @@ Example (the proposal's own): validity 2 min, fallback 0.0. Minute 0 computes 1.
 fail: 1.0, since 2 <= 0 + 2. Minute 3 fails: 0.0. Minute 4 computes 1.0.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
 from sidecar.throttle import reason
 from sidecar.throttle.limits import Limit
-from sidecar.throttle.memory import Computed, Memory, Override, VolumeState, fold_in, forget_broker
+from sidecar.throttle.memory import (
+    Computed,
+    Memory,
+    Override,
+    VolumeState,
+    fail,
+    fold_in,
+    forget_broker,
+)
 from sidecar.throttle.user_throttles import in_force, next_end
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
@@ -75,6 +83,22 @@ class FactorSource(Protocol):
         ...
 
 
+class MemoryRules(Protocol):
+    """What becomes of the memory by news of the cluster."""
+
+    def fold(self, memory: Memory, observation: Observation) -> Memory:
+        """Memory after an observation."""
+        ...
+
+    def forget(self, memory: Memory, broker_id: int) -> Memory:
+        """Memory after an operator said that a broker's last reading no longer counts."""
+        ...
+
+
+class FactorRules(FactorSource, MemoryRules, Protocol):
+    """All that a board needs: the memory, and the factor that follows from it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Disabled:
     """The factor source of a sidecar with check interval PT0S: 1.0, whatever else is set."""
@@ -82,6 +106,14 @@ class Disabled:
     def decide(self, memory: Memory, now: float) -> Decision:  # noqa: ARG002 - the protocol's
         """Always factor 1.0."""
         return Decision(1.0, Source.DISABLED, reason.DISABLED)
+
+    def fold(self, memory: Memory, observation: Observation) -> Memory:  # noqa: ARG002
+        """Nothing is polled, so nothing is remembered."""
+        return memory
+
+    def forget(self, memory: Memory, broker_id: int) -> Memory:  # noqa: ARG002
+        """Nothing is remembered, so nothing is forgotten."""
+        return memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +191,10 @@ class VolumeLimit:
         elif missing is None:
             at = memory.membership_at
         else:
-            return self.fail(memory, missing) if whole else memory
+            return fail(memory, missing) if whole else memory
         if at is None:
             return memory
-        memory = replace(
-            memory, computed=Computed(0.0 if violations else 1.0, at, tuple(violations))
-        )
+        memory = replace(memory, computed=Computed(_factor(violations), at, tuple(violations)))
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
     def forget(self, memory: Memory, broker_id: int) -> Memory:
@@ -183,12 +213,7 @@ class VolumeLimit:
         _, missing = self._survey(memory, before.computed_at)
         if not left and missing is not None:
             return replace(memory, computed=None)
-        return replace(memory, computed=Computed(0.0 if left else 1.0, before.computed_at, left))
-
-    @staticmethod
-    def fail(memory: Memory, failure: Failure) -> Memory:
-        """Memory after a poll that saw nothing."""
-        return replace(memory, failed_polls=memory.failed_polls + 1, failure=failure)
+        return replace(memory, computed=Computed(_factor(left), before.computed_at, left))
 
     def _survey(self, memory: Memory, now: float) -> tuple[list[VolumeState], Failure | None]:
         """The violating volumes that count now, and why sight of the cluster is not complete."""
@@ -211,3 +236,8 @@ class VolumeLimit:
         if not is_valid(membership_at, self.validity_s, now):
             return violations, Failure(FailureKind.INCOMPLETE, "the list of brokers is too old")
         return violations, None
+
+
+def _factor(violations: Collection[VolumeState]) -> float:
+    """The lowest factor that a violating volume asks for; 1.0 when none violates."""
+    return min((state.verdict.factor for state in violations), default=1.0)

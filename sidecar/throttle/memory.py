@@ -25,9 +25,8 @@ from sidecar.throttle.fill import (
     Fill,
     first_fill,
     next_fill,
-    seconds_to,
 )
-from sidecar.throttle.limits import Limit
+from sidecar.throttle.limits import Limit, Verdict
 from sidecar.throttle.user_throttles import UserThrottles
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, Membership, Observation, OfflineLogDir, Reading, Volume
@@ -40,21 +39,26 @@ class VolumeState:
     Attributes:
         volume: the sizes as last read.
         read_at: when that was, steady seconds.
-        violates: whether it violated the limit then.
+        verdict: what the limit said of it then.
         online: False while its broker reports the log dir without sizes.
         fill: how it fills.
-        seconds_to_limit: from ``read_at`` at the published rate; 0.0 while it violates, None when
-            it does not fill or no rate is known.
-        soonest_to_limit_s: likewise at the fastest rate just seen; what the schedule goes by.
     """
 
     volume: Volume
     read_at: float
-    violates: bool
+    verdict: Verdict
     online: bool
     fill: Fill
-    seconds_to_limit: float | None
-    soonest_to_limit_s: float | None
+
+    @property
+    def violates(self) -> bool:
+        """Whether it violated the limit when last read."""
+        return self.verdict.violates
+
+    @property
+    def headroom_bytes(self) -> float:
+        """What may land until it violates; 0 or less while it violates."""
+        return self.volume.available_bytes - self.verdict.threshold_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +182,11 @@ def fold_in(memory: Memory, observation: Observation, limit: Limit, validity_s: 
     return replace(memory, brokers=brokers)
 
 
+def fail(memory: Memory, failure: Failure) -> Memory:
+    """What is remembered after a poll that saw nothing."""
+    return replace(memory, failed_polls=memory.failed_polls + 1, failure=failure)
+
+
 def forget_broker(memory: Memory, broker_id: int) -> Memory:
     """Memory without a broker's last reading (an operator's word that it will not come back)."""
     brokers = {key: state for key, state in memory.brokers.items() if key != broker_id}
@@ -264,16 +273,5 @@ def _volume_state(
         if before is not None
         else first_fill(read_at, volume.used_bytes)
     )
-    violates = limit.violated_by(volume)
-    headroom = (
-        0.0 if violates else volume.available_bytes - limit.threshold_bytes(volume.total_bytes)
-    )
-    return VolumeState(
-        volume=volume,
-        read_at=read_at,
-        violates=violates,
-        online=True,
-        fill=fill,
-        seconds_to_limit=seconds_to(headroom, fill.bytes_per_second),
-        soonest_to_limit_s=seconds_to(headroom, fill.fastest_bytes_per_second),
-    )
+    verdict = limit.judge(volume, fill, before.verdict if before is not None else None)
+    return VolumeState(volume=volume, read_at=read_at, verdict=verdict, online=True, fill=fill)

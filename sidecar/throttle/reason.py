@@ -6,9 +6,8 @@ Example: "broker 2 /data/d1 has 38.2 MB of 64.0 MB available (59.7 %), at or bel
 
 from collections.abc import Collection, Sequence
 
-from sidecar.throttle.limits import Limit, MinAvailableBytes
+from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Memory, Override, VolumeState
-from sidecar.volumes import Volume
 
 DISABLED = "disabled: the check interval is PT0S, so nothing is polled and nobody is throttled"
 
@@ -22,7 +21,7 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
         volumes = sum(len(broker.volumes) for broker in memory.brokers.values())
         brokers = len(memory.membership.active) if memory.membership else 0
         return (
-            f"every volume has more than {describe(limit)} available "
+            f"every volume has {limit.within()} "
             f"({_count(volumes, 'volume')}, {_count(brokers, 'broker')})"
         )
     worst = min(violations, key=lambda state: state.volume.available_ratio)
@@ -30,18 +29,9 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
     retained = why_retained(memory, worst)
     more = f"; {len(violations)} volumes violate it" if len(violations) > 1 else ""
     return (
-        f"broker {volume.broker_id} {volume.log_dir} has {size(volume.available_bytes)} of "
-        f"{size(volume.total_bytes)} available ({volume.available_ratio:.1%}), at or below the "
-        f"limit of {describe(limit)}{retained}{_always(volume, limit)}{more}"
+        f"broker {volume.broker_id} {volume.log_dir} {limit.sentence(volume, worst.fill)}"
+        f"{retained}{limit.caveat(volume)}{more}"
     )
-
-
-def _always(volume: Volume, limit: Limit) -> str:
-    """That no room on this volume would ever be enough; "" where some would be."""
-    if not isinstance(limit, MinAvailableBytes) or limit.available_bytes < volume.total_bytes:
-        return ""
-    much = "all that" if limit.available_bytes == volume.total_bytes else "more than"
-    return f"; the limit is {much} the volume has, so it is always violated"
 
 
 def overridden(override: Override, violations: Sequence[VolumeState]) -> str:
@@ -87,22 +77,6 @@ def _brokers(ids: Sequence[int]) -> str:
     named = ", ".join(map(str, ids[:_NAMED]))
     more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
     return f"broker{'s' if len(ids) > 1 else ''} {named}{more}"
-
-
-def describe(limit: Limit) -> str:
-    """The limit's value: 40.0 MB, or 10.0%."""
-    if isinstance(limit, MinAvailableBytes):
-        return size(limit.available_bytes)
-    return f"{limit.available_ratio:.1%}"
-
-
-def size(count: float) -> str:
-    """Bytes in decimal units, as disks are sold: 38.2 MB."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(count) < 999.95 or unit == "TB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    raise AssertionError("unreachable: TB ends the loop")
 
 
 def _count(number: int, noun: str) -> str:

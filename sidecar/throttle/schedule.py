@@ -149,15 +149,15 @@ def _half_of_nearest(state: BrokerState, now: float) -> float:
 
 def _time_left(volume: VolumeState, now: float) -> float:
     """Seconds to the limit at ``now``; 0.0 while no rate is known."""
-    if volume.soonest_to_limit_s is None:
+    if volume.verdict.soonest_s is None:
         return 0.0
-    return max(0.0, volume.soonest_to_limit_s - (now - volume.read_at))
+    return max(0.0, volume.verdict.soonest_s - (now - volume.read_at))
 
 
 def _still(volume: VolumeState) -> bool:
     """Known not to fill."""
-    return volume.soonest_to_limit_s is None and volume.fill.bytes_per_second is not None
+    return volume.verdict.soonest_s is None and volume.fill.bytes_per_second is not None
 
 
 def _known_to_fill(volume: VolumeState) -> bool:
-    return volume.online and volume.soonest_to_limit_s is not None
+    return volume.online and volume.verdict.soonest_s is not None

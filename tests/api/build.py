@@ -65,6 +65,7 @@ class FakeSidecar:
         self,
         *,
         factors: VolumeLimit | None = FACTORS,
+        board: Board | None = None,
         clock: Callable[[], float] | None = None,
         registry: CollectorRegistry | None = None,
         stuck_after_s: float = 100.0,
@@ -74,7 +75,7 @@ class FakeSidecar:
         ask: FetchContents | None = None,
     ) -> None:
         self.clock = FakeClock()
-        self.board = Board(factors or Disabled(), clock or self.clock)
+        self.board = board or Board(factors or Disabled(), clock or self.clock)
         self.disk = Disk()
         self.token: str | None = TOKEN
         self.wall_offset_s = WALL_OFFSET_S
@@ -92,18 +93,14 @@ class FakeSidecar:
             registry=registry,
             token=lambda: self.token,
             persist=self._persist,
-            forget=factors.forget if factors else None,
             ids=self.ids,
             admit=admit,
             contents=self.contents,
         )
-        self._factors = factors
 
     def see(self, observation: Observation) -> Snapshot:
         """Publishes an observation."""
-        assert self._factors is not None
-        factors = self._factors
-        return self.board.update(lambda memory: factors.fold(memory, observation))
+        return self.board.observe(observation)
 
     def client(self) -> httpx.AsyncClient:
         """A client of the app, without a server between."""
@@ -146,7 +143,7 @@ def http_scope(path: str, *headers: tuple[bytes, bytes], method: str = "GET") ->
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Lets real time pass until something is so; 10 s at most."""
+    """Lets time pass until something is so; 10 s at most."""
     for _ in range(1000):
         if condition():
             return

@@ -83,7 +83,7 @@ async def test_an_override_is_believed_for_the_validity_at_most() -> None:
     """An override of 8 h may be used for the validity, and for its last minute a minute."""
     sidecar = FakeSidecar()
     override = Override(0.25, "because", 0.0, 8 * 3600.0)
-    sidecar.board.update(lambda memory: replace(memory, override=override))
+    sidecar.board.set_override(override)
     document = (await sidecar.get(URL)).json()
     assert (document["factor"], document["source"]) == (0.25, "override")
     assert document["reason"] == "set by hand: because"

@@ -171,7 +171,7 @@ async def test_a_poll_that_saw_nothing() -> None:
     """Why no broker could be listed is told beside the brokers."""
     sidecar = FakeSidecar()
     failure = Failure(FailureKind.AUTHENTICATION, "the brokers refused the credentials")
-    sidecar.board.update(lambda memory: VolumeLimit.fail(memory, failure))
+    sidecar.board.fail(failure)
     document = (await sidecar.get("/v1/brokers")).json()
     assert (1, "authentication", []) == (
         document["failed_polls"],

@@ -14,6 +14,7 @@ from sidecar.quotas.mutations.admissions import AdmissionRequest, Judged, Mutati
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.volumes import Failure
 from tests.api.build import BEARER, FACTORS, FakeSidecar
+from tests.support.examples import DEAR
 from tests.throttle.build import reading, whole
 
 # What the format "duration" means here, with the rule that a schema can't tell: 0 < it <= P30D.
@@ -63,17 +64,11 @@ def _sidecar() -> FakeSidecar:
 schema = schemathesis.openapi.from_asgi("/openapi.json", _sidecar().app)
 
 
+# One test, with and without the token: each worker makes the cases of a test anew, for seconds.
 @pytest.mark.timeout(60)
 @schema.parametrize()
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-def test_with_the_token(case: schemathesis.Case[Any]) -> None:
-    """Statuses, headers, media types and documents are as documented; bad input is refused."""
+@settings(DEAR, suppress_health_check=list(HealthCheck))
+def test_answers_are_as_documented(case: schemathesis.Case[Any]) -> None:
+    """Statuses, headers, media types and documents; bad input, and a missing token, is refused."""
     case.call_and_validate(headers=BEARER)
-
-
-@pytest.mark.timeout(60)
-@schema.parametrize()
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
-def test_without_the_token(case: schemathesis.Case[Any]) -> None:
-    """Likewise for who has none: changes are refused as documented."""
     case.call_and_validate()

@@ -10,12 +10,13 @@ import pytest
 from sidecar.api.connections import Connections
 from tests.api.build import BEARER, FakeSidecar, until
 from tests.api.test_server import ask, serving, until_tasks, waiting_request
+from tests.support.daemon import PATIENCE_S
 from tests.throttle.build import reading, whole
 
 
 async def problem_from(reader: asyncio.StreamReader) -> dict[str, object]:
     """The problem document that is read before the connection is closed."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     assert b"content-type: application/problem+json" in head
     assert b"x-content-type-options: nosniff" in head
@@ -74,7 +75,7 @@ async def test_a_head_that_does_not_end(piece: str) -> None:
         reader, writer = await ask(server.address, "GET / HTTP/1.1\r\nHost: x\r\n" + piece)
         filler = "X-A: b\r\n" * 1000 if piece.endswith("\n") else "b" * 8000
         sending = asyncio.create_task(send_for_ever(writer, filler.encode()))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             head = await reader.readline()
         assert head == b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
         with pytest.raises(ConnectionError):
@@ -171,7 +172,7 @@ async def test_what_does_not_come_to_its_end(
     before = sidecar.board.snapshot
     async with serving(sidecar) as server:
         reader, writer = await ask(server.address, said)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             received = await all_of(reader)
         assert received.startswith(answer)
         assert bool(answer) == bool(received)
@@ -184,7 +185,7 @@ async def test_a_reader_that_waits_is_given_its_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("sidecar.api.protocol._PATIENCE_S", 0.05)
     async with serving(FakeSidecar()) as server:
         reader, writer = await ask(server.address, waiting_request(1) + "GET /heal")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             head = await reader.readuntil(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 304 ")
             assert (await all_of(reader)).startswith(b"HTTP/1.1 408 ")
@@ -221,11 +222,11 @@ async def test_requests_ahead_are_bounded() -> None:
     async with serving(FakeSidecar()) as server:
         reader, writer = await ask(server.address, waiting_request(1) + 16 * health)
         for _ in range(16):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 await reader.readuntil(b'{"status":"ok"}')
         writer.close()
         reader, writer = await ask(server.address, waiting_request() + 17 * health)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             assert b"" == await all_of(reader)
         writer.close()
 
@@ -253,7 +254,7 @@ async def test_an_empty_line_after_an_answer_is_no_request(
         reader, writer = await ask(server.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         await reader.readuntil(b'{"status":"ok"}')
         writer.write(b"\r\n")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             assert b"" == await all_of(reader)
         writer.close()
 
@@ -305,7 +306,7 @@ async def test_idle_connections_make_room_for_one_that_asks() -> None:
         idle = [await ask(server.address, "") for _ in range(10)]
         await until(lambda: len(connections) == 4)
         reader, writer = await ask(server.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             assert b"HTTP/1.1 200 OK\r\n" == await reader.readline()
         for each in (writer, *(other for _, other in idle)):
             each.close()
@@ -320,7 +321,7 @@ async def test_an_idle_connection_gives_its_file_back_at_once() -> None:
         head = await unread.readuntil(b"\r\n\r\n")
         reader, other = await ask(server.address, "GET /healthz HTTP/1.0\r\n\r\n")
         assert (await all_of(reader)).startswith(b"HTTP/1.1 200 ")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             body = await all_of(unread)
         for each in (writer, other):
             each.close()
@@ -351,7 +352,7 @@ async def test_a_request_to_upgrade_to_http_2_is_answered() -> None:
     async with serving(FakeSidecar()) as server:
         reader, writer = await ask(server.address, upgrade)
         for _ in range(2):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 assert (await reader.readline()) == b"HTTP/1.1 200 OK\r\n"
                 await reader.readuntil(b'{"status":"ok"}')
             writer.write(upgrade.encode())
@@ -371,7 +372,7 @@ async def test_a_body_that_is_too_large(framing: str) -> None:
     before = sidecar.board.snapshot
     async with serving(sidecar) as server:
         reader, writer = await ask(server.address, head + part + (part if in_chunks else ""))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             answer = await reader.readuntil(b"\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 413 ")
         assert b"application/problem+json" in answer

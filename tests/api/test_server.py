@@ -16,6 +16,7 @@ from sidecar.api.server import HttpServer
 from sidecar.errors import ListenError
 from sidecar.settings import HostPort
 from tests.api.build import FakeSidecar, until
+from tests.support.daemon import PATIENCE_S
 from tests.throttle.build import reading, whole
 
 URL = "/v1/throttle-factor"
@@ -168,7 +169,7 @@ async def test_it_stops_with_a_hundred_waiting_readers() -> None:
     sidecar.board.close()
     server.stop()
     # Without ends of its own it would wait for the readers, 300 s.
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await task
     for reader, writer in connections:
         assert (await reader.readline()) == b"HTTP/1.1 304 Not Modified\r\n"
@@ -204,7 +205,7 @@ async def test_it_stops_whatever_the_other_end_does(caplog: pytest.LogCaptureFix
     assert stuck >= 6, "the server, the body, the wait's three tasks and the listing"
     server.stop()
     # They would never let it end.
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await task
     assert [] == caplog.records
     for _, writer in connections:

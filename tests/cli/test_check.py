@@ -141,11 +141,12 @@ class TestVerdicts:
         assert "timeout" in result.stdout
 
     def test_no_cluster_at_all_is_exit_code_2(self, cluster: FakeCluster) -> None:
-        """One line, no table, no traceback."""
+        """One line with the address, no table, no traceback."""
         result = check(cluster, SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="127.0.0.1:1")
         assert 2 == result.exit_code
         assert "" == result.stdout
         assert result.stderr.startswith("Could not tell: ")
+        assert "127.0.0.1:1: " in result.stderr
         assert 1 == len(result.stderr.splitlines())
 
     def test_a_wrong_setting_is_exit_code_2(self, cluster: FakeCluster) -> None:

@@ -137,7 +137,7 @@ async def filling(it: Demo) -> None:
     assert mounts(it.folder)
 
 
-@pytest.mark.integration
+@pytest.mark.demo
 @pytest.mark.timeout(240)
 async def test_the_whole_scenario_is_seen(folder: Path) -> None:
     """Exit code 0, every step in the table with its seconds; the picture alone stays."""
@@ -159,7 +159,7 @@ async def test_the_whole_scenario_is_seen(folder: Path) -> None:
     assert (set(), set()) == (processes(folder), mounts(folder))
 
 
-@pytest.mark.integration
+@pytest.mark.demo
 @pytest.mark.timeout(240)
 async def test_nothing_outlives_a_killed_demo_and_the_next_one_cleans_up(folder: Path) -> None:
     """By kill -9 in the middle: no process, no mount; the next start removes the folder; Ctrl-C."""
@@ -178,7 +178,7 @@ async def test_nothing_outlives_a_killed_demo_and_the_next_one_cleans_up(folder:
     assert [] == entries(folder)
 
 
-@pytest.mark.integration
+@pytest.mark.demo
 @pytest.mark.timeout(240)
 async def test_two_that_are_kept_go_on_until_they_are_ended(folder: Path) -> None:
     """Side by side: each says what to try; one is killed, the other lives until Ctrl-C."""
@@ -242,6 +242,9 @@ class ClusterInWords(FakeCluster):
 
 Tell = Callable[[Scenario, Cluster], Awaitable[None]]
 
+ANY_JAR = ["--callback-jar", __file__]
+"""A cluster in words loads none, so none has to be built."""
+
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Tell], Result]:
@@ -250,7 +253,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Tell], Result]:
     def run_with(tell: Tell) -> Result:
         monkeypatch.setattr("sidecar.demo.cluster.Cluster", ClusterInWords)
         monkeypatch.setattr("sidecar.demo.scenario.tell", tell)
-        return CliRunner().invoke(group, ["demo", "--kafka-version", "3.9.1"])
+        return CliRunner().invoke(group, ["demo", "--kafka-version", "3.9.1", *ANY_JAR])
 
     return run_with
 
@@ -293,7 +296,7 @@ def test_a_cluster_that_does_not_start_is_exit_code_2(monkeypatch: pytest.Monkey
             raise ClusterError("Kafka 9.9.9 can't be resolved")
 
     monkeypatch.setattr("sidecar.demo.cluster.Cluster", NoCluster)
-    result = CliRunner().invoke(group, ["demo", "--kafka-version", "9.9.9"])
+    result = CliRunner().invoke(group, ["demo", "--kafka-version", "9.9.9", *ANY_JAR])
     assert 2 == result.exit_code
     assert "Kafka 9.9.9 can't be resolved\n" == result.stderr
     (drawn,) = result.stdout.splitlines(keepends=True)

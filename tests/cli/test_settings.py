@@ -49,7 +49,7 @@ def test_the_table_has_every_setting_at_80_columns() -> None:
 
 def test_the_table_tells_value_origin_default_and_unit() -> None:
     """For a setting that was given and for one that wasn't."""
-    blocks = settings(env=GOOD).stdout.split("\u2500\n")
+    blocks = settings(env=GOOD).stdout.split("\u2500 \n")
     ratio = next(block for block in blocks if "limit.min.available.ratio" in block)
     for expected in ("0.05", "from environment", "default: none", "unit: ratio, > 0.0"):
         assert expected in ratio
@@ -100,10 +100,44 @@ def test_files_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("args", [(), ("--json",)])
 def test_every_problem_is_reported_and_the_exit_code_is_2(args: tuple[str, ...]) -> None:
-    """One line each on standard error, no table and no traceback."""
+    """One line each on standard error, after the settings, and no traceback."""
     result = settings(*args, env={"SIDECAR_LOG_LEVEL": "loud", "SIDECAR_LOG_LEVL": "x"})
-    expected = (2, "")
-    assert expected == (result.exit_code, result.stdout)
+    assert 2 == result.exit_code
     lines = result.stderr.splitlines()
     starts = ["SIDECAR_LOG_LEVL is not a setting", "SIDECAR_KAFK", "SIDECAR_STOR", "SIDECAR_LOG_L"]
     assert starts == [line[: len(start)] for line, start in zip(lines, starts, strict=True)]
+
+
+def test_with_nothing_set_every_setting_is_listed_and_the_missing_are_marked() -> None:
+    """Which is when somebody who installs it looks first."""
+    document = json.loads((as_json := settings("--json", env={})).stdout)
+    assert [row.name for row in describe()] == [row["name"] for row in document["settings"]]
+    marked = {row["name"]: row["problems"] for row in document["settings"] if row["problems"]}
+    missing = ["kafka.admin.bootstrap.servers", "storage.per.volume.limit.min.available.bytes"]
+    assert missing == list(marked)
+    expected = [line for lines in marked.values() for line in lines]
+    assert expected == document["problems"] == as_json.stderr.splitlines()
+
+    table = settings(env={}).stdout
+    assert 80 >= max(len(line) for line in table.splitlines())
+    blocks = [block for block in table.split("\u2500 \n") if "default: " in block]
+    assert len(describe()) == len(blocks)
+    assert len(missing) == sum("Problem:" in block for block in blocks)
+    for name in missing:
+        assert any(name[:40] in block and "Problem:" in block for block in blocks)
+
+
+def test_a_value_that_is_refused_is_marked_and_not_shown() -> None:
+    """It may be a secret in the wrong place; the others are shown, secrets masked as ever."""
+    env = GOOD | {"SIDECAR_KAFKA_ADMIN_SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL": "s3cr3t"}
+    result, as_json = settings(env=env), settings("--json", env=env)
+    assert (2, 2) == (result.exit_code, as_json.exit_code)
+    rows = {row["name"]: row for row in json.loads(as_json.stdout)["settings"]}
+    refused = rows["kafka.admin.sasl.oauthbearer.token.endpoint.url"]
+    assert ("", "environment") == (refused["value"], refused["origin"])
+    assert refused["problems"]
+    assert "broker-0:9092" == rows["kafka.admin.bootstrap.servers"]["value"]
+    assert "********" == rows["kafka.admin.sasl.password"]["value"]
+    assert " refused " in result.stdout
+    for secret in ("s3cr3t", "hunter2"):
+        assert secret not in result.output + as_json.output

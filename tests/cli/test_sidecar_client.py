@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -40,7 +40,9 @@ def saying(*pieces: bytes, pause_s: float = 0.0) -> Iterator[Address]:
                 return
             held.append(connection)
             for piece in pieces:
-                connection.sendall(piece)
+                # Who asked may be gone.
+                with suppress(OSError):
+                    connection.sendall(piece)
                 over.wait(pause_s)
 
     thread = threading.Thread(target=serve)
@@ -142,9 +144,9 @@ class TestAsking:
         """Ten that hang take one deadline, not ten."""
         with saying() as hung:
             began = time.monotonic()
-            answers = ask([hung] * 10, [SHOW], deadline_s=0.3)
+            answers = ask([hung] * 10, [SHOW], deadline_s=0.5)
             took_s = time.monotonic() - began
-        assert took_s < 1.5
+        assert took_s < 10 * 0.5
         assert {True} == {str(answer.problem).startswith("no answer") for answer in answers}
 
     def test_one_that_hangs_does_not_cost_the_others_their_answers(self, canned: Canned) -> None:
@@ -155,12 +157,12 @@ class TestAsking:
 
     def test_one_that_answers_a_byte_at_a_time_is_given_up_at_the_deadline(self) -> None:
         """Each byte comes in time, the answer never does."""
-        with saying(*[b"H"] * 40, pause_s=0.1) as slow:
+        with saying(b"HTTP/1.1 200 OK\r\nX: ", *[b"x"] * 40, pause_s=0.1) as slow:
             began = time.monotonic()
             (answer,) = ask([slow], [SHOW], deadline_s=0.5)
             took_s = time.monotonic() - began
         assert "no answer within 0.5 s" == answer.problem
-        assert took_s < 1.5
+        assert took_s < 40 * 0.1
 
     @pytest.mark.parametrize(
         "said",
@@ -169,6 +171,7 @@ class TestAsking:
             b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
             b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
             b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n\xff",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n" + b"[" * 9000,
             b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\n<html>",
         ],
     )
@@ -177,6 +180,12 @@ class TestAsking:
         with saying(said) as other:
             (answer,) = ask([other], [SHOW])
         assert "what answers there is no sidecar" == answer.problem
+
+    def test_an_answer_that_is_cut_is_refused(self, canned: Canned) -> None:
+        """Although what came of it is a document."""
+        canned.answers["GET /v1/override"] = (200, {"Content-Length": "99"}, b'{"override": null}')
+        (answer,) = ask([parse_address(canned.address)], [SHOW])
+        assert (False, "the answer ends early") == (answer.reached, answer.problem)
 
     def test_an_answer_longer_than_a_mebibyte_is_not_read(self, canned: Canned) -> None:
         """What a sidecar says fits into some hundred bytes."""

@@ -10,7 +10,7 @@ import pytest
 from sidecar.control.board import MOST_CHANGES, Board, RestoredDecision, Snapshot
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.memory import Memory, Override, fail
 from sidecar.throttle.schedule import Release
 from sidecar.volumes import FailureKind, Observation
 from tests.throttle.build import TIMED_OUT, FakeClock, partial, reading, whole
@@ -28,8 +28,8 @@ def fold(observation: Observation) -> Callable[[Memory], Memory]:
     return lambda memory: factors.fold(memory, observation)
 
 
-def fail(memory: Memory) -> Memory:
-    return factors.fail(memory, TIMED_OUT)
+def failed(memory: Memory) -> Memory:
+    return fail(memory, TIMED_OUT)
 
 
 def overridden(override: Override | None) -> Callable[[Memory], Memory]:
@@ -109,7 +109,7 @@ def test_starts_with_the_fallback_when_what_was_kept_expired() -> None:
 def test_disabled() -> None:
     """A disabled sidecar publishes 1.0, whatever it is told."""
     board = Board(Disabled(), FakeClock())
-    board.update(fold(seen(0.0, d0=30)))
+    board.observe(seen(0.0, d0=30))
     assert (1.0, Source.DISABLED, 1) == (
         board.snapshot.decision.factor,
         board.snapshot.decision.source,
@@ -123,7 +123,7 @@ def test_etags_of_two_starts_differ() -> None:
     one, other = Board(factors, clock), Board(factors, clock)
     assert one.etag != other.etag
     assert f"{one.start_id}-1" == one.etag
-    one.update(fold(seen(0.0, d0=99)))
+    one.observe(seen(0.0, d0=99))
     assert f"{one.start_id}-2" == one.etag
 
 
@@ -170,11 +170,11 @@ def test_generation_stays_while_only_numbers_move() -> None:
     """Free bytes, validity, failures and times are no change, but they are published."""
     clock = FakeClock()
     board = Board(factors, clock)
-    board.update(fold(seen(0.0, d0=20, d1=99)))
+    board.observe(seen(0.0, d0=20, d1=99))
     for at, free in ((10.0, 19), (20.0, 25)):
         clock.now = at
-        board.update(fold(seen(at, d0=free, d1=50)))
-    board.update(fail)
+        board.observe(seen(at, d0=free, d1=50))
+    board.fail(TIMED_OUT)
     assert 2 == board.snapshot.generation
     assert 140.0 == board.snapshot.decision.valid_until
     assert 25 == board.snapshot.decision.violations[0].volume.available_bytes
@@ -189,7 +189,7 @@ def test_since_is_of_factor_and_source() -> None:
     sinces = []
     for at, free in ((10.0, (99, 99)), (20.0, (30, 99)), (30.0, (30, 30)), (40.0, (99, 99))):
         clock.now = at
-        sinces.append(board.update(fold(seen(at, d0=free[0], d1=free[1]))).since)
+        sinces.append(board.observe(seen(at, d0=free[0], d1=free[1])).since)
     assert [10.0, 20.0, 20.0, 40.0] == sinces
     assert [0.0, 10.0, 20.0, 30.0, 40.0] == [change.changed_at for change in board.changes]
 
@@ -201,7 +201,7 @@ def test_release_is_the_last_rise_of_the_factor() -> None:
     reported = []
     for available in (99, 30, 31, 40, 20):
         clock.now += 1.0
-        board.update(fold(seen(clock.now, d0=available)))
+        board.observe(seen(clock.now, d0=available))
         reported.append(board.snapshot.released)
     # From the fallback of 0.5 to 1.0, held, let go, news, held.
     first, second = Release(1.0), Release(3.0, frozenset({1}))
@@ -212,7 +212,7 @@ def test_changes_are_the_newest_thousand() -> None:
     """The oldest changes make room."""
     board = Board(factors, FakeClock())
     for turn in range(MOST_CHANGES + 5):
-        board.update(fold(seen(0.0, d0=30 if turn % 2 else 99)))
+        board.observe(seen(0.0, d0=30 if turn % 2 else 99))
     assert 1000 == len(board.changes)
     generations = [change.generation for change in board.changes]
     assert list(range(7, 1007)) == generations
@@ -229,13 +229,13 @@ def test_fallback_is_counted_once_for_each_transition() -> None:
         board.update(news)
         counts.append(board.tally.fallback_applied)
 
-    then(0.0, fail)
+    then(0.0, failed)
     then(1.0, fold(seen(1.0, d0=99)))
-    then(121.0, fail)
-    then(122.0, fail)
-    then(123.0, fail)
+    then(121.0, failed)
+    then(122.0, failed)
+    then(123.0, failed)
     then(124.0, overridden(Override(0.2, "test", 124.0, 130.0)))
-    then(131.0, fail)
+    then(131.0, failed)
     then(132.0, fold(seen(132.0, d0=99)))
     assert [0, 0, 0, 1, 1, 1, 2, 2] == counts
 
@@ -251,8 +251,8 @@ def test_listeners_see_before_and_after() -> None:
 
     board = Board(factors, FakeClock(), listeners=(listen, listen))
     first = board.snapshot
-    second = board.update(fold(seen(0.0, d0=99)))
-    third = board.update(fold(seen(0.0, d0=98)))
+    second = board.observe(seen(0.0, d0=99))
+    third = board.observe(seen(0.0, d0=98))
     assert [(first, second)] * 2 + [(second, third)] * 2 == heard
     assert [second, second, third, third] == published
 
@@ -286,10 +286,10 @@ async def test_waiters_are_woken_by_a_change() -> None:
 
     readers = [asyncio.create_task(wait()) for _ in range(100)]
     await asyncio.sleep(10.0)
-    board.update(fail)  # no change
+    board.fail(TIMED_OUT)  # no change
     await asyncio.sleep(10.0)
     assert not any(reader.done() for reader in readers)
-    board.update(fold(seen(20.0, d0=99)))
+    board.observe(seen(20.0, d0=99))
     assert {(20.0, 2)} == set(await asyncio.gather(*readers))
 
 
@@ -299,7 +299,7 @@ async def test_waiter_gives_up_when_the_time_is_over() -> None:
     board = Board(factors, loop_time)
     waiter = asyncio.create_task(board.wait_for_change(1, 5.0))
     await asyncio.sleep(1.0)
-    board.update(fail)
+    board.fail(TIMED_OUT)
     snapshot = await waiter
     assert (5.0, 1) == (loop_time(), snapshot.generation)
     assert 1 == snapshot.memory.failed_polls
@@ -332,7 +332,7 @@ async def test_closing_wakes_everyone_for_good() -> None:
     assert board.closed
     await asyncio.gather(*waiters)
     await board.wait_for_change(1, 60.0)
-    board.update(fold(seen(1.0, d0=99)))
+    board.observe(seen(1.0, d0=99))
     assert 2 == (await board.wait_for_change(2, 60.0)).generation
     assert 1.0 == loop_time()
 
@@ -355,14 +355,14 @@ async def test_cancelled_waiter_is_cancelled() -> None:
 async def test_expiry_is_published_right_after_the_boundary() -> None:
     """The fallback comes when the validity ends, not at the next poll, and is counted once."""
     board = Board(factors, loop_time)
-    board.update(fold(seen(0.0, d0=99)))
+    board.observe(seen(0.0, d0=99))
     async with keeping_time(board):
         await asyncio.sleep(VALIDITY_S)
         assert 2 == board.snapshot.generation
         snapshot = await board.wait_for_change(2, 60.0)
         assert VALIDITY_S < loop_time() <= VALIDITY_S + 0.005
         assert Source.FALLBACK == snapshot.decision.source
-        board.update(fail)
+        board.fail(TIMED_OUT)
         await asyncio.sleep(1000.0)
     assert 1 == board.tally.fallback_applied
     assert 3 == board.snapshot.generation
@@ -372,12 +372,12 @@ async def test_expiry_is_published_right_after_the_boundary() -> None:
 async def test_news_move_the_boundary() -> None:
     """A newer observation is valid for longer; a failed poll changes no boundary."""
     board = Board(factors, loop_time)
-    board.update(fold(seen(0.0, d0=99)))
+    board.observe(seen(0.0, d0=99))
     async with keeping_time(board):
         await asyncio.sleep(100.0)
-        board.update(fold(seen(100.0, d0=99)))
+        board.observe(seen(100.0, d0=99))
         await asyncio.sleep(50.0)
-        board.update(fail)
+        board.fail(TIMED_OUT)
         assert 2 == board.snapshot.generation
         await board.wait_for_change(2, 600.0)
         assert 220.0 < loop_time() <= 220.005
@@ -387,10 +387,10 @@ async def test_news_move_the_boundary() -> None:
 async def test_news_bring_the_boundary_nearer() -> None:
     """A short override that comes while a long validity is waited for ends in time."""
     board = Board(factors, loop_time)
-    board.update(fold(seen(0.0, d0=99)))
+    board.observe(seen(0.0, d0=99))
     async with keeping_time(board):
         await asyncio.sleep(10.0)
-        board.update(overridden(Override(0.2, "test", 10.0, 15.0)))
+        board.set_override(Override(0.2, "test", 10.0, 15.0))
         snapshot = await board.wait_for_change(3, 600.0)
         assert 15.0 < loop_time() <= 15.005
         assert Source.OBSERVATION == snapshot.decision.source
@@ -400,8 +400,8 @@ async def test_news_bring_the_boundary_nearer() -> None:
 async def test_violations_under_an_override_expire_in_time() -> None:
     """Their expiry is a change of its own, before the override's end is another."""
     board = Board(factors, loop_time)
-    board.update(fold(seen(0.0, d0=30)))
-    board.update(overridden(Override(1.0, "test", 0.0, 300.0)))
+    board.observe(seen(0.0, d0=30))
+    board.set_override(Override(1.0, "test", 0.0, 300.0))
     async with keeping_time(board):
         snapshot = await board.wait_for_change(3, 600.0)
         assert 120.0 < loop_time() <= 120.005
@@ -420,7 +420,7 @@ async def test_time_alone_publishes_nothing_else() -> None:
     async with keeping_time(board):
         await asyncio.sleep(1000.0)
         assert [] == heard
-        board.update(fold(seen(1000.0, d0=99)))
+        board.observe(seen(1000.0, d0=99))
         await asyncio.sleep(1000.0)
     assert [1000.0, pytest.approx(1120.0, abs=0.005)] == heard
 
@@ -429,7 +429,7 @@ async def test_expiry_that_was_slept_through_is_published_at_once() -> None:
     """After the machine slept, the steady clock is past the boundary and the timer is not."""
     clock = FakeClock()
     board = Board(factors, clock)
-    board.update(fold(seen(0.0, d0=99)))
+    board.observe(seen(0.0, d0=99))
     clock.now = 5000.0
     async with keeping_time(board):
         assert Source.FALLBACK == board.snapshot.decision.source
@@ -439,7 +439,7 @@ async def test_expiry_that_was_slept_through_is_published_at_once() -> None:
 async def test_partial_observation_is_published_like_any() -> None:
     """A violation that only a partial observation saw begins a generation."""
     board = Board(factors, loop_time)
-    board.update(fold(seen(0.0, d0=99)))
+    board.observe(seen(0.0, d0=99))
     await asyncio.sleep(1.0)
-    board.update(fold(partial(1.0, [reading(1, 1.0, {"d0": 30})])))
+    board.observe(partial(1.0, [reading(1, 1.0, {"d0": 30})]))
     assert (3, 1.0) == (board.snapshot.generation, board.snapshot.since)

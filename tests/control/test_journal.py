@@ -56,11 +56,11 @@ def board(clock: FakeClock) -> Board:
 
 
 def see(board: Board, observation: Observation) -> None:
-    board.update(lambda memory: FACTORS.fold(memory, observation))
+    board.observe(observation)
 
 
 def fail(board: Board, failure: Failure) -> None:
-    board.update(lambda memory: FACTORS.fail(memory, failure))
+    board.fail(failure)
 
 
 def loud(lines: list[Line]) -> list[Line]:
@@ -104,8 +104,8 @@ class TestDecisions:
     ) -> None:
         """Set and cleared."""
         override = Override(0.25, "moving partitions", 0, 60)
-        board.update(lambda memory: replace(memory, override=override))
-        board.update(lambda memory: replace(memory, override=None))
+        board.set_override(override)
+        board.set_override(None)
         assert [
             (logging.INFO, "throttle factor 0.25 (override): set by hand: moving partitions"),
             (logging.WARNING, "throttle factor 0.5 (fallback): no observation yet"),
@@ -264,7 +264,7 @@ class TestFailuresOfPolling:
         fail(board, REFUSED)
         lines()
         override = Override(0.25, "x", 0, 60)
-        board.update(lambda memory: replace(memory, override=override))
+        board.set_override(override)
         assert 1 == len(loud(lines()))
 
     def test_time_alone_says_nothing(self, board: Board, lines: Callable[[], list[Line]]) -> None:

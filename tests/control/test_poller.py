@@ -48,14 +48,15 @@ def rig(
     *,
     validity_s: float = 300.0,
     fallback: float = 1.0,
+    factors: VolumeLimit | None = None,
 ) -> Rig:
     clock = asyncio.get_running_loop().time
     published: list[tuple[float, Snapshot]] = []
-    factors = VolumeLimit(LIMIT, validity_s, fallback)
+    factors = factors or VolumeLimit(LIMIT, validity_s, fallback)
     board = Board(factors, clock, listeners=(lambda _, after: published.append((clock(), after)),))
     source = ScriptedSource(answer)
     durations: list[float] = []
-    poller = Poller(source, board, factors, timing, durations.append)
+    poller = Poller(source, board, timing, durations.append)
     return Rig(source, board, poller, published, durations)
 
 
@@ -279,8 +280,7 @@ class TestABug:
             def fold(self, memory: Memory, observation: Observation) -> Memory:
                 raise ZeroDivisionError
 
-        it = rig(idle, Timing(10.0, 1.0))
-        it.poller.factors = Broken(LIMIT, 300.0, 1.0)
+        it = rig(idle, Timing(10.0, 1.0), factors=Broken(LIMIT, 300.0, 1.0))
         await run_for(4, it.poller.run())
         assert [0, 1, 3] == [call.at for call in it.source.calls]
         assert 3 == it.board.tally.failures[FailureKind.UNEXPECTED]

@@ -20,10 +20,11 @@ from sidecar.cli import group
 from sidecar.quotas.entities import Entity
 from tests.requestlog.lines import BY_HAND
 from tests.support.background import bootstrap, running
-from tests.support.daemon import DECIDED, Daemon, get, started, until
+from tests.support.daemon import DECIDED, Daemon, get, started
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeLogDir
 from tests.support.fake_producers import FakeProducers
 from tests.support.fake_quotas import FakeQuotas
+from tests.support.waiting import until
 
 MB = 1_000_000
 HEALTHY = FakeLogDir("/var/lib/kafka/data-0", 64 * MB, 50 * MB)
@@ -116,6 +117,7 @@ class TestStart:
             assert 3 == len(re.findall(DECIDED, daemon.output))
             assert "no SIDECAR_STATE_FILE: a restart forgets" in daemon.output
 
+    @pytest.mark.slow
     def test_a_waiting_reader_hears_of_a_change_at_once(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
@@ -127,6 +129,7 @@ class TestStart:
             waited = {"If-None-Match": etag, "Prefer": "wait=8"}
             assert 0.0 == daemon.get("/v1/throttle-factor", waited).json()["factor"]
 
+    @pytest.mark.slow
     def test_what_is_seen_goes_into_the_history(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
@@ -146,6 +149,7 @@ class TestStart:
         assert {origin} == {line["origin"] for line in lines}
         assert {0, 1, 2} == {volume["broker_id"] for volume in lines[0]["volumes"]}
 
+    @pytest.mark.slow
     def test_a_history_that_can_not_be_written_stops_nothing(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
@@ -158,6 +162,7 @@ class TestStart:
             reported = f"the volume history in {gone} loses what is seen: No such file or directory"
             assert 1 == daemon.output.count(reported)
 
+    @pytest.mark.slow
     def test_metrics_can_listen_apart(self, tmp_path: Path, settings: dict[str, str]) -> None:
         """Two addresses in the log; the second has metrics and health alone."""
         with started(tmp_path, settings | {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}) as daemon:
@@ -169,6 +174,7 @@ class TestStart:
             assert 200 == get(f"{metrics}/readyz").status_code
             assert 404 == get(f"{metrics}/v1/throttle-factor").status_code
 
+    @pytest.mark.slow
     def test_quotas_for_ids_that_nobody_reads_are_reported(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
@@ -197,6 +203,7 @@ class TestStart:
         assert address in reported[0]
         assert "in use" in reported[0]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("name", "value"),
         [
@@ -219,6 +226,7 @@ class TestStart:
         assert "Traceback" not in daemon.output
 
 
+@pytest.mark.slow
 class TestDisabled:
     def test_it_publishes_1_0_is_ready_and_connects_to_nobody(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
@@ -268,6 +276,7 @@ class TestStop:
         assert "Traceback" not in daemon.output
         until(lambda: not any(broker.connections for broker in cluster.brokers.values()))
 
+    @pytest.mark.slow
     def test_a_poll_that_hangs_does_not_hold_it_up(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
@@ -282,6 +291,7 @@ class TestStop:
         assert took_s < 2
         assert "Traceback" not in daemon.output
 
+    @pytest.mark.slow
     def test_a_signal_before_the_first_poll_ended_stops_it_too(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
@@ -292,6 +302,7 @@ class TestStop:
             daemon.send(signal.SIGTERM)
             assert 0 == daemon.ended()[0]
 
+    @pytest.mark.slow
     def test_a_second_signal_ends_it_at_once(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
@@ -304,6 +315,7 @@ class TestStop:
         assert took_s < 1
 
 
+@pytest.mark.slow
 class TestReload:
     def test_sighup_reads_the_token_again(
         self, tmp_path: Path, settings: dict[str, str], token_file: Path
@@ -365,6 +377,7 @@ class TestReload:
             assert PASSWORD not in daemon.output
 
 
+@pytest.mark.slow
 class TestFewFiles:
     def test_idle_connections_blind_it_neither_to_brokers_nor_to_readers(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
@@ -392,6 +405,7 @@ class TestFewFiles:
         assert "Traceback" not in daemon.output
 
 
+@pytest.mark.slow
 class TestRestart:
     def test_killed_it_comes_back_with_decision_and_override(
         self,
@@ -456,6 +470,7 @@ class TestRestart:
         assert b'{"version": 1, "sha256": "' == aside.read_bytes()
 
 
+@pytest.mark.slow
 class TestCommands:
     def test_override_show_clear_and_forget_on_two_real_sidecars(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, token_file: Path
@@ -506,6 +521,7 @@ class TestCommands:
         assert "name it in the sidecar's SIDECAR_TOKEN_FILE" in done.output
 
 
+@pytest.mark.slow
 class TestSecrets:
     """Never in a log, an error or a response: at debug, when all is well and when nothing is."""
 
@@ -574,6 +590,7 @@ def allocate_id(user: str, producer_id: int) -> bytes:
     return line.replace(b"User:alice", b"User:" + user.encode()) + b"\n"
 
 
+@pytest.mark.slow
 class TestProducerIds:
     """All of it on: request log, peers, quota file, request_percentage of held users."""
 

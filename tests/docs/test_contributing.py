@@ -35,10 +35,12 @@ def test_files_that_are_named_exist() -> None:
 @pytest.mark.parametrize(
     ("name", "definition", "path"),
     [
-        ("Limit", "Limit = ", "sidecar/throttle/limits.py"),
-        ("violated_by", "def violated_by", "sidecar/throttle/limits.py"),
-        ("threshold_bytes", "def threshold_bytes", "sidecar/throttle/limits.py"),
-        ("_limit", "def _limit", "sidecar/settings/loader.py"),
+        ("Limit", "class Limit", "sidecar/throttle/limits/limit.py"),
+        ("judge", "def judge", "sidecar/throttle/limits/limit.py"),
+        ("describe", "def describe", "sidecar/throttle/limits/limit.py"),
+        ("Verdict", "class Verdict", "sidecar/throttle/limits/limit.py"),
+        ("verdict_at", "def verdict_at", "sidecar/throttle/limits/limit.py"),
+        ("LIMIT_TYPES", "LIMIT_TYPES: ", "sidecar/throttle/limits/__init__.py"),
         ("Tally", "class Tally", "sidecar/control/board.py"),
         ("_OF_A_VOLUME", "_OF_A_VOLUME: ", "sidecar/metrics/board_collector.py"),
         ("QuotaKey", "class QuotaKey", "sidecar/quotas/entities.py"),

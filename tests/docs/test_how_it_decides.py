@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from sidecar.throttle.decision import Disabled, Source, VolumeLimit
+from sidecar.throttle.fill import first_fill
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.memory import Memory, Override, fail
 from sidecar.throttle.schedule import Release, Timing, next_poll
 from sidecar.volumes import Failure, FailureKind, Observation, Volume
 from tests.docs.markdown import Table, tables
@@ -37,8 +38,9 @@ def test_the_limits_boundary() -> None:
     """Less than or equal violates, of bytes and of ratios, and of a volume without a size."""
     for row in the_table("limit").rows:
         volume = Volume(1, "/d1", int(row["total"]), int(row["available"]))
-        verdict = "yes" if limit_of(row["limit"]).violated_by(volume) else "no"
-        assert row["violates"] == verdict, row
+        fill = first_fill(0.0, volume.used_bytes)
+        verdict = limit_of(row["limit"]).judge(volume, fill, None)
+        assert row["violates"] == ("yes" if verdict.violates else "no"), row
 
 
 def seconds(minute: str) -> float:
@@ -71,7 +73,7 @@ def polled(
         if column.startswith("broker ") and cell
     }
     if "fails" in does.values():
-        return factors.fail(memory, TIMED_OUT)
+        return fail(memory, TIMED_OUT)
     if does:
         return factors.fold(memory, observation(at, does, lists_fenced=lists_fenced))
     return memory
@@ -144,7 +146,7 @@ def failed(times: int) -> Memory:
     """Memory after so many failed polls in a row."""
     memory = still()
     for _ in range(times):
-        memory = FACTORS.fail(memory, Failure(FailureKind.CONNECT, "nothing listens"))
+        memory = fail(memory, Failure(FailureKind.CONNECT, "nothing listens"))
     return memory
 
 

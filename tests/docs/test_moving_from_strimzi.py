@@ -102,7 +102,7 @@ def test_the_example_is_read(tmp_path: Path) -> None:
     assert found.settings.kafka_admin is not None
     assert ("SSL", 5368709120) == (
         found.settings.kafka_admin.security_protocol,
-        getattr(found.settings.limit, "available_bytes", None),
+        getattr(found.settings.limit, "value", None),
     )
     reported = {notice.partition(" ")[0].removeprefix(STATIC) for notice in found.notices}
     assert {"produce", "fetch", "excluded.principal.name.list"} == reported

@@ -65,7 +65,7 @@ def of_a_board(caplog: pytest.LogCaptureFixture) -> set[str]:
         return reading(broker_id, clock.now, free, total=10**12)
 
     def see(observation: Observation) -> None:
-        board.update(lambda memory: FACTORS.fold(memory, observation))
+        board.observe(observation)
 
     see(whole(0.0, [says(1, 500), says(2, 20)]))
     see(whole(0.0, [says(1, 500), says(2, 9.1)]))
@@ -74,7 +74,7 @@ def of_a_board(caplog: pytest.LogCaptureFixture) -> set[str]:
     see(whole(0.0, [says(1, 500), says(2, 200)]))
     clock.now = 400.0
     unreachable = Failure(FailureKind.CONNECT, "kafka-0:9092: no route to host while connecting")
-    board.update(lambda memory: FACTORS.fail(memory, unreachable))
+    board.fail(unreachable)
     clock.now = 1000.0
     see(whole(1000.0, [says(1, 500)], silent=[2]))
     return {record.getMessage() for record in caplog.records}

@@ -54,6 +54,7 @@ def test_the_defaults_are_as_told() -> None:
     assert {name: defaults[name] for name in defaults if name.endswith("_LISTEN")} == reported
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}])
 def test_nothing_else_listens(tmp_path: Path, more: dict[str, str]) -> None:
     """A running daemon listens on the addresses that it says, and on no other."""
@@ -62,6 +63,7 @@ def test_nothing_else_listens(tmp_path: Path, more: dict[str, str]) -> None:
         assert (said, 1 + len(more)) == (listening(daemon), len(said))
 
 
+@pytest.mark.slow
 def test_the_metrics_address_serves_nothing_else(tmp_path: Path) -> None:
     """No factor can be read there and no change made, and the API has no metrics then."""
     with started(tmp_path, DISABLED | {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}) as daemon:
@@ -159,6 +161,7 @@ def test_a_secret_is_never_printed(name: str, args: tuple[str, ...]) -> None:
     assert SECRET not in result.output
 
 
+@pytest.mark.slow
 def test_a_running_daemon_tells_no_secret(tmp_path: Path) -> None:
     """Not in its log, however much it logs, nor in any answer, nor in the state file."""
     token, state = tmp_path / "token", tmp_path / "state"

@@ -1,21 +1,23 @@
-"""Real clusters for the integration tests: one for each Kafka version, for the whole run.
+"""What the tests with real programs need, and the clusters and daemons that they borrow.
 
-A cluster starts when the first test asks for it and ends with the run, also when pytest is killed.
-Whatever a test does to brokers, volumes and topics is undone after it. A test asks for
+A cluster starts when the first test of a module asks for it and ends with the module, also when
+pytest is killed (``tests/support/clusters.py``). A test asks for
 
-- ``kafka``: Kafka 4.3.1, three brokers with two volumes of 64 MiB each;
-- ``any_kafka``: the same test on each of ``VERSIONS`` in turn, with fewer brokers and volumes;
-- ``obeying``: as ``kafka``, its brokers with the quota callback; ``any_obeying``: on each version;
-- ``secure_kafka``: one broker with listeners for TLS, SASL and mTLS, and an authorizer;
+- ``node``: Kafka 4.3.1, one combined node (id 0) in one JVM, with two volumes of 64 MiB;
+- ``kafka``: three brokers (0, 1, 2) with two such volumes each, and a controller of its own;
+- ``obeying``: as ``kafka``, its brokers with the quota callback;
+- ``secure_kafka``: one node with listeners for TLS, SASL and mTLS, and an authorizer;
 - ``start``: starts the real daemon beside a cluster's brokers, and ends it after the test.
+
+A module whose tests wait for a broker to be fenced sets ``FENCED_MS`` lower.
 """
 
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pytest
 import pytest_asyncio
@@ -28,39 +30,51 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import load_pem_x509_certificate
 
-from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.admin import Admin
 from sidecar.demo.cache import cache_folder
-from sidecar.demo.callback import CALLBACK_PROPERTIES, asks_its_sidecar
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.jars import DEFAULT_VERSION, jars
 from sidecar.demo.listeners import Listener, Tls
-from sidecar.demo.waiting import POLL_S, deadline
 from tests.integration.daemon import Beside, Daemon
-
-VOLUME_BYTES = 64 << 20
-VERSIONS = {
-    # version: brokers, volumes of each
-    "3.3.2": (2, 2),
-    "3.9.1": (2, 2),
-    "4.3.1": (3, 2),
-}
-PASSWORD = "secret"
-"""Of the users on the listener BASIC of brokers with the quota callback, ops and etl."""
-
-_VERSIONED = ("any_kafka", "any_obeying", "version")
-"""Parameters that are Kafka versions."""
+from tests.support.clusters import FENCED_MS, VOLUME_BYTES, Clusters, Kind
 
 Start = Callable[[Beside, Mapping[str, str]], Awaitable[Daemon]]
 """Starts a daemon with these SIDECAR_* variables; returns when it listens."""
 
-# Kafka 3.3 first looks for deleted segments after 30 s.
-_FREED_S = 60.0
+_NEEDS: Final = {
+    # Fixtures.
+    "clusters": "broker",
+    "secure_kafka": "broker",
+    "browser": "browser",
+    # Files whose tests start what they need themselves, or need a program alone.
+    "test_blocks": "demo",
+    "test_cluster_life": "broker",
+    "test_combined_mode": "broker",
+    "test_compose": "package",
+    "test_container": "package",
+    "test_enforcement": "broker",
+    "test_java_traffic": "broker",
+    "test_moving_from_strimzi": "broker",
+    "test_object_storage": "spark",
+    "test_packages": "package",
+    "test_pipeline_demo": "demo",
+    "test_quota_arithmetic": "broker",
+    "test_quota_entities": "broker",
+    "test_spark_cluster": "spark",
+    "test_status_page": "browser",
+    "test_stream": "spark",
+    "test_stream_secured": "spark",
+    "test_systemd": "package",
+}
+"""Fixture or file -> the mark of what it needs; ``pyproject.toml`` says what each means."""
+
+_MANY_JVMS: Final = {"kafka", "obeying"}
+"""Fixtures whose clusters run in one test process alone, so that at most six nodes are up."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecureKafka:
-    """A cluster of one broker with an authorizer, and who may do what on it.
+    """A cluster of one combined node with an authorizer, and who may do what on it.
 
     Listeners: "SCRAM" (SASL_SSL, SCRAM-SHA-512), "BASIC" (SASL_PLAINTEXT, PLAIN), "TLS" (SSL) and
     "MTLS" (SSL, a client certificate is required). On every one of them a user needs an ACL.
@@ -80,92 +94,38 @@ class SecureKafka:
     client_key_file: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Obeying:
-    """A cluster whose brokers have the quota callback.
-
-    Each asks the sidecar at its ``sidecar_url``, which the test starts. On the listener BASIC
-    (SASL_PLAINTEXT, PLAIN) there are the users etl and ops, of whom ops is never held.
-
-    Attributes:
-        cluster: the cluster.
-    """
-
-    cluster: Cluster
-
-
-class Clusters:
-    """The run's clusters, started on demand."""
-
-    def __init__(self) -> None:
-        self._running: dict[str, Cluster] = {}
-        self._stack = AsyncExitStack()
-
-    async def obeying(self, version: str) -> Cluster:
-        key = f"{version} with the callback"
-        if key not in self._running:
-            users = {"ops": PASSWORD, "etl": PASSWORD}
-            cluster = Cluster(
-                environ=os.environ,
-                version=version,
-                brokers=3,
-                volumes=2,
-                volume_bytes=VOLUME_BYTES,
-                listeners=[Listener("BASIC", "SASL_PLAINTEXT", "PLAIN", users)],
-                broker_jars=[callback_jar()],
-                properties={
-                    **CALLBACK_PROPERTIES,
-                    "client.quota.callback.sidecar.excluded.principals": "User:ops",
-                    # The volumes are so small that every leak would be an emergency.
-                    "client.quota.callback.sidecar.emergency.horizon.ms": "1",
-                },
-                properties_of=asks_its_sidecar,
-            )
-            self._running[key] = await self._stack.enter_async_context(cluster)
-        return self._running[key]
-
-    async def get(self, version: str) -> Cluster:
-        if version not in self._running:
-            brokers, volumes = VERSIONS[version]
-            cluster = Cluster(
-                environ=os.environ,
-                version=version,
-                brokers=brokers,
-                volumes=volumes,
-                volume_bytes=VOLUME_BYTES,
-            )
-            self._running[version] = await self._stack.enter_async_context(cluster)
-        return self._running[version]
-
-    async def close(self) -> None:
-        await self._stack.aclose()
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses a real cluster, and give it the time that starting one takes."""
+    """Mark each test by what it needs, and keep those together that share a cluster."""
     for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.integration)
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(180))
+        if not item.path.is_relative_to(Path(__file__).parent):
+            continue
+        fixtures = set(getattr(item, "fixturenames", ()))
+        for name in sorted({*fixtures, item.path.stem} & set(_NEEDS)):
+            item.add_marker(_NEEDS[name])
+        one_process = "brokers" if fixtures & _MANY_JVMS else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(one_process))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Download what the chosen tests need before any test's time runs."""
-    items = [item for item in session.items if item.get_closest_marker("integration") is not None]
+    items = [
+        item
+        for item in session.items
+        if item.get_closest_marker("broker") or item.get_closest_marker("demo")
+    ]
     if not items or session.config.option.collectonly:
         return
     versions = {DEFAULT_VERSION}
     for item in items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
-            chosen = item.callspec.params
-            versions |= {str(chosen[name]) for name in _VERSIONED if name in chosen}
+            versions |= {str(item.callspec.params.get("version", DEFAULT_VERSION))}
     for version in sorted(versions):
         asyncio.run(jars(version, cache_folder(os.environ)))
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def clusters() -> AsyncIterator[Clusters]:
+    """The module's clusters."""
     running = Clusters()
     try:
         yield running
@@ -173,41 +133,37 @@ async def clusters() -> AsyncIterator[Clusters]:
         await running.close()
 
 
-@pytest_asyncio.fixture
-async def kafka(clusters: Clusters) -> AsyncIterator[Cluster]:
-    """The cluster of 4.3.1: three brokers with two volumes each."""
-    cluster = await clusters.get(DEFAULT_VERSION)
-    yield cluster
-    await _undo(cluster)
-
-
-@pytest_asyncio.fixture(params=list(VERSIONS))
-async def any_kafka(clusters: Clusters, request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
-    """A cluster of each version in turn."""
-    cluster = await clusters.get(request.param)
-    yield cluster
-    await _undo(cluster)
+@pytest.fixture
+def fenced_ms(request: pytest.FixtureRequest) -> int:
+    """How long after its last heartbeat a broker is fenced, ms."""
+    return int(getattr(request.module, "FENCED_MS", FENCED_MS))
 
 
 @pytest_asyncio.fixture
-async def obeying(clusters: Clusters) -> AsyncIterator[Obeying]:
-    """The cluster of 4.3.1 with the quota callback."""
-    cluster = await clusters.obeying(DEFAULT_VERSION)
-    yield Obeying(cluster)
-    await _undo(cluster)
+async def node(clusters: Clusters) -> AsyncIterator[Cluster]:
+    """One combined node of 4.3.1 with two volumes."""
+    async with clusters.borrow(Kind()) as cluster:
+        yield cluster
 
 
-@pytest_asyncio.fixture(params=list(VERSIONS))
-async def any_obeying(clusters: Clusters, request: pytest.FixtureRequest) -> AsyncIterator[Obeying]:
-    """A cluster with the quota callback of each version in turn."""
-    cluster = await clusters.obeying(request.param)
-    yield Obeying(cluster)
-    await _undo(cluster)
+@pytest_asyncio.fixture
+async def kafka(clusters: Clusters, fenced_ms: int) -> AsyncIterator[Cluster]:
+    """Three brokers of 4.3.1 with two volumes each."""
+    async with clusters.borrow(Kind(brokers=3, fenced_ms=fenced_ms)) as cluster:
+        yield cluster
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture
+async def obeying(clusters: Clusters, fenced_ms: int) -> AsyncIterator[Cluster]:
+    """Three brokers of 4.3.1 with the quota callback."""
+    kind = Kind(brokers=3, has_callback=True, fenced_ms=fenced_ms)
+    async with clusters.borrow(kind) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureKafka]:
-    """A cluster of one broker with every kind of listener and an authorizer."""
+    """One combined node with every kind of listener and an authorizer."""
     folder = tmp_path_factory.mktemp("certificates")
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(folder / "ca.pem"))
@@ -220,6 +176,7 @@ async def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
     cluster = Cluster(
         environ=os.environ,
         brokers=1,
+        combined=True,
         volumes=1,
         volume_bytes=VOLUME_BYTES,
         listeners=[
@@ -275,24 +232,3 @@ def _broker_certificate(ca: trustme.CA, folder: Path) -> Tls:
         key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     )
     return Tls(folder / "broker.pem", folder / "broker-key.pem")
-
-
-async def _undo(cluster: Cluster) -> None:
-    """Make the cluster as it was before the test: whole, without topics, with free volumes."""
-    await cluster.heal()
-    async with Admin(cluster.bootstrap) as admin:
-        topics = await admin.topics()
-        await admin.delete_topic(*(name for name in topics if not name.startswith("__")))
-    if cluster.volumes_are_real:
-        async with deadline(_FREED_S, "deleted topics' space was not free"):
-            for broker in cluster.brokers.values():
-                for index in range(len(broker.volumes)):
-                    await _wait_free(cluster, broker.id, index)
-
-
-async def _wait_free(cluster: Cluster, broker_id: int, index: int) -> None:
-    while True:
-        total, available = await cluster.usage(broker_id, index)
-        if available > 0.95 * total:
-            return
-        await asyncio.sleep(POLL_S)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.integration.waiting import SEEN_S, seen
+from tests.support.waiting import SEEN_S, seen
 
 Document = dict[str, Any]
 Labels = frozenset[tuple[str, str]]
@@ -154,7 +154,7 @@ class Daemon:
         os.kill(self._pid, number)
 
     async def end(self, number: signal.Signals = signal.SIGTERM) -> int | None:
-        """End it by a signal, within the 2 s that it may take and one for a busy machine.
+        """End it by a signal.
 
         Returns:
             How it ended (negative: by that signal); None when it had ended before.
@@ -167,7 +167,7 @@ class Daemon:
             return self._cluster.ended(self._name)
 
         return await seen(
-            f"the daemon's end after {number.name}", status, lambda ended: ended is not None, 3.0
+            f"the daemon's end after {number.name}", status, lambda ended: ended is not None
         )
 
     async def ask(self, path: str, method: str = "GET", token: str = "") -> httpx.Response:

@@ -14,7 +14,7 @@ import httpx
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
 from tests.integration.daemon import Beside, Daemon
-from tests.integration.waiting import SEEN_S, seen
+from tests.support.waiting import SEEN_S, seen
 
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "prometheus" / "prometheus.yaml"
 

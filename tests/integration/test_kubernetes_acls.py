@@ -21,7 +21,7 @@ from sidecar.volumes import Failure, FailureKind
 from tests.integration.conftest import SecureKafka
 from tests.integration.daemon import command
 from tests.integration.test_secured import SCRAM, scram
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 DOCS = Path(__file__).parents[2] / "docs"
 ACLS = re.compile(r"^ *kafka-acls\.sh ((?:.*\\\n)*.*)$", re.MULTILINE)

@@ -54,9 +54,7 @@ async def test_both_read_the_example_alike(tmp_path: Path) -> None:
     assert ours.kafka_admin is not None
     address = ours.kafka_admin.bootstrap_servers[0]
     expected = {
-        "storage.per.volume.limit.min.available.bytes": str(
-            getattr(ours.limit, "available_bytes", None)
-        ),
+        "storage.per.volume.limit.min.available.bytes": str(getattr(ours.limit, "value", None)),
         "storage.check-interval": f"{ours.check_interval_s:.0f}",
         "throttle.factor.fallback": str(ours.fallback),
         "throttle.factor.validity.duration": f"PT{ours.validity_s / 60:.0f}M",

@@ -30,8 +30,8 @@ from sidecar.pipeline.tables import TABLES, Table
 from tests.integration.daemon import Done, command
 from tests.integration.gate import Gate
 from tests.integration.maven import jars_of
-from tests.integration.waiting import LOOK_S
 from tests.pipeline.growing_logs import lines
+from tests.support.waiting import LOOK_S
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -11,7 +11,7 @@ from benchmarks.producer_ids.counts import Counts
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.errors import ClusterError
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 
 def produce(bootstrap: str, topic: str, records: int) -> None:
@@ -22,11 +22,11 @@ def produce(bootstrap: str, topic: str, records: int) -> None:
         assert 0 == producer.flush(10.0)
 
 
-async def test_each_producer_that_writes_is_one_id_more(kafka: Cluster) -> None:
+async def test_each_producer_that_writes_is_one_id_more(node: Cluster) -> None:
     """However many records it writes; and that nothing is read any more is said."""
-    async with Admin(kafka.bootstrap) as admin:
+    async with Admin(node.bootstrap) as admin:
         await admin.create_topic("counted", assignment=[[0]])
-    async with Counts(kafka) as counts:
+    async with Counts(node) as counts:
         counts.check()
 
         async def since() -> float:
@@ -34,7 +34,7 @@ async def test_each_producer_that_writes_is_one_id_more(kafka: Cluster) -> None:
             return samples[-1][1] - samples[0][1]
 
         for number in (1, 2):
-            await asyncio.to_thread(produce, kafka.bootstrap, "counted", 3)
+            await asyncio.to_thread(produce, node.bootstrap, "counted", 3)
             await seen(f"{number} ids more", since, partial(eq, number))
     with pytest.raises(ClusterError, match="any more"):
         counts.check()

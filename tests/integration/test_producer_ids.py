@@ -19,11 +19,12 @@ from sidecar.quotas.entities import Entity, QuotaKey
 from sidecar.requestlog.line import Line, parse
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure
-from tests.integration.conftest import PASSWORD, Obeying, Start
+from tests.integration.conftest import Start
 from tests.integration.daemon import Daemon, Document, settings
-from tests.integration.waiting import seen
+from tests.support.clusters import PASSWORD
 from tests.support.java import bean
 from tests.support.rogue import Rogue
+from tests.support.waiting import seen
 
 ETL = {
     "security.protocol": "SASL_PLAINTEXT",
@@ -49,9 +50,9 @@ def admin_of(cluster: Cluster) -> KafkaAdmin:
 
 
 @pytest_asyncio.fixture
-async def logging(obeying: Obeying) -> AsyncIterator[Cluster]:
+async def logging(obeying: Cluster) -> AsyncIterator[Cluster]:
     """The cluster while its brokers write their request logs."""
-    cluster, brokers = obeying.cluster, obeying.cluster.brokers
+    cluster, brokers = obeying, obeying.brokers
     admin = admin_of(cluster)
     assert dict.fromkeys(brokers, "DEBUG") == await set_levels(
         admin, dict.fromkeys(brokers, "DEBUG"), REQUEST_LOGGER

@@ -18,7 +18,7 @@ from sidecar.quotas.request_time.quota_plan import by_entity, removals
 from sidecar.settings import HostPort, KafkaAdmin
 from tests.integration.conftest import SecureKafka
 from tests.integration.daemon import Done, command
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 IO_THREADS, NETWORK_THREADS = 5, 4
 """Of the brokers, set here: 900 %."""
@@ -178,19 +178,3 @@ async def test_who_may_not_is_reported_what_to_grant(
     shown = await command("quotas", "show", *reach, environ={})
     assert (2, "") == (shown.code, shown.out)
     assert "--operation DescribeConfigs --cluster" in shown.err
-
-
-async def test_quotas_are_read_on_each_version(any_kafka: Cluster) -> None:
-    """All kinds of entities, with names that Kafka sanitises, on every version."""
-    wanted = {
-        Entity("a b/ü%"): {"request_percentage": 9.2},
-        Entity(DEFAULT, "etl"): {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6},
-        Entity(client_id=DEFAULT): {"controller_mutation_rate": 5.0},
-        Entity(ip="192.0.2.1"): {"connection_creation_rate": 2.0},
-    }
-    asked = [(entity.parts(), values) for entity, values in wanted.items()]
-    assert await alter_client_quotas(admin(any_kafka), asked) is None
-    await in_force(any_kafka, wanted)
-    gone = by_entity(removals(wanted, {}))
-    assert await alter_client_quotas(admin(any_kafka), gone) is None
-    await in_force(any_kafka, {})

@@ -15,14 +15,10 @@ from sidecar.demo.cache import cache_folder
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.jars import jars, java
 from sidecar.demo.traffic import Traffic
-from sidecar.kafka.largest_topics import largest_topics
-from sidecar.settings import KafkaAdmin
-from sidecar.settings.convert import addresses
-from sidecar.volumes import Failure
 from tests.integration.conftest import Start
 from tests.integration.daemon import LIMIT_BYTES, Daemon, settings
 from tests.integration.maven import jars_of
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 TOPIC = "orders.v1"
 BROKER = 2
@@ -135,31 +131,3 @@ async def type_in(line: str, path: str, folder: Path) -> None:
         check=False,
     )
     assert 0 == done.returncode, f"{line}\n{done.stdout}{done.stderr}"
-
-
-async def test_every_version_tells_what_lies_on_its_volumes(any_kafka: Cluster) -> None:
-    """The topic's partitions by their log dirs, and together the bytes that were written."""
-    broker_id = max(any_kafka.brokers)
-    async with Admin(any_kafka.bootstrap) as admin:
-        await admin.create_topic(TOPIC, assignment=[[broker_id], [broker_id], [broker_id]])
-        async with Traffic(
-            any_kafka.bootstrap, TOPIC, bytes_per_s=5e6, partitions=(0, 1, 2)
-        ) as traffic:
-
-            async def acknowledged() -> int:
-                return traffic.acknowledged_bytes
-
-            await seen("records", acknowledged, lambda count: count > 2e6)
-        written = traffic.acknowledged_bytes
-        kafka_admin = KafkaAdmin(bootstrap_servers=addresses(any_kafka.bootstrap))
-        found = await largest_topics(kafka_admin, broker_id, 10.0)
-        assert not isinstance(found, Failure), found
-        paths = {volume.path for volume in any_kafka.brokers[broker_id].volumes}
-        assert paths == set(found)
-        ours = [
-            each for log_dir in found.values() for each in log_dir.largest if TOPIC == each.topic
-        ]
-        assert [0, 1, 2] == sorted(index for each in ours for index in each.partitions)
-        total = sum(each.size_bytes for each in ours)
-        # What was on its way when the producer stopped is there, and was not acknowledged to it.
-        assert written <= total <= written + 5e6

@@ -16,7 +16,7 @@ from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure
 from tests.integration.conftest import SecureKafka
 from tests.integration.daemon import command
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 
 @asynccontextmanager
@@ -82,23 +82,23 @@ def log_of(cluster: Cluster, broker_id: int) -> Path:
     return Path(f"{cluster.brokers[broker_id].log}.requests")
 
 
-async def test_it_is_on_for_a_while_and_off_again(any_kafka: Cluster) -> None:
-    """Lines are written meanwhile and not before or after; every version knows it."""
-    await traffic(any_kafka)
-    before = {key: len(written(log_of(any_kafka, key))) for key in any_kafka.brokers}
-    async with session(any_kafka, "--for", "PT10M") as process:
-        await all_at(any_kafka, "DEBUG")
-        await traffic(any_kafka)
+async def test_it_is_on_for_a_while_and_off_again(kafka: Cluster) -> None:
+    """Lines are written meanwhile and not before or after."""
+    await traffic(kafka)
+    before = {key: len(written(log_of(kafka, key))) for key in kafka.brokers}
+    async with session(kafka, "--for", "PT10M") as process:
+        await all_at(kafka, "DEBUG")
+        await traffic(kafka)
         process.send_signal(signal.SIGTERM)
         said, complained = await process.communicate()
     assert (0, b"") == (process.returncode, complained)
     assert b"Every broker has the level that it had before." in said
-    await all_at(any_kafka, "WARN")
-    after = {key: len(written(log_of(any_kafka, key))) for key in any_kafka.brokers}
-    assert all(after[key] > before[key] for key in any_kafka.brokers), (before, after)
-    assert {"throttle-sidecar"} <= clients(written(log_of(any_kafka, 0)))
-    await traffic(any_kafka)
-    assert after == {key: len(written(log_of(any_kafka, key))) for key in any_kafka.brokers}
+    await all_at(kafka, "WARN")
+    after = {key: len(written(log_of(kafka, key))) for key in kafka.brokers}
+    assert all(after[key] > before[key] for key in kafka.brokers), (before, after)
+    assert {"throttle-sidecar"} <= clients(written(log_of(kafka, 0)))
+    await traffic(kafka)
+    assert after == {key: len(written(log_of(kafka, key))) for key in kafka.brokers}
 
 
 async def test_its_time_ends_it(kafka: Cluster) -> None:
@@ -155,23 +155,6 @@ async def test_a_controller_has_one_too(kafka: Cluster) -> None:
     assert {int(controller_id): "WARN"} == await levels(kafka, *reached)
     assert kafka.folder is not None
     assert [] != written(kafka.folder / "controller.log.requests")
-
-
-async def test_every_broker_tells_its_own_configuration(any_kafka: Cluster) -> None:
-    """What is in force: threads of the properties file, Kafka's defaults for the windows."""
-    names = ["num.io.threads", "num.network.threads", "quota.window.num", "log.dirs", "no.such"]
-    kafka_admin = KafkaAdmin(bootstrap_servers=(address(any_kafka),))
-    result = await describe_broker_configs(kafka_admin, None, names)
-    expected = {
-        key: {
-            "num.io.threads": "4",
-            "num.network.threads": "2",
-            "quota.window.num": "11",
-            "log.dirs": ",".join(volume.path for volume in broker.volumes),
-        }
-        for key, broker in any_kafka.brokers.items()
-    }
-    assert expected == result
 
 
 async def test_credentials_in_a_command_config_and_a_refusal(

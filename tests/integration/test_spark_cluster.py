@@ -20,7 +20,7 @@ import pytest
 from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.pipeline.tables import TABLES, Table
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 SPARK = Path(pyspark.__file__).parent / "bin"
 DEPLOY = Path(__file__).parents[2] / "deploy" / "spark"

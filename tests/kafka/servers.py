@@ -61,6 +61,33 @@ async def hang(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> 
     await asyncio.Event().wait()
 
 
+_ALERT = b"\x15\x03\x03\x00\x02\x02P"
+"""What Java answers to bytes that are not TLS; OpenSSL answers nothing."""
+
+
+def handshaking(context: ssl.SSLContext) -> Handler:
+    """Does the handshake and no more; one that fails ends with an alert, as at Kafka's listeners.
+
+    asyncio's server ends it without.
+    """
+
+    async def handshake(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_side=True)
+        while received := await reader.read(65536):
+            incoming.write(received)
+            try:
+                tls.do_handshake()
+            except ssl.SSLWantReadError:
+                writer.write(outgoing.read())
+            except ssl.SSLError:
+                writer.write(outgoing.read() or _ALERT)
+                break
+        await hang(reader, writer)
+
+    return handshake
+
+
 def free_port() -> HostPort:
     """An address where nothing listens."""
     with socket.socket() as found:
@@ -82,6 +109,14 @@ def server_context(ca: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
     """TLS for a server of that name, signed by the CA."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     ca.issue_cert(name).configure_cert(context)
+    return context
+
+
+def wanting_client_certificate(ca: trustme.CA) -> ssl.SSLContext:
+    """The same for a server that only lets in whom the CA signed."""
+    context = server_context(ca)
+    context.verify_mode = ssl.CERT_REQUIRED
+    ca.configure_trust(context)
     return context
 
 

@@ -14,13 +14,14 @@ from sidecar.volumes import Failure, FailureKind
 from tests.kafka.servers import Clock, admin, bootstrap, free_port
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_producers import FakeProducers
+from tests.support.virtual_time import VIRTUAL_TIME
 
 PATIENCE_S = 60.0
 """The first answers of kio take their time on a busy machine."""
 
 A, B, C = ("a", 0), ("a", 1), ("b", 0)
 
-pytestmark = pytest.mark.usefixtures("nothing_left_open")
+pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 
 class Taken:

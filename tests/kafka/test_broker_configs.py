@@ -10,10 +10,11 @@ from sidecar.volumes import Failure, FailureKind
 from tests.kafka.servers import admin, bootstrap, free_port
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_configs import DESCRIBE_CONFIGS, FakeConfigs
+from tests.support.virtual_time import VIRTUAL_TIME
 
 THREADS = ["num.io.threads", "num.network.threads"]
 
-pytestmark = pytest.mark.usefixtures("nothing_left_open")
+pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 
 async def test_every_broker_tells_its_own() -> None:

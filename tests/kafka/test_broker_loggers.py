@@ -8,8 +8,9 @@ from sidecar.volumes import Failure, FailureKind
 from tests.kafka.servers import admin, bootstrap
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_configs import FakeConfigs
+from tests.support.virtual_time import VIRTUAL_TIME
 
-pytestmark = pytest.mark.usefixtures("nothing_left_open")
+pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 
 def levels(*of_brokers: str) -> FakeConfigs:

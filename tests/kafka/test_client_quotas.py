@@ -26,6 +26,9 @@ from sidecar.volumes import Failure, FailureKind
 from tests.kafka.servers import admin, bootstrap, free_port, hang, raw_server
 from tests.kafka.test_cluster_messages import kio_request, our_request
 from tests.support.fake_broker import FakeCluster, FakeRequest, encode
+from tests.support.virtual_time import VIRTUAL_TIME
+
+pytestmark = VIRTUAL_TIME
 
 
 def reported(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiokafka.protocol.api import Response
 from aiokafka.protocol.struct import Struct
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_payload_module
 from kio.schema.request_header.v2.header import RequestHeader
@@ -48,6 +48,7 @@ from sidecar.kafka.user_messages import (
     DescribeAclsResponseV3,
     DescribeUserScramCredentialsResponseV0,
 )
+from tests.support.examples import DEAR
 from tests.support.fake_broker import encode
 
 RESPONSES = [
@@ -149,7 +150,7 @@ def test_describe_log_dirs_requests_are_kafkas_bytes(version: int) -> None:
 
 
 @pytest.mark.parametrize("response", RESPONSES)
-@settings(max_examples=25, deadline=None)  # one example is up to 100 ms of nested arrays
+@DEAR
 @given(data=st.data())
 def test_every_response_is_kafkas_bytes(response: type[Response], data: Any) -> None:
     """Whatever a broker may answer has the same values here, and is the same bytes again."""

@@ -18,6 +18,7 @@ from sidecar.kafka.log_dir_messages import _PartitionSizes
 from sidecar.volumes import Failure, FailureKind
 from tests.kafka.servers import admin, bootstrap
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
+from tests.support.virtual_time import VIRTUAL_TIME
 
 PATIENCE_S = 60.0
 """The first answers of kio take their time on a busy machine."""
@@ -25,7 +26,7 @@ PATIENCE_S = 60.0
 Sizes = dict[str, dict[int, int]]
 """Topic -> partition -> bytes."""
 
-pytestmark = pytest.mark.usefixtures("nothing_left_open")
+pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 
 class Lying:

@@ -5,7 +5,7 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_payload_module
 from kio.static.constants import EntityType
@@ -22,6 +22,7 @@ from sidecar.kafka.producer_messages import (
     ProducerStates,
 )
 from tests.kafka.test_cluster_messages import kio_request, our_request
+from tests.support.examples import DEAR
 from tests.support.fake_broker import encode
 
 METADATA: Any = load_payload_module(METADATA_KEY, 12, EntityType.response)
@@ -52,7 +53,7 @@ def test_describe_producers_requests_are_kafkas_bytes() -> None:
     assert expected == our_request(asked, 0)
 
 
-@settings(max_examples=50, deadline=None)  # one example is up to 100 ms of nested arrays
+@DEAR
 @given(entity=st.from_type(METADATA.MetadataResponse))
 def test_leaders_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:
     """Index and leader of each partition, whatever else is told of it."""
@@ -70,7 +71,7 @@ def test_leaders_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:
     ]
 
 
-@settings(max_examples=50, deadline=None)  # one example is up to 100 ms of nested arrays
+@DEAR
 @given(entity=st.from_type(PRODUCERS.DescribeProducersResponse))
 def test_producers_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:
     """Id, epoch and last sequence of each, more than once."""

@@ -1,6 +1,7 @@
 """Whole polls of a simulated cluster, healthy and not."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -41,8 +42,9 @@ from tests.support.fake_broker import (
     FakeConnection,
     FakeRequest,
 )
+from tests.support.virtual_time import VIRTUAL_TIME
 
-pytestmark = pytest.mark.usefixtures("nothing_left_open")
+pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 SASL = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_username": "eve"}
 
@@ -154,7 +156,7 @@ async def test_a_hung_broker_costs_only_its_own_answer(clock: Clock) -> None:
         observation = await seen(source, timeout_s=0.5)
         took_s = asyncio.get_running_loop().time() - started
     assert {0: None, 1: None, 2: FailureKind.TIMEOUT} == kinds(observation)
-    assert 0.45 < took_s < 1.5
+    assert 0.5 == pytest.approx(took_s)
 
 
 async def test_a_slow_broker_holds_up_one_poll_and_is_seen_all_the_same(clock: Clock) -> None:
@@ -503,7 +505,7 @@ async def test_a_poll_cancelled_at_any_moment_leaves_nothing(
     cluster = FakeCluster(ssl_context=server_context(ca) if encrypted else None).add(3)
     cancelled = finished = 0
     async with cluster:
-        for turns in range(200):
+        for turns in itertools.count():
             async with source_of(cluster, clock, **settings) as source:
                 tasks = len(asyncio.all_tasks())
                 task = asyncio.ensure_future(source.observe(None, 5.0))
@@ -519,8 +521,9 @@ async def test_a_poll_cancelled_at_any_moment_leaves_nothing(
             for _ in range(3):
                 await asyncio.sleep(0)
             assert tasks == len(asyncio.all_tasks())
+            if finished == 5:
+                break
     assert cancelled > 10
-    assert finished > 0
 
 
 async def test_polling_again_and_again_opens_nothing_more(clock: Clock) -> None:

@@ -3,7 +3,6 @@
 import math
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,13 +45,12 @@ class Scene:
             self.board,
             lambda steady_s: steady_s + 1000,
             300.0,
-            None if disabled else FACTORS.limit,
         )
         self.registry.register(BrokerCollector(self.board))
 
     def see(self, observation: Observation) -> None:
         self.clock.now = observation.observed_at
-        self.board.update(lambda memory: FACTORS.fold(memory, observation))
+        self.board.observe(observation)
 
     def scrape(self) -> str:
         return generate_latest(self.registry).decode()
@@ -125,15 +123,13 @@ def test_volumes() -> None:
 
 
 def test_a_limit_that_is_a_ratio_is_reported_in_bytes() -> None:
-    """Of each volume's size; and nothing is told where there is no limit."""
-    scene = Scene()
-    ratio = build_registry(scene.board, float, 300.0, MinAvailableRatio(0.25))
-    none = build_registry(scene.board, float, 300.0)
-    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60}), reading(2, 0.0, {"/a": 6}, total=8)]))
+    """Of each volume's size."""
+    board = Board(VolumeLimit(MinAvailableRatio(0.25), 300.0, 0.5), FakeClock())
+    ratio = build_registry(board, float, 300.0)
+    board.observe(whole(0.0, [reading(1, 0.0, {"/a": 60}), reading(2, 0.0, {"/a": 6}, total=8)]))
     labels = [{"broker": "1", "log_dir": "/a"}, {"broker": "2", "log_dir": "/a"}]
     name = "kafka_throttle_volume_limit_bytes"
     assert [25.0, 2.0] == [ratio.get_sample_value(name, each) for each in labels]
-    assert [None, None] == [none.get_sample_value(name, each) for each in labels]
 
 
 def test_a_rate_that_is_not_known_has_no_series() -> None:
@@ -216,7 +212,7 @@ def test_the_source_in_force(disabled: bool) -> None:
     """1 for it, 0 for the others."""
     scene = Scene(disabled=disabled)
     override = Override(0.25, "because", 0.0, 10.0)
-    scene.board.update(lambda memory: replace(memory, override=override))
+    scene.board.set_override(override)
     series = scene.series("kafka_throttle_source")
     assert [("disabled",) if disabled else ("override",)] == [key for key in series if series[key]]
     assert {(): 1.0 if disabled else 0.25} == scene.series("kafka_throttle_factor")

@@ -24,7 +24,7 @@ class Scene:
 
     def see(self, observation: Observation) -> None:
         self.clock.now = observation.observed_at
-        self.board.update(lambda memory: FACTORS.fold(memory, observation))
+        self.board.observe(observation)
 
     def series(self, name: str) -> dict[str, float]:
         return {

@@ -20,6 +20,7 @@ from sidecar.peers.exchange import (
 )
 from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
 from tests.api.build import until
+from tests.support.virtual_time import VIRTUAL_TIME
 
 Writer = asyncio.StreamWriter
 Answer = Callable[[str, Writer], Awaitable[None]]
@@ -204,7 +205,7 @@ class Misled:
 
 @asynccontextmanager
 async def following(answer: Answer) -> AsyncIterator[tuple[Misled, Peers]]:
-    """Asks a server of loopback, in real time, until the test is over; the task must not end."""
+    """Asks a server of loopback until the test is over; the task must not end."""
     misled = Misled(answer)
     server = await asyncio.start_server(misled.serve, "127.0.0.1", 0)
     misled.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -231,6 +232,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 PAGE = b'{"next":"a1-1","lost":0,"ids":[{"user":"bob","producer_id":7}]}'
 
 
+@VIRTUAL_TIME
 @pytest.mark.usefixtures("_soon")
 @pytest.mark.parametrize(
     ("answer", "message"),
@@ -253,7 +255,11 @@ PAGE = b'{"next":"a1-1","lost":0,"ids":[{"user":"bob","producer_id":7}]}'
         pytest.param(says(b" " * (5 << 20)), "the answer is too long", id="huge"),
         pytest.param(raw(b"SSH-2.0-OpenSSH_9.6\r\n"), "the answer is not HTTP", id="not HTTP"),
         pytest.param(raw(b""), "no answer", id="closes"),
-        pytest.param(raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"), "truncated", id="cut"),
+        pytest.param(
+            raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"),
+            "the answer ends early",
+            id="cut",
+        ),
         pytest.param(nothing, "no answer within 0.3 s", id="hangs"),
     ],
 )
@@ -278,6 +284,7 @@ async def test_a_peer_that_misbehaves_is_reported_once_and_asked_again(
     assert "can be asked again" in caplog.messages[1]
 
 
+@VIRTUAL_TIME
 @pytest.mark.usefixtures("_soon")
 async def test_a_peer_that_is_down_or_has_a_name_that_is_none_is_reported() -> None:
     """A closed port; a label of a name that is longer than 63 characters."""
@@ -291,6 +298,7 @@ async def test_a_peer_that_is_down_or_has_a_name_that_is_none_is_reported() -> N
     assert task.cancelled()
 
 
+@VIRTUAL_TIME
 @pytest.mark.usefixtures("_soon")
 async def test_what_comes_is_counted_once_piece_after_piece() -> None:
     """Not what was there before it was asked; a backlog is fetched without the usual pause."""

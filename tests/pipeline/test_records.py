@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sidecar.pipeline.records import REJECTED, ROWS, Parsed, parse_block
@@ -22,7 +22,6 @@ def parsed(block: bytes, zone: ZoneInfo = BERLIN, offset: int = 0) -> Parsed:
     return parse_block(block, broker=3, zone=zone, src_file="/logs/3.log", offset=offset)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     block=REQUEST_LOGS, zone=st.sampled_from([BERLIN, ZoneInfo("UTC"), ZoneInfo("Asia/Kolkata")])
 )
@@ -32,7 +31,6 @@ def test_a_block_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
     assert_says_what_its_lines_say(block, zone)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     lines=st.lists(lines_as_written(), min_size=1, max_size=4),
     zone=st.sampled_from([BERLIN, ZoneInfo("America/St_Johns")]),
@@ -44,7 +42,6 @@ def test_what_brokers_write_is_read_by_the_kernel(lines: list[bytes], zone: Zone
     assert_says_what_its_lines_say(block, zone)
 
 
-@settings(max_examples=500, deadline=None)
 @given(lines=st.lists(damaged_lines(), min_size=1, max_size=6))
 def test_a_damaged_byte(lines: list[bytes]) -> None:
     """A line that is damaged anywhere says what it says by itself, if anything."""

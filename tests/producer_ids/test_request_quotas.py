@@ -23,6 +23,8 @@ from sidecar.throttle.user_throttles import throttle_user
 from sidecar.volumes import Failure, FailureKind
 from tests.throttle.build import FakeClock
 
+VIRTUAL = pytest.mark.looptime(noop_cycles=1)
+"""Nothing here comes from outside the loop, so time may move as soon as nothing is ready."""
 BOB = Entity(user="bob")
 KEY = "request_percentage"
 OURS = 0.01 + SIGNATURE
@@ -377,7 +379,7 @@ async def test_a_stop_takes_back_what_it_can() -> None:
     assert [] == kafka.log
 
 
-@pytest.mark.looptime
+@VIRTUAL
 async def test_a_stop_does_not_wait_for_a_broker_that_hangs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -393,7 +395,7 @@ async def test_a_stop_does_not_wait_for_a_broker_that_hangs(
     assert "is left in Kafka; the next start of a sidecar takes it back: bob" in caplog.text
 
 
-@pytest.mark.looptime
+@VIRTUAL
 async def test_a_stop_while_it_is_being_set_takes_it_back() -> None:
     """What is under way when the task is cancelled is waited for: it may have been done."""
     one = scene(kafka=FakeKafka(takes_s=0.5))
@@ -409,7 +411,7 @@ async def test_a_stop_while_it_is_being_set_takes_it_back() -> None:
     assert task.cancelled()
 
 
-@pytest.mark.looptime
+@VIRTUAL
 async def test_a_disk_that_hangs_holds_nobody_for_ever() -> None:
     """The number itself is known again."""
     one = scene()
@@ -453,7 +455,7 @@ async def running(one: Scene) -> AsyncIterator[asyncio.Task[None]]:
             each.cancel()
 
 
-@pytest.mark.looptime
+@VIRTUAL
 async def test_it_follows_holds_by_itself() -> None:
     """Set within a moment, taken back with its end; Kafka is not asked while nobody is held."""
     one = scene()
@@ -472,7 +474,7 @@ async def test_it_follows_holds_by_itself() -> None:
         assert asked == len(one.kafka.log)
 
 
-@pytest.mark.looptime
+@VIRTUAL
 async def test_a_percentage_that_is_put_during_a_user_throttle_is_set_without_another_change() -> (
     None
 ):
@@ -489,7 +491,7 @@ async def test_a_percentage_that_is_put_during_a_user_throttle_is_set_without_an
         assert OURS == one.percentage
 
 
-@pytest.mark.looptime
+@VIRTUAL
 async def test_short_holds_that_follow_each_other_do_not_wear_kafka() -> None:
     """Two a second for twenty seconds: at most one look a second."""
     one = scene()
@@ -504,7 +506,7 @@ async def test_short_holds_that_follow_each_other_do_not_wear_kafka() -> None:
         assert one.percentage is None
 
 
-@pytest.mark.looptime
+@VIRTUAL
 async def test_an_unreachable_cluster_is_asked_every_now_and_then() -> None:
     """Every 5 s while somebody is held, every 30 s while it is only looked for what was left."""
     one = scene(kafka=FakeKafka(failure=DOWN))

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_payload_module
 from kio.serial import entity_writer
@@ -47,7 +47,6 @@ TOPICS = st.lists(st.tuples(NAMES, st.lists(PARTITIONS, max_size=4)), max_size=3
 ENDPOINTS = st.lists(st.tuples(NAMES, NAMES | st.none()), max_size=3)
 
 
-@settings(deadline=None)
 @given(version=st.integers(4, NEWEST_FETCH), topics=TOPICS)
 def test_every_version_has_the_size_that_it_has_on_the_wire(
     version: int, topics: Sequence[tuple[str, Sequence[Partition]]]

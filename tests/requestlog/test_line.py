@@ -5,7 +5,7 @@ import re
 from datetime import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.requestlog.line import Line, Rejected, RejectedKind, parse
@@ -180,14 +180,12 @@ def test_the_reason_has_none_of_the_line() -> None:
     assert re.search("principal|localTimeMs", rejected.message)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.binary())
 def test_garbage_is_never_an_exception(text: bytes) -> None:
     """Any bytes give a value."""
     assert isinstance(parse(text), Rejected)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.sampled_from(REAL + BY_HAND), st.integers(0, 900), st.integers(0, 40), st.binary())
 def test_damage_is_never_an_exception(text: bytes, at: int, cut: int, put: bytes) -> None:
     """A line with a part replaced gives a value, and what it says can be asked for."""

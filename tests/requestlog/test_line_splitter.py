@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.requestlog.line_splitter import Cutter
@@ -64,7 +64,6 @@ def test_the_rest_is_a_line() -> None:
     assert [b"e"] == _cut(cutter, b"e\n")
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.binary(), st.lists(st.integers(0, 200)), st.integers(1, 20))
 def test_where_it_is_cut_does_not_matter(text: bytes, cuts: list[int], longest: int) -> None:
     """Any pieces of a text give the same lines and counts, and each byte is given or counted."""

@@ -16,6 +16,9 @@ from sidecar.requestlog.reader import SILENT_S, LogReader
 from tests.api.build import until
 from tests.requestlog.lines import BY_HAND
 
+# Threads run in the loop here, so time may move as soon as nothing is ready.
+pytestmark = [pytest.mark.looptime(noop_cycles=1), pytest.mark.usefixtures("_inline")]
+
 GIVEN = next(line for line in BY_HAND if b'"producerId":1000001' in line)
 """Alice was given id 1000001."""
 
@@ -203,8 +206,6 @@ def _inline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asyncio, "to_thread", inline)
 
 
-@pytest.mark.looptime
-@pytest.mark.usefixtures("_inline")
 async def test_a_log_to_which_nothing_is_written_is_reported_once(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -216,8 +217,6 @@ async def test_a_log_to_which_nothing_is_written_is_reported_once(
     assert "not at DEBUG" in caplog.text
 
 
-@pytest.mark.looptime
-@pytest.mark.usefixtures("_inline")
 async def test_a_log_that_has_lines_is_not_told_as_silent(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given as giving
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from sidecar.requestlog.tail import Tail, follow
@@ -274,7 +273,6 @@ _DONE = st.one_of(
 )
 
 
-@settings(deadline=None)  # the machine may be busy
 @giving(st.lists(_DONE, max_size=40))
 def test_nothing_is_lost_or_doubled(done: list[str | bytes]) -> None:
     """However appending, rotating and looking follow each other: each file's lines, in order."""

@@ -10,7 +10,14 @@ from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.state.form import PersistedState, StateRecord, from_record, to_record
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
-from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.limits import (
+    LIMIT_TYPES,
+    Level,
+    Limit,
+    MinAvailableBytes,
+    MinAvailableRatio,
+    Verdict,
+)
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
 from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
@@ -28,18 +35,14 @@ positive = st.floats(0, 1e18, exclude_min=True)
 id_quotas = st.builds(
     ProducerIdQuota, st.none() | st.floats(1e-6, 1e12), st.none() | st.floats(1e-5, 1e5)
 )
-limits: st.SearchStrategy[Limit] = st.one_of(
-    st.builds(MinAvailableBytes, st.integers(1, 2**63 - 1)),
-    st.builds(MinAvailableRatio, st.floats(0.001, 0.999)),
-)
+values = st.integers(1, 2**63 - 1) | st.floats(0.001, 0.999)
+limits: st.SearchStrategy[Limit] = st.one_of([st.builds(each, values) for each in LIMIT_TYPES])
 
 
 def volume_state(volume: Volume, read_at: float, online: bool, limit: Limit) -> VolumeState:
     """A volume of which nothing but its last reading is known."""
-    violates = limit.violated_by(volume)
-    left = 0.0 if violates else None
     fill = first_fill(read_at, volume.used_bytes)
-    return VolumeState(volume, read_at, violates, online, fill, left, left)
+    return VolumeState(volume, read_at, limit.judge(volume, fill, None), online, fill)
 
 
 def volume_states(limit: Limit) -> st.SearchStrategy[VolumeState]:
@@ -100,6 +103,32 @@ class TestRoundTrip:
         assert 61_000 == to_record(steady, LIMIT, lambda s: s + 60_000).since
 
 
+class TestVerdicts:
+    """Fill rates are not kept, and a limit may go by them: its verdicts are kept."""
+
+    STATE = VolumeState(
+        Volume(1, "/d", 1000, 900),
+        5.0,
+        Verdict(Level.VIOLATED, 0.25, 950.0, 0.0, 0.0),
+        online=True,
+        fill=first_fill(5.0, 100),
+    )
+    BEFORE = PersistedState(
+        Memory(brokers={1: BrokerState(5.0, (STATE,))}), 0.25, Source.OBSERVATION, 5.0
+    )
+
+    def test_under_the_same_limit_a_verdict_holds_that_its_sizes_do_not_show(self) -> None:
+        """900 bytes available violated at the rate of then: they do until the next reading."""
+        assert self.BEFORE == again(self.BEFORE)
+
+    def test_a_file_without_verdicts_is_judged_by_its_sizes(self) -> None:
+        """Files of before are whole."""
+        form = to_record(self.BEFORE, LIMIT, unmoved).model_dump()
+        del form["brokers"][0]["volumes"][0]["verdict"]
+        memory = from_record(StateRecord.model_validate(form), LIMIT, NOW).memory
+        assert not memory.brokers[1].volumes[0].violates
+
+
 class TestAnotherLimit:
     def test_volumes_are_kept_and_judged_by_the_new_limit(self) -> None:
         """200 bytes available are enough for a limit of 100 and not for one of 300."""
@@ -108,7 +137,7 @@ class TestAnotherLimit:
         form = to_record(PersistedState(memory, 1.0, Source.OBSERVATION, 5.0), LIMIT, unmoved)
         after = from_record(form, MinAvailableBytes(300), NOW).memory.brokers[1].volumes[0]
         assert (False, True) == (state.violates, after.violates)
-        assert 0.0 == after.seconds_to_limit
+        assert 0.0 == after.verdict.seconds_left
         assert state.volume == after.volume
 
     def test_a_factor_computed_under_the_old_one_is_not_taken_over(self) -> None:

@@ -1,7 +1,6 @@
 """A restart from end to end: board, keeper, file, and a new board that knows what the old knew."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 from sidecar.control.board import Board, RestoredDecision
@@ -33,8 +32,7 @@ def begin(path: Path, clock: FakeClock, limit: Limit = LIMIT) -> tuple[Board, St
 
 
 def see(board: Board, observation: Observation) -> None:
-    factors = VolumeLimit(LIMIT, VALIDITY_S, 1.0)
-    board.update(lambda memory: factors.fold(memory, observation))
+    board.observe(observation)
 
 
 async def restarted(
@@ -100,7 +98,7 @@ async def test_an_override_is_in_force_with_its_end(tmp_path: Path) -> None:
     path, clock = tmp_path / "state.json", FakeClock(T)
     board, state_writer = begin(path, clock)
     override = Override(0.5, "a migration", T, T + 100)
-    board.update(lambda memory: replace(memory, override=override))
+    board.set_override(override)
 
     board = await restarted(path, clock, state_writer, down_s=60)
     assert (0.5, Source.OVERRIDE) == effect(board)
@@ -116,7 +114,7 @@ async def test_an_override_that_ended_meanwhile_is_not_in_force(tmp_path: Path) 
     path, clock = tmp_path / "state.json", FakeClock(T)
     board, state_writer = begin(path, clock)
     override = Override(0.5, "a migration", T, T + 100)
-    board.update(lambda memory: replace(memory, override=override))
+    board.set_override(override)
 
     board = await restarted(path, clock, state_writer, down_s=101)
     assert Source.FALLBACK == board.snapshot.decision.source

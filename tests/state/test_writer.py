@@ -31,7 +31,7 @@ Save = Callable[[StateFile, PersistedState, Callable[[float], float]], None]
 def see(board: Board, available: int) -> None:
     """Publishes an observation of one broker."""
     at = board.now()
-    board.update(lambda memory: FACTORS.fold(memory, whole(at, reading(at, 1, available))))
+    board.observe(whole(at, reading(at, 1, available)))
 
 
 def kept_in(path: Path) -> PersistedState:
@@ -196,7 +196,7 @@ class TestKeep:
         """The API tells an operator whether a restart keeps an override: it is read back here."""
         board = new_board()
         override = Override(0.5, "a migration", board.now(), board.now() + 60)
-        board.update(lambda memory: replace(memory, override=override))
+        board.set_override(override)
         assert await new_state_writer(board, path).write()
         assert override == kept_in(path).memory.override
 

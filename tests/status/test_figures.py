@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping
 
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
-from sidecar.throttle.decision import VolumeLimit
 from sidecar.volumes import Failure, FailureKind
 from tests.api.build import FakeSidecar, until
 from tests.status.test_pages import Outline, outline
@@ -27,13 +26,13 @@ async def test_since_when_and_until_when() -> None:
     sidecar.clock.now = 40.0
     words = (await outline(sidecar)).words
     assert "Since22:13:50 UTC (10 s ago)" in words
-    assert "How longUntil every volume has more than 10 B left." in words
+    assert "How longUntil every volume has more than 10 B available." in words
     assert "the fallback follows after 22:18:50 UTC (in 4 min)" in words
     for now, left in ((60.0, 5), (80.0, 7)):
         sidecar.clock.now = now
         sidecar.see(whole(now, [reading(1, now, {"/d1": left})]))
     reported = (
-        "How longUntil every volume has more than 10 B left: at the rate at which they empty, "
+        "How longUntil every volume has more than 10 B available: at the rate at which they empty, "
     )
     assert f"{reported}22:15:10 UTC (in 30 s)" in (await outline(sidecar)).words
 
@@ -42,7 +41,7 @@ async def test_the_reason_of_a_fallback() -> None:
     """Why nothing is seen, beside what that means."""
     sidecar = FakeSidecar()
     failure = Failure(FailureKind.CONNECT, "nobody listens")
-    sidecar.board.update(lambda memory: VolumeLimit.fail(memory, failure))
+    sidecar.board.fail(failure)
     assert "Whyno observation yet: nobody listens" in (await outline(sidecar)).words
 
 

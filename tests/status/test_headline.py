@@ -48,12 +48,12 @@ def head(
     board = Board(factors, clock)
     for observation in observations:
         clock.now = observation.observed_at
-        board.update(lambda memory, seen=observation: factors.fold(memory, seen))  # type: ignore[misc]
+        board.observe(observation)
     clock.now = clock.now if now is None else now
     if failure is not None:
-        board.update(lambda memory: factors.fail(memory, failure))
+        board.fail(failure)
     if override is not None:
-        board.update(lambda memory: replace(memory, override=override))
+        board.set_override(override)
     board.update(lambda memory: memory)
     return headline(board.snapshot, limit, Now(clock.now, wall))
 
@@ -99,7 +99,7 @@ def test_a_broker_that_is_gone_holds_them() -> None:
 def test_nobody_is_throttled() -> None:
     """And when the next volume would reach its limit, or that none fills."""
     shown = head([free(2, 0.0, 50)])
-    assert "Nobody is throttled: every volume has more than 10.0 GB left." == shown.sentence
+    assert "Nobody is throttled: every volume has more than 10.0 GB available." == shown.sentence
     assert ("free", Until("Until a volume reaches its limit; none fills.")) == (
         shown.tone,
         shown.until[0],
@@ -112,7 +112,7 @@ def test_nobody_is_throttled() -> None:
 def test_until_when_producers_are_throttled() -> None:
     """A time only if every violating volume empties."""
     still = head([free(2, 0.0, 8), free(2, 10.0, 8)])
-    assert Until("Until every volume has more than 10.0 GB left.") == still.until[0]
+    assert Until("Until every volume has more than 10.0 GB available.") == still.until[0]
     emptying = head([free(2, 0.0, 7), free(2, 10.0, 8)], now=15.0)
     assert Moment("1970-01-01T00:00:30Z", "00:00:30 UTC", "in 15 s") == emptying.until[0].moment
 
@@ -196,7 +196,7 @@ def test_users_who_are_throttled_besides() -> None:
     clock = FakeClock()
     factors = VolumeLimit(LIMIT, VALIDITY_S, 1.0)
     board = Board(factors, clock)
-    board.update(lambda memory: factors.fold(memory, free(2, 0.0, 50)))
+    board.observe(free(2, 0.0, 50))
     board.update(
         lambda memory: replace(memory, user_throttles={"etl": UserThrottle(0.0, 100.0, "why")})
     )

@@ -27,7 +27,7 @@ async def shown(
 ) -> tuple[list[OnVolume], list[int]]:
     """What the page shows in the end, and which brokers were asked for it."""
     board = Board(FACTORS, FakeClock())
-    board.update(lambda memory: FACTORS.fold(memory, seen))
+    board.observe(seen)
     asked: list[int] = []
 
     async def ask(broker_id: int) -> ContentsResult:
@@ -38,9 +38,7 @@ async def shown(
     task = asyncio.create_task(contents.run())
     found: list[OnVolume] = []
     for _ in range(looks):
-        found = on_volumes(
-            board.snapshot, FACTORS.limit, contents, Now(0.0, lambda steady_s: steady_s)
-        )
+        found = on_volumes(board.snapshot, contents, Now(0.0, lambda steady_s: steady_s))
         for _ in range(10):
             await asyncio.sleep(0)
     task.cancel()
@@ -75,15 +73,13 @@ async def test_why_it_is_not_known() -> None:
     assert ["no answer", "The broker did not tell of it."] == [refused.why_not, other.why_not]
     board = Board(FACTORS, FakeClock())
     for seen in (whole(0.0, [full]), whole(1.0, [reading(1, 1.0, {"/d": 90})], fenced=[2])):
-        board.update(lambda memory, seen=seen: FACTORS.fold(memory, seen))  # type: ignore[misc]
+        board.observe(seen)
 
     async def ask(broker_id: int) -> ContentsResult:
         raise AssertionError(f"broker {broker_id} is not there to be asked")
 
     contents = VolumeContents(ask, FakeClock())
-    (gone,) = on_volumes(
-        board.snapshot, FACTORS.limit, contents, Now(1.0, lambda steady_s: steady_s)
-    )
+    (gone,) = on_volumes(board.snapshot, contents, Now(1.0, lambda steady_s: steady_s))
     assert "The broker is not there to be asked." == gone.why_not
 
 

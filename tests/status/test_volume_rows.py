@@ -22,9 +22,11 @@ def rows(
     factors = VolumeLimit(limit, 300.0, 1.0)
     board = Board(factors, FakeClock())
     for each in news:
-        fold = factors.fail if isinstance(each, Failure) else factors.fold
-        board.update(lambda memory, each=each, fold=fold: fold(memory, each))  # type: ignore[misc]
-    return volume_rows(board.snapshot, limit, Now(now, lambda steady_s: steady_s), first, count)
+        if isinstance(each, Failure):
+            board.fail(each)
+        else:
+            board.observe(each)
+    return volume_rows(board.snapshot, Now(now, lambda steady_s: steady_s), first, count)
 
 
 def test_docstring_example() -> None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,7 @@ from typing import Any
 
 import httpx
 
-PATIENCE_S = 40.0
-"""How long a test waits for something before it is red; a busy machine starts a broker in 20 s."""
+from tests.support.waiting import SEEN_S, until
 
 DECIDED = re.compile(r"throttle factor \S+ \(observation\)")
 
@@ -74,7 +73,7 @@ class Daemon:
         """Sets an override of an hour."""
         body = {"factor": factor, "reason": "a migration", "duration": "PT1H"}
         headers = {"Authorization": f"Bearer {token}"}
-        return httpx.put(f"{self.url}/v1/override", json=body, headers=headers, timeout=PATIENCE_S)
+        return httpx.put(f"{self.url}/v1/override", json=body, headers=headers, timeout=SEEN_S)
 
     def send(self, *signals: signal.Signals) -> None:
         for number in signals:
@@ -83,7 +82,7 @@ class Daemon:
     def ended(self) -> tuple[int, float]:
         """Waits for its end: the exit code, and how long it took, seconds."""
         began = time.monotonic()
-        code = self.process.wait(PATIENCE_S)
+        code = self.process.wait(SEEN_S)
         return code, time.monotonic() - began
 
     def records(self) -> list[dict[str, Any]]:
@@ -93,7 +92,7 @@ class Daemon:
 
 def get(url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
     """One request, on a connection of its own."""
-    return httpx.get(url, headers=headers, timeout=PATIENCE_S)
+    return httpx.get(url, headers=headers, timeout=SEEN_S)
 
 
 @contextmanager
@@ -125,23 +124,3 @@ def started(
     finally:
         process.kill()
         process.wait()
-
-
-def until(
-    done: Callable[[], bool],
-    why_not: Callable[[], str] = lambda: "",
-    may_come: Callable[[], bool] = lambda: True,
-) -> None:
-    """Waits until something is so.
-
-    Args:
-        done: whether it is.
-        why_not: what to say when it does not become so.
-        may_come: whether it still can.
-    """
-    ends_at = time.monotonic() + PATIENCE_S
-    while not done():
-        if time.monotonic() > ends_at or not may_come():
-            assert done(), why_not()
-            return
-        time.sleep(0.01)

@@ -31,6 +31,9 @@ DESCRIBE_LOG_DIRS = 35
 DESCRIBE_CLUSTER = 60
 
 GIB = 1024**3
+LONGEST_REQUEST_BYTES = 100 * 1024**2
+"""Kafka's default of socket.request.max.bytes: a longer request, such as a TLS handshake read as
+one, is not waited for."""
 _HEADER = struct.Struct(">ihhih")
 
 
@@ -101,6 +104,11 @@ class FakeBroker:
         """Drop every connection."""
         for connection in list(self.connections):
             connection.transport.abort()
+
+    def has(self, *log_dirs: FakeLogDir) -> None:
+        """From its next answer on it has these log dirs."""
+        self.log_dirs = log_dirs
+        self.answers.clear()
 
     def answer(self, request: FakeRequest) -> bytes:
         """The answer's body, encoded at the first time; further requests' ones each time."""
@@ -200,6 +208,12 @@ class FakeCluster:
         for broker in self.brokers.values():
             await broker.stop()
 
+    def fence(self, *broker_ids: int) -> None:
+        """List these brokers as fenced, and no other."""
+        for broker in self.brokers.values():
+            broker.fenced = broker.broker_id in broker_ids
+        self.forget_answers()
+
     def forget_answers(self) -> None:
         """Encode anew, after what brokers say was changed."""
         for broker in self.brokers.values():
@@ -269,6 +283,8 @@ class FakeConnection(asyncio.Protocol):
         self._received += data
         while len(self._received) >= 4:
             end = 4 + int.from_bytes(self._received[:4], "big")
+            if end > LONGEST_REQUEST_BYTES:
+                self.transport.abort()
             if len(self._received) < end:
                 return
             frame = bytes(self._received[:end])
@@ -308,6 +324,8 @@ class FakeConnection(asyncio.Protocol):
         mechanisms = ("PLAIN", "OAUTHBEARER")
         asked = request.body[2:].decode()
         code = ErrorCode.none if asked in mechanisms else ErrorCode.unsupported_sasl_mechanism
+        if self.broker.cluster.users is None:
+            code = ErrorCode.illegal_sasl_state
         return encode(module.SaslHandshakeResponse(error_code=code, mechanisms=mechanisms))
 
     def _authenticate(self, request: FakeRequest) -> bytes:

@@ -16,10 +16,11 @@ from typing import Final
 from sidecar.demo.cache import cache_folder, filling
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.jars import jars, java
-from sidecar.demo.waiting import deadline
+from sidecar.demo.waiting import POLL_S, deadline
 from sidecar.errors import ClusterError
 
 _TIMEOUT_S: Final = 60.0
+_NOT_YET: Final = "java.io.IOException: Connection refused"
 
 Bean = Mapping[str, float | bool | str | None]
 """Attribute -> value; what is neither a number nor a boolean as Java's text of it."""
@@ -73,9 +74,17 @@ async def beans_of(pid: int, version: str, pattern: str) -> dict[str, Bean]:
     classes = await compiled("ReadBeans", libraries)
     words = [java(os.environ), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", str(classes)]
     async with deadline(_TIMEOUT_S, f"the MBeans of process {pid} were not read"):
-        said = await _run([*words, "ReadBeans", str(pid), pattern])
-    found: dict[str, Bean] = json.loads(said)
-    return found
+        while True:
+            try:
+                said = await _run([*words, "ReadBeans", str(pid), pattern])
+            except ClusterError as error:
+                # The JVM has made its socket and does not listen yet: busy machines are that slow.
+                if _NOT_YET not in str(error):
+                    raise
+                await asyncio.sleep(POLL_S)
+            else:
+                found: dict[str, Bean] = json.loads(said)
+                return found
 
 
 async def bean(cluster: Cluster, broker_id: int, name: str) -> Bean:

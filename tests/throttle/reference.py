@@ -302,10 +302,10 @@ class _Past:
     def violates(self, volume: Volume) -> bool:
         limit = self.reference.limit
         if isinstance(limit, MinAvailableBytes):
-            return volume.available_bytes <= limit.available_bytes
+            return volume.available_bytes <= limit.value
         if volume.total_bytes == 0:
             return True
-        return volume.available_bytes / volume.total_bytes <= limit.available_ratio
+        return volume.available_bytes / volume.total_bytes <= limit.value
 
     # Who is there.
 

@@ -7,7 +7,7 @@ import pytest
 
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.memory import Memory, Override, fail
 from sidecar.volumes import Failure, FailureKind, Observation
 from tests.throttle.build import TIMED_OUT, partial, reading, whole
 
@@ -53,7 +53,7 @@ def test_proposal_example() -> None:
         if minute in {0, 4}:
             memory = proposal.fold(memory, whole(now, [reading(1, now, ROOMY)]))
         else:
-            memory = proposal.fail(memory, TIMED_OUT)
+            memory = fail(memory, TIMED_OUT)
         decision = proposal.decide(memory, now)
         reported.append((decision.factor, decision.source))
     fallback = (0.0, Source.FALLBACK)
@@ -541,7 +541,7 @@ def test_failed_polls_are_counted_in_a_row() -> None:
     """A whole observation that suffices ends the row; a partial one does not."""
     memory = after(whole(0.0, [reading(1, 0.0, ROOMY)]))
     refused = Failure(FailureKind.CONNECT, "nothing listens")
-    memory = factors.fail(factors.fail(memory, TIMED_OUT), refused)
+    memory = fail(fail(memory, TIMED_OUT), refused)
     assert (2, refused) == (memory.failed_polls, memory.failure)
     memory = after(partial(1.0, [reading(1, 1.0, ROOMY)]), memory=memory)
     assert 2 == memory.failed_polls

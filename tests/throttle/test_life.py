@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -15,10 +14,10 @@ from hypothesis.stateful import (
     rule,
 )
 
-from sidecar.control.board import Board
+from sidecar.control.board import Board, Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.memory import Override
 from sidecar.volumes import Failure, FailureKind, OfflineLogDir, Reading, Volume
 from tests.throttle.build import LONG_MAX, FakeClock, partial, whole
 from tests.throttle.reference import (
@@ -117,7 +116,7 @@ class Life(RuleBasedStateMachine):
             fenced=self.those("is fenced") if can_list else None,
             cluster_id=cluster_id,
         )
-        self.happens(Seen(observation), lambda memory: self.factors.fold(memory, observation))
+        self.happens(Seen(observation), lambda: self.board.observe(observation))
 
     @precondition(lambda self: self.board.snapshot.memory.membership is not None)
     @rule(when=times, changes=changes, asked=st.sets(st.sampled_from(BROKERS)))
@@ -130,12 +129,12 @@ class Life(RuleBasedStateMachine):
         observation = partial(
             now, [self.says(broker_id, now) for broker_id in sorted(up)], silent=asked - up
         )
-        self.happens(Seen(observation), lambda memory: self.factors.fold(memory, observation))
+        self.happens(Seen(observation), lambda: self.board.observe(observation))
 
     @rule(when=times)
     def failed_poll(self, when: tuple[str, int]) -> None:
         failure = Failure(FailureKind.CONNECT, "nothing listens")
-        self.happens(Failed(self.after(when)), lambda memory: self.factors.fail(memory, failure))
+        self.happens(Failed(self.after(when)), lambda: self.board.fail(failure))
 
     @rule(
         when=times,
@@ -145,12 +144,12 @@ class Life(RuleBasedStateMachine):
     def override(self, when: tuple[str, int], factor: float, for_s: float | None) -> None:
         now = self.after(when)
         if for_s is None:
-            self.happens(Cleared(now), lambda memory: replace(memory, override=None))
+            self.happens(Cleared(now), lambda: self.board.set_override(None))
             return
         override = Override(factor, "maintenance", now, now + for_s)
         self.happens(
             Overridden(now, factor, "maintenance", now + for_s),
-            lambda memory: replace(memory, override=override),
+            lambda: self.board.set_override(override),
         )
 
     @rule(when=times, broker_id=st.sampled_from(BROKERS))
@@ -158,7 +157,7 @@ class Life(RuleBasedStateMachine):
         now = self.after(when)
         self.happens(
             Forgotten(now, broker_id),
-            lambda memory: self.factors.forget(memory, broker_id),
+            lambda: self.board.forget(broker_id),
         )
 
     @rule(when=times, kept=st.booleans())
@@ -246,7 +245,7 @@ class Life(RuleBasedStateMachine):
         self.readings[broker_id] = Reading(broker_id, read_at, tuple(volumes), tuple(dark))
         return self.readings[broker_id]
 
-    def happens(self, event: Event, fold: Callable[[Memory], Memory]) -> None:
+    def happens(self, event: Event, publish: Callable[[], Snapshot]) -> None:
         """Lets time pass until an event, then lets it happen."""
         if self.reference.events:
             for now, expected in self.reference.expiries(event.at):
@@ -255,7 +254,7 @@ class Life(RuleBasedStateMachine):
                 self.agrees(expected)
         self.clock.now = event.at
         self.reference.events.append(event)
-        self.board.update(fold)
+        publish()
         self.agrees(self.reference.at(event.at))
 
     def agrees(self, expected: InForce) -> None:
@@ -290,9 +289,4 @@ def identity(decision: Decision) -> tuple[object, ...]:
 pytestmark = pytest.mark.timeout(300)
 
 TestLife = Life.TestCase
-TestLife.settings = settings(
-    max_examples=500,
-    stateful_step_count=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestLife.settings = settings(stateful_step_count=20)

@@ -1,10 +1,34 @@
-"""The two limits, at, below and above their thresholds."""
+"""The types of limit: each at, below and above its threshold, and what holds for all of them."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
+from sidecar.settings.fields import RawSettings
+from sidecar.throttle.fill import Fill, Mark, first_fill
+from sidecar.throttle.limits import (
+    LIMIT_TYPES,
+    Limit,
+    MinAvailableBytes,
+    MinAvailableRatio,
+    Verdict,
+)
 from sidecar.volumes import Volume
 from tests.throttle.build import LONG_MAX
+
+every_type = pytest.mark.parametrize("kind", LIMIT_TYPES)
+sizes = st.integers(0, LONG_MAX)
+values = st.integers(1, LONG_MAX) | st.floats(0.001, 0.999)
+rates = st.none() | st.floats(-1e12, 1e12)
+
+
+def judged(limit: Limit, total: int, available: int, rate: float | None = None) -> Verdict:
+    """The first verdict on a volume that fills by so many bytes/s, by twice that at the fastest."""
+    volume = Volume(1, "/d0", total, available)
+    fill = first_fill(0.0, volume.used_bytes)
+    if rate is not None:
+        fill = Fill((Mark(0.0, volume.used_bytes),), rate, 2 * rate)
+    return limit.judge(volume, fill, None)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +46,7 @@ from tests.throttle.build import LONG_MAX
 )
 def test_bytes(total: int, available: int, expected: bool) -> None:
     """A volume violates with at most 100 bytes available, whatever its size."""
-    assert expected == MinAvailableBytes(100).violated_by(Volume(1, "/d0", total, available))
+    assert expected == judged(MinAvailableBytes(100), total, available).violates
 
 
 @pytest.mark.parametrize(
@@ -41,19 +65,80 @@ def test_bytes(total: int, available: int, expected: bool) -> None:
 )
 def test_ratio(total: int, available: int, expected: bool) -> None:
     """A volume violates with at most a tenth available; one of 0 bytes has nothing available."""
-    assert expected == MinAvailableRatio(0.1).violated_by(Volume(1, "/d0", total, available))
+    assert expected == judged(MinAvailableRatio(0.1), total, available).violates
 
 
 def test_bytes_of_long_max() -> None:
     """The greatest limit that a broker's numbers can reach still has a volume on either side."""
     limit = MinAvailableBytes(LONG_MAX - 1)
-    assert limit.violated_by(Volume(1, "/d0", LONG_MAX, LONG_MAX - 1))
-    assert not limit.violated_by(Volume(1, "/d0", LONG_MAX, LONG_MAX))
+    assert judged(limit, LONG_MAX, LONG_MAX - 1).violates
+    assert not judged(limit, LONG_MAX, LONG_MAX).violates
 
 
 def test_thresholds() -> None:
     """Bytes are the same for every size, a ratio is not."""
-    assert 100 == MinAvailableBytes(100).threshold_bytes(1000)
-    assert 100 == MinAvailableBytes(100).threshold_bytes(LONG_MAX)
-    assert 250.0 == MinAvailableRatio(0.25).threshold_bytes(1000)
-    assert 0.0 == MinAvailableRatio(0.25).threshold_bytes(0)
+    assert 100 == judged(MinAvailableBytes(100), 1000, 500).threshold_bytes
+    assert 100 == judged(MinAvailableBytes(100), LONG_MAX, 500).threshold_bytes
+    assert 250.0 == judged(MinAvailableRatio(0.25), 1000, 500).threshold_bytes
+    assert 0.0 == judged(MinAvailableRatio(0.25), 0, 0).threshold_bytes
+
+
+def test_seconds_left() -> None:
+    """200 bytes above the limit last 20 s at 10 bytes/s, and 10 s at the fastest, 20 bytes/s."""
+    verdict = judged(MinAvailableBytes(100), 1000, 300, 10.0)
+    assert (20.0, 10.0) == (verdict.seconds_left, verdict.soonest_s)
+    assert verdict == judged(MinAvailableRatio(0.1), 1000, 300, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (MinAvailableBytes(1), "1 B"),
+        (MinAvailableBytes(5_000_000_000), "5.0 GB"),
+        (MinAvailableRatio(0.1), "10.0%"),
+        (MinAvailableRatio(0.125), "12.5%"),
+    ],
+)
+def test_in_words(limit: Limit, expected: str) -> None:
+    """Bytes in decimal units, ratios in percent."""
+    assert expected == limit.describe()
+
+
+@every_type
+class TestEveryType:
+    def test_it_has_a_setting(self, kind: type[Limit]) -> None:
+        """The field's name follows from the type's, and no field is without a type."""
+        prefix = "storage_per_volume_limit_"
+        fields = {field for field in RawSettings.model_fields if field.startswith(prefix)}
+        assert f"{prefix}{kind.name}" in fields
+        assert len(LIMIT_TYPES) == len(fields)
+
+    @given(values, sizes, rates)
+    def test_a_full_volume_violates(
+        self, kind: type[Limit], value: float, total: int, rate: float | None
+    ) -> None:
+        """Whatever the value is, and however the volume fills."""
+        assert judged(kind(value), total, 0, rate).violates
+
+    @given(values, sizes, sizes, rates)
+    def test_a_verdict_agrees_with_itself(
+        self, kind: type[Limit], value: float, total: int, available: int, rate: float | None
+    ) -> None:
+        """A volume that violates has no time left; it asks for a throttle, and no other does."""
+        verdict = judged(kind(value), total, min(total, available), rate)
+        assert verdict.violates == (verdict.factor < 1.0)
+        if verdict.violates:
+            assert (0.0, 0.0) == (verdict.seconds_left, verdict.soonest_s)
+        elif rate is not None and rate > 0:
+            assert verdict.seconds_left is not None
+            assert verdict.soonest_s is not None
+            assert verdict.soonest_s <= verdict.seconds_left
+
+    @given(values, st.lists(sizes, min_size=3, max_size=3).map(sorted), rates)
+    def test_less_room_never_ends_a_violation(
+        self, kind: type[Limit], value: float, ascending: list[int], rate: float | None
+    ) -> None:
+        """At the same size and rate."""
+        less, more, total = ascending
+        if judged(kind(value), total, more, rate).violates:
+            assert judged(kind(value), total, less, rate).violates

@@ -99,7 +99,7 @@ def test_time_to_the_limit() -> None:
         whole(2.0, [reading(1, 2.0, {"/d0": 80}, total=200)]),
     )
     state = only_volume(memory)
-    assert (2.5, 1.25) == (state.seconds_to_limit, state.soonest_to_limit_s)
+    assert (2.5, 1.25) == (state.verdict.seconds_left, state.verdict.soonest_s)
 
 
 def test_time_to_a_ratio_limit_is_to_its_bytes() -> None:
@@ -109,13 +109,13 @@ def test_time_to_a_ratio_limit_is_to_its_bytes() -> None:
         whole(1.0, [reading(1, 1.0, {"/d0": 80}, total=200)]),
         limit=MinAvailableRatio(0.1),
     )
-    assert 3.0 == only_volume(memory).seconds_to_limit
+    assert 3.0 == only_volume(memory).verdict.seconds_left
 
 
 def test_time_to_the_limit_is_unknown_at_first() -> None:
     """Before a second reading no rate is known, and so no time."""
     state = only_volume(after(whole(0.0, [reading(1, 0.0, {"/d0": 99})])))
-    assert (None, None) == (state.seconds_to_limit, state.soonest_to_limit_s)
+    assert (None, None) == (state.verdict.seconds_left, state.verdict.soonest_s)
     assert not state.violates
 
 
@@ -124,7 +124,7 @@ def test_violating_volume_has_no_time_left(limit: Limit) -> None:
     """At the limit 0.0 s are left, without a rate too."""
     state = only_volume(after(whole(0.0, [reading(1, 0.0, {"/d0": 30})]), limit=limit))
     assert state.violates
-    assert (0.0, 0.0) == (state.seconds_to_limit, state.soonest_to_limit_s)
+    assert (0.0, 0.0) == (state.verdict.seconds_left, state.verdict.soonest_s)
 
 
 def test_violating_volume_has_no_time_left_whatever_is_rounded() -> None:
@@ -134,9 +134,9 @@ def test_violating_volume_has_no_time_left_whatever_is_rounded() -> None:
     state = only_volume(
         after(whole(0.0, [reading(1, 0.0, {"/d0": free}, total=total)]), limit=limit)
     )
-    assert free > limit.threshold_bytes(total)
+    assert free > limit.value * total
     assert state.violates
-    assert 0.0 == state.seconds_to_limit
+    assert 0.0 == state.verdict.seconds_left
 
 
 def test_huge_volume() -> None:
@@ -147,7 +147,7 @@ def test_huge_volume() -> None:
     assert (False, 0.0, None) == (
         state.violates,
         state.fill.bytes_per_second,
-        state.seconds_to_limit,
+        state.verdict.seconds_left,
     )
 
 

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from sidecar.throttle import reason
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.memory import Memory, Override, fail
 from sidecar.volumes import Failure, FailureKind, Observation
-from tests.throttle.build import LONG_MAX, TIMED_OUT, reading, whole
+from tests.throttle.build import TIMED_OUT, reading, whole
 
 MB = 1_000_000
 factors = VolumeLimit(MinAvailableBytes(40 * MB), 120.0, fallback=1.0)
@@ -114,7 +113,7 @@ def test_held_violation_says_why_it_is_not_of_now(then: Observation, held: str) 
 def test_before_the_first_observation() -> None:
     """Nothing was seen yet; once a poll has failed, why."""
     assert "no observation yet" == why(Memory())
-    memory = factors.fail(Memory(), TIMED_OUT)
+    memory = fail(Memory(), TIMED_OUT)
     assert "no observation yet: no answer within 2 s" == why(memory)
 
 
@@ -122,7 +121,7 @@ def test_expired() -> None:
     """How old the last one is, and why there is no newer one."""
     memory = after(whole(0.0, [reading(1, 0.0)]))
     assert "the last valid observation is 200 s old" == why(memory, 200.0)
-    memory = factors.fail(memory, TIMED_OUT)
+    memory = fail(memory, TIMED_OUT)
     assert "the last valid observation is 200 s old: no answer within 2 s" == why(memory, 200.0)
 
 
@@ -178,36 +177,3 @@ def test_unseen_without_an_answer() -> None:
     memory = after(replace(seen, answers={}))
     assert memory.failure is not None
     assert "neither seen nor remembered: broker 1 (not asked)" == memory.failure.message
-
-
-@pytest.mark.parametrize(
-    ("limit", "expected"),
-    [
-        (MinAvailableBytes(1), "1 B"),
-        (MinAvailableBytes(5_000_000_000), "5.0 GB"),
-        (MinAvailableRatio(0.1), "10.0%"),
-        (MinAvailableRatio(0.125), "12.5%"),
-    ],
-)
-def test_limit_in_words(limit: Limit, expected: str) -> None:
-    """Bytes in decimal units, ratios in percent."""
-    assert expected == reason.describe(limit)
-
-
-@pytest.mark.parametrize(
-    ("count", "expected"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (999_949, "999.9 kB"),
-        (999_950, "1.0 MB"),
-        (38_200_000, "38.2 MB"),
-        (64 * 10**9, "64.0 GB"),
-        (10**12, "1.0 TB"),
-        (LONG_MAX, "9223372.0 TB"),
-    ],
-)
-def test_size(count: int, expected: str) -> None:
-    """Decimal units, as disks are sold; never "1000.0 kB"."""
-    assert expected == reason.size(count)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory
+from sidecar.throttle.memory import Memory, fail
 from sidecar.throttle.schedule import NextPoll, Release, Timing, next_poll
 from tests.throttle.build import TIMED_OUT, partial, reading, whole
 
@@ -120,7 +120,7 @@ def test_failed_polls_back_off_up_to_the_interval() -> None:
     memory = Memory()
     waits = []
     for _ in range(8):
-        memory = factors.fail(memory, TIMED_OUT)
+        memory = fail(memory, TIMED_OUT)
         waits.append(next_at_10_s(memory, MINUTE))
     expected = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
     assert [NextPoll(wait) for wait in expected] == waits
@@ -252,7 +252,7 @@ def test_silent_broker_is_not_asked_alone() -> None:
 
 def test_failed_whole_poll_is_followed_by_a_whole_one() -> None:
     """Who is there must be known again before some are asked alone."""
-    memory = factors.fail(many({7: 8.0}), TIMED_OUT)
+    memory = fail(many({7: 8.0}), TIMED_OUT)
     assert NextPoll(20.0) == next_at_10_s(memory, MINUTE)
 
 
@@ -282,7 +282,6 @@ def test_deadline_after_a_long_wait_is_within_the_interval() -> None:
 kinds = st.sampled_from(["still", "filling", "violating", "emptying", "new", "silent", "offline"])
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     brokers=st.dictionaries(st.integers(0, 5), kinds, max_size=6),
     others=st.sampled_from([0, 1, 50, 400]),
@@ -384,7 +383,6 @@ class Simulation:
         return LIMIT_BYTES + math.ceil(left * self.rates[broker_id])
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.floats(0.01, 2_000.0),
     st.integers(10_000, 10**10),

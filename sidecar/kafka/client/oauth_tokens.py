@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 from aiokafka.abc import AbstractTokenProvider
 from pydantic import SecretStr
 
-from sidecar.http import HttpError, post
+from sidecar.http import HttpError, Response, request
 from sidecar.kafka.client.failures import TokenError
 
 USED_SHARE = 0.8
@@ -99,7 +99,8 @@ class ClientCredentials(AbstractTokenProvider):
         }
         asked_at = self._clock()
         try:
-            status, body = await post(
+            response = await request(
+                "POST",
                 self._url,
                 headers=headers,
                 body=urlencode(form).encode(),
@@ -107,18 +108,19 @@ class ClientCredentials(AbstractTokenProvider):
             )
         except (OSError, HttpError) as error:
             raise TokenError(f"no OAUTHBEARER token, the endpoint failed: {error}") from error
-        return _parse(status, body, asked_at)
+        return _parse(response, asked_at)
 
 
-def _parse(status: int, body: bytes, asked_at: float) -> _Token:
+def _parse(response: Response, asked_at: float) -> _Token:
     try:
-        answer = json.loads(body)
-    except ValueError:
+        answer = json.loads(response.body)
+    except (ValueError, RecursionError):
+        # What is no JSON, or nested too deeply, holds no token either.
         answer = None
     if not isinstance(answer, dict):
         answer = {}
     value = answer.get("access_token")
-    if status == 200 and isinstance(value, str) and value:
+    if response.status == 200 and isinstance(value, str) and value:
         life_s = answer.get("expires_in")
         if not isinstance(life_s, int | float) or life_s <= 0:
             life_s = LIFE_UNTOLD_S
@@ -126,4 +128,4 @@ def _parse(status: int, body: bytes, asked_at: float) -> _Token:
     # Of what the endpoint says only the code is shown: the rest could repeat what it was sent.
     code = answer.get("error")
     message = f" ({code})" if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
-    raise TokenError(f"no OAUTHBEARER token, the endpoint answered {status}{message}")
+    raise TokenError(f"no OAUTHBEARER token, the endpoint answered {response.status}{message}")

@@ -13,11 +13,11 @@ from sidecar.quotas.request_time.plan_upkeep import Watch
 from sidecar.quotas.request_time.quota_plan import TenantKind
 from sidecar.request_time.tenants import Source
 from tests.cli.quotas.conftest import Run
-from tests.integration.waiting import seen
 from tests.kafka.servers import admin
 from tests.kafka.servers import bootstrap as address
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_quotas import FakeQuotas
+from tests.support.waiting import seen
 
 KEY = "request_percentage"
 HOLD_MS = 300_000

@@ -17,7 +17,7 @@ from tests.deploy.kubernetes.rendered import (
     our_containers,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.kustomize
 
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 

@@ -21,7 +21,7 @@ from tests.deploy.kubernetes.rendered import (
 )
 from tests.deploy.kubernetes.schemas import problems
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.kustomize
 
 DOCKERFILE = ROOT / "Dockerfile"
 UNPINNED = ("latest", "main", "")

@@ -34,7 +34,7 @@ def test_the_rules_are_those_of_prometheus() -> None:
     assert groups == yaml.safe_load(said)["spec"]["groups"]
 
 
-@pytest.mark.integration
+@pytest.mark.kustomize
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_sidecar_is_scraped(name: str) -> None:
     """Its pod has the label and the port."""

@@ -19,7 +19,7 @@ from tests.deploy.kubernetes.rendered import (
     pod_templates,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.kustomize
 
 BOTH = ("per-cluster", "strimzi")
 

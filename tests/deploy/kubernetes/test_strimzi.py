@@ -19,7 +19,7 @@ from tests.deploy.kubernetes.rendered import (
 )
 from tests.deploy.kubernetes.schemas import dropped_by_strimzi
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.kustomize
 
 CONFIG_MAP_BYTES = 1 << 20
 SIDECAR = "client.quota.callback.sidecar."

@@ -52,6 +52,7 @@ def test_the_configuration_for_large_clusters_is_one_too(tmp_path: Path) -> None
     assert 0 == code, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_alerts_fire_when_they_should(case: Path) -> None:
     """And not before, not after, not for others; with the numbers in their words."""

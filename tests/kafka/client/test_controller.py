@@ -18,6 +18,9 @@ from sidecar.kafka.topic_results import Outcome
 from sidecar.volumes import Failure, FailureKind
 from tests.kafka.servers import admin, bootstrap, free_port, hang, raw_server
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
+from tests.support.virtual_time import VIRTUAL_TIME
+
+pytestmark = VIRTUAL_TIME
 
 REQUEST = DeleteTopics(["a"], 1000)
 

@@ -36,8 +36,9 @@ from tests.support.fake_broker import (
     FakeRequest,
     Twist,
 )
+from tests.support.virtual_time import VIRTUAL_TIME
 
-pytestmark = pytest.mark.usefixtures("nothing_left_open")
+pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 REQUEST = DescribeLogDirs()
 

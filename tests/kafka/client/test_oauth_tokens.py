@@ -13,8 +13,9 @@ from pydantic import SecretStr
 from sidecar.kafka.client.failures import TokenError
 from sidecar.kafka.client.oauth_tokens import ClientCredentials
 from tests.kafka.servers import Clock, hang, raw_server, server_context
+from tests.support.virtual_time import VIRTUAL_TIME
 
-pytestmark = pytest.mark.usefixtures("nothing_left_open")
+pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 SECRET = "Tr0ub4dor"
 
@@ -141,10 +142,11 @@ async def test_a_failure_stands_for_a_second(clock: Clock) -> None:
         (http(200, '{"access_token":""}'), "answered 200"),
         (http(200, '["access_token"]'), "answered 200"),
         (http(200, "<html>"), "answered 200"),
+        (http(200, "[" * 60_000), "answered 200"),
         (http(302, ""), "answered 302"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "the answer is not HTTP"),
         (b"", "no answer"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "answered 200"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "the answer ends early"),
         (http(200, "x" * 70_000), "the answer is too long"),
     ],
 )

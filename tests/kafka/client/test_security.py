@@ -1,7 +1,6 @@
 """TLS material and credentials, from the settings to brokers that ask for them."""
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,16 @@ from sidecar.kafka.client.failures import Names
 from sidecar.kafka.client.security import load_security
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind, Observation
-from tests.kafka.servers import Clock, admin, bootstrap, hang, pem, raw_server, server_context
+from tests.kafka.servers import (
+    Clock,
+    admin,
+    bootstrap,
+    handshaking,
+    pem,
+    raw_server,
+    server_context,
+    wanting_client_certificate,
+)
 from tests.support.fake_broker import FakeCluster
 
 pytestmark = pytest.mark.usefixtures("nothing_left_open")
@@ -49,13 +57,6 @@ def client_pems(ca: trustme.CA) -> dict[str, str]:
         "key": key.decode(),
         "encrypted": encrypted.decode(),
     }
-
-
-def wanting_client_certificate(ca: trustme.CA) -> ssl.SSLContext:
-    context = server_context(ca)
-    context.verify_mode = ssl.CERT_REQUIRED
-    ca.configure_trust(context)
-    return context
 
 
 async def test_tls_with_a_ca_from_a_file(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
@@ -161,25 +162,7 @@ async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Pat
 
 async def test_a_missing_client_certificate(clock: Clock, ca: trustme.CA) -> None:
     """A broker that wants one refuses with an alert, which is a failure of TLS."""
-    context = wanting_client_certificate(ca)
-
-    # asyncio's server ends a failed handshake without the alert that Kafka sends.
-    async def handshake(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        tls = context.wrap_bio(incoming, outgoing, server_side=True)
-        wants_more = True
-        while wants_more:
-            incoming.write(await reader.read(65536))
-            try:
-                tls.do_handshake()
-            except ssl.SSLWantReadError:
-                pass
-            except ssl.SSLError:
-                wants_more = False
-            writer.write(outgoing.read())
-        await hang(reader, writer)
-
-    async with raw_server(handshake) as address:
+    async with raw_server(handshaking(wanting_client_certificate(ca))) as address:
         made = admin(address, security_protocol="SSL", ssl_ca_pem=pem(ca))
         async with KafkaVolumeSource(made, clock=clock) as source:
             failure = await source.observe(None, 5.0)

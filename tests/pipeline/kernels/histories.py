@@ -4,16 +4,12 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from sidecar.pipeline.kernels.values import Charges, Doubles
 from sidecar.quotas.entities import Entity, QuotaKey
 from sidecar.quotas.prediction import Charge, MakeQuota, Prediction, Predictor
 from sidecar.quotas.rate import QuotaWindow
-
-compiles_first = settings(deadline=None)
-"""The first example is slow: it compiles."""
 
 ETL: Final = Entity(client_id="etl")
 OTHER: Final = Entity(client_id="other")

@@ -12,7 +12,6 @@ from sidecar.quotas.rate import QuotaWindow
 from tests.pipeline.kernels.histories import (
     Event,
     arrays,
-    compiles_first,
     histories,
     predicted,
     windows,
@@ -22,7 +21,6 @@ DRAINED: Final = [Event(0, 1100.0, True, True, 100.0), Event(0, 5.0, True, True,
 """A bucket that has just no tokens is not used up yet."""
 
 
-@compiles_first
 @given(events=histories(), window=windows)
 @example(DRAINED, QuotaWindow())
 def test_waits_and_refusals_are_the_daemons(events: list[Event], window: QuotaWindow) -> None:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import sidecar
 
 KERNEL = """
@@ -37,6 +39,7 @@ def run(package: Path, **environment: str) -> str:
     return said.stdout.strip()
 
 
+@pytest.mark.slow
 def test_workers_of_an_executor_without_other_places_compile_once(tmp_path: Path) -> None:
     """In the first of its folders; the second process loads what the first one compiled."""
     package = package_without_place(tmp_path / "package")
@@ -45,6 +48,7 @@ def test_workers_of_an_executor_without_other_places_compile_once(tmp_path: Path
     assert not (tmp_path / "others").exists()
 
 
+@pytest.mark.slow
 def test_a_kernel_without_any_place_still_runs(tmp_path: Path) -> None:
     """Compiled by each process, also where the executor's folder can't be written to."""
     package = package_without_place(tmp_path / "package")

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.pipeline.kernels.decayed import Decayed, percentile
@@ -25,7 +25,6 @@ def test_a_weight_is_how_often_a_value_counts() -> None:
     assert 5.0 == percentile(doubles(5), longs(1_000_000), 0.99)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 50), st.integers(1, 6)), min_size=1),
     st.floats(0, 1),

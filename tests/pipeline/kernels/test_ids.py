@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from sidecar.pipeline.kernels.ids import id_waits, new_ids
 from sidecar.pipeline.kernels.values import Flags, Held, Longs, Span
 from sidecar.quotas.producer_ids.id_counts import ProducerIds, ProducerIdSettings
-from tests.pipeline.kernels.histories import compiles_first
 
 EVENTS = st.lists(
     st.tuples(
@@ -24,7 +23,6 @@ EVENTS = st.lists(
 )
 
 
-@compiles_first
 # At the end of its filter an id is still known, and after it new again.
 @example(events=[(0, 1, 1.0), (1000, 1, 1.0), (1, 1, 1.0)], samples=1, window_s=1)
 @given(events=EVENTS, samples=st.integers(1, 3), window_s=st.integers(1, 4))

@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.pipeline.kernels.packed import EVER_S, Used, packed, unpacked
@@ -76,7 +76,7 @@ def test_a_row_has_all_seconds_of_a_name_on_a_broker(*, coded: bool) -> None:
     assert [10, 12] == np.frombuffer(row["second"], np.int64).tolist()
     assert [7.0, 5.0] == np.frombuffer(row["amount"], np.float64).tolist()
     assert [2, 1] == np.frombuffer(row["events"], np.int64).tolist()
-    assert [1, 0] == np.frombuffer(row["retained"], np.int64).tolist()
+    assert [1, 0] == np.frombuffer(row["held"], np.int64).tolist()
     assert [] == list(packed([], by_client))
 
 
@@ -106,7 +106,6 @@ def test_steps_begin_where_those_of_the_clock_do() -> None:
     assert ([10, 20], [0.097329, 0.4]) == (step.tolist(), amount.tolist())
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), *(st.integers(0, most) for most in (2, 30, 9, 3))),

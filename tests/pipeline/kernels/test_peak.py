@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.pipeline.kernels.packed import Used
@@ -29,7 +29,6 @@ def test_ids_count_over_ten_hours() -> None:
     assert 0.7 == peak(used({0: 4.0, 36_000: 3.0, 72_001: 5.0}, "producer_ids"))
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.integers(0, 60), st.integers(0, 1000), min_size=1))
 def test_it_is_the_greatest_of_all_windows(amounts: dict[int, int]) -> None:
     """As a loop over them has it."""

@@ -14,7 +14,6 @@ from sidecar.quotas.rate import QuotaWindow
 from tests.pipeline.kernels.histories import (
     Event,
     arrays,
-    compiles_first,
     histories,
     predicted,
     windows,
@@ -39,7 +38,6 @@ def expected(predictions: list[Prediction]) -> list[tuple[float | None, int]]:
 
 
 @pytest.mark.parametrize("key", [QuotaKey.PRODUCE, QuotaKey.REQUEST])
-@compiles_first
 @given(events=histories(), window=windows)
 def test_rates_and_waits_are_the_daemons(
     key: QuotaKey, events: list[Event], window: QuotaWindow
@@ -53,7 +51,6 @@ def test_rates_and_waits_are_the_daemons(
     assert expected(predicted(events, key, window)) == told(seen, limit, most_ms)
 
 
-@compiles_first
 @given(events=histories(), window=windows)
 @example(FETCHES, QuotaWindow())
 def test_a_throttled_fetch_is_taken_back(events: list[Event], window: QuotaWindow) -> None:

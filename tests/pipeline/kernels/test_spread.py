@@ -10,14 +10,12 @@ from sidecar.quotas.rate import QuotaWindow
 from tests.pipeline.kernels.histories import (
     Event,
     arrays,
-    compiles_first,
     histories,
     predicted,
     windows,
 )
 
 
-@compiles_first
 @given(events=histories(), window=windows)
 def test_waits_and_refusals_are_the_daemons(events: list[Event], window: QuotaWindow) -> None:
     """Strict and permissive, with quotas that change, go and come back to nothing recorded."""

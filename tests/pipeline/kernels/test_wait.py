@@ -5,10 +5,8 @@ from hypothesis import strategies as st
 
 from sidecar.pipeline.kernels import wait
 from sidecar.quotas import throttle_time
-from tests.pipeline.kernels.histories import compiles_first
 
 
-@compiles_first
 @given(st.floats(0, allow_nan=False))
 @example(0.49999999999999994)
 @example(0.5)

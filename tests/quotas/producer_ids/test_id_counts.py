@@ -332,6 +332,7 @@ def test_nobody_has_more_than_the_limit(steps: list[tuple[str, int, int]], limit
     for user, producer_id, passed_ms in steps:
         now_ms += passed_ms
         latest_ms = max(latest_ms, now_ms)
+        first_ms = min(first_ms, now_ms)
         if ids.throttle_ms(user, now_ms) == 0:
             counted[user] += ids.record(user, producer_id, now_ms).is_new
         allowed = 2 * limit + (latest_ms - first_ms) / HOUR_MS * limit + 1

@@ -81,9 +81,9 @@ async def logged(cluster: Cluster, controllers: Sequence[str] = ()) -> AsyncIter
 
 async def controllers_of(cluster: Cluster) -> list[str]:
     """The controllers, "id@host:port", as a broker's configuration has them."""
-    result = await describe_broker_configs(admin_of(cluster), [0], ["controller.quorum.voters"])
-    assert not isinstance(result, Failure)
-    configs = result[0]
+    told = await describe_broker_configs(admin_of(cluster), [0], ["controller.quorum.voters"])
+    assert not isinstance(told, Failure)
+    configs = told[0]
     assert not isinstance(configs, Failure)
     voters = configs["controller.quorum.voters"]
     assert voters is not None

@@ -1,0 +1,35 @@
+"""The limit by the share of a volume that is available (proposal 047, section "Limit types").
+
+A volume violates it when its available ratio is less than or equal to the value; a volume of 0
+bytes has a ratio of 0.
+
+Example: under ``MinAvailableRatio(0.1)`` a volume of 1,000 bytes with 100 available violates.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sidecar.throttle.fill import Fill
+from sidecar.throttle.limits.limit import Limit, Verdict, verdict_at
+from sidecar.throttle.sizes import size
+from sidecar.volumes import Volume
+
+
+@dataclass(frozen=True, slots=True)
+class MinAvailableRatio(Limit):
+    """Throttle when a volume has at most this share available; the value is > 0.0 and < 1.0."""
+
+    name: ClassVar[str] = "min_available_ratio"
+
+    def judge(self, volume: Volume, fill: Fill, before: Verdict | None) -> Verdict:  # noqa: ARG002
+        """Judges a volume by its available ratio."""
+        violates = volume.available_ratio <= self.value
+        return verdict_at(self.value * volume.total_bytes, volume, fill, violates=violates)
+
+    def describe(self) -> str:
+        """10.0%."""
+        return f"{self.value:.1%}"
+
+    def left(self, volume: Volume, fill: Fill) -> str:  # noqa: ARG002
+        """12.3% (38.2 MB)."""
+        return f"{volume.available_ratio:.1%} ({size(volume.available_bytes)})"

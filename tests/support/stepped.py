@@ -1,0 +1,174 @@
+"""A sidecar in the test's own loop: it polls when the test says so, on a clock that the test moves.
+
+Everything from the brokers' answers to the API, the metrics, the log and the state file is the
+daemon's own. The schedule of polls, the signals and the HTTP server are not here:
+``tests/daemon/test_daemon.py`` starts the daemon as a process.
+
+Example: ``await sidecar.poll(after_s=60.0)`` is the answer of /v1/throttle-factor after a poll that
+began a minute after the last one, and takes some milliseconds.
+"""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from sidecar.control.board import Board, RestoredDecision
+from sidecar.control.journal import log_publication
+from sidecar.control.poller import Poller
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.metrics.board_collector import build_registry
+from sidecar.settings import load
+from sidecar.state import PersistedState, StateFile
+from sidecar.state.writer import StateWriter
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.schedule import Timing
+from tests.api.build import BEARER, FakeSidecar
+from tests.support.background import bootstrap
+from tests.support.fake_broker import FakeCluster
+from tests.throttle.build import FakeClock
+
+Document = dict[str, Any]
+VolumeKey = tuple[int, str]
+"""Broker id and log dir."""
+
+MB = 1_000_000
+LIMIT_BYTES = 40 * MB
+
+START_S = 1_700_000_000.0
+"""Epoch seconds when a clock of these tests starts."""
+
+
+def settings_of(cluster: FakeCluster, **more: str) -> dict[str, str]:
+    """SIDECAR_* for a cluster; ``more`` without that prefix. The limit is ``LIMIT_BYTES``."""
+    return settings_at(bootstrap(cluster), **more)
+
+
+def settings_at(addresses: str, **more: str) -> dict[str, str]:
+    """The same by addresses to begin from."""
+    return {
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": addresses,
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(LIMIT_BYTES),
+        **{f"SIDECAR_{name}": value for name, value in more.items()},
+    }
+
+
+class SteppedSidecar:
+    """A sidecar that polls when a test says so; an async context manager.
+
+    Attributes:
+        clock: what time it is, epoch seconds.
+        writer: writes the state file; None without one. A test that wants it written runs it.
+    """
+
+    def __init__(self, environ: Mapping[str, str], clock: FakeClock | None = None) -> None:
+        settings = load(environ=environ).settings
+        assert settings.kafka_admin is not None
+        assert settings.limit is not None
+        self.clock = clock or FakeClock(START_S)
+        factors = VolumeLimit(settings.limit, settings.validity_s, settings.fallback)
+        file = StateFile(settings.state_file, settings.limit) if settings.state_file else None
+        kept = file.load(self.clock()) if file else None
+        assert kept is None or isinstance(kept, PersistedState)
+        self._board = Board(
+            factors,
+            self.clock,
+            memory=kept.memory if kept else None,
+            restored=RestoredDecision(kept.factor, kept.source, kept.since) if kept else None,
+            listeners=(log_publication,),
+        )
+        self._registry = build_registry(self._board, lambda steady_s: steady_s, settings.validity_s)
+        self._api = FakeSidecar(
+            factors=factors,
+            board=self._board,
+            registry=self._registry,
+            validity_s=settings.validity_s,
+        )
+        self._api.wall_offset_s = 0.0
+        self.writer = (
+            StateWriter(self._board, file, self._api.wall, settings.validity_s) if file else None
+        )
+        self._source = KafkaVolumeSource(settings.kafka_admin, clock=self.clock)
+        self._timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
+        self._poller = Poller(self._source, self._board, self._timing, lambda _: None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._source.close()
+
+    async def poll(self, after_s: float = 1.0, deadline_s: float | None = None) -> Document:
+        """Poll the whole cluster once; the factor's document then.
+
+        Args:
+            after_s: how far the clock is moved before, seconds.
+            deadline_s: of the poll, real seconds; the daemon's longest when it is not given.
+        """
+        self.clock.now += after_s
+        await self._poller.poll(None, deadline_s or self._timing.deadline_s)
+        return await self.factor()
+
+    async def get(self, path: str) -> Document:
+        """The JSON object at a path of the API."""
+        answer = await self._api.get(path)
+        assert 200 == answer.status_code, answer.text
+        document: Document = answer.json()
+        return document
+
+    async def factor(self) -> Document:
+        """The factor in force."""
+        return await self.get("/v1/throttle-factor")
+
+    async def volumes(self) -> dict[VolumeKey, Document]:
+        """The volumes that are shown."""
+        document = await self.get("/v1/volumes")
+        return {(each["broker_id"], each["log_dir"]): each for each in document["volumes"]}
+
+    async def brokers(self) -> dict[int, Document]:
+        """The brokers that are shown, by id."""
+        document = await self.get("/v1/brokers")
+        return {each["broker_id"]: each for each in document["brokers"]}
+
+    async def effects(self) -> list[tuple[float, str]]:
+        """Factor and source of each decision since the start, the oldest first."""
+        document = await self.get("/v1/decisions")
+        return [effect(each) for each in reversed(document["decisions"])]
+
+    async def forget(self, broker_id: int) -> httpx.Response:
+        """An operator's request to forget a broker's last volumes."""
+        async with self._api.client() as client:
+            return await client.delete(f"/v1/brokers/{broker_id}", headers=BEARER)
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        """One series of the metrics; None when there is none."""
+        return self._registry.get_sample_value(f"kafka_throttle_{name}", labels)
+
+    def volume_metric(self, name: str) -> dict[VolumeKey, float]:
+        """One of the volumes' metrics."""
+        return {
+            (int(sample.labels["broker"]), sample.labels["log_dir"]): sample.value
+            for family in self._registry.collect()
+            for sample in family.samples
+            if sample.name == f"kafka_throttle_volume_{name}"
+        }
+
+    def failure_kinds(self) -> set[str]:
+        """The kinds of failure that the metrics count."""
+        return {
+            sample.labels["kind"]
+            for family in self._registry.collect()
+            for sample in family.samples
+            if sample.name == "kafka_throttle_poll_failures_total" and sample.value
+        }
+
+
+def effect(document: Document) -> tuple[float, str]:
+    """Factor and source of a decision."""
+    return document["factor"], document["source"]
