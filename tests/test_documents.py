@@ -182,8 +182,8 @@ def test_every_command_is_documented() -> None:
     assert [] == [name for name in COMMANDS if f"throttle-sidecar {name}" not in reported]
     pages = {
         "callback": "quota-callback",
-        "quotas": "quotas",
-        "topics": "quotas",
+        "quotas": "quotas-planning",
+        "topics": "quotas-topics",
         "request-log": "request-log",
         "pipeline": "pipeline",
     }
@@ -213,10 +213,10 @@ def test_commands_that_are_shown_exist(page: str) -> None:
 
 
 def test_output_that_needs_no_cluster_is_as_shown() -> None:
-    """Plans for a stated capacity print what docs/quotas.md shows."""
+    """Plans for a stated capacity print what docs/quotas-planning.md shows."""
     shown = [
         (words, output)
-        for words, output in runs("docs/quotas.md")
+        for words, output in runs("docs/quotas-planning.md")
         if "--capacity" in words and "--bootstrap-server" not in words
     ]
     assert [] != shown

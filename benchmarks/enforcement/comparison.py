@@ -1,7 +1,8 @@
 """Figures of the two side by side, with what ours is to reach: one row of a table each.
 
-Example: held after 1.5 s by the plugin and after 0.2 s by ours, which is to be a fifth at most:
-``Comparison("from crossing the limit to producers held", "1.50 s", "0.20 s", "≤ 0.30 s", True)``.
+Example: throttled after 1.5 s by the plugin and after 0.2 s by ours, a fifth of it at most:
+``Comparison("from crossing the limit to producers throttled", "1.50 s", "0.20 s", "≤ 0.30 s",
+True)``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -60,12 +61,12 @@ def compare(
         return median(found) / _SOONER if found else None
 
     yield row("before: acknowledged", lambda each: each.before / _MB, "MB/s")
-    yield row("from crossing the limit to producers held", _throttled, "s", fifth(_throttled))
-    yield row("past the limit on the fullest volume when held", _past, "MB", fifth(_past))
+    yield row("from crossing the limit to producers throttled", _throttled, "s", fifth(_throttled))
+    yield row("past the limit on the fullest volume when throttled", _past, "MB", fifth(_past))
     yield row("past the limit when space was freed", _past_freed, "MB")
     yield row("after", lambda each: each.throttled_s, "s")
     yield row(
-        "longest throttle time given to a client",
+        "longest throttle time of a client",
         lambda each: each.longest_throttle_s,
         "s",
         PAUSE_MAX_S + 1.0,

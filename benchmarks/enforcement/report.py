@@ -28,26 +28,27 @@ _HEAD: Final = """\
 Written by `make bench-enforcement`; do not edit. Three brokers (Kafka 4.3.1) with two volumes each,
 one limit in available bytes. 18 MB/s go to three partitions with two replicas; the fullest volume
 takes 12 MB/s of that, two thirds of it by replication. Space is freed {freed} s after the crossing,
-or 15 s after producers were held if that is later.
+or 15 s after producers were throttled if that is later.
 
-- Held: the first moment after the crossing from which a second, and its first fifth, store at most
-  a fifth of the earlier rate. Back: the first after the freeing from which two seconds bring
+- Throttled: the first moment after the crossing from which a second, and its first fifth, store at
+  most a fifth of the earlier rate. Back: the first after the freeing from which two seconds bring
   90 % of it.
-- Let through: bytes of produce requests appended from 5 s after producers were held. What is to be
-  reached is the sum over brokers of max(leak budget, connections x bytes of a request / pause.max),
+- Let through: bytes of produce requests appended from 5 s after producers were throttled. The
+  target is the sum over brokers of max(leak budget, connections x bytes of a request / pause.max),
   and of one request of each connection: that much a count of some seconds may be off.
-- "> 90 s": it was watched for so long and not seen.
-- Volumes fill at full speed for 14 s before the crossing, with default intervals for 75 s. Who
-  looks once a minute sees a volume that stood still until then at the next look: measured with 14 s
-  it was 46 s for both.
+- "> 90 s": it did not happen in that time.
+- Volumes fill at full speed for 14 s before the crossing, with default intervals for 75 s. A
+  volume that did not fill until then is read at the next poll, up to a minute later: measured with
+  14 s it was 46 s for both.
 - Our emergency.horizon is a minute here: these volumes have room for minutes of what leaks, which
   would be an emergency, in which pauses may be longer than pause.max.
 - In an emergency each broker still lets connections x bytes of a request / pause.emergency.max
   through: 100 connections with 1 MB each and 300 s are 333 kB/s. More if they are librdkafka's,
-  which dials anew before its pause is over ([quota-callback.md](quota-callback.md#how-it-decides)).
+  which reconnects before its pause is over:
+  [what still gets through](quota-callback-explained.md#what-still-gets-through).
   That is not in these tables.
-- The plugin's shortest interval that works is 2 s: with 1 s its requests time out at once. Ours was
-  set to look every second, and down to every 100 ms near the limit.
+- The plugin's shortest interval that works is 2 s: with 1 s its requests time out at once. Ours
+  polled every second, and down to every 100 ms near the limit.
 
 """
 

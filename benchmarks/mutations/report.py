@@ -28,8 +28,8 @@ Written by `make bench-mutations`; do not edit. It is the experiment that KIP-59
 KRaft: a dedicated controller and three brokers (Kafka {version}) on one machine with all clients.
 
 - The storm: {topics} topics of {partitions} partitions with {replication} replicas in a request,
-  {per_s:g} requests a second, {total:,} topics in all. It keeps its pace for {seconds:g} s whatever
-  it is told, and asks again for what was rejected.
+  {per_s:g} requests a second, {total:,} topics in all. It sends at this pace for {seconds:g} s
+  whatever the throttle time, and repeats what was rejected.
 - The others: every {every_ms:g} ms another user creates a topic of one partition and sends a record
   to it. "Answered" is the controller's answer: the topic is written down. "First record" is when
   the topic can be used: its leader has acknowledged a record, so it has caught up with what the
@@ -39,7 +39,7 @@ KRaft: a dedicated controller and three brokers (Kafka {version}) on one machine
   user with that quota, and sends only what is admitted, as a user without one. The sidecars run
   beside the brokers in all three.
 - Longer than before: more than {slower:g} times the median before the storm, and more than
-  {least_ms:g} ms. "> 60 s": it was watched for so long and not over.
+  {least_ms:g} ms. "> 60 s": it was not over in that time.
 """
 
 Get = Callable[[Figures], float | None]
@@ -126,7 +126,7 @@ def _rows() -> Iterator[tuple[str, Callable[[Sequence[Figures]], str]]]:
     yield "the storm: topics created", counted(lambda each: each.created)
     yield "the storm: topics rejected by Kafka, each time", counted(lambda each: each.rejected)
     yield (
-        "the storm: topics kept from Kafka by the endpoint, each time",
+        "the storm: topics rejected by the endpoint, each time",
         counted(lambda each: each.kept),
     )
     yield "the storm: answered by Kafka, median", timed(lambda each: each.own_s)

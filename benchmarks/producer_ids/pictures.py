@@ -1,4 +1,4 @@
-"""The ways of holding in one picture: ids that begin to be used, ids remembered, the neighbour."""
+"""All throttles in one picture: ids that begin to be used, ids retained, the neighbour."""
 
 from collections.abc import Sequence
 from typing import Final

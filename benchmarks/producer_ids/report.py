@@ -34,44 +34,44 @@ _HEAD: Final = f"""\
 # A user who opens producer ids in a loop, measured
 
 Written by `make bench-producer-ids`; do not edit. {CLIENTS} clients of one user (librdkafka) each
-connect, are given a producer id, send one batch of {BATCH_BYTES // 1000} kB and go away, again and
+connect, get a producer id, send one batch of {BATCH_BYTES // 1000} kB and disconnect, again and
 again, on Kafka {DEFAULT_VERSION} with the quota callback and a sidecar beside each broker. A
 neighbour produces {NEIGHBOUR_BYTES_PER_S / 1e6:g} MB/s meanwhile. The user's quota is a
-`producer_ids_rate` of {RATE} in a window of {WINDOW_S} s, {RATE * WINDOWS} at once. What is told is
+`producer_ids_rate` of {RATE} in a window of {WINDOW_S} s, {RATE * WINDOWS} at once. The figures are
 of the time from {SETTLE_S:g} s after the clients' beginning.
 
-- no hold: the user has no quota.
-- factor: held by the produce factor 0.0 alone.
+- free: the user has no quota.
+- factor: throttled by the produce factor 0.0 alone.
 - percentage: throttled by a `throttled_request_percentage` of {PERCENTAGE} alone: the callback
   leaves that user out.
-- both: as a user with a `throttled_request_percentage` is held.
-- both + IP rate: and the address that all clients come from has a Kafka quota
-  `connection_creation_rate` of {IP_RATE:g}, set by hand: sidecars don't set it.
+- both: as a user with a `throttled_request_percentage` is throttled.
+- both + IP rate: and the address of all clients has a Kafka quota `connection_creation_rate` of
+  {IP_RATE:g}, which an operator sets: sidecars don't.
 
-The request log is at DEBUG in all of them, also where nobody is held.
+The request log is at DEBUG in all of them, also where nobody is throttled.
 Ids count here when they are allocated (`SIDECAR_PRODUCER_ID_QUOTA_COUNTS=allocated`). Where they
-count when they write, which is the default, a hold begins later by up to 2 s
-(`SIDECAR_PRODUCER_ID_QUOTA_ACTIVE_INTERVAL`); each of these clients writes, so what it does once it
-holds is the same.
+count when they write, which is the default, a throttle begins up to 2 s later
+(`SIDECAR_PRODUCER_ID_QUOTA_ACTIVE_INTERVAL`); each of these clients writes, so its effect is the
+same.
 
 """
 _LIMITS: Final = """\
-What was measured here, and no more. Ids become fewer, not none: Kafka gives an id and takes a batch
-before it tells a client to wait, it bounds a request quota's wait by one quota window of a second,
-and each broker tells only its own connections. The factor lets its leak budget through, a hundredth
-of what all clients produced: here some tens of kB/s, so that batches of a few bytes would not even
-be slowed by it."""
+What was measured here is promised, and no more. Ids become fewer, not none: Kafka allocates an id
+and appends a batch before it throttles the client, it bounds a request quota's wait by one quota
+window of a second, and each broker throttles only its own connections. The factor lets its leak
+budget through, a hundredth of what all clients produced: here some tens of kB/s, so that it would
+not even slow batches of a few bytes."""
 _WIDTH: Final = 100
 _ROWS: Final[tuple[tuple[str, Callable[[Figures], float | None], str], ...]] = (
-    ("held by every sidecar, after the first id too many", lambda each: each.stopped_s, "s"),
-    ("ids that brokers gave, a second", lambda each: each.given, ""),
-    ("ids that were used and are remembered, a second", lambda each: each.produced, ""),
-    ("remembered after a day of it (reckoned)", lambda each: each.a_day, ""),
-    ("longest throttle time told with an id", lambda each: each.init_ms, "ms"),
-    ("longest throttle time told with a batch", lambda each: each.produce_ms, "ms"),
+    ("throttled by every sidecar, after the first id too many", lambda each: each.stopped_s, "s"),
+    ("ids that brokers allocated, a second", lambda each: each.given, ""),
+    ("ids that were used and are retained, a second", lambda each: each.produced, ""),
+    ("retained after a day of it (computed)", lambda each: each.a_day, ""),
+    ("longest throttle time with an id", lambda each: each.init_ms, "ms"),
+    ("longest throttle time with a batch", lambda each: each.produce_ms, "ms"),
     ("the neighbour", lambda each: each.neighbour / 1e6, "MB/s"),
     ("the neighbour's slowest second", lambda each: each.neighbour_least / 1e6, "MB/s"),
-    ("longest throttle time told to the neighbour", lambda each: each.neighbour_ms, "ms"),
+    ("longest throttle time of the neighbour", lambda each: each.neighbour_ms, "ms"),
 )
 
 
@@ -131,7 +131,7 @@ def _compared(brokers: int, rounds: Rounds) -> Iterator[str]:
             each = f"one in {number(CLIENTS / value)} s" if value > 0 else "none"
             yield (
                 f"{_variant(key).name}, {where}: {number(value)} ids a second where "
-                f"{number(free)} came without a hold; of each client {each}."
+                f"{number(free)} came without a throttle; of each client {each}."
             )
 
 

@@ -1,7 +1,7 @@
-"""The ways to hold a user who opens producer ids in a loop, side by side on one cluster.
+"""What can throttle a user who opens producer ids in a loop, side by side on one cluster.
 
 Each has a user of its own with the same quota, so that none begins with what another has counted.
-That a hold's request_percentage acts alone is had by excluding its user from the quota callback.
+For the request_percentage to act alone its user is excluded from the quota callback.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Variant:
 
 
 VARIANTS: Final = (
-    Variant("none", "no hold"),
+    Variant("none", "free"),
     Variant("factor", "factor", has_factor=True),
     Variant("percentage", "percentage", has_percentage=True),
     Variant("both", "both", has_factor=True, has_percentage=True),

@@ -129,7 +129,7 @@ class _BoardCollector(Collector):
         )
         yield _gauge(
             "valid_until_timestamp_seconds",
-            "Until when the decision holds without news; +Inf when only news can change it.",
+            "Until when the decision is valid without news; +Inf when only news can change it.",
             float("inf") if decision.valid_until is None else self._wall(decision.valid_until),
         )
         yield _gauge(
@@ -238,8 +238,8 @@ class _BoardCollector(Collector):
         since = throttled_since(snapshot.decision.factor, snapshot.since)
         family = _gauge(
             "fill_while_throttled_bytes_per_second",
-            "How fast a volume fills although producers are held (factor 0), over 5 minutes of"
-            " readings that came 5 s after the hold began or later; no series for any other.",
+            "How fast a volume fills although producers are throttled (factor 0), over 5 minutes of"
+            " readings from 5 s after the throttle's begin on; no series for any other.",
         )
         family.samples = [
             Sample(

@@ -53,7 +53,7 @@ class BrokerCollector(Collector):
         follows = _of_brokers(
             "reader_follows",
             "1 while a broker's quota callback has the present decision and listens for the next;"
-            " no series 10 minutes after it was last heard.",
+            " no series 10 minutes after its last request.",
         )
         for reader in board.readers.known(now):
             does = reader.follows(board.snapshot.generation, now)

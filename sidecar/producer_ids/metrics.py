@@ -55,10 +55,10 @@ class ProducerIdCollector(Collector):
             "New producer ids of a user in a window, averaged over all windows (KIP-936).",
         )
         tokens = _of_users(
-            "producer_ids_tokens", "What a user has left of them; below 0 the user is held."
+            "producer_ids_tokens", "What a user has left of them; below 0 the user is throttled."
         )
         throttle = _of_users(
-            "producer_ids_throttle_time_seconds", "How long a user is held if no new id comes."
+            "producer_ids_throttle_time_seconds", "How long a user is throttled if no new id comes."
         )
         for left, status in limited[:MOST_USERS]:
             rate.add_metric([status.user], status.rate)
@@ -70,7 +70,7 @@ class ProducerIdCollector(Collector):
         dropped = self._watch.dropped
         yield CounterMetricFamily(
             f"{_PREFIX}_producer_ids_dropped",
-            "Producer ids that there was no room to count; nobody is held for them.",
+            "Producer ids that there was no room to count; they throttle nobody.",
             dropped.of_known_users + dropped.of_unknown_users,
         )
         yield GaugeMetricFamily(
@@ -96,7 +96,7 @@ class ProducerIdCollector(Collector):
         for name, text, value in (
             (
                 "ids_active",
-                "Producer ids that wrote between the last two looks.",
+                "Producer ids that wrote between the last two scans.",
                 active and active.active,
             ),
             (
@@ -118,7 +118,7 @@ class ProducerIdCollector(Collector):
             yield GaugeMetricFamily(f"{_PREFIX}_producer_{name}", text, value or 0)
         yield CounterMetricFamily(
             f"{_PREFIX}_producer_ids_unknown_owner",
-            "Producer ids that wrote and whose owner nobody told; nobody is held for them.",
+            "Producer ids that wrote and whose owner no sidecar reported; they throttle nobody.",
             0 if active is None else active.ids.unknown,
         )
 

@@ -266,15 +266,15 @@ class RawSettings(BaseModel):
         About("active or allocated", "active", in_properties=False),
     ] = "active"
     """When a producer id counts: when it writes, which needs READ on the topics, or when it is
-    given. Default: KIP-936's; an id that never writes costs a broker nothing."""
+    allocated. Default: KIP-936's; an id that never writes costs a broker nothing."""
 
     producer_id_quota_active_interval: Annotated[
         float,
         PlainValidator(convert.positive_duration),
         About("ISO 8601 duration", "PT2S", in_properties=False),
     ] = 2.0
-    """How often it is asked which ids write. Default: a hold begins two seconds late, and asking
-    costs a broker little."""
+    """How often leaders are asked which ids write. Default: a throttle begins two seconds late, and
+    a scan costs a broker little."""
 
     broker_id: Annotated[
         int | None, PlainValidator(convert.broker_id), About("broker id", in_properties=False)
@@ -297,21 +297,21 @@ class RawSettings(BaseModel):
         PlainValidator(convert.positive_duration),
         About("ISO 8601 duration", "the window", in_properties=False),
     ] = None
-    """How long a user is held at most after the last id too many. KIP-936 has no bound: a loop of
-    30 ids a second would be held for days after it was mended. Default: one window."""
+    """How long a user is throttled at most after the last id too many. KIP-936 has no bound: a loop
+    of 30 ids a second would be throttled for days after its repair. Default: one window."""
 
     producer_id_quota_false_positive_rate: Annotated[
         float,
         PlainValidator(convert.open_ratio),
         About("ratio, > 0.0 and < 1.0", "0.01", in_properties=False),
     ] = 0.01
-    """How many of the new producer ids may be taken for seen ones. Default: a hundredth more than
+    """How many of the new producer ids may be taken for known ones. Default: a hundredth more than
     the quota is seldom worth more memory."""
 
     producer_id_quota_memory_bytes: Annotated[
         int, PlainValidator(convert.positive_bytes), About("bytes", "16777216", in_properties=False)
     ] = 16 << 20
-    """What remembering producer ids may take; what has no room is counted and holds nobody.
+    """What retaining producer ids may take; ids without room are counted and throttle nobody.
     Default: room for thousands of users, or for 6 million ids."""
 
     producer_id_quota_cache_cleanup_scheduler_interval_ms: Annotated[
@@ -319,8 +319,8 @@ class RawSettings(BaseModel):
         PlainValidator(convert.positive_whole),
         About("milliseconds", "60000", in_properties=False),
     ] = 60_000
-    """How often users who are gone are looked for. Default: not KIP-936's 10 ms, since what is over
-    is forgotten on access too."""
+    """How often users without ids are removed. Default: not KIP-936's 10 ms, since access removes
+    them too."""
 
     peers: Annotated[
         tuple[str, ...] | None, PlainValidator(convert.urls), About("URL list", in_properties=False)

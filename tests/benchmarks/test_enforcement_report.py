@@ -47,8 +47,13 @@ def test_what_is_reached_is_said_of_each_figure() -> None:
     """A fifth of the plugin's, or the bound that the issue names; "> 90 s" for who never came."""
     rows = list(compare([PEER], [OURS], poll_s=1.0))
     assert all(row.met for row in rows if row.target)
-    held = _row(rows, "from crossing")
-    assert ("1.50 s", "0.20 s", "≤ 0.30 s", True) == (held.peer, held.ours, held.target, held.met)
+    stopped = _row(rows, "from crossing")
+    assert ("1.50 s", "0.20 s", "≤ 0.30 s", True) == (
+        stopped.peer,
+        stopped.ours,
+        stopped.target,
+        stopped.met,
+    )
     assert "≤ 3.60 MB" == _row(rows, "past the limit on").target
     assert "≤ 5.00 s" == _row(rows, "longest throttle").target
     assert "2,100,000 s" == _row(rows, "longest throttle").peer

@@ -31,12 +31,12 @@ def row(text: str, start: str) -> list[str]:
 def test_a_column_for_each_way() -> None:
     """With units; what isn't there is left empty."""
     found = table({"none": [free()], "both": [course()]})
-    assert "| | no hold | both |" == found.splitlines()[0]
-    assert ["", "0.40 s"] == row(found, "held by every")
-    assert ["30.0", "0.50"] == row(found, "ids that brokers gave")
+    assert "| | free | both |" == found.splitlines()[0]
+    assert ["", "0.40 s"] == row(found, "throttled by every")
+    assert ["30.0", "0.50"] == row(found, "ids that brokers allocated")
     assert ["27.0", "0.45"] == row(found, "ids that were used")
-    assert ["1,000 ms", "1,000 ms"] == row(found, "longest throttle time told with an id")
-    assert ["2,332,800", "38,880"] == row(found, "remembered after a day")
+    assert ["1,000 ms", "1,000 ms"] == row(found, "longest throttle time with an id")
+    assert ["2,332,800", "38,880"] == row(found, "retained after a day")
     assert ["4.83 MB/s", "4.83 MB/s"] == row(found, "the neighbour ")
     assert ["2.00 MB/s", "2.00 MB/s"] == row(found, "the neighbour's slowest")
 
@@ -44,7 +44,7 @@ def test_a_column_for_each_way() -> None:
 def test_of_several_rounds_the_median_is_reported_and_the_range() -> None:
     """As of three rounds with a second, half a second and a tenth."""
     found = table({"both": [course(a_second=each) for each in (1.0, 0.1, 0.5)]})
-    assert ["0.50 (0.10 to 1.00)"] == row(found, "ids that brokers gave")
+    assert ["0.50 (0.10 to 1.00)"] == row(found, "ids that brokers allocated")
 
 
 def test_the_page_has_what_there_is(tmp_path: Path) -> None:
@@ -61,14 +61,14 @@ def test_the_page_has_what_there_is(tmp_path: Path) -> None:
         each for each in page.splitlines() if each.startswith("## ")
     ]
     assert (
-        "- both, on 3 brokers: 0.45 ids a second where 27.0 came without a hold; "
+        "- both, on 3 brokers: 0.45 ids a second where 27.0 came without a throttle; "
         "of each client one in 35.6 s." in " ".join(page.split())
     )
     assert "![3 brokers](page-3.svg)" in page
     assert 100 >= max(len(each) for each in page.splitlines() if "|" not in each)
     image = ET.parse(tmp_path / "page-3.svg")
     texts = [each.text for each in image.iter("{http://www.w3.org/2000/svg}text")]
-    assert 3 == texts.count("no hold") == texts.count("both"), "a line in each of three panels"
+    assert 3 == texts.count("free") == texts.count("both"), "a line in each of three panels"
 
 
 def test_nothing_is_promised_beside_nothing(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_one_cluster_that_fails_does_not_stop_the_others(
     assert 1 == _main(monkeypatch, tmp_path, "--rounds", "2")
     said = capsys.readouterr()
     assert "no jar" in said.err
-    assert "## 1 broker\n\n| | no hold |\n" in said.out
-    assert "## 3 brokers\n\n| | no hold | both |\n" in said.out
+    assert "## 1 broker\n\n| | free |\n" in said.out
+    assert "## 3 brokers\n\n| | free | both |\n" in said.out
     assert "- measured on 20" in said.out
     assert ["3.both.0.json", "3.both.1.json", "3.none.0.json", "3.none.1.json"] == sorted(
         file.name for file in tmp_path.glob("3.*.json")

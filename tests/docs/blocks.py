@@ -66,7 +66,7 @@ class Block:
     """A console block.
 
     Attributes:
-        page: such as docs/quotas.md.
+        page: such as docs/quotas-planning.md.
         line: where it begins there.
         mark: "run", "not run" or "" when it has none.
         where: where it is run; why it is not.
@@ -149,7 +149,7 @@ def run(
     """Run the blocks of a page that are run there, in one folder; an AssertionError if one fails.
 
     Args:
-        page: such as docs/quotas.md.
+        page: such as docs/quotas-planning.md.
         where: such as "alone".
         folder: an empty one.
         instead: text -> what is there for it, such as addresses.

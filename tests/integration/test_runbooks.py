@@ -1,4 +1,4 @@
-"""What the runbooks tell to do against a client that dials anew, typed at a real broker."""
+"""What the runbooks say against a client that reconnects, typed at a real broker."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ PAGE = ROOT / "docs/runbooks/KafkaThrottledButFilling.md"
 async def test_what_stops_a_client_can_be_typed(secure_kafka: SecureKafka, tmp_path: Path) -> None:
     """Each line is taken by the broker, and the one after it takes it back."""
     cluster = secure_kafka.cluster
-    _, section = PAGE.read_text(encoding="utf-8").split("### Stop a client that dials anew\n")
+    _, section = PAGE.read_text(encoding="utf-8").split("### Stop a client that reconnects\n")
     lines = re.findall(r"^ *(kafka-\S+\.sh .*)$", section, re.MULTILINE)
     assert 6 == len(lines)
     environ = {**os.environ, "PATH": await type_tools(cluster, tmp_path)}

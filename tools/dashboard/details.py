@@ -30,7 +30,7 @@ BROKERS: Final = ShownRow(
         ),
         Shown(
             "Since the last successful poll",
-            "Beyond the validity the fallback holds.",
+            "After the validity the fallback applies.",
             (
                 Query(f"time() - {of('last_success_timestamp_seconds')}", INSTANCE),
                 of_cluster("min", "validity_duration_seconds", "validity"),
@@ -78,13 +78,13 @@ CALLBACKS: Final = ShownRow(
     (
         Shown(
             "Brokers that follow",
-            "Their callbacks have the present decision and listen for the next.",
+            "Their callbacks have the present decision and wait for the next.",
             (Query(of_brokers("reader_follows"), f"{CLUSTER} follow"), _ACTIVE),
             decimals=0,
         ),
         table(
             "Brokers that do not follow",
-            "Nobody holds their producers.",
+            "Nothing throttles their producers.",
             Query(
                 f"{by('cluster, broker', 'min', 'broker_active')} == 1 "
                 f"unless {by('cluster, broker', 'max', 'reader_follows')} == 1"
@@ -112,21 +112,21 @@ IDS: Final = ShownRow(
         ),
         Shown(
             "Ids left, the ten users with the fewest",
-            "Below 0 a user is held.",
+            "Below 0 a user is throttled.",
             (Query(f"bottomk(10, {by('cluster, user', 'min', 'producer_ids_tokens')})", USER),),
             least=None,
             if_empty="no user under a quota has opened any",
         ),
         Shown(
-            "Held for",
-            "How long each user who is over the quota is held if no new id comes.",
+            "Throttled for",
+            "How long each user who is over the quota stays throttled if no new id comes.",
             (
                 Query(
                     f"{by('cluster, user', 'max', 'producer_ids_throttle_time_seconds')} > 0", USER
                 ),
             ),
             unit="s",
-            if_empty="nobody is held",
+            if_empty="nobody is throttled",
         ),
         Shown(
             "What is not counted",
@@ -144,11 +144,11 @@ IDS: Final = ShownRow(
             ),
         ),
         Shown(
-            "Partitions that are not seen",
-            "What is written to them counts for nobody.",
+            "Partitions that are not read",
+            "Producers that write to them count for nobody.",
             (
                 of_cluster("sum", "producer_partitions_not_read", "partitions"),
-                of_cluster("sum", "producer_scans_failing", "sidecars that see none"),
+                of_cluster("sum", "producer_scans_failing", "sidecars that read none"),
             ),
             decimals=0,
         ),
@@ -185,7 +185,7 @@ PROCESSES: Final = ShownRow(
         ),
         Shown(
             "Open files",
-            "One for each broker, and one for each who asks.",
+            "One for each broker, and one for each HTTP client.",
             (of_process('process_open_fds{cluster=~"$cluster"}'),),
             decimals=0,
             width=12,

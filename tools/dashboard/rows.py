@@ -1,6 +1,6 @@
-"""The rows of the dashboard: what an operator looks at, from what matters most to the details.
+"""The rows of the dashboard: what an operator watches, from what matters most to the details.
 
-Every sidecar tells of every broker and volume, so these are taken over all sidecars of a cluster:
+Every sidecar reports every broker and volume, so these are taken over all sidecars of a cluster:
 the least space, the largest limit, the fastest filling.
 """
 
@@ -37,7 +37,7 @@ _FACTOR: Final = ShownRow(
         ),
         number(
             "Volumes at their limit",
-            "One is enough to hold the producers of the whole cluster.",
+            "One is enough to throttle the producers of the whole cluster.",
             Query(f"sum by (cluster) ({_VIOLATED})", CLUSTER),
             ((None, "green"), (1.0, "red")),
         ),
@@ -58,7 +58,7 @@ _FACTOR: Final = ShownRow(
         ),
         Shown(
             "Why",
-            "How many sidecars have their factor from where: observation is as it should be.",
+            "How many sidecars have a factor from each source: observation is as it should be.",
             (Query(by("cluster, source", "sum", "source"), "{{cluster}} {{source}}"),),
             width=12,
             decimals=0,
@@ -81,7 +81,7 @@ _VOLUMES: Final = ShownRow(
     (
         Shown(
             "Bytes until the limit, the ten volumes with the fewest",
-            "At 0 producers are held.",
+            "At 0 producers are throttled.",
             (Query(f"bottomk(10, {_HEADROOM})", VOLUME),),
             unit="decbytes",
             width=12,
@@ -122,7 +122,7 @@ _VOLUMES: Final = ShownRow(
         ),
         table(
             "Log dirs that are offline",
-            "They keep the state in which they were last read.",
+            "They count as when they were last read.",
             Query(f"{of_volume('min', 'volume_online')} == 0", VOLUME),
             "none",
         ),

@@ -46,8 +46,8 @@ def test_the_operator_keeps_the_callbacks_properties(kafka: Resource) -> None:
 
 def test_each_property_of_the_callback_is_kept(kafka: Resource) -> None:
     """Any of them may be added, and those that are there are known."""
-    text = (ROOT / "docs" / "quota-callback.md").read_text("utf-8")
-    table = text[text.index("## Properties") : text.index("### Off")]
+    text = (ROOT / "docs" / "quota-callback-reference.md").read_text("utf-8")
+    table = text[text.index("## Properties") : text.index("## Metrics")]
     names = {
         f"{SIDECAR}{name}"
         for row in re.findall(r"^\| ([a-z., ]+) \|", table, re.MULTILINE)

@@ -150,7 +150,7 @@ def test_commands_are_known_programs() -> None:
 
 def test_metrics_and_properties_are_there() -> None:
     """Those that pages name are documented."""
-    properties = (ROOT / "docs" / "quota-callback.md").read_text(encoding="utf-8")
+    properties = (ROOT / "docs" / "quota-callback-reference.md").read_text(encoding="utf-8")
     prefix = "client.quota.callback.sidecar."
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
