@@ -2,7 +2,7 @@ package throttlesidecar;
 
 import java.util.Map;
 
-/** What an answer to {@code GET /v1/quota-factors} contains, by the rules of {@link DocumentReader}. */
+/** The body of {@code GET /v1/quota-factors}, by the rules of {@link DocumentReader}. */
 final class Document {
     private final double factor;
     private final Map<String, Double> users;

@@ -37,16 +37,6 @@ final class Factors {
         this.secondsToFull = secondsToFull;
     }
 
-    /** The factors of a document. */
-    static Factors of(Document document) {
-        return new Factors(
-                document.factor(),
-                document.users(),
-                Source.SIDECAR,
-                document.generation(),
-                document.secondsToFull());
-    }
-
     /** The factors without a valid document; {@code factor} within [0, 1]. */
     static Factors fallback(double factor) {
         return new Factors(factor, Map.of(), Source.FALLBACK, 0, Double.NaN);

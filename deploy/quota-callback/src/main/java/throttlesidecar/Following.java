@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
  *
  * <p>The sidecar may wait {@link #WAIT_S} for a change before it answers; {@link #WAIT_THROTTLED_S}
  * while something is throttled, since each answer has the seconds to full; not at all after a
- * failure, so that a sidecar that is back is in force at once.
+ * failure, so that a sidecar that is back counts at once.
  *
  * <p>Example: answered at second 0, valid for 5 min, no answer from then on: a request every 500 ms;
  * after 300 s the fallback; the sidecar starts at 400 s, and its factor is in force by 400.5 s.
@@ -158,12 +158,9 @@ final class Following {
                                 terms.fallback())
                         : "The fallback " + terms.fallback() + " is in force";
         journal.warn(
-                "The request to the sidecar at "
-                        + terms.url()
-                        + " failed: "
-                        + reason
-                        + ". "
-                        + inForce);
+                String.format(
+                        "The request to the sidecar at %s failed: %s. %s",
+                        terms.url(), reason, inForce));
     }
 
     /**

@@ -7,8 +7,8 @@ import java.util.concurrent.atomic.AtomicLong;
  *
  * <p>Virtual scheduling (the generic cell rate algorithm): there is one point in time at which all
  * that has landed would have passed at the rate. Each request moves it on by its bytes / rate, and
- * its client pauses until then. So N clients that send requests of r bytes each pause for N r / rate,
- * which is the shortest pause within the rate, and N and r need not be known.
+ * its client pauses until then. So N clients that send requests of r bytes each pause for N r /
+ * rate, which is the shortest pause within the rate, and N and r need not be known.
  *
  * <p>No pause is longer than a cap, and the point is never further away than that. So what passes is
  * the larger of the rate and N r / cap.

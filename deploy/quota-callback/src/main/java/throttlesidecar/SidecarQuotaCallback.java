@@ -27,9 +27,6 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  */
 public final class SidecarQuotaCallback
         implements ClientQuotaCallback, Reconfigurable, AutoCloseable {
-    private static final String USER = "user";
-    private static final String CLIENT_ID = "client-id";
-
     /** Which settings the limits of each type, by its ordinal, were last renewed for. */
     private final AtomicLongArray renewed = new AtomicLongArray(ClientQuotaType.values().length);
 
@@ -81,8 +78,8 @@ public final class SidecarQuotaCallback
 
     @Override
     public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
-        String user = tags.get(USER);
-        String clientId = tags.get(CLIENT_ID);
+        String user = tags.get(QuotaBook.USER_TAG);
+        String clientId = tags.get(QuotaBook.CLIENT_ID_TAG);
         return type == ClientQuotaType.PRODUCE
                 ? store.enforcement().limit(user, clientId)
                 : store.quotas().limit(type, user, clientId);

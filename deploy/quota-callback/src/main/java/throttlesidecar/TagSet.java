@@ -48,11 +48,6 @@ final class TagSet {
         return user;
     }
 
-    /** The tag "client-id", or empty. */
-    String clientId() {
-        return clientId;
-    }
-
     KafkaMetric metric() {
         return metric;
     }

@@ -7,10 +7,10 @@ import org.apache.kafka.common.metrics.Quota;
 /**
  * The configuration of a tag set's rate, whose quota is computed when Kafka requests it.
  *
- * <p>Kafka's sensor records a request, then requests the quota from the configuration, then compares
- * the rate with it, all under one monitor. So what has landed is known when the quota is computed, and
- * the pause that Kafka computes from the two is exact, whatever else lands at the same time. A quota
- * set before the record could only estimate it.
+ * <p>Kafka's sensor records a request, then requests the quota from the configuration, then
+ * compares the rate with it, all under one monitor. So what has landed is known when the quota is
+ * computed, and Kafka's pause is exact, whatever else lands at the same time. A quota set before the
+ * record could only estimate it.
  */
 final class TagSetConfig extends MetricConfig {
     private final TagSet tagSet;

@@ -19,8 +19,6 @@ final class TagSets {
 
     private static final String NAME = "byte-rate";
     private static final String GROUP = "Produce";
-    private static final String USER = "user";
-    private static final String CLIENT_ID = "client-id";
 
     private final Map<String, Map<String, TagSet>> byUser = new ConcurrentHashMap<>();
     private volatile Enforcement enforcement;
@@ -60,10 +58,10 @@ final class TagSets {
     void add(KafkaMetric metric, boolean isNew) {
         if (isRate(metric)) {
             Map<String, String> tags = metric.metricName().tags();
-            byUser.compute(tags.get(USER), (user, ofUser) -> {
+            byUser.compute(tags.get(QuotaBook.USER_TAG), (user, ofUser) -> {
                 Map<String, TagSet> sets = ofUser == null ? new ConcurrentHashMap<>() : ofUser;
                 TagSet tagSet = sets.computeIfAbsent(
-                        tags.get(CLIENT_ID), clientId -> new TagSet(user, clientId));
+                        tags.get(QuotaBook.CLIENT_ID_TAG), clientId -> new TagSet(user, clientId));
                 // Two reporters report each.
                 if (tagSet.metric() != metric) {
                     tagSet.metric(metric);
@@ -81,10 +79,10 @@ final class TagSets {
     void remove(KafkaMetric metric) {
         if (isRate(metric)) {
             Map<String, String> tags = metric.metricName().tags();
-            byUser.computeIfPresent(tags.get(USER), (user, ofUser) -> {
+            byUser.computeIfPresent(tags.get(QuotaBook.USER_TAG), (user, ofUser) -> {
                 // Two reporters report each, and a new metric may have come between.
                 ofUser.computeIfPresent(
-                        tags.get(CLIENT_ID),
+                        tags.get(QuotaBook.CLIENT_ID_TAG),
                         (clientId, tagSet) -> tagSet.metric() == metric ? null : tagSet);
                 return ofUser.isEmpty() ? null : ofUser;
             });
@@ -103,8 +101,8 @@ final class TagSets {
         Map<String, String> tags = metric.metricName().tags();
         return NAME.equals(metric.metricName().name())
                 && GROUP.equals(metric.metricName().group())
-                && tags.get(USER) != null
-                && tags.get(CLIENT_ID) != null
+                && tags.get(QuotaBook.USER_TAG) != null
+                && tags.get(QuotaBook.CLIENT_ID_TAG) != null
                 && metric.config() != null;
     }
 }

@@ -4,9 +4,9 @@ package throttlesidecar;
  * How one group of clients is throttled: all of the broker's, or those of one user.
  *
  * <p>A value, but for its pacer. The steps, by factor and time: FREE; STOPPED while the factor is 0;
- * SCALED while it is between; after either, RAMP for a while, and FREE again. A
- * throttle that begins within Kafka's rate window (11 s) of the last one measures rates that the last
- * one shaped, so the larger ones count.
+ * SCALED while it is between; after either, RAMP for a while, and FREE again. A throttle that begins
+ * within Kafka's rate window (11 s) of the last one finds rates which that one shaped, so the larger
+ * ones count.
  *
  * <p>Example: factor 0 on a broker that took 6 MB/s, with a leak ratio of 0.01, leaks 54 kB/s by
  * pauses of at most {@code pause.max}: nine tenths of what it may.
@@ -263,11 +263,6 @@ final class Throttle {
 
     Pacer pacer() {
         return pacer;
-    }
-
-    /** Bytes per second of the whole group when the throttle began. */
-    double rateBefore() {
-        return rateBefore;
     }
 
     /** Whether the disk is put before the clients. */
