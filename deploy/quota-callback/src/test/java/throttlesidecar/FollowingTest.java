@@ -166,7 +166,7 @@ class FollowingTest {
         assertEquals(100, msToRequest());
     }
 
-    /** Switched off, nothing is requested and every factor is 1; on again, a valid document counts. */
+    /** Switched off, nothing is requested and every factor is 1; on again, a document counts. */
     @Test
     void canBeSwitchedOff() {
         onAnswer(modified(0.0, 60_000));
