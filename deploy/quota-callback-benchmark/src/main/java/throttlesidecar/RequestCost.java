@@ -37,9 +37,9 @@ import org.openjdk.jmh.annotations.Threads;
 import org.openjdk.jmh.annotations.Warmup;
 
 /**
- * What a produce request pays for its quota, in Kafka's own quota manager: with Kafka's callback, with
- * ours free and held, and with the plugin's. Each entity is a user with a quota, and requests go round
- * them.
+ * The cost of the quota of a produce request, in Kafka's own quota manager: with Kafka's callback,
+ * with ours free and stopped, and with the plugin's. Each entity is a user with a quota, and
+ * requests go round them.
  */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.AverageTime)
@@ -116,7 +116,7 @@ public class RequestCost {
                 Map<String, Object> configs = new HashMap<>();
                 configs.put("broker.id", "1");
                 configs.put("client.quota.callback.static.produce", "1e15");
-                // It asks nobody: there is no limit that volumes are held against.
+                // It polls no broker: there is no limit to compare volumes with.
                 configs.put(
                         "client.quota.callback.static.kafka.admin.bootstrap.servers",
                         "127.0.0.1:9");

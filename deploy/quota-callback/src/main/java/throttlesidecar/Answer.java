@@ -1,6 +1,6 @@
 package throttlesidecar;
 
-/** What came of asking the sidecar once: news, that there are none, or a failure. */
+/** The outcome of one request to the sidecar: a document, Not Modified, or a failure. */
 final class Answer {
     private final Document document;
     private final String etag;
@@ -27,40 +27,40 @@ final class Answer {
     /**
      * A document.
      *
-     * @param etag to be sent with the next question; null when it came without one.
-     * @param atNanos when the answer began, on the clock that never goes back.
+     * @param etag sent with the next request; null when the answer has none.
+     * @param atNanos when the answer began, on the monotonic clock.
      */
-    static Answer news(Document document, String etag, long atNanos) {
+    static Answer modified(Document document, String etag, long atNanos) {
         return new Answer(
                 document, etag, document.validForMs(), document.secondsToFull(), atNanos, null);
     }
 
     /**
-     * The document that is known still holds.
+     * The last document is valid for longer.
      *
      * @param validForMs for how long, from atNanos.
      * @param secondsToFull as {@link Document#secondsToFull()}.
      */
-    static Answer unchanged(long validForMs, double secondsToFull, long atNanos) {
+    static Answer notModified(long validForMs, double secondsToFull, long atNanos) {
         return new Answer(null, null, validForMs, secondsToFull, atNanos, null);
     }
 
-    /** Nothing that may be used. */
+    /** No valid answer came. */
     static Answer failed(String reason) {
         return new Answer(null, null, 0, Double.NaN, 0, reason);
     }
 
-    /** Whether nothing came that may be used. */
+    /** Whether no valid answer came. */
     boolean isFailure() {
         return failure != null;
     }
 
-    /** What failed, fit for a log line; null when nothing did. */
+    /** Why it failed, fit for a log line; null when it did not. */
     String failure() {
         return failure;
     }
 
-    /** The document; null unless there are news. */
+    /** The document; null when it is not modified, or after a failure. */
     Document document() {
         return document;
     }

@@ -13,22 +13,22 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 import org.apache.kafka.common.config.ConfigException;
 
-/** The certificate authorities that may vouch for a sidecar reached by https. */
+/** The certificate authorities that are trusted for a sidecar reached by https. */
 final class Authorities {
     private Authorities() {}
 
     /**
-     * What https trusts when it trusts the authorities of a file and nobody else.
+     * A context that trusts the authorities of a file and nobody else.
      *
      * @param file certificates, PEM.
-     * @throws ConfigException when the file can't be read or holds no certificate.
+     * @throws ConfigException when the file can't be read or contains no certificate.
      */
     static SSLContext of(Path file) {
         try (InputStream pem = Files.newInputStream(file)) {
             Collection<? extends Certificate> certificates =
                     CertificateFactory.getInstance("X.509").generateCertificates(pem);
             if (certificates.isEmpty()) {
-                throw new ConfigException(problem(file, "holds no certificate"));
+                throw new ConfigException(problem(file, "contains no certificate"));
             }
             KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
             store.load(null, null);

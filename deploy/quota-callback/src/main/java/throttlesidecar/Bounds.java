@@ -4,7 +4,7 @@ import org.apache.kafka.common.metrics.Quota;
 import throttlesidecar.Throttle.Mode;
 
 /**
- * What a request that has landed gets for a quota: that of its client, or less.
+ * The quota of a request that has landed: its client's, or a smaller one.
  *
  * <p>A client is in two groups at most, all of the broker's and those of its user; the stricter one
  * counts.
@@ -49,7 +49,7 @@ final class Bounds {
     }
 
     /**
-     * The quota by which Kafka pauses as it should. To be asked once a request: pacers count.
+     * The quota that makes Kafka pause by the rules. Called once a request, since pacers count.
      *
      * @param user null when the user has no throttle of its own.
      * @return bytes per second; where it is more than the tag set's own, that one counts.
@@ -127,7 +127,7 @@ final class Bounds {
     }
 
     /** The pause that a quota makes, ms. */
-    double pauseMs(Quota given) {
-        return (landed / given.bound() - windowS) * MS_PER_S;
+    double pauseMs(Quota quota) {
+        return (landed / quota.bound() - windowS) * MS_PER_S;
     }
 }

@@ -2,7 +2,7 @@ package throttlesidecar;
 
 import java.util.Map;
 
-/** What an answer to {@code GET /v1/quota-factors} said; {@link DocumentReader} has the rules. */
+/** The body of {@code GET /v1/quota-factors}, by the rules of {@link DocumentReader}. */
 final class Document {
     private final double factor;
     private final Map<String, Double> users;
@@ -41,12 +41,12 @@ final class Document {
         return secondsToFull;
     }
 
-    /** Grows by one with each change of what the sidecar says. */
+    /** Grows by one with each change of the sidecar's decision. */
     long generation() {
         return generation;
     }
 
-    /** For how long it may be used, from the moment it was answered. */
+    /** For how long it may be used from the answer on, ms. */
     long validForMs() {
         return validForMs;
     }

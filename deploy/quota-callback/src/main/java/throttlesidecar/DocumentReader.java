@@ -12,24 +12,23 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Reads the document of factors, and believes nothing of it that could not be so.
+ * Reads the document of factors, and refuses every value that is not possible.
  *
- * <p>{@code factor} and {@code valid_for_ms} have to be there; {@code users},
+ * <p>{@code factor} and {@code valid_for_ms} are required; {@code users},
  * {@code seconds_to_full}, {@code generation} and {@code reason} may be missing; other members are
- * passed over. One wrong member makes the whole answer wrong: a document that is half understood is
- * none.
+ * ignored. One wrong member makes the whole document wrong.
  *
  * <p>It is read as a stream, since a tree of 4 MiB of brackets takes some hundred MiB of a broker's
  * heap, and a number of 4 million digits a minute of its time.
  *
- * <p>Example: {@code {"factor":0.0,"users":{"etl":0.5},"valid_for_ms":299000}} holds all, and would
- * leave the user etl half its quota if the factor for all were not the stricter.
+ * <p>Example: {@code {"factor":0.0,"users":{"etl":0.5},"valid_for_ms":299000}} stops all
+ * producers, etl's too: of its own factor and that of all the stricter applies.
  */
 final class DocumentReader {
     /** A user with a factor of its own costs a set of metrics; more of them is a mistake. */
     static final int MOST_USERS = 10_000;
 
-    /** A validity beyond is taken for this one: a year, in ms; it keeps sums within a long. */
+    /** A longer validity is cut to this one, a year in ms, so that sums stay within a long. */
     static final long LONGEST_VALIDITY_MS = 365L * 24 * 3600 * 1000;
 
     private static final int LONGEST_NUMBER = 64;
@@ -37,7 +36,7 @@ final class DocumentReader {
     private static final int LONGEST_REASON = 500;
     private static final int DEEPEST = 16;
 
-    /** User names are data: as interned or canonical names they would stay in memory for ever. */
+    /** User names are data: interned or canonical names would stay in memory for ever. */
     private static final JsonFactory JSON =
             JsonFactory.builder()
                     .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
@@ -57,10 +56,9 @@ final class DocumentReader {
     }
 
     /**
-     * The document that an answer's body is.
+     * Reads an answer's body.
      *
-     * @param body the answer's body, as it came.
-     * @throws WrongAnswer saying what is wrong.
+     * @throws WrongAnswer its message is the reason.
      */
     static Document read(byte[] body) throws WrongAnswer {
         try (JsonParser parser = JSON.createParser(text(body))) {
@@ -76,7 +74,7 @@ final class DocumentReader {
         }
     }
 
-    /** Left to Jackson, with names that are not canonical, bytes that are no text are replaced. */
+    /** Jackson would replace bytes that are no UTF-8, since names are not canonical. */
     private static String text(byte[] body) throws CharacterCodingException {
         return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString();
     }
@@ -153,7 +151,8 @@ final class DocumentReader {
     /** A finite number of at least 0. */
     private double positive(String name, JsonToken value) throws IOException, WrongAnswer {
         if (!value.isNumeric() || parser.getTextLength() > LONGEST_NUMBER) {
-            throw new WrongAnswer(name + " is not a number that could be meant");
+            throw new WrongAnswer(
+                    name + " is not a number of at most " + LONGEST_NUMBER + " characters");
         }
         double number = parser.getDoubleValue();
         if (!(number >= 0.0) || Double.isInfinite(number)) {
@@ -189,7 +188,7 @@ final class DocumentReader {
         }
     }
 
-    /** One line for a log, whatever it was: what others wrote must not look like our lines. */
+    /** One line for a log: a sidecar's text must not look like lines of the broker. */
     static String printable(String text) {
         int end = Math.min(text.length(), LONGEST_REASON);
         StringBuilder line = new StringBuilder(end);

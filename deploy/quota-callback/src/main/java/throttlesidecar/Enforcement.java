@@ -14,11 +14,10 @@ import throttlesidecar.Throttle.Mode;
 /**
  * Turns factors into the quotas that Kafka throttles by.
  *
- * <p>Kafka pauses a client by S / T - W: S bytes in the rate's window of W seconds, quota T. So a
- * pause of P is had by T = S / (W + P), given when S has landed (see {@link TagSetConfig}); it is
- * the same at any rate, quota, window and request size, and small enough for any integer. How long
- * P has to be is a {@link Pacer}'s question, and what has landed since the last answer the
- * {@link TagSet}'s.
+ * <p>Kafka pauses a client by S / T - W: S bytes in the rate's window of W seconds, quota T. So the
+ * quota T = S / (W + P), computed when S has landed (see {@link TagSetConfig}), makes a pause of P;
+ * that is the same at any rate, quota, window and request size, and small enough for any integer. A
+ * {@link Pacer} computes P, and the {@link TagSet} counts what has landed since the last request.
  *
  * <p>Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Kafka computes
  * 11,000,000 / 758,620 - 10.5 = 4.0 s.
@@ -27,7 +26,7 @@ import throttlesidecar.Throttle.Mode;
  * costs some volatile reads. One other thread calls {@link #apply}.
  */
 final class Enforcement {
-    /** What can be told apart from rounding: S is had as rate x window. */
+    /** Less is rounding, since S is computed as rate x window. */
     private static final double ONE_BYTE = 0.5;
 
     /** How often the clock may tick while a rate is read; it does so once in thousands. */
@@ -47,8 +46,8 @@ final class Enforcement {
     /**
      * Nothing is throttled at first.
      *
-     * @param tagSets whose quotas are given.
-     * @param limits what the tag sets were given by operators.
+     * @param tagSets whose quotas are computed.
+     * @param limits the quotas that operators set.
      * @param settings in force; may change.
      * @param moments the clocks.
      */
@@ -66,8 +65,8 @@ final class Enforcement {
     }
 
     /**
-     * Makes factors count from now on. By one thread at a time: at each change, and once a second
-     * while something is throttled.
+     * Puts factors in force. Called by one thread at a time: at each change, and once a second while
+     * something is throttled.
      */
     void apply(Factors factors) {
         Limits now = settings.get();
@@ -125,13 +124,13 @@ final class Enforcement {
                 group.add(before);
             }
         });
-        // A user that had no traffic, or none apart from others: as much as anybody.
+        // A user that had no traffic, or none in its own tag sets, counts with the mean of all.
         return group.sets > 0 || everybody.sets == 0
                 ? new Throttle.Before(group.rate, group.sets)
                 : new Throttle.Before(everybody.rate / everybody.sets, 1);
     }
 
-    /** Kafka's is over a window of at least all its samples but one, however young the tag set. */
+    /** Kafka divides by a window of all samples but one at least: too much for a young tag set. */
     private static double rate(TagSet tagSet, KafkaMetric metric, long nanos) {
         double rate = (Double) metric.metricValue();
         Long since = tagSet.sinceNanos();
@@ -143,7 +142,7 @@ final class Enforcement {
         return rate * Math.max(1.0, leastMs / ageMs);
     }
 
-    /** Of the rates of tag sets, bytes per second, and how many have any. */
+    /** The sum of rates of tag sets, bytes per second, and how many are not 0. */
     private static final class Sum {
         private double rate;
         private int sets;
@@ -192,11 +191,11 @@ final class Enforcement {
         }
     }
 
-    /** S without the sensor's monitor, while others may record; infinite if it could not be had. */
+    /** S without the sensor's monitor, while others may record; infinite if it could not be read. */
     private double landedUnlocked(KafkaMetric metric) {
         for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
             // Taken before the rate: what has left the window by then was purged under Kafka's
-            // lock, so that asking for the window's size, which takes none, finds nothing to purge.
+            // lock, so that windowSize(), which takes none, finds nothing to purge.
             long nowMs = moments.nowMs();
             double rate = (Double) metric.metricValue();
             Rate measurable = (Rate) metric.measurable();
@@ -209,7 +208,7 @@ final class Enforcement {
         return Double.POSITIVE_INFINITY;
     }
 
-    /** The quota of a tag set, asked for by Kafka under the monitor of the tag set's sensor. */
+    /** The quota of a tag set. Kafka requests it under the monitor of the tag set's sensor. */
     Quota quota(TagSet tagSet, TagSetConfig config) {
         Quota own = tagSet.own(limits);
         State now = state;
@@ -228,7 +227,7 @@ final class Enforcement {
         double landed = observed * window;
         double bytes = account.count(landed);
         if (bytes < ONE_BYTE) {
-            // As much has left the window as has landed: what was given last does for that.
+            // As much has left the window as has landed: the last quota still fits.
             Quota last = account.bound();
             return last == null ? own : last;
         }
@@ -247,10 +246,10 @@ final class Enforcement {
     }
 
     /**
-     * What Kafka is to take for the limit of a tag set outside a request: its own. After an
-     * operator changed a quota Kafka walks over all rates, compares this with what {@link #quota}
-     * gives, and where they differ puts a plain limit in its place, which would fit no sum but the
-     * last. So for the comparison that follows, the tag set's own is what that gives too.
+     * The limit of a tag set outside a request: its own. After an operator changed a quota Kafka
+     * walks over all rates, compares this with {@link #quota}, and where they differ sets a plain
+     * limit, which would fit no sum but the last. So {@link #quota} returns the tag set's own for the
+     * comparison that follows.
      *
      * @return bytes per second; null for none.
      */
@@ -264,7 +263,7 @@ final class Enforcement {
         return limits.of(user, clientId);
     }
 
-    /** Over how long the fill rates have to be that factors come with, ms; 0 for any. */
+    /** The window that fill rates must be measured over, ms; 0 for any. */
     double fillWindowMs() {
         State now = state;
         return Stream.concat(Stream.of(now.all), now.users.values().stream())
@@ -294,7 +293,7 @@ final class Enforcement {
                 now.isEmergency());
     }
 
-    /** All that a request has to look at, in one volatile. */
+    /** All that a request reads, in one volatile. */
     private static final class State {
         private final Factors factors;
         private final Throttle all;
@@ -312,7 +311,7 @@ final class Enforcement {
                             && users.values().stream().allMatch(user -> user.mode() == Mode.FREE);
         }
 
-        /** Whether a user, by the tag, is left alone. */
+        /** Whether a user, by the tag, is not throttled. */
         boolean isFree(String user) {
             return isFree
                     || limits.excludes(user)
@@ -324,8 +323,8 @@ final class Enforcement {
         }
 
         /**
-         * The rate of a tag set before a throttle that begins now: the one that is measured, unless
-         * another throttle made that.
+         * The rate of a tag set before a throttle that begins now: the measured one, unless
+         * another throttle shaped it.
          */
         double before(TagSet tagSet, double measured, long nanos) {
             Throttle user = users.get(tagSet.user());
@@ -368,11 +367,11 @@ final class Enforcement {
         /** From a release to full speed, ms; 0 for at once. */
         long rampMs();
 
-        /** Whether a user, by the tag, is never held. */
+        /** Whether a user, by the tag, is never throttled. */
         boolean excludes(String user);
     }
 
-    /** What the metrics tell. */
+    /** The figures behind the metrics. */
     static final class Figures {
         final Factors factors;
         final Mode mode;

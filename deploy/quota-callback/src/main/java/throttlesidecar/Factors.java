@@ -2,16 +2,16 @@ package throttlesidecar;
 
 import java.util.Map;
 
-/** The factors in force on this broker, and whose word they are. */
+/** The factors in force on this broker, and where they come from. */
 final class Factors {
 
-    /** Who gave them. */
+    /** Where factors come from. */
     enum Source {
         /** The sidecar's last document, which is valid. */
         SIDECAR,
         /** The settings, since there is no valid document. */
         FALLBACK,
-        /** Nobody: the callback is switched off. */
+        /** The callback is switched off. */
         DISABLED
     }
 
@@ -37,27 +37,17 @@ final class Factors {
         this.secondsToFull = secondsToFull;
     }
 
-    /** What a document says. */
-    static Factors of(Document document) {
-        return new Factors(
-                document.factor(),
-                document.users(),
-                Source.SIDECAR,
-                document.generation(),
-                document.secondsToFull());
-    }
-
-    /** What holds without a valid document; {@code factor} within [0, 1]. */
+    /** The factors without a valid document; {@code factor} within [0, 1]. */
     static Factors fallback(double factor) {
         return new Factors(factor, Map.of(), Source.FALLBACK, 0, Double.NaN);
     }
 
-    /** By which the produce quotas of all are multiplied, within [0, 1]. */
+    /** All produce quotas are multiplied by it; within [0, 1]. */
     double global() {
         return global;
     }
 
-    /** The same for single users, by the principal's name; the stricter of the two counts. */
+    /** The same for single users, by the principal's name; the stricter of the two applies. */
     Map<String, Double> users() {
         return users;
     }

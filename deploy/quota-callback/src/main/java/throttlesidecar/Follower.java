@@ -11,11 +11,10 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
- * The one thread that follows the sidecar and applies what it says; a second one waits for answers,
+ * The one thread that follows the sidecar and applies its factors; a second one waits for answers,
  * so that validities end and settings change while an answer is outstanding.
  *
- * <p>It outlives whatever goes wrong within it: a broker whose follower has died would be
- * throttled, or not, for ever.
+ * <p>It survives every error: a broker whose follower has died would be throttled, or not, for ever.
  */
 final class Follower implements AutoCloseable {
     private static final long END_MS = 1_000;
@@ -27,11 +26,11 @@ final class Follower implements AutoCloseable {
     private final Moments moments;
     private final Journal journal;
     private final BlockingQueue<Runnable> inbox = new LinkedBlockingQueue<>();
-    private final ExecutorService asker =
-            Executors.newCachedThreadPool(daemons("throttle-sidecar-question"));
+    private final ExecutorService requester =
+            Executors.newCachedThreadPool(daemons("throttle-sidecar-request"));
     private final Thread thread = daemons("throttle-sidecar-follower").newThread(this::run);
     private SidecarClient client;
-    private long asked;
+    private long requests;
     private boolean hadBug;
     private volatile boolean closed;
 
@@ -39,9 +38,9 @@ final class Follower implements AutoCloseable {
      * Follows from {@link #start()} on.
      *
      * @param terms at first.
-     * @param client asks the sidecar.
-     * @param apply makes factors count; called by the follower's thread alone.
-     * @param reportHeaders what each question says of this broker; see {@link SidecarClient#ask}.
+     * @param client sends the requests.
+     * @param apply puts factors in force; called by the follower's thread alone.
+     * @param reportHeaders this broker's report, see {@link SidecarClient#request}.
      */
     Follower(
             Terms terms,
@@ -63,9 +62,9 @@ final class Follower implements AutoCloseable {
     }
 
     /**
-     * Goes by other settings, within milliseconds, whatever is being waited for.
+     * Adopts other settings within milliseconds, also while an answer is outstanding.
      *
-     * @param newClient that of before, which is closed then, or another.
+     * @param newClient replaces the client, which is closed.
      * @param sameSidecar as in {@link Following#adopt}.
      */
     void adopt(Terms terms, SidecarClient newClient, boolean sameSidecar) {
@@ -73,17 +72,17 @@ final class Follower implements AutoCloseable {
                 () -> {
                     client.close();
                     client = newClient;
-                    asked++;
+                    requests++;
                     following.adopt(terms, sameSidecar, moments.nanos());
                 });
     }
 
-    /** How long ago the sidecar was heard, ms; -1 when it never was. */
+    /** The age of the sidecar's last valid answer, ms; -1 before the first. */
     long ageMs() {
         return following.ageMs(moments.nanos());
     }
 
-    /** How many questions were not answered as they should be. */
+    /** How many requests had no valid answer. */
     long failures() {
         return following.failures();
     }
@@ -98,7 +97,7 @@ final class Follower implements AutoCloseable {
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
         }
-        asker.shutdownNow();
+        requester.shutdownNow();
     }
 
     private void run() {
@@ -108,8 +107,8 @@ final class Follower implements AutoCloseable {
                 await();
                 hadBug = false;
             } catch (InterruptedException ended) {
-                // Nobody has a reason to, and the follower has to go on: close() says when to end.
-                journal.warn("The quota callback's follower was interrupted, and goes on");
+                // Nobody has a reason to interrupt it: close() alone ends it.
+                journal.warn("The quota callback's follower was interrupted and continues");
             } catch (RuntimeException | Error bug) {
                 backOffAfter(bug);
             }
@@ -122,9 +121,9 @@ final class Follower implements AutoCloseable {
         if (factors != null) {
             apply.accept(factors);
         }
-        Following.Question question = following.question(moments.nanos());
-        if (question != null) {
-            ask(question, ++asked, client, reportHeaders.get());
+        Following.Request request = following.nextRequest(moments.nanos());
+        if (request != null) {
+            send(request, ++requests, client, reportHeaders.get());
         }
     }
 
@@ -139,7 +138,7 @@ final class Follower implements AutoCloseable {
     private void backOffAfter(Throwable bug) {
         following.applyAgain();
         if (!hadBug) {
-            journal.warn("The quota callback's follower goes on after " + bug);
+            journal.warn("The quota callback's follower continues after " + bug);
         }
         hadBug = true;
         try {
@@ -149,20 +148,20 @@ final class Follower implements AutoCloseable {
         }
     }
 
-    private void ask(
-            Following.Question question, long id, SidecarClient of, Map<String, String> headers) {
-        asker.execute(
+    private void send(
+            Following.Request request, long id, SidecarClient of, Map<String, String> headers) {
+        requester.execute(
                 () -> {
                     Answer answer;
                     try {
-                        answer = of.ask(question.etag, question.waitS, headers);
+                        answer = of.request(request.etag, request.waitS, headers);
                     } catch (RuntimeException | Error bug) {
-                        answer = Answer.failed("it could not be asked: " + bug);
+                        answer = Answer.failed("an unexpected error: " + bug);
                     }
                     Answer received = answer;
                     inbox.add(
                             () -> {
-                                if (id == asked) {
+                                if (id == requests) {
                                     following.onAnswer(received, moments.nanos());
                                 }
                             });

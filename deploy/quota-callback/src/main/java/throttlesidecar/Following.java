@@ -4,31 +4,30 @@ import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Which factors are in force, and when the sidecar is asked what: the deciding half of a
- * {@link Follower}, without a thread, a clock or a socket. By one thread at a time.
+ * Decides which factors are in force and which request is due: the half of a {@link Follower}
+ * without a thread, a clock or a socket. One thread at a time calls it.
  *
- * <p>What the sidecar said holds while now &lt;= heard + validity; each answer, a 304 too, renews
- * it. After that the fallback is in force, and before the first answer too. An answer that can't be
- * used changes nothing.
+ * <p>A document is valid while now &lt;= answer + validity; each answer, a 304 too, renews it. After
+ * that, and before the first answer, the fallback is in force. A failed request changes nothing.
  *
- * <p>A question waits for news for {@link #WAIT_S}; for {@link #WAIT_THROTTLED_S} while something
- * is throttled, to hear how soon the disk is full; not at all after a failure, so that a sidecar
- * that is back is heard at once.
+ * <p>The sidecar may wait {@link #WAIT_S} for a change before it answers; {@link #WAIT_THROTTLED_S}
+ * while something is throttled, since each answer has the seconds to full; not at all after a
+ * failure, so that a sidecar that is back counts at once.
  *
- * <p>Example: heard at second 0, valid for 5 min, no answer from then on: asked again every 500 ms;
+ * <p>Example: answered at second 0, valid for 5 min, no answer from then on: a request every 500 ms;
  * after 300 s the fallback; the sidecar starts at 400 s, and its factor is in force by 400.5 s.
  */
 final class Following {
     static final int WAIT_S = 10;
     static final int WAIT_THROTTLED_S = 1;
 
-    /** From one question to the next after a failure, ms. */
+    /** From one request to the next after a failure, ms. */
     static final long RETRY_MS = 500;
 
-    /** The same after an answer: a sidecar that does not wait is not asked without a rest. */
+    /** The same after an answer: a sidecar that does not wait is not polled without a break. */
     private static final long BACKOFF_MS = 100;
 
-    /** The same after news without an entity tag, which can't be waited upon. */
+    /** The same after a document without an entity tag: no sidecar waits for its change. */
     private static final long POLL_MS = 1_000;
 
     /** How often factors are applied while a release is under way, ms. */
@@ -58,9 +57,9 @@ final class Following {
     private volatile boolean everAnswered;
 
     /**
-     * Nothing is known at first: the fallback is in force, and the sidecar is to be asked.
+     * At first the fallback is in force and a request is due.
      *
-     * @param nowNanos on the clock that never goes back, as everywhere here.
+     * @param nowNanos on the monotonic clock, as everywhere here.
      */
     Following(Terms terms, Journal journal, long nowNanos) {
         this.terms = terms;
@@ -68,25 +67,25 @@ final class Following {
         this.dueNanos = nowNanos;
     }
 
-    /** A question to be asked: the entity tag that is known, or null, and the wait, s. */
-    static final class Question {
+    /** A request to send: the last document's entity tag, or null, and the wait, s. */
+    static final class Request {
         final String etag;
         final int waitS;
 
-        Question(String etag, int waitS) {
+        Request(String etag, int waitS) {
             this.etag = etag;
             this.waitS = waitS;
         }
     }
 
     /**
-     * Goes by other settings from now on; a question under way counts as not asked.
+     * Adopts other settings; the answer to a request under way is ignored.
      *
-     * @param sameSidecar whether what it said before can still be referred to.
+     * @param sameSidecar whether it knows the last document's entity tag.
      */
     void adopt(Terms newTerms, boolean sameSidecar, long nowNanos) {
         terms = newTerms;
-        // Whoever applies goes by the settings too.
+        // How factors are applied depends on the settings too.
         fresh = true;
         if (!sameSidecar) {
             etag = null;
@@ -97,18 +96,18 @@ final class Following {
         dueNanos = nowNanos;
     }
 
-    /** The question that is due now; null when none is. */
-    Question question(long nowNanos) {
+    /** The request that is due now; null when none is. */
+    Request nextRequest(long nowNanos) {
         if (!terms.enabled() || requesting || nowNanos - dueNanos < 0) {
             return null;
         }
         requesting = true;
         requestedNanos = nowNanos;
         int waitS = isThrottling() ? WAIT_THROTTLED_S : WAIT_S;
-        return new Question(etag, etag != null && lastAnswered ? waitS : 0);
+        return new Request(etag, etag != null && lastAnswered ? waitS : 0);
     }
 
-    /** Takes the answer to the question under way. */
+    /** Processes the answer to the request under way. */
     void onAnswer(Answer answer, long nowNanos) {
         requesting = false;
         lastAnswered = !answer.isFailure();
@@ -148,24 +147,26 @@ final class Following {
         failing = true;
         failingSinceNanos = nowNanos;
         failuresInARow = 1;
-        String holds =
+        String inForce =
                 isValid(nowNanos)
                         ? String.format(
                                 Locale.ROOT,
-                                "What it said last, the factor %s, holds for another %d s, then the"
-                                        + " fallback %s",
+                                "Its last factor, %s, is valid for another %d s, then the fallback"
+                                        + " %s is in force",
                                 document.factor(),
                                 seconds(untilNanos - nowNanos),
                                 terms.fallback())
                         : "The fallback " + terms.fallback() + " is in force";
         journal.warn(
-                "The sidecar at " + terms.url() + " can't be heard: " + reason + ". " + holds);
+                String.format(
+                        "The request to the sidecar at %s failed: %s. %s",
+                        terms.url(), reason, inForce));
     }
 
     /**
-     * What is to be applied now.
+     * The factors to apply now.
      *
-     * @return null when that is what was applied last, and nothing was heard or is under way.
+     * @return null when they were applied already, no answer came, and no release is under way.
      */
     Factors decide(long nowNanos) {
         Factors next = factors(nowNanos);
@@ -183,19 +184,19 @@ final class Following {
         return next;
     }
 
-    /** What was decided last could not be applied. */
+    /** The last factors could not be applied: {@link #decide} returns them again. */
     void applyAgain() {
         fresh = true;
     }
 
-    /** When {@link #question} or {@link #decide} has to be asked again, if nothing is heard. */
+    /** When {@link #nextRequest} or {@link #decide} is to be called again, if no answer comes. */
     long nextNanos(long nowNanos) {
         long next = nowNanos + TimeUnit.HOURS.toNanos(1);
         if (terms.enabled() && !requesting) {
             next = earlier(next, dueNanos);
         }
         if (terms.enabled() && isValid(nowNanos)) {
-            // It is valid to the end of that moment.
+            // The document is valid to the end of that moment.
             next = earlier(next, untilNanos + 1);
         }
         if (isSettling(nowNanos)) {
@@ -204,12 +205,12 @@ final class Following {
         return next;
     }
 
-    /** How long ago the sidecar was heard, ms; -1 when it never was. */
+    /** The age of the sidecar's last valid answer, ms; -1 before the first. */
     long ageMs(long nowNanos) {
         return everAnswered ? TimeUnit.NANOSECONDS.toMillis(nowNanos - answeredNanos) : -1;
     }
 
-    /** How many questions were not answered as they should be. */
+    /** How many requests had no valid answer. */
     long failures() {
         return failures;
     }
@@ -268,7 +269,7 @@ final class Following {
                 } else {
                     journal.warn(
                             String.format(
-                                    "What the sidecar at %s said is valid no longer: the fallback"
+                                    "The last answer of the sidecar at %s has expired: the fallback"
                                             + " %s is in force",
                                     terms.url(), terms.fallback()));
                 }

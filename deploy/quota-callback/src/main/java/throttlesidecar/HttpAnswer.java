@@ -11,11 +11,10 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * One answer of HTTP/1.1 (RFC 9112) to a GET that asked for the connection to be closed after it.
+ * One answer of HTTP/1.1 (RFC 9112) to a GET with {@code Connection: close}.
  *
  * <p>Of a head at most {@link #MOST_HEAD} bytes are read, of a body at most {@link #MOST_BODY}, and
- * only the body of a 200: all else is answered by its status. What is not understood is an error,
- * never guessed at.
+ * only the body of a 200; of all others the status. What does not parse is an error.
  *
  * <p>Example: {@code HTTP/1.1 200 OK}, {@code Content-Length: 2}, an empty line, {@code {}}: the
  * status 200, one header, a body of 2 bytes; a third byte is left unread.
@@ -42,16 +41,16 @@ final class HttpAnswer {
     }
 
     /**
-     * Reads it.
+     * Reads one answer.
      *
-     * @param in buffered, where the answer begins; it is left wherever the answer was understood.
-     * @throws WrongAnswer saying what is wrong with it.
+     * @param in buffered, at the beginning of the answer; what follows the answer is left unread.
+     * @throws WrongAnswer its message is the reason.
      * @throws IOException by the connection.
      */
     static HttpAnswer read(InputStream in) throws IOException, WrongAnswer {
         HttpAnswer answer = new HttpAnswer(in);
         do {
-            // 1xx go before the answer itself.
+            // 1xx precede the answer itself.
             answer.readHead();
         } while (answer.status / 100 == 1);
         if (answer.status == 200) {
@@ -99,7 +98,7 @@ final class HttpAnswer {
         }
     }
 
-    /** Two values of these can't both be meant; of Set-Cookie, for one, they can. */
+    /** Two values of these contradict each other; of Set-Cookie, for one, they don't. */
     private static boolean matters(String name) {
         return name.equals("content-length")
                 || name.equals("transfer-encoding")
@@ -110,13 +109,13 @@ final class HttpAnswer {
     private byte[] readBody() throws IOException, WrongAnswer {
         String encoding = headers.get("content-encoding");
         if (encoding != null && !encoding.equalsIgnoreCase("identity")) {
-            throw new WrongAnswer("its body is encoded, which was not asked for");
+            throw new WrongAnswer("its body is encoded, which was not requested");
         }
         String transfer = headers.get("transfer-encoding");
         String length = headers.get("content-length");
         if (transfer != null) {
             if (!transfer.equalsIgnoreCase("chunked") || length != null) {
-                throw new WrongAnswer("its length is not to be known");
+                throw new WrongAnswer("its length is ambiguous");
             }
             return chunks();
         }
@@ -145,7 +144,7 @@ final class HttpAnswer {
             bounded(whole.size() + size);
             whole.write(exactly((int) size));
             if (!line().isEmpty()) {
-                throw new WrongAnswer("it is not HTTP: a chunk is longer than it says");
+                throw new WrongAnswer("it is not HTTP: a chunk is longer than its size");
             }
         }
     }

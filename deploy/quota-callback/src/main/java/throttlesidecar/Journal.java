@@ -2,7 +2,7 @@ package throttlesidecar;
 
 import org.slf4j.Logger;
 
-/** Where what happened is told to people. */
+/** The log that the callback's lines are written to. */
 interface Journal {
     void info(String line);
 

@@ -5,15 +5,15 @@ import java.io.InputStream;
 import java.util.Properties;
 
 /**
- * Which Kafka this runs in, where its quotas differ. Read from the file that Kafka's clients carry:
- * the class that tells it moved to another package in 4.4.0.
+ * The version of Kafka in this JVM, since quotas differ by it. It is read from a file of
+ * Kafka's clients: the class that has it moved to another package in 4.4.0.
  */
 final class KafkaVersion {
     private static final String FILE = "/kafka/kafka-version.properties";
 
     private KafkaVersion() {}
 
-    /** As in {@code 4.3.1}; empty when it can't be told. */
+    /** As in {@code 4.3.1}; empty when it is unknown. */
     static String read() {
         try (InputStream file = KafkaVersion.class.getResourceAsStream(FILE)) {
             if (file == null) {

@@ -6,7 +6,7 @@ interface Moments {
     /** The machine's clock as Kafka's sensors see it, milliseconds since the epoch. */
     long nowMs();
 
-    /** A clock that never goes back, nanoseconds from an unknown start. */
+    /** A monotonic clock, nanoseconds from an unknown start. */
     long nanos();
 
     /** The machine's own. */

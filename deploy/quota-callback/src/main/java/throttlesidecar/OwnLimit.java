@@ -1,6 +1,6 @@
 package throttlesidecar;
 
-/** The produce quotas that tenants were given, whatever the factor. */
+/** The produce quotas that operators set, whatever the factor. */
 interface OwnLimit {
 
     /**

@@ -121,7 +121,7 @@ final class QuotaBook {
         return Collections.unmodifiableMap(tags);
     }
 
-    /** The quota that goes with tags; null for none. */
+    /** The quota of tags; null for none. */
     Double limit(String user, String clientId) {
         if (!user.isEmpty() && !clientId.isEmpty()) {
             return first(user, clientId, 1, 2, 4, 5);
@@ -132,7 +132,7 @@ final class QuotaBook {
         return clientId.isEmpty() ? null : first(user, clientId, 7, 8);
     }
 
-    /** The quota of a client by the tags that the levels give it, not by others; null for none. */
+    /** The quota of a client by the tags of its level, not by others; null for none. */
     Double limitOfClient(String user, String clientId) {
         Map<String, String> tags = tags(user, clientId);
         return limit(tags.get(USER_TAG), tags.get(CLIENT_ID_TAG));

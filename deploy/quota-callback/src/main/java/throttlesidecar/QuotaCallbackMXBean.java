@@ -1,41 +1,41 @@
 package throttlesidecar;
 
-/** What the quota callback does in this broker, as throttlesidecar:type=QuotaCallback in JMX. */
+/** The quota callback of this broker, as throttlesidecar:type=QuotaCallback in JMX. */
 public interface QuotaCallbackMXBean {
 
     /** The factor for all by which produce quotas are multiplied, from 0 to 1. */
     double getFactorApplied();
 
-    /** Whose word that is: SIDECAR, FALLBACK (nothing valid is known) or DISABLED. */
+    /** Where that comes from: SIDECAR, FALLBACK (no document is valid) or DISABLED. */
     String getSource();
 
-    /** The sidecar's generation of what is in force; 0 when it is not the sidecar's. */
+    /** The generation of the sidecar's document in force; 0 when none is. */
     long getGeneration();
 
     /** Whether the callback is switched on. */
     boolean isEnabled();
 
-    /** How long ago the sidecar was heard, ms; -1 when it never was. */
+    /** The age of the sidecar's last valid answer, ms; -1 before the first. */
     long getDocumentAgeMs();
 
-    /** How many questions the sidecar did not answer, or not as it should. */
+    /** How many requests to the sidecar had no valid answer. */
     long getFailures();
 
-    /** What is done: FREE, STOPPED (factor 0), SCALED (between 0 and 1) or RAMP (after a release). */
+    /** FREE, STOPPED (factor 0), SCALED (factor between 0 and 1) or RAMP (after a release). */
     String getRegime();
 
     /** How many tag sets, of clients that share a quota, were paused in the throttle in force. */
     int getTagSetsThrottled();
 
-    /** The longest pause that any client was given since the broker started, ms. */
+    /** The longest pause of any client since the broker started, ms. */
     long getLongestPauseMs();
 
     /**
-     * How long from now until all that has landed is let through by the leak budget, ms: what is
-     * left of the pause that the last request was given. 0 unless the factor is 0.
+     * How long from now until all that has landed has passed at the leak budget, ms: the rest of the
+     * last request's pause. 0 unless the factor is 0.
      */
     long getPauseInForceMs();
 
-    /** Whether pauses may be longer, since a volume will be full soon though clients are held. */
+    /** Whether pauses may be longer, since a volume will be full soon despite the throttle. */
     boolean isEmergency();
 }

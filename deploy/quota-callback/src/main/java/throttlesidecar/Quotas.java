@@ -11,16 +11,16 @@ import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * Which tags every client has and which quota goes with them, whatever the factor.
+ * The tags of every client and the quota of those tags, whatever the factor.
  *
  * <p>Two things come on top of Kafka's own levels ({@link QuotaBook}): a client that no quota names
  * shares the broker's static quota with all others like it, under the tags ("", ""), where one is
  * set; and for PRODUCE, users that are excluded or have a factor of their own must not share tags
- * with others, so they get (user, client-id) where the levels would give ("", client-id). In the
- * static quota, of any type, excluded users have no part; those with a factor of their own have one
- * for each client-id.
+ * with others, so they have (user, client-id) instead of the levels' ("", client-id). In the static
+ * quota, of any type, excluded users have no part; those with a factor of their own have one for
+ * each client-id.
  *
- * <p>What was resolved is kept per user and client-id, so that a request costs two look-ups.
+ * <p>Resolved clients are cached by user and client-id, so that a request costs two look-ups.
  */
 final class Quotas implements OwnLimit {
     /** Client-ids may be random; beyond so many clients all are resolved anew. */
@@ -89,7 +89,7 @@ final class Quotas implements OwnLimit {
         }
     }
 
-    /** Makes changed settings count. */
+    /** Puts changed settings in force. */
     void settingsChanged() {
         generation.incrementAndGet();
     }
@@ -108,8 +108,8 @@ final class Quotas implements OwnLimit {
         return known != null && known.version == version ? known : resolve(principal, id, version);
     }
 
-    /** How many clients are remembered. */
-    int remembered() {
+    /** How many clients are cached. */
+    int cached() {
         return count.get();
     }
 
@@ -134,28 +134,28 @@ final class Quotas implements OwnLimit {
 
     private Map<String, String> tags(ClientQuotaType type, String user, String clientId) {
         QuotaBook book = books.get(type);
-        boolean apart = type == ClientQuotaType.PRODUCE && isApart(user);
+        boolean ownTags = type == ClientQuotaType.PRODUCE && hasOwnTags(user);
         if (settings.get().staticQuota(type) != null && !book.names(user, clientId)) {
-            return apart || settings.get().excludes(user)
+            return ownTags || settings.get().excludes(user)
                     ? QuotaBook.tagsOf(user, clientId)
                     : QuotaBook.tagsOf("", "");
         }
         Map<String, String> tags = book.tags(user, clientId);
         boolean shared = tags.get(QuotaBook.USER_TAG).isEmpty();
-        return apart && shared ? QuotaBook.tagsOf(user, clientId) : tags;
+        return ownTags && shared ? QuotaBook.tagsOf(user, clientId) : tags;
     }
 
-    private boolean isApart(String user) {
+    private boolean hasOwnTags(String user) {
         return settings.get().excludes(user) || throttledUsers.contains(user);
     }
 
-    /** The quota that goes with tags; null for none. */
+    /** The quota of tags; null for none. */
     Double limit(ClientQuotaType type, String user, String clientId) {
         QuotaBook book = books.get(type);
         if (user.isEmpty() && clientId.isEmpty()) {
             return settings.get().staticQuota(type);
         }
-        if (type == ClientQuotaType.PRODUCE && !user.isEmpty() && isApart(user)) {
+        if (type == ClientQuotaType.PRODUCE && !user.isEmpty() && hasOwnTags(user)) {
             Double limit = book.limit(user, clientId);
             if (limit == null) {
                 limit = book.limitOfClient(user, clientId);

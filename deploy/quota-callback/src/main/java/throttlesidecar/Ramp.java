@@ -1,7 +1,7 @@
 package throttlesidecar;
 
 /**
- * The way from a release back to full speed, at one moment of it.
+ * The pace of clients after a release, up to full speed, at one moment of it.
  *
  * <p>After a throttle Kafka's rate window is empty and clients have a backlog: even a client with a
  * quota could send ten times its rate for a while, and one without as fast as the network. So each
@@ -39,7 +39,7 @@ final class Ramp {
      *
      * @param sinceMs since the release.
      * @param rampMs the setting; more than 0.
-     * @param pauseMaxMs the longest pause that was given.
+     * @param pauseMaxMs the longest pause.
      */
     Ramp(double sinceMs, long rampMs, long pauseMaxMs) {
         this.sinceMs = sinceMs;

@@ -15,8 +15,8 @@ import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * The broker's properties that are ours, checked: what can't be meant is refused with a sentence that
- * says what to do, so that no broker starts half-configured. Other properties are left alone.
+ * The broker's properties that are ours, checked: an invalid value is refused with a sentence that
+ * describes valid ones, so that no broker starts half-configured. Other properties are ignored.
  *
  * <p>Example: {@code client.quota.callback.sidecar.pause.max.ms=4s} is refused with "must be a whole
  * number of milliseconds from 1 to 86400000, such as 4000".
@@ -97,7 +97,7 @@ final class Settings implements Enforcement.Limits {
         leakBytesPerSecond = raw.amount(LEAK_BYTES, Double.NaN);
         rampMs = raw.millis(RAMP, 5000, 0);
         fallback = raw.share(FALLBACK, 1.0);
-        // Switched off, there is nothing that Kafka's own callback does not know.
+        // Switched off, quotas are those of Kafka's own callback.
         Set<String> names = raw.excluded();
         excluded = enabled ? names : Set.of();
         Map<ClientQuotaType, Double> quotas = raw.staticQuotas();
@@ -116,11 +116,10 @@ final class Settings implements Enforcement.Limits {
     }
 
     /**
-     * The settings that a broker's properties hold. A property of ours that there is not is passed
-     * over: Kafka takes it when it is set at a running broker, and if it were refused then, so
-     * would be every later change, switching off too.
+     * The settings in a broker's properties. An unknown property of ours is ignored: Kafka accepts it
+     * at a running broker, and refusing it would refuse every later change too, even switching off.
      *
-     * @throws ConfigException they can't be used; the message says what to do.
+     * @throws ConfigException a value is invalid; the message describes valid ones.
      */
     static Settings of(Map<String, ?> configs) {
         return new Settings(new RawSettings(configs));
@@ -221,7 +220,7 @@ final class Settings implements Enforcement.Limits {
         return excluded.contains(user);
     }
 
-    /** The properties as they were given. */
+    /** The properties, unchecked. */
     private static final class RawSettings {
         private final Map<String, ?> configs;
 
@@ -286,7 +285,7 @@ final class Settings implements Enforcement.Limits {
                     return value;
                 }
             } catch (NumberFormatException noNumber) {
-                // Said below.
+                // Refused below.
             }
             throw new ConfigException(
                     key,
@@ -345,7 +344,7 @@ final class Settings implements Enforcement.Limits {
             }
             if (parsed.getUserInfo() != null) {
                 throw new ConfigException(
-                        URL + " must not hold a password: put a token into a file, " + TOKEN_FILE);
+                        URL + " must not contain a password: write a token to a file, " + TOKEN_FILE);
             }
             return parsed;
         }
@@ -353,7 +352,7 @@ final class Settings implements Enforcement.Limits {
         Set<String> excluded() {
             Set<String> users = new HashSet<>();
             for (String key : List.of(EXCLUDED, STATIC_EXCLUDED)) {
-                // Names may hold commas, as those of certificates do.
+                // Names may contain commas, as those of certificates do.
                 for (String name : list(key, ";")) {
                     String user = name.startsWith(USER) ? name.substring(USER.length()) : name;
                     if (user.isEmpty()) {

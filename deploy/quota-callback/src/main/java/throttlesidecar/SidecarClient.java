@@ -18,22 +18,22 @@ import javax.net.ssl.SSLSocket;
 import javax.net.ssl.SSLSocketFactory;
 
 /**
- * Asks one sidecar for its document of factors, by a connection a question.
+ * Requests the document of factors from one sidecar, with a new connection for each request.
  *
- * <p>A question ends with an {@link Answer} by its deadline, whatever the other end does, and
- * leaves nothing open. So this is a socket and not the JDK's HttpClient: that one does not bound a
- * head before its updates of October 2024, and after them (tried on 17.0.15) it keeps the
- * connection of a head that was too large open for ever, a file descriptor of the broker's each.
- * Redirects are not followed and proxies not used: the answer is to come from the address that was
- * configured, and the token to go nowhere else.
+ * <p>A request ends with an {@link Answer} by its deadline, whatever the other end does, and leaves
+ * nothing open. So this is a socket and not the JDK's HttpClient: that one does not bound a head
+ * before its updates of October 2024, and after them (tried on 17.0.15) it never closes the
+ * connection of a head that was too large, a file descriptor of the broker's each. Redirects are not
+ * followed and proxies not used: the answer must come from the configured address, and the token must
+ * be sent nowhere else.
  *
- * <p>Example: with {@code "a-7"} known and a wait of 10 s the sidecar answers at once when it is at
- * {@code "a-8"}, else with 304 after 10 s; after 12 s the question is given up.
+ * <p>Example: to the entity tag {@code "a-7"} and a wait of 10 s the sidecar answers at once when it
+ * is at {@code "a-8"}, else with 304 after 10 s; after 12 s the request has failed.
  */
 final class SidecarClient {
     static final String PATH = "/v1/quota-factors";
 
-    /** What an answer may take besides the wait that was asked for, ms. */
+    /** What an answer may take beyond the requested wait, ms. */
     static final long TIMEOUT_MS = 2_000;
 
     private static final int CONNECT_MS = 1_000;
@@ -57,7 +57,7 @@ final class SidecarClient {
     /**
      * @param url the sidecar's, without {@link #PATH}; http or https.
      * @param tls for https; of no use for http.
-     * @param tokenFile what is sent as bearer token, read anew for each question; null: none.
+     * @param tokenFile the bearer token, read anew for each request; null: none.
      * @param timeoutMs as {@link #TIMEOUT_MS}.
      */
     SidecarClient(
@@ -75,14 +75,14 @@ final class SidecarClient {
     }
 
     /**
-     * Asks once, on the caller's thread.
+     * Sends one request, on the caller's thread.
      *
-     * @param etag of the document that is known; null: none is.
-     * @param waitS for how long the sidecar may keep the answer back while there are no news, s.
-     * @param reportHeaders what this broker says of itself, as headers.
+     * @param etag of the last document; null: there is none.
+     * @param waitS for how long the sidecar may wait for a change before it answers, s.
+     * @param reportHeaders this broker's report.
      * @return the answer; a failure when {@link #close()} was called meanwhile.
      */
-    Answer ask(String etag, int waitS, Map<String, String> reportHeaders) {
+    Answer request(String etag, int waitS, Map<String, String> reportHeaders) {
         long deadlineMs = TimeUnit.SECONDS.toMillis(waitS) + timeoutMs;
         CompletableFuture<Boolean> late = new CompletableFuture<>();
         try (Socket socket = new Socket()) {
@@ -92,7 +92,7 @@ final class SidecarClient {
             }
             late.completeOnTimeout(true, deadlineMs, TimeUnit.MILLISECONDS)
                     .thenRun(() -> close(socket));
-            return exchange(socket, question(etag, waitS, reportHeaders), etag);
+            return exchange(socket, requestHead(etag, waitS, reportHeaders), etag);
         } catch (WrongAnswer wrong) {
             return Answer.failed("the answer is wrong: " + wrong.getMessage());
         } catch (IOException error) {
@@ -106,7 +106,7 @@ final class SidecarClient {
         }
     }
 
-    /** Ends the question under way, from another thread, and all later ones. */
+    /** Ends the request under way, from another thread, and all later ones. */
     void close() {
         closed = true;
         Socket socket = open;
@@ -119,16 +119,16 @@ final class SidecarClient {
         try {
             socket.close();
         } catch (IOException ignored) {
-            // It is not open any more, which is all that is wanted.
+            // It is closed all the same.
         }
     }
 
-    private Answer exchange(Socket socket, String question, String etag)
+    private Answer exchange(Socket socket, String requestHead, String etag)
             throws IOException, WrongAnswer {
         socket.connect(new InetSocketAddress(InetAddress.getByName(host), port), CONNECT_MS);
         socket.setTcpNoDelay(true);
         Socket stream = tls == null ? socket : secured(socket);
-        stream.getOutputStream().write(question.getBytes(StandardCharsets.US_ASCII));
+        stream.getOutputStream().write(requestHead.getBytes(StandardCharsets.US_ASCII));
         BufferedInputStream in = new BufferedInputStream(stream.getInputStream());
         in.mark(1);
         in.read();
@@ -147,7 +147,7 @@ final class SidecarClient {
         return secured;
     }
 
-    private String question(String etag, int waitS, Map<String, String> reportHeaders)
+    private String requestHead(String etag, int waitS, Map<String, String> reportHeaders)
             throws IOException {
         StringBuilder head = new StringBuilder();
         head.append("GET ").append(path).append(" HTTP/1.1\r\n");
@@ -178,17 +178,17 @@ final class SidecarClient {
             throw new IOException("the token file can't be read: " + error, error);
         }
         if (!TOKEN.matcher(text).matches()) {
-            throw new IOException("the token file " + tokenFile + " holds no bearer token");
+            throw new IOException("the token file " + tokenFile + " contains no bearer token");
         }
         return text;
     }
 
     private static Answer answer(HttpAnswer http, String etag, long atNanos) throws WrongAnswer {
         if (http.status() == 200) {
-            return Answer.news(DocumentReader.read(http.body()), etag(http), atNanos);
+            return Answer.modified(DocumentReader.read(http.body()), etag(http), atNanos);
         }
         if (http.status() == 304 && etag != null) {
-            return Answer.unchanged(validForMs(http), secondsToFull(http), atNanos);
+            return Answer.notModified(validForMs(http), secondsToFull(http), atNanos);
         }
         throw new WrongAnswer(status(http.status()));
     }

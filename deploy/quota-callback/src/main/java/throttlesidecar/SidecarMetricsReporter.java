@@ -6,8 +6,8 @@ import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricsReporter;
 
 /**
- * Tells the callback of the rates that Kafka measures: the broker's {@code metric.reporters} must
- * name it beside {@code org.apache.kafka.common.metrics.JmxReporter}. It reports nothing anywhere.
+ * Passes the rates that Kafka measures to the callback: the broker's {@code metric.reporters} must
+ * name it beside {@code org.apache.kafka.common.metrics.JmxReporter}. It sends them nowhere else.
  */
 public final class SidecarMetricsReporter implements MetricsReporter {
     private final TagSets tagSets;
@@ -43,6 +43,6 @@ public final class SidecarMetricsReporter implements MetricsReporter {
 
     @Override
     public void close() {
-        // What was told stays true without it.
+        // The rates stay valid without it.
     }
 }

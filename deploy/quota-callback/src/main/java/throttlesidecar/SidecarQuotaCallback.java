@@ -13,24 +13,20 @@ import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * Makes a broker obey the sidecar's throttle factor: what goes into {@code
+ * Makes a broker obey the sidecar's throttle factor: the class for {@code
  * client.quota.callback.class}. With the factor 1.0, or switched off, quotas are as Kafka's own.
  *
  * <p>Kafka calls most of this for each request, on its request threads: there is no lock and no I/O
- * in it. What the sidecar says comes in by a thread of its own, see {@link Store}.
+ * in it. A thread of its own follows the sidecar, see {@link Store}.
  *
- * <p>On a dedicated controller it is off, whatever the settings: platforms that give all nodes of a
- * cluster the same properties, as Strimzi does, give them to controllers too. There are no produce
- * requests there; controller mutations are charged as by Kafka's own callback.
+ * <p>On a dedicated controller it is off, whatever the settings: platforms where all nodes of a
+ * cluster have the same properties, as with Strimzi, set them on controllers too. There are no
+ * produce requests there; controller mutations are charged as by Kafka's own callback.
  *
- * <p>It is AutoCloseable since that is what newer versions of Kafka look for when they close
- * plugins (4.3.1 does): of a callback that is not they never call close().
+ * <p>It is AutoCloseable since newer versions of Kafka (4.3.1 does) close only plugins that are.
  */
 public final class SidecarQuotaCallback
         implements ClientQuotaCallback, Reconfigurable, AutoCloseable {
-    private static final String USER = "user";
-    private static final String CLIENT_ID = "client-id";
-
     /** Which settings the limits of each type, by its ordinal, were last renewed for. */
     private final AtomicLongArray renewed = new AtomicLongArray(ClientQuotaType.values().length);
 
@@ -82,8 +78,8 @@ public final class SidecarQuotaCallback
 
     @Override
     public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
-        String user = tags.get(USER);
-        String clientId = tags.get(CLIENT_ID);
+        String user = tags.get(QuotaBook.USER_TAG);
+        String clientId = tags.get(QuotaBook.CLIENT_ID_TAG);
         return type == ClientQuotaType.PRODUCE
                 ? store.enforcement().limit(user, clientId)
                 : store.quotas().limit(type, user, clientId);
@@ -100,8 +96,8 @@ public final class SidecarQuotaCallback
     }
 
     /**
-     * Whether Kafka's limits are out of date: after a change of the settings, which hold static
-     * quotas. Those of PRODUCE never are, see {@link TagSetConfig}.
+     * Whether Kafka's limits are out of date: after a change of the settings, which include
+     * static quotas. Those of PRODUCE never are, see {@link TagSetConfig}.
      */
     @Override
     public boolean quotaResetRequired(ClientQuotaType type) {
@@ -123,7 +119,7 @@ public final class SidecarQuotaCallback
 
     @Override
     public void validateReconfiguration(Map<String, ?> configs) {
-        // Files that the settings name need not be where the callback is off.
+        // Where the callback is off, files that the settings name need not exist.
         if (!off) {
             Store.trusting(Settings.of(configs));
         }
@@ -138,7 +134,7 @@ public final class SidecarQuotaCallback
 
     @Override
     public void close() {
-        // Requests may still be under way: what they use stays.
+        // Requests that are under way still use the store.
         if (joined.getAndSet(false)) {
             Store.leave();
         }

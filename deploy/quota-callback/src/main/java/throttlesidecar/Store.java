@@ -15,10 +15,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * All that the quota callback knows and does in this JVM.
+ * The state of the quota callback in this JVM, and what acts on it.
  *
  * <p>In combined mode Kafka makes two callbacks, the broker's and the controller's, which share one
- * registry of metrics: with a store each, they would ask the sidecar twice and overwrite each
+ * registry of metrics: with a store each, they would poll the sidecar twice and overwrite each
  * other's limits. So the first that joins makes the store, and the last that leaves ends it.
  *
  * <p>A dedicated controller has one that is {@link #idle}.
@@ -62,7 +62,7 @@ final class Store implements QuotaCallbackMXBean {
     /**
      * The JVM's store, made if there is none.
      *
-     * @param settings they count for whoever is the first; those of a broker are all the same.
+     * @param settings of the first that joins; those of one broker are all the same.
      * @param nodeId the broker's; null when it has none yet.
      */
     static synchronized Store join(Settings settings, Integer nodeId) {
@@ -76,8 +76,8 @@ final class Store implements QuotaCallbackMXBean {
     }
 
     /**
-     * One for a dedicated controller, which nobody else shares: it knows the quotas that operators
-     * set, since Kafka leaves them to a callback, and nothing of a sidecar.
+     * One for a dedicated controller, which nobody else shares: it has the quotas that operators set,
+     * since Kafka leaves them to a callback, and follows no sidecar.
      */
     static Store idle() {
         Journal journal = Journal.of(LOG);
@@ -103,7 +103,7 @@ final class Store implements QuotaCallbackMXBean {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
             server.registerMBean(this, new ObjectName(NAME));
         } catch (JMException error) {
-            journal.warn("The quota callback can't be seen in JMX: " + error);
+            journal.warn("The quota callback could not be registered in JMX: " + error);
         }
         follower.start();
     }
@@ -115,11 +115,11 @@ final class Store implements QuotaCallbackMXBean {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
             server.unregisterMBean(new ObjectName(NAME));
         } catch (JMException error) {
-            journal.warn("The quota callback stays in JMX: " + error);
+            journal.warn("The quota callback could not be removed from JMX: " + error);
         }
     }
 
-    /** Goes by other settings, which were checked, from now on. */
+    /** Adopts other settings, which were checked. */
     synchronized void adopt(Settings newSettings) {
         URI before = settings.url();
         SidecarClient client = client(newSettings);
@@ -164,7 +164,7 @@ final class Store implements QuotaCallbackMXBean {
     }
 
     /**
-     * What https trusts.
+     * Sockets that trust the configured authorities.
      *
      * @throws org.apache.kafka.common.config.ConfigException by {@link Authorities#of}.
      */
@@ -183,20 +183,20 @@ final class Store implements QuotaCallbackMXBean {
         if (emergency && !wasEmergency) {
             journal.warn(
                     String.format(
-                            "A volume will be full in %.0f s though producers are held: pauses of"
-                                    + " up to %d ms may be given",
+                            "A volume will be full in %.0f s although producers are throttled:"
+                                    + " pauses may last up to %d ms",
                             factors.secondsToFull(), settings.emergencyPauseMaxMs()));
         } else if (!emergency && wasEmergency) {
-            journal.info("Pauses are of " + settings.pauseMaxMs() + " ms at most again");
+            journal.info("Pauses last " + settings.pauseMaxMs() + " ms at most again");
         }
         wasEmergency = emergency;
     }
 
     private Map<String, String> reportHeaders() {
-        Map<String, String> reportHeaders = new HashMap<>();
+        Map<String, String> headers = new HashMap<>();
         if (nodeId != null) {
             Enforcement.Figures figures = enforcement.figures();
-            reportHeaders.put(
+            headers.put(
                     "Throttle-Reader",
                     String.format(
                             "broker=%d; emergency=%b; throttled_clients=%d",
@@ -204,9 +204,9 @@ final class Store implements QuotaCallbackMXBean {
         }
         double windowMs = enforcement.fillWindowMs();
         if (windowMs > 0.0) {
-            reportHeaders.put("Throttle-Fill-Window", Long.toString((long) Math.ceil(windowMs / 1000.0)));
+            headers.put("Throttle-Fill-Window", Long.toString((long) Math.ceil(windowMs / 1000.0)));
         }
-        return reportHeaders;
+        return headers;
     }
 
     @Override

@@ -9,7 +9,7 @@ import org.apache.kafka.common.metrics.Quota;
  * The clients that share one produce quota: those with the same metric tags (user, client-id).
  *
  * <p>Everything here may be read and written by many request threads at once, and nothing is
- * guarded by a lock: {@link Enforcement} says who may write what, and when.
+ * guarded by a lock: {@link Enforcement} defines who may write what, and when.
  */
 final class TagSet {
     private static final long NEVER = -1;
@@ -20,7 +20,7 @@ final class TagSet {
     /** Kafka's rate of what has landed; null before the first request. */
     private volatile KafkaMetric metric;
 
-    /** When its first request came, on the clock that never goes back; null: before we knew. */
+    /** When its first request came, on the monotonic clock; null: before the reporter began. */
     private volatile Long sinceNanos;
 
     private volatile Own own = new Own(NEVER, null);
@@ -29,13 +29,13 @@ final class TagSet {
     private final AtomicReference<Account> account =
             new AtomicReference<>(new Account(NEVER, 0.0));
 
-    /** The thread that compares this quota with what the callback says; NEVER for none. */
+    /** The thread that compares this quota with the callback's limit; NEVER for none. */
     private volatile long comparing = NEVER;
 
     /** Bytes per second when the throttle began; 0 when there was no traffic. */
     private volatile double before;
 
-    /** Paces this tag set alone, after a release; null before the first one. */
+    /** Paces this tag set after a release; null before the first one. */
     private volatile Pacer pacer;
 
     TagSet(String user, String clientId) {
@@ -46,11 +46,6 @@ final class TagSet {
     /** The tag "user": sanitised, or empty. */
     String user() {
         return user;
-    }
-
-    /** The tag "client-id", or empty. */
-    String clientId() {
-        return clientId;
     }
 
     KafkaMetric metric() {
@@ -69,7 +64,7 @@ final class TagSet {
         sinceNanos = nanos;
     }
 
-    /** The quota that it was given; Kafka's "none" is the largest long. */
+    /** The quota that operators set; Kafka's "none" is the largest long. */
     Quota own(OwnLimit limits) {
         Own known = own;
         long version = limits.version();
@@ -100,12 +95,12 @@ final class TagSet {
         return last.epoch == epoch ? last : null;
     }
 
-    /** This thread was told the quota, and is going to ask for the one in force. */
+    /** This thread has read the limit, and will request the quota to compare them. */
     void compare() {
         comparing = Thread.currentThread().getId();
     }
 
-    /** Whether this thread asks in order to compare; once. */
+    /** Whether this thread requests the quota for that comparison; true once. */
     boolean isCompared() {
         if (comparing == NEVER || comparing != Thread.currentThread().getId()) {
             return false;
@@ -130,14 +125,14 @@ final class TagSet {
         pacer = newPacer;
     }
 
-    /** What has landed and what was answered, within one throttle. */
+    /** The bytes counted and the last quota, within one throttle. */
     static final class Account {
         private final long epoch;
 
-        /** The bytes in the rate's window that have been answered, as a double's bits. */
+        /** The bytes in the rate's window that were counted, as a double's bits. */
         private final AtomicLong counted;
 
-        /** What was given last; null when that was the client's own. */
+        /** The last quota; null when that was the client's own. */
         private volatile Quota bound;
 
         private Account(long epoch, double landed) {
@@ -151,10 +146,10 @@ final class TagSet {
         }
 
         /**
-         * Takes away what has left the window, unless more was counted meanwhile: the next request
+         * Subtracts what has left the window, unless more was counted meanwhile: the next request
          * does it then.
          *
-         * @param seen what was counted before it was known what had landed.
+         * @param seen what was counted before landed was read.
          */
         void expire(long seen, double landed) {
             if (landed < Double.longBitsToDouble(seen)) {
@@ -172,8 +167,8 @@ final class TagSet {
             return bound;
         }
 
-        void bound(Quota given) {
-            bound = given;
+        void bound(Quota quota) {
+            bound = quota;
         }
     }
 

@@ -5,18 +5,18 @@ import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Quota;
 
 /**
- * The configuration of a tag set's rate, whose quota is computed when Kafka asks for it.
+ * The configuration of a tag set's rate, whose quota is computed when Kafka requests it.
  *
- * <p>Kafka's sensor records a request, then asks the configuration for the quota, then holds the
- * rate against it, all under one monitor. So what has landed is known when the quota is given, and
- * the pause that Kafka computes from the two is the one that was meant, whatever else lands at the
- * same time. A quota that were set before the record would have to guess it.
+ * <p>Kafka's sensor records a request, then requests the quota from the configuration, then
+ * compares the rate with it, all under one monitor. So what has landed is known when the quota is
+ * computed, and Kafka's pause is exact, whatever else lands at the same time. A quota set before the
+ * record could only estimate it.
  */
 final class TagSetConfig extends MetricConfig {
     private final TagSet tagSet;
     private final TagSets tagSets;
 
-    /** As the plain one that Kafka made, but for the quota. */
+    /** Copies Kafka's own, except for the quota. */
     TagSetConfig(MetricConfig plain, TagSet tagSet, TagSets tagSets) {
         this.tagSet = tagSet;
         this.tagSets = tagSets;

@@ -9,7 +9,7 @@ import org.apache.kafka.common.metrics.KafkaMetric;
 /**
  * The tag sets of the broker in this JVM, by their tags.
  *
- * <p>Kafka makes the metrics reporter that fills this and the callback that reads it apart, the
+ * <p>Kafka makes the metrics reporter that fills this and the callback that reads it separately, the
  * reporter first, and two of each in combined mode; so there is one for all of them. A tag set
  * lives as long as Kafka's rate of it: an hour after its last request.
  */
@@ -19,13 +19,11 @@ final class TagSets {
 
     private static final String NAME = "byte-rate";
     private static final String GROUP = "Produce";
-    private static final String USER = "user";
-    private static final String CLIENT_ID = "client-id";
 
     private final Map<String, Map<String, TagSet>> byUser = new ConcurrentHashMap<>();
     private volatile Enforcement enforcement;
 
-    /** What gives the tag sets' quotas; null while no callback is configured. */
+    /** Computes the tag sets' quotas; null while no callback is configured. */
     Enforcement enforcement() {
         return enforcement;
     }
@@ -53,18 +51,18 @@ final class TagSets {
     }
 
     /**
-     * Takes a metric that Kafka has made, if it is the rate of a tag set.
+     * Adds a metric that Kafka has made, if it is the rate of a tag set.
      *
      * @param isNew whether nothing was recorded with it yet.
      */
     void add(KafkaMetric metric, boolean isNew) {
         if (isRate(metric)) {
             Map<String, String> tags = metric.metricName().tags();
-            byUser.compute(tags.get(USER), (user, ofUser) -> {
+            byUser.compute(tags.get(QuotaBook.USER_TAG), (user, ofUser) -> {
                 Map<String, TagSet> sets = ofUser == null ? new ConcurrentHashMap<>() : ofUser;
                 TagSet tagSet = sets.computeIfAbsent(
-                        tags.get(CLIENT_ID), clientId -> new TagSet(user, clientId));
-                // Two reporters tell of each.
+                        tags.get(QuotaBook.CLIENT_ID_TAG), clientId -> new TagSet(user, clientId));
+                // Two reporters report each.
                 if (tagSet.metric() != metric) {
                     tagSet.metric(metric);
                     install(tagSet);
@@ -77,14 +75,14 @@ final class TagSets {
         }
     }
 
-    /** Lets go of a metric that Kafka has removed. */
+    /** Drops a metric that Kafka has removed. */
     void remove(KafkaMetric metric) {
         if (isRate(metric)) {
             Map<String, String> tags = metric.metricName().tags();
-            byUser.computeIfPresent(tags.get(USER), (user, ofUser) -> {
-                // Two reporters tell of each, and a new metric may have come between.
+            byUser.computeIfPresent(tags.get(QuotaBook.USER_TAG), (user, ofUser) -> {
+                // Two reporters report each, and a new metric may have come between.
                 ofUser.computeIfPresent(
-                        tags.get(CLIENT_ID),
+                        tags.get(QuotaBook.CLIENT_ID_TAG),
                         (clientId, tagSet) -> tagSet.metric() == metric ? null : tagSet);
                 return ofUser.isEmpty() ? null : ofUser;
             });
@@ -103,8 +101,8 @@ final class TagSets {
         Map<String, String> tags = metric.metricName().tags();
         return NAME.equals(metric.metricName().name())
                 && GROUP.equals(metric.metricName().group())
-                && tags.get(USER) != null
-                && tags.get(CLIENT_ID) != null
+                && tags.get(QuotaBook.USER_TAG) != null
+                && tags.get(QuotaBook.CLIENT_ID_TAG) != null
                 && metric.config() != null;
     }
 }

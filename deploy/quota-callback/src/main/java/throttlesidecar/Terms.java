@@ -1,6 +1,6 @@
 package throttlesidecar;
 
-/** What following a sidecar needs of the settings. */
+/** The settings that following a sidecar needs. */
 final class Terms {
     private final String url;
     private final boolean enabled;
@@ -11,7 +11,7 @@ final class Terms {
      * Settings that were checked.
      *
      * @param url the sidecar's, for the log.
-     * @param enabled whether it is asked and obeyed at all.
+     * @param enabled whether it is followed at all.
      * @param fallback the factor without a valid document, within [0, 1].
      * @param rampMs how long a release takes, to its very end, ms.
      */

@@ -4,20 +4,20 @@ package throttlesidecar;
  * How one group of clients is throttled: all of the broker's, or those of one user.
  *
  * <p>A value, but for its pacer. The steps, by factor and time: FREE; STOPPED while the factor is 0;
- * SCALED while it is between; after either, RAMP for a while, and FREE again. What it leaves alone
- * is what was before: a throttle that comes back within Kafka's rate window (11 s) finds rates that
- * the last one made, so the larger ones count.
+ * SCALED while it is between; after either, RAMP for a while, and FREE again. A throttle that begins
+ * within Kafka's rate window (11 s) of the last one finds rates which that one shaped, so the larger
+ * ones count.
  *
- * <p>Example: factor 0 on a broker that took 6 MB/s, with a leak ratio of 0.01, lets 54 kB/s through
- * by pauses of at most {@code pause.max}: nine tenths of what it may.
+ * <p>Example: factor 0 on a broker that took 6 MB/s, with a leak ratio of 0.01, leaks 54 kB/s by
+ * pauses of at most {@code pause.max}: nine tenths of what it may.
  */
 final class Throttle {
 
-    /** What is done. */
+    /** How clients are throttled. */
     enum Mode {
         /** Every client has its own quota. */
         FREE,
-        /** The factor is 0: all together are kept to the leak budget, by pauses. */
+        /** The factor is 0: pauses limit all clients together to the leak budget. */
         STOPPED,
         /** The factor is between 0 and 1: quotas, or the rates before, are multiplied by it. */
         SCALED,
@@ -25,7 +25,7 @@ final class Throttle {
         RAMP
     }
 
-    /** How long the rate window remembers: Kafka's default of 11 samples of 1 s. */
+    /** The rate's window: Kafka's default of 11 samples of 1 s. */
     static final long WINDOW_MS = 11_000;
 
     private static final double NANOS_PER_MS = 1e6;
@@ -37,7 +37,7 @@ final class Throttle {
     /** A fill rate is to be over so many pauses: over less than one it sees all clients or none. */
     private static final double PAUSES_OF_A_RATE = 2.0;
 
-    /** A sidecar's fill rates are over the time that was asked for, to half as much again. */
+    /** A sidecar's fill rates are over the requested window, to half as much again. */
     private static final double RATES_AT_MOST = 1.5;
 
     private static final double SMALLEST_SCALE = 0.001;
@@ -54,8 +54,8 @@ final class Throttle {
     /** When nobody paused before: a scale by which pauses are of 0 ms. */
     private static final double NO_PAUSES = Double.POSITIVE_INFINITY;
 
-    /** Real brokers tell rates that are up to a tenth too high: what leaks is to be under them. */
-    private static final double CAREFUL = 0.9;
+    /** Real brokers measure rates up to a tenth too high: the leak has to be under them. */
+    private static final double SAFETY_FACTOR = 0.9;
 
     private final Mode mode;
     private final double factor;
@@ -97,7 +97,7 @@ final class Throttle {
                 Mode.FREE, 1.0, 0, nowNanos - WINDOW_NANOS, null, 0.0, 0, 1.0, NO_PAUSES, nowNanos);
     }
 
-    /** What was there when a throttle began. */
+    /** The rates when a throttle began. */
     static final class Before {
         private final double bytesPerSecond;
         private final int tagSets;
@@ -161,7 +161,7 @@ final class Throttle {
      * The factor is 1 again.
      *
      * @param rampMs the setting; 0 for at once.
-     * @param pauseMaxMs the longest pause that was given.
+     * @param pauseMaxMs the longest pause.
      */
     Throttle release(long newEpoch, long nowNanos, long rampMs, long pauseMaxMs) {
         long lastsMs = Ramp.lastsMs(rampMs, pauseMaxMs);
@@ -192,8 +192,8 @@ final class Throttle {
      * Puts the disk before the clients, or ends doing so.
      *
      * <p>When a volume would be full within one horizon, what leaks is scaled so that it would be in
-     * two; when it would be in more than four, likewise. A scale is judged when whoever paused by the
-     * one before has been heard, and a fill rate over two of its own pauses began after that.
+     * two; when it would be in more than four, likewise. A scale is judged when all pauses by the one
+     * before are over, and a fill rate over two of its own pauses began after that.
      *
      * <p>Example: 3 clients with requests of 1 MB and pauses of 4 s, 15 MB left and a horizon of
      * 600 s: 750 kB/s, full in 20 s. Of 1,200 s that is a sixtieth, and a tenth is the largest step:
@@ -265,24 +265,19 @@ final class Throttle {
         return pacer;
     }
 
-    /** Bytes per second of the whole group when the throttle began. */
-    double rateBefore() {
-        return rateBefore;
-    }
-
     /** Whether the disk is put before the clients. */
     boolean isEmergency() {
         return emergencyScale < 1.0;
     }
 
-    /** What all together may let through while the factor is 0, bytes per second, at least 1. */
+    /** What all clients together may leak while the factor is 0, bytes per second, at least 1. */
     double budget(double leakRatio, double leakBytesPerSecond) {
         boolean absolute = !Double.isNaN(leakBytesPerSecond);
-        double budget = absolute ? leakBytesPerSecond : leakRatio * CAREFUL * rateBefore;
+        double budget = absolute ? leakBytesPerSecond : leakRatio * SAFETY_FACTOR * rateBefore;
         return Math.max(1.0, budget * emergencyScale);
     }
 
-    /** What a client may have been sending that was not seen before the throttle. */
+    /** The assumed rate of a client that was not seen before the throttle. */
     double fairShare() {
         return setsBefore == 0 ? 0.0 : rateBefore / setsBefore;
     }

@@ -1,6 +1,6 @@
 package throttlesidecar;
 
-/** An answer that says nothing which may be used; its message says what is wrong with it. */
+/** An answer that can't be used; the message is the reason. */
 final class WrongAnswer extends Exception {
     private static final long serialVersionUID = 1L;
 

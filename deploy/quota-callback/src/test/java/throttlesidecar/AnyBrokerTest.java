@@ -15,8 +15,8 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Brokers as chance has them, on Kafka's own sensors: 1 to 10 tag sets of 1 to 300 connections,
  * requests of 1 B to 100 MB, own quotas, factors that come and go for all and for single users,
  * readers of the rates, quotas that change, a clock that is set. Whatever it is, no pause is longer
- * than the cap, or than the client's own quota makes it, and while all are held no more is let
- * through than was promised.
+ * than the cap, or than the client's own quota makes it, and while all are stopped no more
+ * passes than was promised.
  */
 class AnyBrokerTest {
     private static final double ROUNDING_MS = 2.0;
@@ -115,7 +115,7 @@ class AnyBrokerTest {
                 .windowSize(rate.config(), moments.nowMs());
     }
 
-    /** All that one connection after the other lands before it hears of a pause. */
+    /** All that one connection after the other lands before its first pause. */
     private double once() {
         return all.stream().mapToDouble(of -> of.bytes * of.connections).sum();
     }
@@ -142,7 +142,7 @@ class AnyBrokerTest {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
-    void noMoreIsLetThroughThanPromisedWhoeverSends(int seed) {
+    void noMorePassesThanPromisedWhoeverSends(int seed) {
         random = new Random(seed);
         rig.pauseMaxMs = 500 + random.nextInt(8000);
         rig.leakBytesPerSecond = random.nextBoolean() ? Double.NaN : upTo(7);

@@ -25,27 +25,27 @@ import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Which sidecar is believed to be itself over https. */
+/** Which sidecars are trusted over https. */
 class AuthoritiesTest {
     private static final char[] PASSWORD = "changeit".toCharArray();
     private static final String GOOD = "{\"factor\":0.5,\"valid_for_ms\":299000}";
 
     @TempDir Path folder;
 
-    /** With its authority named, and the name that the certificate bears, it is heard. */
+    /** A sidecar with a certificate of its own name, by the configured authority, is trusted. */
     @Test
-    void hearsTheSidecar() throws Exception {
+    void trustsTheSidecar() throws Exception {
         HttpsServer server = server("sidecar", "dns:localhost");
         try {
             SSLSocketFactory trusted = Authorities.of(pem("sidecar")).getSocketFactory();
 
-            assertNull(ask(server, "localhost", trusted).failure());
+            assertNull(request(server, "localhost", trusted).failure());
         } finally {
             server.stop(0);
         }
     }
 
-    /** An authority that is not named, or a certificate of another host, is not believed. */
+    /** Another authority, or a certificate of another host, is not trusted. */
     @Test
     void refusesOthers() throws Exception {
         HttpsServer server = server("sidecar", "dns:localhost");
@@ -56,19 +56,19 @@ class AuthoritiesTest {
             SSLSocketFactory jdks = SSLContext.getDefault().getSocketFactory();
 
             for (SSLSocketFactory untrusting : new SSLSocketFactory[] {others, jdks}) {
-                String failure = ask(server, "localhost", untrusting).failure();
+                String failure = request(server, "localhost", untrusting).failure();
                 assertTrue(failure.contains("PKIX"), failure);
             }
-            String failure = ask(server, "127.0.0.1", trusted).failure();
+            String failure = request(server, "127.0.0.1", trusted).failure();
             assertTrue(failure.contains("127.0.0.1"), failure);
         } finally {
             server.stop(0);
         }
     }
 
-    /** A file that can't be read, or holds something else, is said by the setting's name. */
+    /** A file that can't be read, or contains no certificate, is refused by the setting's name. */
     @Test
-    void saysWhatIsWrongWithTheFile() throws Exception {
+    void refusesAFileWithoutCertificates() throws Exception {
         Path empty = Files.createFile(folder.resolve("empty.pem"));
         Path text = Files.writeString(folder.resolve("text.pem"), "no certificate\n");
         for (Path file : new Path[] {folder.resolve("none.pem"), empty, text}) {
@@ -79,9 +79,9 @@ class AuthoritiesTest {
         }
     }
 
-    private static Answer ask(HttpsServer server, String host, SSLSocketFactory tls) {
+    private static Answer request(HttpsServer server, String host, SSLSocketFactory tls) {
         URI url = URI.create("https://" + host + ":" + server.getAddress().getPort());
-        return new SidecarClient(url, tls, null, Moments.SYSTEM, 5_000).ask(null, 0, Map.of());
+        return new SidecarClient(url, tls, null, Moments.SYSTEM, 5_000).request(null, 0, Map.of());
     }
 
     private HttpsServer server(String name, String names) throws Exception {
@@ -129,8 +129,8 @@ class AuthoritiesTest {
         command.addAll(List.of(arguments));
         command.addAll(List.of("-storepass", new String(PASSWORD)));
         Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-        String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
 
-        assertEquals(0, process.waitFor(), said);
+        assertEquals(0, process.waitFor(), output);
     }
 }

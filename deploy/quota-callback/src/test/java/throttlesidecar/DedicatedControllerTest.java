@@ -60,7 +60,7 @@ class DedicatedControllerTest {
                 .isRegistered(new ObjectName("throttlesidecar:type=QuotaCallback"));
     }
 
-    /** Nobody asks the sidecar, and what a broker would refuse stops no controller. */
+    /** Nothing requests the sidecar, and what a broker would refuse stops no controller. */
     @Test
     void isOff() throws Exception {
         configs.remove("metric.reporters");
@@ -122,9 +122,9 @@ class DedicatedControllerTest {
         }
     }
 
-    /** A broker in the same JVM keeps its store, also when the controller ends first. */
+    /** A broker in the same JVM has a store of its own, also when the controller ends first. */
     @Test
-    void isApartFromABroker() throws Exception {
+    void sharesNoStoreWithABroker() throws Exception {
         controller.configure(configs);
         configs.put("process.roles", "broker");
         broker.configure(configs);

@@ -49,16 +49,16 @@ class DocumentReaderTest {
         assertEquals("", document.reason());
     }
 
-    /** A sidecar of a later version may say more than is known here, nested too. */
+    /** A sidecar of a later version may send members that are unknown here, nested too. */
     @Test
-    void passesOverWhatItDoesNotKnow() throws WrongAnswer {
+    void ignoresUnknownMembers() throws WrongAnswer {
         String further = "\"dirs\":[{\"id\":1,\"x\":[\"a\",null]}],\"x\":{\"factor\":9},\"y\":7";
         Document document = read("{" + further + ",\"factor\":0.5,\"valid_for_ms\":1}");
 
         assertEquals(0.5, document.factor());
     }
 
-    /** Each is refused whole, with the word that tells an operator where to look. */
+    /** Each is refused whole, and the message names the member. */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -94,10 +94,10 @@ class DocumentReaderTest {
                 "`` | no JSON object",
                 "1.0 | no JSON object",
             })
-    void refuses(String body, String said) {
+    void refuses(String body, String problem) {
         WrongAnswer wrong = assertThrows(WrongAnswer.class, () -> read(body));
 
-        assertTrue(wrong.getMessage().contains(said), wrong.getMessage());
+        assertTrue(wrong.getMessage().contains(problem), wrong.getMessage());
     }
 
     /** No body, however made, costs a broker more than a moment. */
@@ -135,7 +135,7 @@ class DocumentReaderTest {
         assertThrows(WrongAnswer.class, () -> read(body));
     }
 
-    /** More users than a broker should keep metrics for are refused, as many are taken. */
+    /** More users than a broker should have metrics for are refused, as many are accepted. */
     @Test
     void boundsTheUsers() throws WrongAnswer {
         int most = DocumentReader.MOST_USERS;

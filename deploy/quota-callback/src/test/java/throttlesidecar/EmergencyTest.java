@@ -13,8 +13,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * A volume that would be full although producers are held: simulated in virtual time, with Kafka's
- * own sensors, clients that send one request in each pause, and a sidecar that looks once a second.
+ * A volume that would be full although producers are throttled: simulated in virtual time, with
+ * Kafka's own sensors, clients that send one request in each pause, and a sidecar that polls once a
+ * second.
  */
 class EmergencyTest {
     private static final double HORIZON_S = 600;
@@ -41,9 +42,9 @@ class EmergencyTest {
         }
 
         /** A factor of 0 from now on, with so many bytes left. */
-        void hold(double room) {
+        void stop(double room) {
             room(room);
-            rig.enforcement.apply(held(Double.NaN));
+            rig.enforcement.apply(stopped(Double.NaN));
         }
 
         void room(double room) {
@@ -76,7 +77,7 @@ class EmergencyTest {
                 }
                 readings.add(new double[] {moments.nowMs() / 1000.0, landed});
                 if (Double.isFinite(size)) {
-                    rig.enforcement.apply(held(secondsToFull()));
+                    rig.enforcement.apply(stopped(secondsToFull()));
                 }
             }
             return (landed - before) / seconds;
@@ -94,7 +95,7 @@ class EmergencyTest {
             moments.pass(Math.max(0, until - moments.nowMs()));
         }
 
-        /** As a sidecar says it: over the time that was asked for, 5 s at least, or a bit more. */
+        /** As a sidecar reports it: over the requested window, 5 s at least, or a bit more. */
         private double secondsToFull() {
             double windowS = Math.max(5, rig.enforcement.fillWindowMs() / 1000) * 1.3;
             double[] last = readings.getLast();
@@ -109,7 +110,7 @@ class EmergencyTest {
         }
     }
 
-    private static Factors held(double secondsToFull) {
+    private static Factors stopped(double secondsToFull) {
         return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, secondsToFull);
     }
 
@@ -117,7 +118,7 @@ class EmergencyTest {
     @CsvSource({"3, 1e6, 60e6", "10, 1e6, 200e6", "30, 3e5, 200e6", "100, 1e6, 2e9"})
     void halfAnHourLaterTheVolumeIsNotFull(int connections, double bytes, double room) {
         Scene scene = new Scene(connections, bytes);
-        scene.hold(room);
+        scene.stop(room);
         for (int tenMinutes = 0; tenMinutes < 3; tenMinutes++) {
             scene.pass(180, false);
             double budget = scene.budget();
@@ -133,9 +134,9 @@ class EmergencyTest {
     /** With as much deleted as lands, the budget is the same all the time, and so is the pause. */
     @ParameterizedTest
     @CsvSource({"3, 1e6, 15e6", "3, 1e6, 60e6", "100, 1e6, 1e9", "300, 2e4, 60e6"})
-    void thePauseComesToRestWhereItKeepsTheBudget(int connections, double bytes, double room) {
+    void thePauseSettlesWithinTheBudget(int connections, double bytes, double room) {
         Scene scene = new Scene(connections, bytes);
-        scene.hold(room);
+        scene.stop(room);
         scene.pass(1200, true);
         double windowMs = rig.enforcement.fillWindowMs();
         double fill = scene.pass(3600, true);
@@ -147,9 +148,9 @@ class EmergencyTest {
 
     /** The documented floor: 100 connections, requests of 1 MB, pauses of 300 s: 333 kB/s. */
     @Test
-    void whatStillGetsThroughIsARequestOfEachInTheLongestPause() {
+    void whatStillPassesIsARequestOfEachInTheLongestPause() {
         Scene scene = new Scene(100, 1e6);
-        scene.hold(50e6);
+        scene.stop(50e6);
         scene.pass(1200, true);
         assertEquals(100 * 1e6 / 300, scene.pass(3600, true), 0.02 * 100 * 1e6 / 300);
         assertEquals(300_000, scene.longest, 2);
@@ -158,7 +159,7 @@ class EmergencyTest {
     @Test
     void whenThereIsRoomAgainPausesAreShortAgain() {
         Scene scene = new Scene(100, 1e6);
-        scene.hold(50e6);
+        scene.stop(50e6);
         scene.pass(1200, true);
         scene.room(100e9);
         scene.pass(3600, true);
@@ -167,11 +168,11 @@ class EmergencyTest {
         assertEquals(4000, scene.longest, 2);
     }
 
-    /** A scale is judged by a fill rate that began when all had heard of it, and not before. */
+    /** A scale is judged by a fill rate that began when all had paused by it, and not before. */
     @Test
     void pausesDoNotSwingWithSingleRequests() {
         Scene scene = new Scene(3, 1e6);
-        scene.hold(60e6);
+        scene.stop(60e6);
         int changes = 0;
         for (int second = 0; second < 1800; second++) {
             double windowMs = rig.enforcement.fillWindowMs();

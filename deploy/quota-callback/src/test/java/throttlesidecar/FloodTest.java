@@ -22,7 +22,7 @@ class FloodTest {
                 new Factors(factor, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN));
     }
 
-    /** Clients with a tag set each; what they produce while held is sent as fast as it may be. */
+    /** Clients with a tag set each; they send their backlog as fast as their pauses permit. */
     private final class Clients {
         private final PriorityQueue<long[]> due =
                 new PriorityQueue<>((a, b) -> Long.compare(a[0], b[0]));
@@ -90,7 +90,7 @@ class FloodTest {
 
     @Test
     void aBrokerThatStartedDuringTheThrottleIsBackWithinSecondsAllTheSame() {
-        // It has seen no rate: all are held from their first request on.
+        // It has measured no rate: all are throttled from their first request on.
         apply(0.0);
         Clients all = new Clients(3, 6e6, 300_000);
         all.send(30_000);

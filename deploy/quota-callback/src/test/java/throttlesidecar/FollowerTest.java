@@ -33,15 +33,15 @@ class FollowerTest {
         }
     }
 
-    /** What the sidecar says is applied at once, and its next change as soon as it says it. */
+    /** The sidecar's first document is applied at once, and so is its next change. */
     @Test
-    void appliesWhatItHears() throws Exception {
+    void appliesDocuments() throws Exception {
         CountDownLatch change = new CountDownLatch(1);
-        AtomicInteger questions = new AtomicInteger();
+        AtomicInteger requests = new AtomicInteger();
         try (RawServer server =
                 new RawServer(
                         (head, out) -> {
-                            if (questions.getAndIncrement() == 0) {
+                            if (requests.getAndIncrement() == 0) {
                                 out.write(document("1.0", 60_000));
                             } else {
                                 change.await();
@@ -61,14 +61,14 @@ class FollowerTest {
         }
     }
 
-    /** The validity ends at its time while the sidecar hangs with the question. */
+    /** The validity ends at its time while the sidecar hangs. */
     @Test
     void endsTheValidityDuringAHang() throws Exception {
-        AtomicInteger questions = new AtomicInteger();
+        AtomicInteger requests = new AtomicInteger();
         try (RawServer server =
                 new RawServer(
                         (head, out) -> {
-                            if (questions.getAndIncrement() == 0) {
+                            if (requests.getAndIncrement() == 0) {
                                 out.write(document("0.0", 700));
                             } else {
                                 Thread.sleep(60_000);
@@ -84,9 +84,9 @@ class FollowerTest {
         }
     }
 
-    /** A sidecar that was gone and is back is obeyed within a second, and each told once. */
+    /** A sidecar that is back is obeyed within a second, and its absence is logged once. */
     @Test
-    void hearsASidecarThatIsBack() throws Exception {
+    void followsASidecarThatIsBack() throws Exception {
         int port;
         try (RawServer server = new RawServer((head, out) -> out.write(document("0.0", 700)))) {
             port = server.port();
@@ -101,7 +101,7 @@ class FollowerTest {
             assertTrue(msSince(before) < 1000, msSince(before) + " ms");
             assertTrue(server.heads.size() > 0);
         }
-        assertEquals(1, lines.count("can't be heard"), lines.toString());
+        assertEquals(1, lines.count("W: The request to the sidecar"), lines.toString());
         assertEquals(1, lines.count("answers again"), lines.toString());
     }
 
@@ -109,11 +109,11 @@ class FollowerTest {
     @Test
     void isSwitchedOffAtOnce() throws Exception {
         CountDownLatch hanging = new CountDownLatch(1);
-        AtomicInteger questions = new AtomicInteger();
+        AtomicInteger requests = new AtomicInteger();
         try (RawServer server =
                 new RawServer(
                         (head, out) -> {
-                            if (questions.getAndIncrement() != 1) {
+                            if (requests.getAndIncrement() != 1) {
                                 out.write(document("0.0", 60_000));
                             } else {
                                 hanging.countDown();
@@ -128,19 +128,19 @@ class FollowerTest {
 
             assertEquals(1.0, next(Source.DISABLED).global());
             assertTrue(msSince(before) < 200, msSince(before) + " ms");
-            assertTrue(first.ask(null, 0, Map.of()).isFailure());
+            assertTrue(first.request(null, 0, Map.of()).isFailure());
             Thread.sleep(700);
-            assertEquals(2, questions.get());
+            assertEquals(2, requests.get());
             assertEquals(0, follower.failures());
             follower.adopt(terms(true), client(server), true);
             assertEquals(0.0, next(Source.SIDECAR).global());
         }
     }
 
-    /** Whatever a hostile server does, what was said before holds, and the log gets one line. */
+    /** Whatever a hostile server answers, the last document stays in force, with one log line. */
     @Test
     void isNotMovedByHostileAnswers() throws Exception {
-        AtomicInteger questions = new AtomicInteger();
+        AtomicInteger requests = new AtomicInteger();
         List<byte[]> hostile =
                 List.of(
                         document("7", 60_000),
@@ -151,27 +151,27 @@ class FollowerTest {
         try (RawServer server =
                 new RawServer(
                         (head, out) -> {
-                            int question = questions.getAndIncrement();
+                            int request = requests.getAndIncrement();
                             out.write(
-                                    question == 0
+                                    request == 0
                                             ? document("0.0", 60_000)
-                                            : hostile.get((question - 1) % hostile.size()));
+                                            : hostile.get((request - 1) % hostile.size()));
                         })) {
             follow(server);
             next(Source.SIDECAR);
-            while (questions.get() < 7) {
+            while (requests.get() < 7) {
                 Thread.sleep(10);
             }
 
             applied.forEach(factors -> assertEquals(0.0, factors.global()));
             assertTrue(follower.failures() >= 5, follower.failures() + " failures");
-            assertEquals(1, lines.count("W: The sidecar"), lines.toString());
+            assertEquals(1, lines.count("W: The request to the sidecar"), lines.toString());
         }
     }
 
-    /** A fault within applying is told once, and what could not be applied is tried again. */
+    /** A fault within applying is logged once, and the factors are applied again. */
     @Test
-    void outlivesFaults() throws Exception {
+    void survivesFaults() throws Exception {
         AtomicInteger calls = new AtomicInteger();
         Consumer<Factors> faulty =
                 factors -> {
@@ -238,7 +238,10 @@ class FollowerTest {
                         terms(true),
                         client,
                         apply,
-                        () -> Map.of("Throttle-Reader", "broker=1; emergency=false; throttled_clients=0"),
+                        () ->
+                                Map.of(
+                                        "Throttle-Reader",
+                                        "broker=1; emergency=false; throttled_clients=0"),
                         Moments.SYSTEM,
                         lines);
         follower.start();

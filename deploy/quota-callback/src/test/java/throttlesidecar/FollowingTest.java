@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import throttlesidecar.Factors.Source;
 
-/** Which factors are in force when, by what was heard: no thread, no clock, no socket. */
+/** Which factors are in force when, by the answers: no thread, no clock, no socket. */
 class FollowingTest {
     /** Shortly before the clock overflows, which it may do. */
     private static final long START = Long.MAX_VALUE - 1_000_000_000L;
@@ -22,7 +22,7 @@ class FollowingTest {
     private final Following following = new Following(terms, lines, START);
     private long now = START;
 
-    /** Before the first answer the fallback is in force, and the first question does not wait. */
+    /** Before the first answer the fallback is in force, and the first request does not wait. */
     @Test
     void beginsWithTheFallback() {
         Factors first = following.decide(now);
@@ -30,16 +30,16 @@ class FollowingTest {
         assertEquals(0.25, first.global());
         assertEquals(Source.FALLBACK, first.source());
         assertEquals(-1, following.ageMs(now));
-        Following.Question question = following.question(now);
-        assertNull(question.etag);
-        assertEquals(0, question.waitS);
-        assertNull(following.question(now));
+        Following.Request request = following.nextRequest(now);
+        assertNull(request.etag);
+        assertEquals(0, request.waitS);
+        assertNull(following.nextRequest(now));
     }
 
-    /** A document holds through the last moment of its validity, then the fallback does. */
+    /** A document is in force through the last moment of its validity, then the fallback is. */
     @Test
-    void holdsWhileValid() {
-        onAnswer(news(0.0, 1000));
+    void endsWithTheValidity() {
+        onAnswer(modified(0.0, 1000));
         assertEquals(0.0, following.decide(now).global());
         now += TimeUnit.MILLISECONDS.toNanos(1000);
         settle();
@@ -50,33 +50,33 @@ class FollowingTest {
         Factors after = following.decide(now);
         assertEquals(0.25, after.global());
         assertEquals(Source.FALLBACK, after.source());
-        assertEquals(1, lines.count("valid no longer"));
+        assertEquals(1, lines.count("has expired"));
     }
 
-    /** Nothing has to be looked at sooner than what is next: a question, or the validity's end. */
+    /** The follower sleeps until what is next: a request, or the validity's end. */
     @Test
-    void saysWhatIsNext() {
-        onAnswer(news(1.0, 60_000));
+    void sleepsUntilWhatIsNext() {
+        onAnswer(modified(1.0, 60_000));
         following.decide(now);
         assertEquals(100, msToNext());
         pass(10_000);
         following.decide(now);
-        ask();
+        request();
         assertEquals(50_000, msToNext());
         following.onAnswer(Answer.failed("no"), now);
         assertEquals(500, msToNext());
     }
 
-    /** 304 renews, counted from when it came, and tells how soon the disk is full. */
+    /** 304 renews, counted from when it came, and has the seconds to full. */
     @Test
     void isRenewed() {
-        onAnswer(news(0.0, 1000));
+        onAnswer(modified(0.0, 1000));
         following.decide(now);
         pass(900);
-        ask();
+        request();
         long at = now;
         pass(500);
-        following.onAnswer(Answer.unchanged(1000, 12.5, at), now);
+        following.onAnswer(Answer.notModified(1000, 12.5, at), now);
 
         Factors renewed = following.decide(now);
         assertEquals(0.0, renewed.global());
@@ -88,120 +88,120 @@ class FollowingTest {
         assertEquals(Source.FALLBACK, following.decide(now).source());
     }
 
-    /** An answer that can't be used changes nothing, is counted, and told once. */
+    /** A failed request changes nothing, is counted, and logged once. */
     @Test
     void survivesFailures() {
-        onAnswer(news(0.0, 60_000));
+        onAnswer(modified(0.0, 60_000));
         following.decide(now);
         for (int round = 0; round < 20; round++) {
             pass(1000);
-            ask();
+            request();
             following.onAnswer(Answer.failed("factor is 7.0"), now);
         }
 
         assertEquals(0.0, decided().global());
         assertEquals(20, following.failures());
         assertEquals(1, lines.count("factor is 7.0"), lines.toString());
-        assertEquals(1, lines.count("holds for another 59 s, then the fallback 0.25"));
-        onAnswer(Answer.unchanged(60_000, Double.NaN, now));
+        assertEquals(1, lines.count("is valid for another 59 s, then the fallback 0.25"));
+        onAnswer(Answer.notModified(60_000, Double.NaN, now));
         assertEquals(1, lines.count("answers again, after 20 failures in 19 s"), lines.toString());
     }
 
-    /** The same document heard again is applied, for its seconds to full, and told once. */
+    /** A document that is renewed is applied, for its seconds to full, and logged once. */
     @Test
-    void tellsChangesOnly() {
-        onAnswer(news(0.0, 60_000));
+    void logsChangesOnly() {
+        onAnswer(modified(0.0, 60_000));
         assertNotNull(following.decide(now));
         assertNull(following.decide(now));
         for (int round = 0; round < 5; round++) {
             pass(10_000);
-            onAnswer(Answer.unchanged(60_000, round, now));
+            onAnswer(Answer.notModified(60_000, round, now));
             assertEquals(round, following.decide(now).secondsToFull());
             assertNull(following.decide(now));
         }
         assertEquals(1, lines.count("multiplied by 0.0"), lines.toString());
-        onAnswer(news(1.0, 60_000));
+        onAnswer(modified(1.0, 60_000));
         following.decide(now);
 
         assertEquals(1, lines.count("I: Produce quotas are multiplied by 1.0"), lines.toString());
     }
 
-    /** Questions wait as long as nothing is throttled and the last one was answered. */
+    /** Requests wait longer while nothing is throttled, and not at all after a failure. */
     @Test
     void waitsByWhatIsInForce() {
-        assertEquals(0, ask().waitS);
-        following.onAnswer(news(1.0, 60_000), now);
+        assertEquals(0, request().waitS);
+        following.onAnswer(modified(1.0, 60_000), now);
         following.decide(now);
-        assertEquals(Following.WAIT_S, ask().waitS);
-        following.onAnswer(news(0.0, 60_000), now);
+        assertEquals(Following.WAIT_S, request().waitS);
+        following.onAnswer(modified(0.0, 60_000), now);
         following.decide(now);
-        assertEquals(Following.WAIT_THROTTLED_S, ask().waitS);
+        assertEquals(Following.WAIT_THROTTLED_S, request().waitS);
         following.onAnswer(Answer.failed("no"), now);
-        assertEquals(0, ask().waitS);
+        assertEquals(0, request().waitS);
         following.onAnswer(
-                Answer.news(document(1.0, Map.of("etl", 0.0), 60_000), TAG, now), now);
+                Answer.modified(document(1.0, Map.of("etl", 0.0), 60_000), TAG, now), now);
         following.decide(now);
 
-        Following.Question last = ask();
+        Following.Request last = request();
         assertEquals(Following.WAIT_THROTTLED_S, last.waitS);
         assertEquals(TAG, last.etag);
     }
 
-    /** Between questions there is a rest, whatever the sidecar answers and how soon. */
+    /** Between requests there is a break, whatever the sidecar answers and how soon. */
     @Test
-    void rests() {
-        ask();
-        following.onAnswer(news(1.0, 60_000), now);
-        assertEquals(100, msToQuestion());
-        ask();
-        following.onAnswer(Answer.news(document(1.0, Map.of(), 60_000), null, now), now);
-        assertEquals(1000, msToQuestion());
-        ask();
+    void breaksBetweenRequests() {
+        request();
+        following.onAnswer(modified(1.0, 60_000), now);
+        assertEquals(100, msToRequest());
+        request();
+        following.onAnswer(Answer.modified(document(1.0, Map.of(), 60_000), null, now), now);
+        assertEquals(1000, msToRequest());
+        request();
         following.onAnswer(Answer.failed("no"), now);
-        assertEquals(500, msToQuestion());
-        ask();
+        assertEquals(500, msToRequest());
+        request();
         pass(12_000);
         following.onAnswer(Answer.failed("slow"), now);
 
-        assertEquals(100, msToQuestion());
+        assertEquals(100, msToRequest());
     }
 
-    /** Switched off, nothing is asked and every factor is 1; on again, what is valid counts. */
+    /** Switched off, nothing is requested and every factor is 1; on again, a document counts. */
     @Test
     void canBeSwitchedOff() {
-        onAnswer(news(0.0, 60_000));
+        onAnswer(modified(0.0, 60_000));
         following.decide(now);
         following.adopt(new Terms("http://s:1", false, 0.25, 5_000), true, now);
 
         Factors off = following.decide(now);
         assertEquals(Source.DISABLED, off.source());
         assertEquals(1.0, off.global());
-        assertNull(following.question(now));
+        assertNull(following.nextRequest(now));
         pass(30_000);
         following.adopt(terms, true, now);
         assertEquals(0.0, following.decide(now).global());
-        assertEquals(TAG, following.question(now).etag);
+        assertEquals(TAG, following.nextRequest(now).etag);
     }
 
-    /** Another sidecar is asked for all; what the last one said holds for its validity. */
+    /** Another sidecar has no use for the tag; the last one's document ends with its validity. */
     @Test
     void canTurnToAnotherSidecar() {
-        onAnswer(news(0.0, 60_000));
+        onAnswer(modified(0.0, 60_000));
         following.decide(now);
         following.adopt(new Terms("http://other:1", true, 1.0, 5_000), false, now);
 
         assertEquals(0.0, decided().global());
-        assertNull(following.question(now).etag);
+        assertNull(following.nextRequest(now).etag);
     }
 
     /** While a release is under way factors are applied twice a second, and then no more. */
     @Test
     void appliesUntilAReleaseIsOver() {
-        onAnswer(news(1.0, 600_000));
+        onAnswer(modified(1.0, 600_000));
         following.decide(now);
         int applied = 0;
         long end = now + TimeUnit.SECONDS.toNanos(60);
-        ask();
+        request();
         while (following.nextNanos(now) - end < 0) {
             now = following.nextNanos(now);
             applied += following.decide(now) == null ? 0 : 1;
@@ -210,10 +210,10 @@ class FollowingTest {
         assertEquals(12, applied);
     }
 
-    /** What could not be applied is decided again, without telling it again. */
+    /** Factors that could not be applied are decided again, and not logged again. */
     @Test
     void appliesAgain() {
-        onAnswer(news(0.0, 60_000));
+        onAnswer(modified(0.0, 60_000));
         following.decide(now);
         following.applyAgain();
 
@@ -235,33 +235,33 @@ class FollowingTest {
         return TimeUnit.NANOSECONDS.toMillis(following.nextNanos(now) - now);
     }
 
-    private long msToQuestion() {
+    private long msToRequest() {
         long from = now;
-        while (following.question(now) == null) {
+        while (following.nextRequest(now) == null) {
             pass(1);
         }
         following.adopt(terms, true, now);
         return TimeUnit.NANOSECONDS.toMillis(now - from);
     }
 
-    private Following.Question ask() {
-        Following.Question question = following.question(now);
-        while (question == null) {
+    private Following.Request request() {
+        Following.Request request = following.nextRequest(now);
+        while (request == null) {
             pass(1);
-            question = following.question(now);
+            request = following.nextRequest(now);
         }
-        return question;
+        return request;
     }
 
     private void onAnswer(Answer answer) {
         long before = now;
-        ask();
+        request();
         now = before;
         following.onAnswer(answer, now);
     }
 
-    private Answer news(double factor, long validForMs) {
-        return Answer.news(document(factor, Map.of(), validForMs), TAG, now);
+    private Answer modified(double factor, long validForMs) {
+        return Answer.modified(document(factor, Map.of(), validForMs), TAG, now);
     }
 
     private static Document document(double factor, Map<String, Double> users, long validForMs) {

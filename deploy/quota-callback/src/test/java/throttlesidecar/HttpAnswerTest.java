@@ -17,10 +17,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** How an answer of HTTP/1.1 is understood, by its bytes alone. */
+/** How an answer of HTTP/1.1 is parsed, by its bytes alone. */
 class HttpAnswerTest {
 
-    /** The three ways to end a body give the same one. */
+    /** The same body is read with each of its three ends. */
     @ParameterizedTest
     @ValueSource(
             strings = {
@@ -47,7 +47,7 @@ class HttpAnswerTest {
         assertNull(answer.header("link"));
     }
 
-    /** The body of anything but a 200 is left unread, however long it says it is. */
+    /** The body of anything but a 200 is left unread, however long it claims to be. */
     @Test
     void leavesOtherBodies() throws Exception {
         HttpAnswer answer = read("HTTP/1.1 503 no\r\nContent-Length: 99999999999\r\n\r\nxyz");
@@ -56,7 +56,7 @@ class HttpAnswerTest {
         assertEquals(0, answer.body().length);
     }
 
-    /** What can't be understood is refused, and said. */
+    /** What does not parse is refused with its reason. */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -79,15 +79,15 @@ class HttpAnswerTest {
                 "HTTP/1.1 200 OK~Transfer-Encoding: gzip, chunked~~ | length",
                 "HTTP/1.1 200 OK~Transfer-Encoding: chunked~Content-Length: 1~~1~a~0~~ | length",
                 "HTTP/1.1 200 OK~Transfer-Encoding: chunked~~-1~ | chunk can't be read",
-                "HTTP/1.1 200 OK~Transfer-Encoding: chunked~~1~ab~0~~ | longer than it says",
+                "HTTP/1.1 200 OK~Transfer-Encoding: chunked~~1~ab~0~~ | longer than its size",
                 "HTTP/1.1 200 OK~Transfer-Encoding: chunked~~ffffffff~ | more than 4194304",
                 "HTTP/1.1 200 OK~Transfer-Encoding: chunked~~5~ab | ends too early",
             })
-    void refuses(String text, String said) {
+    void refuses(String text, String problem) {
         String bytes = text.replace("~", "\r\n");
         WrongAnswer wrong = assertThrows(WrongAnswer.class, () -> read(bytes));
 
-        assertTrue(wrong.getMessage().contains(said), wrong.getMessage());
+        assertTrue(wrong.getMessage().contains(problem), wrong.getMessage());
     }
 
     /** Heads, chunks and interim answers without an end are left at a few bytes. */
@@ -107,7 +107,7 @@ class HttpAnswerTest {
         WrongAnswer wrong = assertThrows(WrongAnswer.class, () -> HttpAnswer.read(in));
 
         assertTrue(wrong.getMessage().contains("more than"), wrong.getMessage());
-        assertTrue(in.given <= HttpAnswer.MOST_HEAD + HttpAnswer.MOST_BODY + 1000, "" + in.given);
+        assertTrue(in.read <= HttpAnswer.MOST_HEAD + HttpAnswer.MOST_BODY + 1000, "" + in.read);
     }
 
     private static final String X16 = "xxxxxxxxxxxxxxxx";
@@ -131,7 +131,7 @@ class HttpAnswerTest {
         return threads.getThreadAllocatedBytes(Thread.currentThread().getId());
     }
 
-    /** Whatever is changed in a good answer: it is understood or refused, nothing else happens. */
+    /** Whatever is changed in a good answer: it is parsed or refused, nothing else happens. */
     @Test
     void standsAnyDamage() throws IOException {
         String good =
@@ -166,7 +166,7 @@ class HttpAnswerTest {
     private static final class Endless extends InputStream {
         private final String start;
         private final String part;
-        private long given;
+        private long read;
 
         Endless(String start, String part) {
             this.start = start;
@@ -175,7 +175,7 @@ class HttpAnswerTest {
 
         @Override
         public int read() {
-            long at = given++;
+            long at = read++;
             return at < start.length()
                     ? start.charAt((int) at)
                     : part.charAt((int) ((at - start.length()) % part.length()));

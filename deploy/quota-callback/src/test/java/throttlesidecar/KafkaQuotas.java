@@ -36,15 +36,15 @@ final class KafkaQuotas implements AutoCloseable {
                             .filter(constructor -> constructor.getParameterCount() == 6)
                             .findFirst()
                             .orElseThrow(() -> new NoSuchMethodException(MANAGER));
-            Object given = callback;
+            Object plugin = callback;
             // From 4.1 on.
             boolean wrapped = made.getGenericParameterTypes()[5].getTypeName().contains("Plugin");
-            if (given != null && wrapped) {
-                given = Class.forName("org.apache.kafka.common.internals.Plugin")
+            if (plugin != null && wrapped) {
+                plugin = Class.forName("org.apache.kafka.common.internals.Plugin")
                         .getMethod("wrapInstance", Object.class, Metrics.class, String.class)
                         .invoke(null, callback, metrics, "client.quota.callback.class");
             }
-            Object optional = optional(made.getParameterTypes()[5], given);
+            Object optional = optional(made.getParameterTypes()[5], plugin);
             manager = made.newInstance(config(), metrics, kind(type), time, "test-", optional);
         } catch (ReflectiveOperationException changed) {
             throw new AssertionError("Kafka's quota manager is another one", changed);
@@ -73,7 +73,7 @@ final class KafkaQuotas implements AutoCloseable {
         Quota quota = value == null ? null : Quota.upperBound(value);
         try {
             Method update = method("updateQuota");
-            Object[] given = update.getParameterCount() == 4
+            Object[] arguments = update.getParameterCount() == 4
                     ? new Object[] {
                         name(user),
                         clientId == null || clientId.isEmpty() ? null : clientId,
@@ -81,10 +81,10 @@ final class KafkaQuotas implements AutoCloseable {
                         quota,
                     }
                     : new Object[] {userPart(user), clientPart(clientId), quota};
-            for (int each = 0; each < given.length; each++) {
-                given[each] = optional(update.getParameterTypes()[each], given[each]);
+            for (int each = 0; each < arguments.length; each++) {
+                arguments[each] = optional(update.getParameterTypes()[each], arguments[each]);
             }
-            update.invoke(manager, given);
+            update.invoke(manager, arguments);
         } catch (ReflectiveOperationException changed) {
             throw new AssertionError(changed);
         }

@@ -7,7 +7,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Which Kafka it is, by the names that it and those who build it give to versions. */
+/** Which Kafka it is, by the version names of Kafka and of those who build it. */
 class KafkaVersionTest {
     @Test
     void theVersionIsThatOfTheJarOnTheClassPath() {

@@ -23,7 +23,7 @@ class MovedMoments implements Moments {
         ms.addAndGet(millis);
     }
 
-    /** Sets the wall clock, which Kafka's windows run by; the steady one goes on. */
+    /** Sets the wall clock, which Kafka's windows run by; the monotonic one is not set. */
     void stepWall(long millis) {
         wallOffsetMs.addAndGet(millis);
     }

@@ -22,9 +22,9 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /**
- * Quotas that an operator changes while producers are held: Kafka's own manager then walks over all
- * rates, on another thread than the requests and without the sensors' monitors, compares the quota
- * of each with what the callback says, and replaces those that differ.
+ * Quotas that an operator changes during a throttle: Kafka's own manager then walks over all rates,
+ * on another thread than the requests and without the sensors' monitors, compares the quota of each
+ * with the callback's limit, and replaces those that differ.
  */
 class OperatorsTest {
     private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
@@ -57,7 +57,7 @@ class OperatorsTest {
     }
 
     @Test
-    void kafkaFindsNothingToReplaceAndTheNextPauseIsAsMeant() {
+    void kafkaFindsNothingToReplaceAndTheNextPauseIsExact() {
         start(moved);
         manager.set("ann", null, 1e6);
         manager.record(ANN, "etl", 1e6, moved.nowMs());

@@ -17,14 +17,14 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Factor 0 on Kafka's own sensors and rates: no pause is longer than the cap, and what is let
- * through is at most the larger of the leak budget and what the cap makes inevitable.
+ * Factor 0 on Kafka's own sensors and rates: no pause is longer than the cap, and what
+ * passes is at most the larger of the leak budget and what the cap makes inevitable.
  */
 class PauseTest {
     private final MovedMoments moments = new MovedMoments();
     private final Rig rig = new Rig(moments);
 
-    private static Factors held() {
+    private static Factors stopped() {
         return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN);
     }
 
@@ -33,7 +33,7 @@ class PauseTest {
         private final PriorityQueue<long[]> due =
                 new PriorityQueue<>((a, b) -> Long.compare(a[0], b[0]));
         private final double bytes;
-        private double releasedUntil;
+        private double landed;
         private long longest;
 
         Clients(int connections, double bytes) {
@@ -51,7 +51,7 @@ class PauseTest {
                 int pause = rig.sensor.produce("", "c", bytes);
                 assertTrue(pause >= 0, "no overflow: " + pause);
                 longest = Math.max(longest, pause);
-                releasedUntil += bytes;
+                landed += bytes;
                 // A round trip takes a while even without a pause.
                 due.add(new long[] {moments.nowMs() + Math.max(pause, 5), next[1]});
             }
@@ -67,7 +67,7 @@ class PauseTest {
     void noPauseIsLongerThanTheCapWhoeverSharesATagSet(int connections, double bytes) {
         rig.sensor.produce("", "c", 1000);
         moments.pass(1000);
-        rig.enforcement.apply(held());
+        rig.enforcement.apply(stopped());
         Clients clients = new Clients(connections, bytes);
         clients.sendFor(60_000);
         assertTrue(clients.longest <= rig.pauseMaxMs + 1, "longest pause " + clients.longest);
@@ -75,54 +75,54 @@ class PauseTest {
 
     @ParameterizedTest
     @CsvSource({"1, 20000", "3, 20000", "3, 1000000", "100, 10000", "1000, 1", "1000, 100000"})
-    void whatIsLetThroughIsTheBudgetOrWhatTheCapMakesInevitable(int connections, double bytes) {
+    void whatPassesIsTheBudgetOrWhatTheCapMakesInevitable(int connections, double bytes) {
         Clients before = new Clients(1, 30_000);
         before.sendFor(30_000);
-        rig.enforcement.apply(held());
-        double budget = 0.01 * before.releasedUntil / 30;
+        rig.enforcement.apply(stopped());
+        double budget = 0.01 * before.landed / 30;
         Clients clients = new Clients(connections, bytes);
         clients.sendFor(120_000);
         // Each connection has one request at the start before it knows of any throttle.
-        double perSecond = (clients.releasedUntil - connections * bytes) / 120;
+        double perSecond = (clients.landed - connections * bytes) / 120;
         double promise = Math.max(budget, connections * bytes / (rig.pauseMaxMs / 1000.0));
         assertTrue(perSecond <= promise * 1.02 + 1, perSecond + " of " + promise);
     }
 
     @Test
-    void thePauseIsTheShortestThatKeepsTheBudget() {
+    void thePauseIsTheShortestWithinTheBudget() {
         Clients before = new Clients(1, 30_000);
         before.sendFor(30_000);
-        rig.enforcement.apply(held());
-        double budget = 0.01 * before.releasedUntil / 30;
+        rig.enforcement.apply(stopped());
+        double budget = 0.01 * before.landed / 30;
         rig.leakBytesPerSecond = budget;
         Clients clients = new Clients(2, budget / 4);
         clients.sendFor(60_000);
         assertTrue(clients.longest <= 510, "two requests of a quarter need half a second");
-        double perSecond = (clients.releasedUntil - budget / 2) / 60;
+        double perSecond = (clients.landed - budget / 2) / 60;
         assertTrue(perSecond >= budget * 0.9, perSecond + " of " + budget);
     }
 
-    /** As a share of a rate that is not known exactly, it is kept with room to spare. */
+    /** A share of a rate that is not known exactly needs a margin. */
     @Test
-    void aShareOfTheRateBeforeIsKeptWithATenthToSpare() {
+    void aShareOfTheRateBeforeHasAMarginOfATenth() {
         Clients before = new Clients(1, 30_000);
         before.sendFor(30_000);
-        rig.enforcement.apply(held());
-        double budget = 0.01 * before.releasedUntil / 30;
+        rig.enforcement.apply(stopped());
+        double budget = 0.01 * before.landed / 30;
         Clients clients = new Clients(2, budget / 4);
         clients.sendFor(60_000);
-        double share = (clients.releasedUntil - budget / 2) / 60 / budget;
+        double share = (clients.landed - budget / 2) / 60 / budget;
         assertTrue(share > 0.85 && share < 0.92, share + " of the budget");
     }
 
     @ParameterizedTest
     @ValueSource(doubles = {1, 1e6, 1e8})
-    void aTagSetThatAppearsDuringTheThrottleIsHeldFromItsFirstRequestOn(double bytes) {
+    void aTagSetThatAppearsDuringTheThrottleIsThrottledFromItsFirstRequestOn(double bytes) {
         Clients before = new Clients(1, 1000);
         before.sendFor(12_000);
-        rig.enforcement.apply(held());
+        rig.enforcement.apply(stopped());
         int pause = rig.sensor.produce("new", "comer", bytes);
-        double expected = Math.min(rig.pauseMaxMs, bytes / (0.01 * before.releasedUntil / 11.9) * 1000);
+        double expected = Math.min(rig.pauseMaxMs, bytes / (0.01 * before.landed / 11.9) * 1000);
         assertEquals(expected, pause, Math.max(2, expected * 0.1));
     }
 
@@ -130,7 +130,7 @@ class PauseTest {
     void bytesThatLeaveTheWindowAreNotTakenForBytesThatDidNotLand() {
         Clients before = new Clients(10, 1_000_000);
         before.sendFor(12_000);
-        rig.enforcement.apply(held());
+        rig.enforcement.apply(stopped());
         // The window empties of 11 s of full speed while one small request a second comes.
         for (int second = 0; second < 30; second++) {
             moments.pass(1000);
@@ -143,7 +143,7 @@ class PauseTest {
     void aClockThatIsSetBackOrForthLengthensNoPause() {
         Clients clients = new Clients(3, 1_000_000);
         clients.sendFor(12_000);
-        rig.enforcement.apply(held());
+        rig.enforcement.apply(stopped());
         Random random = new Random(1);
         for (int step = 0; step < 2000; step++) {
             moments.stepWall(random.nextInt(20_001) - 10_000L);
@@ -167,7 +167,7 @@ class PauseTest {
         slow.pauseMaxMs = 1_000_000_000;
         slow.emergencyPauseMaxMs = slow.pauseMaxMs;
         slow.sensor.produce("", "c", 1000);
-        slow.enforcement.apply(held());
+        slow.enforcement.apply(stopped());
         slow.sensor.produce("", "c", 1000);
         long began = ticking.nanos();
         long ahead = slow.enforcement.figures().pauseInForceMs;
@@ -187,7 +187,7 @@ class PauseTest {
         racing.pauseMaxMs = 1_000_000_000;
         racing.emergencyPauseMaxMs = racing.pauseMaxMs;
         racing.leakBytesPerSecond = 1e6;
-        racing.enforcement.apply(held());
+        racing.enforcement.apply(stopped());
         int threads = 8;
         int each = 20_000;
         AtomicLong longest = new AtomicLong();

@@ -12,7 +12,7 @@ import org.apache.kafka.common.metrics.QuotaViolationException;
 import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.common.metrics.stats.Rate;
 
-/** Kafka's own sensors of produce quotas, recorded and asked for throttle times as a broker does. */
+/** Kafka's own sensors of produce quotas, used for throttle times as a broker uses them. */
 final class QuotaSensor {
     private final Metrics metrics;
     private final Moments moments;

@@ -145,7 +145,7 @@ class QuotasTest {
 
     private void compare(
             KafkaQuotas bare, KafkaQuotas ours, Metrics bareMetrics, Metrics ourMetrics, Random random) {
-        // What is sent without any quota leaves a history with ours alone.
+        // Without any quota, requests are recorded with ours only.
         for (int round = 0; bare.enabled() && round < 20; round++) {
             for (KafkaPrincipal principal : List.of(ANN, ODD, KafkaPrincipal.ANONYMOUS)) {
                 for (String id : IDS) {

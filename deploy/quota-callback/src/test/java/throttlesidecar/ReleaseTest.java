@@ -10,7 +10,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import throttlesidecar.Throttle.Mode;
 
-/** Factors between 0 and 1, the way back to 1, factors of single users, and the disk's emergency. */
+/** Factors between 0 and 1, releases, factors of single users, and the disk's emergency. */
 class ReleaseTest {
     private final MovedMoments moments = new MovedMoments();
     private final Rig rig = new Rig(moments);
@@ -162,7 +162,7 @@ class ReleaseTest {
     }
 
     @Test
-    void anExcludedUserIsNeverHeld() {
+    void anExcludedUserIsNeverThrottled() {
         rig.excluded.add("ann");
         send("ann", 6e6, 100_000, 12_000);
         rig.enforcement.apply(factors(0.0));
@@ -170,11 +170,11 @@ class ReleaseTest {
     }
 
     @Test
-    void aTenantsOwnQuotaIsKeptThroughAThrottle() {
+    void aTenantsOwnQuotaIsTheSameAfterAThrottle() {
         rig.quota("ann", "", 1e6);
         rig.enforcement.apply(factors(1.0));
         send("ann", 60e6, 10_000, 30_000);
-        // Long, since Kafka's window lets bursts through: 10 % more or less over half a minute.
+        // Long, since Kafka's window permits bursts: 10 % more or less over half a minute.
         double before = send("ann", 60e6, 10_000, 300_000);
         assertEquals(1e6, before, 5e4);
         rig.enforcement.apply(factors(0.0));
@@ -201,7 +201,7 @@ class ReleaseTest {
         assertEquals(4000, rig.sensor.produce("", "c", 100_000), 5);
         moments.pass(60_000);
         rig.enforcement.apply(factors(0.0, 2399));
-        assertTrue(rig.enforcement.figures().emergency, "until it would not be for four times that");
+        assertTrue(rig.enforcement.figures().emergency, "until it would not be in four times that");
         rig.enforcement.apply(factors(0.0, 4801));
         assertTrue(!rig.enforcement.figures().emergency);
         assertEquals(1000, rig.sensor.produce("", "c", 100_000), 2);
@@ -308,7 +308,7 @@ class ReleaseTest {
     }
 
     @Test
-    void whoIsNotPausedDoesNotCountAsHeld() {
+    void whoIsNotPausedDoesNotCountAsThrottled() {
         rig.quota("ann", "", 1e6);
         send("ann", 1e6, 10_000, 30_000);
         rig.enforcement.apply(factors(0.5));
@@ -328,7 +328,7 @@ class ReleaseTest {
     }
 
     @Test
-    void theFiguresTellWhatIsDone() {
+    void theFiguresReportTheThrottle() {
         send("", 6e6, 100_000, 12_000);
         rig.enforcement.apply(factors(0.0));
         assertEquals(0, rig.enforcement.figures().tagSetsThrottled);

@@ -6,7 +6,7 @@ import java.lang.reflect.Method;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** Users' names in tags are Kafka's: its own class for it is asked, wherever it is. */
+/** Users' names in tags are Kafka's: the same as by its own class, in whichever package. */
 class SanitizedTest {
     private static Method kafkas() throws ReflectiveOperationException {
         String name = "org.apache.kafka.common.utils.Sanitizer";

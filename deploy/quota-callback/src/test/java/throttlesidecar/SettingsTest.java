@@ -18,7 +18,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Every property's default and refusal; a refusal names the property and says what to do. */
+/** Every property's default and refusal; a refusal names the property and describes valid values. */
 class SettingsTest {
     private static final String P = "client.quota.callback.sidecar.";
     private static final String STATIC = "client.quota.callback.static.";
@@ -34,7 +34,7 @@ class SettingsTest {
     }
 
     @Test
-    void withoutAnyPropertyOfOursTheDefaultsOfTheReadmeHold() {
+    void withoutAnyPropertyOfOursTheDefaultsAreThoseOfTheReadme() {
         Settings settings = Settings.atStart(BROKER);
         assertEquals(URI.create("http://127.0.0.1:7070"), settings.url());
         assertTrue(settings.enabled());
@@ -61,7 +61,7 @@ class SettingsTest {
         "fallback, 2", "fallback, half", "excluded.principals, User:", "produce, 0", "fetch, -1",
         "request, x", "ssl.ca.file, /ca.pem",
     })
-    void whatCanNotBeMeantIsRefusedByItsName(String key, String value) {
+    void anInvalidValueIsRefusedByItsName(String key, String value) {
         ConfigException refused = assertThrows(ConfigException.class, () -> with(P + key, value));
         assertTrue(refused.getMessage().contains(P + key), refused.getMessage());
     }
@@ -75,7 +75,7 @@ class SettingsTest {
     }
 
     @Test
-    void aStaticQuotaIsRefusedByTheNameThatItWasGivenBy() {
+    void aStaticQuotaIsRefusedByTheNameInTheProperties() {
         ConfigException refused =
                 assertThrows(ConfigException.class, () -> with(STATIC + "produce", "0"));
         assertTrue(refused.getMessage().contains(STATIC + "produce"), refused.getMessage());
@@ -109,9 +109,9 @@ class SettingsTest {
         assertTrue(refused.getMessage().contains(P + "pause.max.ms"), refused.getMessage());
     }
 
-    /** Kafka lets one in while the broker runs, and nobody could switch off any more. */
+    /** Kafka accepts one while the broker runs, and nobody could switch off any more. */
     @Test
-    void aMisspeltPropertyIsPassedOverLater() {
+    void aMisspeltPropertyIsIgnoredLater() {
         assertFalse(Settings.of(Map.of(P + "enabld", "true", P + "enabled", "false")).enabled());
     }
 
@@ -124,7 +124,7 @@ class SettingsTest {
     }
 
     @Test
-    void otherPropertiesAreLeftAlone() {
+    void otherPropertiesAreIgnored() {
         Settings settings = Settings.of(
                 Map.of("node.id", 1, STATIC + "storage.check-interval", "60", "x", "y"));
         assertEquals(4000, settings.pauseMaxMs());
@@ -146,7 +146,7 @@ class SettingsTest {
         assertEquals(Path.of("/token"), settings.tokenFile());
     }
 
-    /** Kafka gives the roles as a list, before its own parsing as text; without any: a broker. */
+    /** The roles are a list after Kafka's own parsing, text before it; without any: a broker. */
     @Test
     void onlyAControllerThatIsNoBrokerIsADedicatedOne() {
         for (Object roles : List.of("controller", " controller ", List.of("controller"))) {

@@ -27,19 +27,19 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What a sidecar can answer, and that nothing it answers does a broker harm. */
+/** Which answers are used, and that none does a broker harm. */
 class SidecarClientTest {
     private static final long TIMEOUT_MS = 400;
-    private static final Map<String, String> SAYS =
+    private static final Map<String, String> REPORT =
             Map.of("Throttle-Reader", "broker=1", "Throttle-Fill-Window", "80");
     private static final String GOOD = "{\"factor\":0.5,\"generation\":3,\"valid_for_ms\":299000}";
 
-    /** A document comes with its entity tag; the first question asks for no wait. */
+    /** A document comes with its entity tag; the first request has no wait. */
     @Test
-    void hearsADocument() throws Exception {
+    void receivesADocument() throws Exception {
         byte[] bytes = RawServer.http("200 OK", "ETag: \"a-3\"\r\n", GOOD);
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
-            Answer answer = ask(server.url(), null, 0);
+            Answer answer = request(server.url(), null, 0);
 
             assertNull(answer.failure());
             assertEquals(0.5, answer.document().factor());
@@ -50,16 +50,16 @@ class SidecarClientTest {
         }
     }
 
-    /** Who knows a document says so, how long it would wait, and how it is; 304 renews. */
+    /** A request has the last document's tag, the wait and the report; 304 renews. */
     @Test
-    void hearsThatThereAreNoNews() throws Exception {
+    void receivesNotModified() throws Exception {
         byte[] bytes =
                 RawServer.http(
                         "304 Not Modified",
                         "Throttle-Valid-For-Ms: 298000\r\nThrottle-Seconds-To-Full: 12.345\r\n",
                         "");
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
-            Answer answer = ask(server.url(), "\"a-3\"", 7);
+            Answer answer = request(server.url(), "\"a-3\"", 7);
 
             assertNull(answer.failure());
             assertNull(answer.document());
@@ -72,7 +72,7 @@ class SidecarClientTest {
         }
     }
 
-    /** Answers that are HTTP and of no use, each told apart. */
+    /** HTTP answers of no use are refused, each with its reason. */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -89,18 +89,18 @@ class SidecarClientTest {
                 "503 Service Unavailable | `` | {\"factor\":1} | HTTP status 503",
                 "206 Partial Content | `` | {\"factor\":1,\"valid_for_ms\":1} | HTTP status 206",
             })
-    void refuses(String status, String header, String body, String said) throws Exception {
+    void refuses(String status, String header, String body, String problem) throws Exception {
         byte[] bytes = RawServer.http(status, header.isEmpty() ? "" : header + "\r\n", body);
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
-            Answer answer = ask(server.url(), "\"a\"", 0);
+            Answer answer = request(server.url(), "\"a\"", 0);
 
             assertTrue(answer.isFailure());
-            assertTrue(answer.failure().contains(said), answer.failure());
+            assertTrue(answer.failure().contains(problem), answer.failure());
             assertEquals(1, server.heads.size());
         }
     }
 
-    /** Seconds to full of a kind that can't be meant make the answer wrong. */
+    /** Invalid seconds to full make the answer wrong. */
     @ParameterizedTest
     @ValueSource(strings = {"-1", "NaN", "Infinity", "1e400", "0x1p3", "soon"})
     void refusesSecondsToFull(String seconds) throws Exception {
@@ -108,26 +108,26 @@ class SidecarClientTest {
                 "Throttle-Valid-For-Ms: 1000\r\nThrottle-Seconds-To-Full: " + seconds + "\r\n";
         byte[] bytes = RawServer.http("304 Not Modified", headers, "");
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
-            assertTrue(ask(server.url(), "\"a\"", 0).failure().contains("To-Full is no number"));
+            assertTrue(request(server.url(), "\"a\"", 0).failure().contains("To-Full is no number"));
         }
     }
 
-    /** 304 to a question that named no document renews nothing. */
+    /** 304 to a request without a tag renews nothing. */
     @Test
-    void refusesAnUnaskedFor304() throws Exception {
+    void refusesAnUnrequested304() throws Exception {
         byte[] bytes = RawServer.http("304 Not Modified", "Throttle-Valid-For-Ms: 9\r\n", "");
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
-            assertTrue(ask(server.url(), null, 0).failure().contains("HTTP status 304"));
+            assertTrue(request(server.url(), null, 0).failure().contains("HTTP status 304"));
         }
     }
 
-    /** An entity tag that could not be sent back is as none. */
+    /** An entity tag that could not be sent back is ignored. */
     @ParameterizedTest
     @ValueSource(strings = {"a-3", "\"a", "\"a b\"", ""})
-    void passesOverStrangeEntityTags(String tag) throws Exception {
+    void ignoresStrangeEntityTags(String tag) throws Exception {
         byte[] bytes = RawServer.http("200 OK", "ETag: " + tag + "\r\n", GOOD);
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
-            Answer answer = ask(server.url(), null, 0);
+            Answer answer = request(server.url(), null, 0);
 
             assertNull(answer.failure());
             assertNull(answer.etag());
@@ -148,7 +148,7 @@ class SidecarClientTest {
                                 blocks.incrementAndGet();
                             }
                         })) {
-            Answer answer = ask(server.url(), null, 5);
+            Answer answer = request(server.url(), null, 5);
 
             assertTrue(answer.failure().contains("more than 4194304 bytes"), answer.failure());
             await(server.broken);
@@ -168,18 +168,18 @@ class SidecarClientTest {
                                 out.write(block);
                             }
                         })) {
-            assertTrue(ask(server.url(), null, 0).isFailure());
+            assertTrue(request(server.url(), null, 0).isFailure());
             await(server.broken);
         }
     }
 
-    /** An answer that comes a byte at a time is given up by its deadline, wherever it drips. */
+    /** An answer that comes a byte at a time fails by its deadline, wherever it drips. */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void leavesASlowDrip(boolean head) throws Exception {
-        try (RawServer server = new RawServer((asked, out) -> drip(head, out))) {
+        try (RawServer server = new RawServer((request, out) -> drip(head, out))) {
             long start = System.nanoTime();
-            Answer answer = ask(server.url(), null, 0);
+            Answer answer = request(server.url(), null, 0);
             long tookMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
 
             assertTrue(answer.failure().contains("within 400 ms"), answer.failure());
@@ -201,35 +201,35 @@ class SidecarClientTest {
     /** What is no HTTP, too little of it, or nothing at all. */
     @ParameterizedTest
     @ValueSource(strings = {"", "SSH-2.0-x\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"})
-    void refusesWhatIsCutOff(String said) throws Exception {
-        byte[] bytes = said.getBytes(StandardCharsets.US_ASCII);
+    void refusesWhatIsCutOff(String answer) throws Exception {
+        byte[] bytes = answer.getBytes(StandardCharsets.US_ASCII);
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
-            assertTrue(ask(server.url(), null, 0).isFailure());
+            assertTrue(request(server.url(), null, 0).isFailure());
         }
     }
 
-    /** Nobody there: said at once. */
+    /** A refused connection fails at once. */
     @Test
-    void saysThatNobodyIsThere() throws Exception {
+    void failsWhereNobodyListens() throws Exception {
         // Bound and not listening: the port is nobody else's.
         try (Socket taken = new Socket()) {
             taken.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
             URI nobody = URI.create("http://127.0.0.1:" + taken.getLocalPort());
 
-            Answer answer = ask(nobody, null, 5);
+            Answer answer = request(nobody, null, 5);
 
             assertTrue(answer.failure().contains("refused"), answer.failure());
         }
     }
 
-    /** Closing ends the question under way, and its connection. */
+    /** Closing ends the request under way, and its connection. */
     @Test
     void canBeClosed() throws Exception {
-        CountDownLatch asked = new CountDownLatch(1);
+        CountDownLatch requested = new CountDownLatch(1);
         try (RawServer server =
                 new RawServer(
                         (head, out) -> {
-                            asked.countDown();
+                            requested.countDown();
                             while (true) {
                                 Thread.sleep(20);
                                 out.write("HTTP/1.1 100 Continue\r\n\r\n".getBytes());
@@ -237,37 +237,37 @@ class SidecarClientTest {
                         })) {
             SidecarClient client = client(server.url(), null);
             CompletableFuture<Answer> answer =
-                    CompletableFuture.supplyAsync(() -> client.ask("\"a\"", 30, SAYS));
-            assertTrue(asked.await(5, TimeUnit.SECONDS));
+                    CompletableFuture.supplyAsync(() -> client.request("\"a\"", 30, REPORT));
+            assertTrue(requested.await(5, TimeUnit.SECONDS));
             client.close();
 
             assertTrue(answer.get(1, TimeUnit.SECONDS).isFailure());
             await(server.broken);
-            assertTrue(client.ask(null, 0, Map.of()).isFailure());
+            assertTrue(client.request(null, 0, Map.of()).isFailure());
             assertEquals(1, server.heads.size());
         }
     }
 
-    /** The token is read for each question, and what is wrong with it said without it. */
+    /** The token is read for each request, and no failure shows it. */
     @Test
     void sendsTheToken(@TempDir Path folder) throws Exception {
         Path file = folder.resolve("token");
         byte[] bytes = RawServer.http("200 OK", "", GOOD);
         try (RawServer server = new RawServer((head, out) -> out.write(bytes))) {
             SidecarClient client = client(server.url(), file);
-            assertTrue(client.ask(null, 0, Map.of()).failure().contains("can't be read"));
+            assertTrue(client.request(null, 0, Map.of()).failure().contains("can't be read"));
             Files.writeString(file, "first\n");
-            assertNull(client.ask(null, 0, Map.of()).failure());
+            assertNull(client.request(null, 0, Map.of()).failure());
             Files.writeString(file, "second");
-            assertNull(client.ask(null, 0, Map.of()).failure());
+            assertNull(client.request(null, 0, Map.of()).failure());
             Files.writeString(file, "hidden\nhidden");
-            String failure = client.ask(null, 0, Map.of()).failure();
+            String failure = client.request(null, 0, Map.of()).failure();
 
             assertEquals(
                     List.of("Bearer first", "Bearer second"),
                     List.of(token(server, 0), token(server, 1)));
             assertEquals(2, server.heads.size());
-            assertTrue(failure.contains("holds no bearer token"), failure);
+            assertTrue(failure.contains("contains no bearer token"), failure);
             assertFalse(failure.contains("hidden"), failure);
         }
     }
@@ -293,8 +293,8 @@ class SidecarClientTest {
         return new SidecarClient(url, null, tokenFile, Moments.SYSTEM, TIMEOUT_MS);
     }
 
-    private static Answer ask(URI url, String etag, int waitS) {
-        return client(url, null).ask(etag, waitS, SAYS);
+    private static Answer request(URI url, String etag, int waitS) {
+        return client(url, null).request(etag, waitS, REPORT);
     }
 
     /** Until the other end's connection was seen broken. */

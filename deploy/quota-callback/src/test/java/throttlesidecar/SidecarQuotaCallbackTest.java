@@ -22,7 +22,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The callback as Kafka makes, asks, changes and closes it; one store behind them all. */
+/** The callback as Kafka makes, calls, changes and closes it; one store behind them all. */
 class SidecarQuotaCallbackTest {
     private static final String P = "client.quota.callback.sidecar.";
     private static final KafkaPrincipal ANN = new KafkaPrincipal("User", "ann");
@@ -71,7 +71,7 @@ class SidecarQuotaCallbackTest {
         assertEquals(0, followers());
     }
 
-    /** What the sidecar says shows in JMX, and the sidecar is told who asks. */
+    /** What is in force shows in JMX, and each request has the broker's report. */
     @Test
     void showsWhatIsInForce() throws Exception {
         broker.configure(configs);
@@ -87,12 +87,12 @@ class SidecarQuotaCallbackTest {
         assertEquals(0L, figure("PauseInForceMs"));
         assertEquals(0L, figure("Failures"));
         assertTrue((long) figure("DocumentAgeMs") >= 0);
-        assertTrue(says(0, "throttle-reader: broker=7; emergency=false; throttled_clients=0"));
+        assertTrue(hasHeader(0, "throttle-reader: broker=7; emergency=false; throttled_clients=0"));
     }
 
-    /** While producers are held, fill rates are asked for over two of the longest pauses. */
+    /** During a throttle, fill rates are requested over two of the longest pauses. */
     @Test
-    void asksForFillRatesOverTwoPauses() throws Exception {
+    void requestsFillRatesOverTwoPauses() throws Exception {
         broker.configure(configs);
         await("FactorApplied", 0.0);
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
@@ -101,11 +101,11 @@ class SidecarQuotaCallbackTest {
         }
 
         assertTrue(sidecar.heads.get(0).stream().noneMatch(line -> line.contains("Fill-Window")));
-        assertTrue(says(1, "throttle-fill-window: 8"));
+        assertTrue(hasHeader(1, "throttle-fill-window: 8"));
     }
 
-    private boolean says(int question, String header) {
-        return sidecar.heads.get(question).stream()
+    private boolean hasHeader(int request, String header) {
+        return sidecar.heads.get(request).stream()
                 .map(line -> line.toLowerCase(Locale.ROOT))
                 .anyMatch(header::equals);
     }
@@ -158,7 +158,7 @@ class SidecarQuotaCallbackTest {
         broker.close();
     }
 
-    /** Switched off by kafka-configs.sh, the factor is gone at once, and back when it is on again. */
+    /** Switched off by kafka-configs.sh, the factor ends at once, and is back when it is on again. */
     @Test
     void isSwitchedOffAndOn() throws Exception {
         broker.configure(configs);
@@ -217,7 +217,7 @@ class SidecarQuotaCallbackTest {
         assertFalse(broker.updateClusterMetadata(null));
     }
 
-    /** Requests that are under way when the broker closes still get their tags. */
+    /** Requests that are under way when the broker closes still have their tags. */
     @Test
     void answersAfterItsEnd() {
         broker.configure(configs);

@@ -29,7 +29,7 @@ class TagSetsTest {
         metrics.addMetric(metrics.metricName(name, group, tags), (config, now) -> 1.0);
     }
 
-    private static Factors held() {
+    private static Factors stopped() {
         return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1, Double.NaN);
     }
 
@@ -44,9 +44,9 @@ class TagSetsTest {
     }
 
     @Test
-    void whatComesBackWithinTheSameThrottleIsHeldFromItsFirstRequestOn() {
+    void whatComesBackWithinTheSameThrottleIsThrottledFromItsFirstRequestOn() {
         rig.sensor.produce("ann", "", 1000);
-        rig.enforcement.apply(held());
+        rig.enforcement.apply(stopped());
         assertEquals(4000, rig.sensor.produce("ann", "", 1e8), 1);
         metrics.removeSensor("Produce-ann:");
         moments.pass(3_600_000);
@@ -68,7 +68,7 @@ class TagSetsTest {
     }
 
     @Test
-    void aRemovalThatIsLateTakesNoNewRate() {
+    void aRemovalThatIsLateDropsNoNewRate() {
         rig.sensor.produce("ann", "", 1000);
         KafkaMetric old = rate();
         metrics.removeSensor("Produce-ann:");
@@ -79,7 +79,7 @@ class TagSetsTest {
     }
 
     @Test
-    void ratesThatWereThereBeforeTheReporterAreHeldToo() {
+    void ratesThatWereThereBeforeTheReporterAreThrottledToo() {
         rig.sensor.produce("ann", "", 1e6);
         TagSets late = new TagSets();
         late.enforcement(rig.enforcement);
@@ -99,7 +99,7 @@ class TagSetsTest {
     @Test
     void whatKafkaPutInItsPlaceIsReplacedBeforeTheNextRequest() {
         rig.sensor.produce("ann", "", 1000);
-        rig.enforcement.apply(held());
+        rig.enforcement.apply(stopped());
         rig.sensor.produce("ann", "", 1e6);
         rate().config(new MetricConfig().samples(11).quota(Quota.upperBound(1.0)));
         assertEquals(4000, rig.sensor.produce("ann", "", 1e6), 1);

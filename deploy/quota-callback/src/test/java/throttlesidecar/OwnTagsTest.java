@@ -15,8 +15,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What is not Kafka's own: users that share no tags, static quotas, and the bounded memory. */
-class ApartTest {
+/** What is not Kafka's own: users with tags of their own, static quotas, and the bounded cache. */
+class OwnTagsTest {
     private static final ClientQuotaType PRODUCE = ClientQuotaType.PRODUCE;
     private static final ClientQuotaType FETCH = ClientQuotaType.FETCH;
     private Settings settings =
@@ -62,7 +62,7 @@ class ApartTest {
     }
 
     @Test
-    void anExcludedUserKeepsTheQuotaThatTheLevelsGive() {
+    void anExcludedUserHasTheQuotaOfItsLevel() {
         quotas.update(PRODUCE, clientId("etl"), 1000.0);
         assertEquals(1000.0, quotas.limit(PRODUCE, "root", "etl"));
         quotas.update(PRODUCE, user("root"), 500.0);
@@ -122,9 +122,9 @@ class ApartTest {
         assertEquals(500.0, quotas.limit(type, "root", ""));
     }
 
-    /** Kafka gives the default client-id's quota to no client without a client-id. */
+    /** In Kafka no client without a client-id has the default client-id's quota. */
     @Test
-    void anExcludedUserWithoutAClientIdHasNoQuotaThatKafkaWouldNotGive() {
+    void anExcludedUserWithoutAClientIdHasNoDefaultClientIdsQuota() {
         quotas.update(PRODUCE, defaultClientId(), 1000.0);
         assertEquals(1000.0, quotas.limit(PRODUCE, "root", "etl"));
         assertNull(quotas.limit(PRODUCE, "", ""));
@@ -137,7 +137,7 @@ class ApartTest {
         assertSame(first, quotas.client("ann", "etl"));
         quotas.update(FETCH, clientId("web"), 1.0);
         assertNotSame(first, quotas.client("ann", "etl"));
-        assertEquals(1, quotas.remembered());
+        assertEquals(1, quotas.cached());
     }
 
     @Test
@@ -146,10 +146,10 @@ class ApartTest {
     }
 
     @Test
-    void clientsWithRandomIdsDoNotFillTheMemory() {
+    void clientsWithRandomIdsDoNotFillTheCache() {
         for (int each = 0; each < 2 * Quotas.MOST_CLIENTS + 10; each++) {
             quotas.client("ann", "id-" + each);
         }
-        assertEquals(10, quotas.remembered());
+        assertEquals(10, quotas.cached());
     }
 }
