@@ -121,7 +121,7 @@ async def test_each_line_is_enough_for_what_it_is_for_and_nothing_less_is(
 def test_the_other_pages_give_no_other_right() -> None:
     """What a page gives alone is one of those lines' rights; it may deny what it likes."""
     pages = [page for page in sorted(DOCS.rglob("*.md")) if lines(page)]
-    assert {"KafkaThrottleFallback", "kubernetes", "quotas", "security"} <= {
+    assert {"KafkaThrottleFallback", "kubernetes", "quotas-producer-ids", "security"} <= {
         page.stem for page in pages
     }
     for page in pages:

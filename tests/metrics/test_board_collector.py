@@ -12,6 +12,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar.control.board import Board
+from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.history.metrics import HistoryCollector
 from sidecar.metrics.board_collector import SidecarRegistry, build_registry, poll_duration
 from sidecar.metrics.broker_collector import BrokerCollector
@@ -19,6 +20,7 @@ from sidecar.producer_ids.metrics import ProducerIdCollector
 from sidecar.producer_ids.service import ProducerIdWatch
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
+from sidecar.request_time.metrics import RequestLogCollector
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
@@ -330,6 +332,8 @@ def test_the_documentation_lists_every_metric() -> None:
     scene.board.readers.record(Report(1, emergency=False, throttled_clients=0), 1, 1.0)
     scene.registry.register(ProducerIdCollector(watch, None, None))
     scene.registry.register(HistoryCollector(None))
+    scene.registry.register(RequestLogCollector(None))
+    scene.registry.register(CapabilityFailures(["history"]))
     rows, units = {}, {}
     for line in DOCUMENTATION.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `kafka_throttle_"):
