@@ -19,7 +19,7 @@ from sidecar.volumes import Failure, FailureKind
 pytestmark = [pytest.mark.asyncio, pytest.mark.looptime]
 
 DOWN = Failure(FailureKind.CONNECT, "broker 9: nothing listens")
-UNLISTED = Failure(FailureKind.CONNECT, "no broker told which brokers there are")
+UNLISTED = Failure(FailureKind.CONNECT, "no broker reported which brokers there are")
 
 
 class Brokers:
