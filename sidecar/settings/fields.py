@@ -2,7 +2,7 @@
 
 This is the one list that the environment, the files, the ``settings`` command and the documentation
 are made from. A field's name gives its names elsewhere (``sidecar.settings.keys``). What a single
-value can't tell (exactly one limit, credentials that fit the mechanism) is checked by
+value can't show (exactly one limit, credentials that fit the mechanism) is checked by
 ``sidecar.settings.loader``.
 
 Example: ``throttle_factor_fallback`` is ``SIDECAR_THROTTLE_FACTOR_FALLBACK``,
@@ -30,7 +30,7 @@ from sidecar.settings.values import (
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the type of a setting doesn't tell.
+    """What the type of a setting doesn't show.
 
     Attributes:
         unit: what the value is counted in, or its form.
@@ -53,7 +53,7 @@ _SECRET = About("secret text", is_secret=True)
 
 
 class RawSettings(BaseSettings):
-    """What was given, each value checked by itself; the defaults for the rest."""
+    """The values that were set, each checked by itself; the defaults for the rest."""
 
     model_config = SettingsConfigDict(
         extra="forbid",
@@ -67,7 +67,7 @@ class RawSettings(BaseSettings):
         float, PlainValidator(convert.duration), About("ISO 8601 duration", "PT1M")
     ] = 60.0
     """The longest time between two polls of the cluster; PT0S disables the sidecar (factor 1.0,
-    ready). A properties file may say .storage.check-interval instead, in whole seconds. Default:
+    ready). A properties file may have .storage.check-interval instead, in whole seconds. Default:
     proposal 047's; a minute costs a broker next to nothing."""
 
     storage_check_interval_minimum: Annotated[
@@ -83,8 +83,8 @@ class RawSettings(BaseSettings):
         PlainValidator(convert.addresses),
         About("host:port list", "required"),
     ] = None
-    """The brokers that are asked first for the others; IPv6 addresses in brackets. Required unless
-    the sidecar is disabled, since no guess could be right."""
+    """The brokers that are contacted first for the others; IPv6 addresses in brackets. Required
+    unless the sidecar is disabled, since no guess could be right."""
 
     kafka_admin_client_id: Annotated[str, _Text, About("text", "throttle-sidecar")] = (
         "throttle-sidecar"
@@ -113,7 +113,7 @@ class RawSettings(BaseSettings):
     """The user's password, instead of sasl.jaas.config."""
 
     kafka_admin_sasl_password_file: Annotated[Path | None, _FilePath, About("path")] = None
-    """A file that holds the password, instead of sasl.password: SIGHUP reads it again, which it
+    """A file with the password, instead of sasl.password: SIGHUP reads it again, which it
     can't do with the environment."""
 
     kafka_admin_sasl_jaas_config: Annotated[SecretStr | None, _Secret, _SECRET] = None
@@ -123,7 +123,7 @@ class RawSettings(BaseSettings):
     kafka_admin_sasl_oauthbearer_token_endpoint_url: Annotated[
         str | None, PlainValidator(convert.url), About("http or https URL")
     ] = None
-    """Where OAUTHBEARER's token is asked for with the client's credentials."""
+    """Where OAUTHBEARER's token is requested with the client's credentials."""
 
     kafka_admin_sasl_oauthbearer_client_credentials_client_id: Annotated[
         str | None, _Text, About("text")
@@ -136,7 +136,7 @@ class RawSettings(BaseSettings):
     """The client's secret for OAUTHBEARER; wins over clientSecret in sasl.jaas.config."""
 
     kafka_admin_sasl_oauthbearer_scope: Annotated[str | None, _Text, About("text")] = None
-    """The scope that OAUTHBEARER's token is asked for; wins over scope in sasl.jaas.config."""
+    """The scope that OAUTHBEARER's token is requested for; wins over scope in sasl.jaas.config."""
 
     kafka_admin_ssl_truststore_type: Annotated[str | None, _StoreType, About("PEM", "PEM")] = None
     """The form of the trusted certificates: PEM alone. Java's default, JKS, can't be read here."""
@@ -148,7 +148,7 @@ class RawSettings(BaseSettings):
     """The certificates to trust as text, instead of a file."""
 
     kafka_admin_ssl_truststore_password: Annotated[SecretStr | None, _Secret, _SECRET] = None
-    """Known only to say that a PEM file of certificates has none, as the Java client does."""
+    """Accepted only to report that a PEM file of certificates has none, as the Java client does."""
 
     kafka_admin_ssl_keystore_type: Annotated[str | None, _StoreType, About("PEM", "PEM")] = None
     """The form of our own certificate and key: PEM alone."""
@@ -171,7 +171,7 @@ class RawSettings(BaseSettings):
     """The key of our certificate as text; with ssl.keystore.certificate.chain."""
 
     kafka_admin_ssl_keystore_password: Annotated[SecretStr | None, _Secret, _SECRET] = None
-    """Known only to say that PEM has ssl.key.password instead, as the Java client does."""
+    """Accepted only to report that PEM has ssl.key.password instead, as the Java client does."""
 
     kafka_admin_ssl_key_password: Annotated[SecretStr | None, _Secret, _SECRET] = None
     """The password of an encrypted key."""
@@ -200,7 +200,7 @@ class RawSettings(BaseSettings):
         int | None, PlainValidator(convert.positive_bytes), About("bytes, > 0")
     ] = None
     """Throttle when a volume has at most so many bytes available. Exactly one of the two limits is
-    needed; neither has a default, since only the operator knows what a volume must keep."""
+    needed; neither has a default, since only the operator knows what a volume must have left."""
 
     storage_per_volume_limit_min_available_ratio: Annotated[
         float | None, PlainValidator(convert.open_ratio), About("ratio, > 0.0 and < 1.0")
@@ -213,7 +213,7 @@ class RawSettings(BaseSettings):
         PlainValidator(convert.listen_address),
         About("host:port", "127.0.0.1:7070", in_properties=False),
     ] = HostPort("127.0.0.1", 7070)
-    """Where the HTTP API listens; port 0 takes a free one and says which. Default: the loopback
+    """Where the HTTP API listens; port 0 takes a free one and logs it. Default: the loopback
     alone, since the quota callback is in the same pod."""
 
     metrics_listen: Annotated[
@@ -222,14 +222,14 @@ class RawSettings(BaseSettings):
         About("host:port", "the same as http.listen", in_properties=False),
     ] = None
     """An address of its own for /metrics, /healthz and /readyz, so that Prometheus reaches them and
-    nothing else. Default: none is opened without being asked for."""
+    nothing else. Default: none is opened unless this is set."""
 
     state_file: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
-    """Where decision, volumes and override are kept over a restart. Default: nothing is written
-    without being asked for."""
+    """Where decision, volumes and override are stored over a restart. Default: nothing is written
+    unless this is set."""
 
     token_file: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
-    """A file that holds the bearer token for changes over HTTP. Default: changes are refused."""
+    """A file with the bearer token for changes over HTTP. Default: changes are refused."""
 
     request_log_file: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
     """The request log of the broker beside this sidecar, which it follows for usage and producer
@@ -237,7 +237,7 @@ class RawSettings(BaseSettings):
 
     history_dir: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
     """The folder that every observation of volumes is appended to, for the pipeline's forecasts;
-    never on a data volume. Default: nothing is written without being asked for."""
+    never on a data volume. Default: nothing is written unless this is set."""
 
     history_max_bytes: Annotated[
         int,
@@ -252,8 +252,8 @@ class RawSettings(BaseSettings):
         PlainValidator(convert.ids_rate),
         About("ids per window, > 0", in_properties=False),
     ] = None
-    """How many new producer ids a user may have in a window, of whom neither the file nor the API
-    says another number. Default: KIP-936's, any number."""
+    """How many new producer ids a user may have in a window, unless the file or the API sets it.
+    Default: KIP-936's, any number."""
 
     producer_id_quota_file: Annotated[
         Path | None, _FilePath, About("path", in_properties=False)
@@ -267,21 +267,21 @@ class RawSettings(BaseSettings):
         About("active or allocated", "active", in_properties=False),
     ] = "active"
     """When a producer id counts: when it writes, which needs READ on the topics, or when it is
-    given. Default: KIP-936's; an id that never writes costs a broker nothing."""
+    allocated. Default: KIP-936's; an id that never writes costs a broker nothing."""
 
     producer_id_quota_active_interval: Annotated[
         float,
         PlainValidator(convert.positive_duration),
         About("ISO 8601 duration", "PT2S", in_properties=False),
     ] = 2.0
-    """How often it is asked which ids write. Default: a hold begins two seconds late, and asking
-    costs a broker little."""
+    """How often brokers are read for which ids write. Default: a throttle begins two seconds late,
+    and reading costs a broker little."""
 
     broker_id: Annotated[
         int | None, PlainValidator(convert.broker_id), About("broker id", in_properties=False)
     ] = None
     """The id of the broker beside this sidecar, whose partitions are then the only ones that it
-    asks for producers; the peers do the same. Default: all brokers are asked for theirs."""
+    reads for producers; the peers do the same. Default: all brokers are read for theirs."""
 
     producer_id_quota_window_num: Annotated[
         int, PlainValidator(convert.positive_whole), About("windows", "11", in_properties=False)
@@ -298,8 +298,8 @@ class RawSettings(BaseSettings):
         PlainValidator(convert.positive_duration),
         About("ISO 8601 duration", "the window", in_properties=False),
     ] = None
-    """How long a user is held at most after the last id too many. KIP-936 has no bound: a loop of
-    30 ids a second would be held for days after it was mended. Default: one window."""
+    """How long a user is throttled at most after the last id too many. KIP-936 has no bound: a loop
+    of 30 ids a second would be throttled for days after it was mended. Default: one window."""
 
     producer_id_quota_false_positive_rate: Annotated[
         float,
@@ -312,7 +312,7 @@ class RawSettings(BaseSettings):
     producer_id_quota_memory_bytes: Annotated[
         int, PlainValidator(convert.positive_bytes), About("bytes", "16777216", in_properties=False)
     ] = 16 << 20
-    """What remembering producer ids may take; what has no room is counted and holds nobody.
+    """What remembering producer ids may take; what has no room is counted and throttles nobody.
     Default: room for thousands of users, or for 6 million ids."""
 
     producer_id_quota_cache_cleanup_scheduler_interval_ms: Annotated[
@@ -320,22 +320,22 @@ class RawSettings(BaseSettings):
         PlainValidator(convert.positive_whole),
         About("milliseconds", "60000", in_properties=False),
     ] = 60_000
-    """How often users who are gone are looked for. Default: not KIP-936's 10 ms, since what is over
+    """How often users who have left are forgotten. Default: not KIP-936's 10 ms, since what is over
     is forgotten on access too."""
 
     peers: Annotated[
         tuple[str, ...] | None, PlainValidator(convert.urls), About("URL list", in_properties=False)
     ] = None
     """The other sidecars of the cluster, such as http://kafka-0.kafka:7070: an idempotent producer
-    asks any broker for its id, so only together do they see all of a user's. Default: none is
-    asked."""
+    gets its id from any broker, so only together do they see all of a user's. Default: none is
+    read."""
 
     controller_mutations_algorithm: Annotated[
         Algorithm,
         PlainValidator(convert.choice("token-bucket", "burst-spreading")),
         About("token-bucket or burst-spreading", "token-bucket", in_properties=False),
     ] = "token-bucket"
-    """How controller mutations are counted that are asked for here: KIP-599 as it was adopted, or
+    """How controller mutations admitted here are counted: KIP-599 as it was adopted, or
     as it was first proposed. Default: Kafka's."""
 
     controller_quota_window_num: Annotated[
