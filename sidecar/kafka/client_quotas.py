@@ -158,10 +158,10 @@ def _outcomes(
             failure = refused(endpoint, name, error_code, error_message, "AlterConfigs")
         reported[frozenset(entity.items())] = failure
     outcomes: list[Failure | None] = []
-    for entity, _ in alterations:
-        key = frozenset(entity.items())
+    for altered, _ in alterations:
+        key = frozenset(altered.items())
         if key not in reported:
-            text = f"{endpoint}: AlterClientQuotas did not answer for {_named(entity)}"
+            text = f"{endpoint}: AlterClientQuotas did not answer for {_named(altered)}"
             return Failure(FailureKind.PROTOCOL, text)
         outcomes.append(reported[key])
     return outcomes
