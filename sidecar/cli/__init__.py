@@ -2,7 +2,7 @@
 
 ``throttle-sidecar --help`` imports no command, and ``throttle-sidecar run`` none of the others, so
 that each starts with what it needs alone. The commands are the only readers of the command line
-and of the environment. A refusal (``SidecarError``) is told in its own lines and ends with exit
+and of the environment. A refusal (``SidecarError``) is printed in its own lines and ends with exit
 code 2, never with a traceback; Ctrl-C ends with 130.
 
 Example: ``throttle-sidecar settings`` imports ``sidecar.cli.settings`` and calls its ``command``.
@@ -23,15 +23,15 @@ PROGRAM = "throttle-sidecar"
 
 COMMANDS = {
     "run": "Watch the cluster and publish the throttle factor.",
-    "check": "Look at the cluster once and tell whether volumes are within the limit.",
+    "check": "Read the cluster once and report whether volumes are within the limit.",
     "settings": "Print every setting, where it came from and what it means.",
     "override": "Set, clear or show a factor set by hand, on one sidecar or many.",
     "topics": "Create, grow or delete topics, thousands of them if need be.",
-    "forget": "Forget the last reading of a broker that is gone for good.",
+    "forget": "Forget the last reading of a broker that will not return.",
     "request-log": "Turn the brokers' request log on for a while, off, or show it.",
     "quotas": "Plan, apply, show and compare client quotas; keep tenants' shares equal.",
     "callback": "Copy the brokers' quota callback, a jar, to where they find it.",
-    "health": "Tell whether a sidecar lives: a container's health check.",
+    "health": "Report whether a sidecar lives: a container's health check.",
     "pipeline": "Request logs and volume history to usage, replays, quotas and forecasts.",
     "demo": "Start a real Kafka cluster with sidecars and show the factor fall and rise.",
     "completion": "Print the script that completes commands in your shell.",

@@ -1,4 +1,4 @@
-"""``throttle-sidecar check``: one look at the cluster: are its volumes within the limit?
+"""``throttle-sidecar check``: one poll of the cluster: are its volumes within the limit?
 
 What it needs is imported when it is called, so that its help is quick.
 """
@@ -21,7 +21,7 @@ Examples:
   throttle-sidecar check --config sidecar.toml
   throttle-sidecar check --properties /opt/kafka/config/server.properties
   throttle-sidecar check --json | jq '.volumes[] | select(.limit_violated)'
-  throttle-sidecar check >/dev/null || echo "full, or out of sight"
+  throttle-sidecar check >/dev/null || echo "full, or not readable"
 """,
 )
 @settings_options
@@ -30,11 +30,11 @@ Examples:
 def command(
     context: click.Context, config: Path | None, properties: Path | None, as_json: bool
 ) -> None:
-    """Look at the cluster once and tell whether its volumes are within the limit.
+    """Read the cluster once and report whether its volumes are within the limit.
 
-    The exit code is 0 within the limit, 1 when a volume violates it, and 2 when it could not tell:
+    The exit code is 0 within the limit, 1 when a volume violates it, and 2 when that is unknown:
     the brokers can't be listed, no violation was seen and a broker did not answer, or a setting or
-    a file that it names is one with which "run" would not start. Standard error then says why.
+    a file that it names is one with which "run" would not start. Standard error then shows why.
     """
     settings = load_settings(config, properties).settings
 
@@ -43,7 +43,7 @@ def command(
     from sidecar.daemon.start_files import read_start_files  # noqa: PLC0415
 
     read_start_files(settings)
-    # What fails is told below, once.
+    # A failure is reported below, once.
     logs.set_up("text", "error")
     seen = asyncio.run(check_cluster(settings))
     reason = logs.printable(seen.reason)
@@ -56,5 +56,5 @@ def command(
         if seen.verdict != "unknown":
             click.echo(f"{seen.verdict.capitalize()}: {reason}")
     if seen.verdict == "unknown":
-        click.echo(f"Could not tell: {reason}", err=True)
+        click.echo(f"Unknown: {reason}", err=True)
     context.exit(_EXIT_CODES[seen.verdict])

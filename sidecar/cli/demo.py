@@ -28,7 +28,7 @@ Examples:
 
 
 def _known(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
-    """What the shell offers; any other version may be given all the same."""
+    """What the shell offers; any other version is accepted too."""
     return [version for version in KNOWN_VERSIONS if version.startswith(begun)]
 
 
@@ -40,7 +40,7 @@ def _known(_context: click.Context, _option: click.Parameter, begun: str) -> lis
     shell_complete=_known,
     help=f"The brokers' version; known to work: {', '.join(KNOWN_VERSIONS)}.",
 )
-@click.option("--keep", is_flag=True, help="Leave it running afterwards, until Ctrl-C.")
+@click.option("--keep", is_flag=True, help="Leave the cluster running afterwards, until Ctrl-C.")
 @click.option(
     "--svg",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -57,7 +57,7 @@ def command(kafka_version: str, keep: bool, svg: Path, callback_jar: Path | None
     """Start a real Kafka cluster with sidecars and show brokers obey the factor.
 
     Three brokers with small volumes and the quota callback, and a sidecar beside each; producers at
-    full speed fill a volume until the factor is 0.0 everywhere and every producer is held;
+    full speed fill a volume until the factor is 0.0 everywhere and every producer is throttled;
     retention frees the space, and throughput comes back. Needs a JDK (17 or 21), and Maven for the
     first download of Kafka's jars. Only the picture stays.
     """

@@ -1,4 +1,4 @@
-"""``throttle-sidecar forget``: a broker that is gone for good no longer holds the throttle.
+"""``throttle-sidecar forget``: a broker that will not return no longer throttles producers.
 
 The last reading of a fenced broker that violated the limit counts until it answers, is unregistered
 or is forgotten; by every sidecar of the cluster, since each decides for itself.
@@ -15,8 +15,8 @@ from sidecar.cli.sidecar_options import (
     change,
     exit_code,
     persistence,
+    report,
     sidecars_options,
-    tell,
     token_option,
 )
 
@@ -40,13 +40,13 @@ def command(
     token_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Forget the last reading of a broker that is gone for good.
+    """Forget the last reading of a broker that will not return.
 
-    Every sidecar's answer is told. The exit code is 0 only if all forgot it; one that remembers
-    nothing of it says so.
+    Every sidecar's answer is printed. The exit code is 0 only if all forgot it; a sidecar that has
+    no reading of it answers so.
     """
     answers = change(Question("DELETE", f"/v1/brokers/{broker_id}"), sidecars, token_file)
-    tell(answers, AnswerTable(["Answer"], _forgotten_cells), as_json)
+    report(answers, AnswerTable(["Answer"], _forgotten_cells), as_json)
     context.exit(exit_code(answers))
 
 

@@ -1,7 +1,7 @@
 """What an override lets fill: the volumes at or below the limit, in a line for each cluster.
 
-Every sidecar of a cluster sees the same volumes, but not at the same moment: the one that sees most
-of them is told.
+Every sidecar of a cluster sees the same volumes, but not at the same moment: the answer with the
+most of them is printed.
 
 Example: "1 volume is at or below the limit: broker 1 /d has 11.1 MB left; producers fill it until
 2026-11-21T04:00:00.000Z."
@@ -28,8 +28,7 @@ def still_full(answers: Sequence[Answer]) -> list[str]:
     """One line for each cluster that has volumes at or below the limit.
 
     Args:
-        answers: what sidecars said to an override with a factor above 0; those that did not set it
-            are not asked.
+        answers: to an override with a factor above 0; sidecars that did not set it are left out.
     """
     until = {answer.address: _until(merged(answer)) for answer in answers if not answer.problem}
     fullest: dict[str, tuple[list[_Volume], str]] = {}

@@ -34,14 +34,14 @@ Examples:
     metavar="URL",
     default=own_address,
     show_default="SIDECAR_HTTP_LISTEN, or 127.0.0.1:7070",
-    help="The sidecar to ask: host:port or a URL.",
+    help="The sidecar's address: host:port or a URL.",
 )
 @click.pass_context
 def command(context: click.Context, sidecar: Address) -> None:
-    """Ask a sidecar's /healthz.
+    """Request a sidecar's /healthz.
 
     The exit code is 0 when it lives, which it does as long as its loop turns, and 1 when not. It
-    lives when it can't see the cluster, too: /readyz and the metrics tell that.
+    lives when it can't see the cluster, too: /readyz and the metrics show that.
     """
     (answer,) = ask([sidecar], [Question("GET", "/healthz")], deadline_s=_DEADLINE_S)
     click.echo(f"{sidecar} {answer.problem or 'lives'}")

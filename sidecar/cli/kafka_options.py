@@ -34,7 +34,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
-    """The options as they were given; nothing is read yet.
+    """The options as the command line has them; nothing is read yet.
 
     Attributes:
         bootstrap_server: "host:port,host:port".
@@ -67,8 +67,8 @@ def kafka_options(function: Callable[..., _R]) -> Callable[..., _R]:
     bootstrap = click.option(
         "--bootstrap-server",
         metavar="HOST:PORT[,...]",
-        help="The brokers to ask first, as in Kafka's tools; the daemon's settings are then not"
-        " looked at.",
+        help="The brokers to contact first, as in Kafka's tools; the daemon's settings are then not"
+        " read.",
     )
     command_config = click.option(
         "--command-config",
@@ -81,7 +81,7 @@ def kafka_options(function: Callable[..., _R]) -> Callable[..., _R]:
 
 
 def load_kafka_admin(options: KafkaOptions) -> "KafkaAdmin":
-    """How to reach the brokers; what has no effect is told on standard error.
+    """How to reach the brokers; what has no effect is printed on standard error.
 
     Raises:
         UsageError: Kafka's options and the daemon's are mixed.

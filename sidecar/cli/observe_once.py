@@ -1,7 +1,7 @@
 """One look at the cluster, judged by the daemon's own rules; what ``check`` prints.
 
 Example: two brokers healthy, the third down: unknown, since the third may be full. One of the two
-full: the limit is violated, whatever the third says.
+full: the limit is violated, whatever the third answers.
 """
 
 import dataclasses
@@ -27,12 +27,12 @@ Verdict = Literal["within limit", "limit violated", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ClusterCheck:
-    """What one look at the cluster came to.
+    """The result of one poll of the cluster.
 
     Attributes:
         verdict: in two words.
         reason: why, one line.
-        limit: what volumes were held against.
+        limit: what volumes were compared with.
         memory: what was seen.
         view: the same as the API would show it.
     """
@@ -45,7 +45,7 @@ class ClusterCheck:
 
     @property
     def cluster_id(self) -> str | None:
-        """None when no broker told it."""
+        """None when no broker reported it."""
         return self.memory.membership.cluster_id if self.memory.membership else None
 
     def as_json(self) -> str:

@@ -26,8 +26,8 @@ _R = TypeVar("_R")
 def settings_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Give a command the options ``--config`` and ``--properties``.
 
-    The function gets them as ``config: Path | None`` and ``properties: Path | None``. Whether a
-    file is there is asked by ``load_settings``, which tells it with all other problems.
+    The function gets them as ``config: Path | None`` and ``properties: Path | None``. A file
+    that is missing is reported by ``load_settings``, with all other problems.
     """
     config = click.option(
         "--config",

@@ -1,7 +1,7 @@
 """``throttle-sidecar override``: a factor set by hand, on one sidecar or on all of a cluster.
 
-A cluster has a sidecar per broker, and each decides for itself: so one command asks a list of them
-at once, and tells each one's answer.
+A cluster has a sidecar per broker, and each decides for itself: so one command sends its request
+to a list of them at once, and prints each one's answer.
 """
 
 import math
@@ -18,8 +18,8 @@ from sidecar.cli.sidecar_options import (
     exit_code,
     merged,
     persistence,
+    report,
     sidecars_options,
-    tell,
     token_option,
 )
 
@@ -33,7 +33,7 @@ def _factor(_context: click.Context, _parameter: click.Parameter, value: float) 
 
 def _reason(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
     if not value.strip() or not value.isprintable():
-        raise click.BadParameter("it must be words on one line: others will want to know why")
+        raise click.BadParameter("it must be words on one line: others will read it")
     return value
 
 
@@ -64,7 +64,7 @@ Examples:
 def command() -> None:
     """Set, clear or show a factor set by hand, on one sidecar or many.
 
-    Every sidecar's answer is told. The exit code is 0 only if all did what they were asked.
+    Every sidecar's answer is printed. The exit code is 0 only if all carried the request out.
     """
 
 
@@ -106,13 +106,13 @@ def set_override(
     token_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Set the throttle factor by hand, from 0 (stop producers) to 1 (let them go).
+    """Set the throttle factor by hand, from 0 (stop producers) to 1 (release them).
 
-    Above 0, standard error tells the volumes at or below the limit: producers go on to fill them.
+    Above 0, standard error lists the volumes at or below the limit: producers still fill them.
     """
     body = {"factor": factor, "reason": reason, "duration": duration}
     answers = change(Question("PUT", "/v1/override", body), sidecars, token_file)
-    tell(answers, AnswerTable(["Answer"], _set_cells), as_json)
+    report(answers, AnswerTable(["Answer"], _set_cells), as_json)
     for line in still_full(answers) if factor > 0 else ():
         click.echo(line, err=True)
     context.exit(exit_code(answers))
@@ -134,7 +134,7 @@ def clear_override(
 ) -> None:
     """End the override before its time."""
     answers = change(Question("DELETE", "/v1/override"), sidecars, token_file)
-    tell(answers, AnswerTable(["Answer"], _cleared_cells), as_json)
+    report(answers, AnswerTable(["Answer"], _cleared_cells), as_json)
     context.exit(exit_code(answers))
 
 
@@ -153,7 +153,7 @@ def show_override(context: click.Context, sidecars: tuple[Address, ...], as_json
     questions = [Question("GET", "/v1/throttle-factor"), Question("GET", "/v1/override")]
     answers = ask(sidecars, questions)
     agree = len({_position(merged(each)) for each in answers if each.problem is None}) <= 1
-    tell(
+    report(
         answers,
         AnswerTable(["Factor", "Source", "Override"], _override_cells),
         as_json,
@@ -203,5 +203,5 @@ def _disagreement(answers: Sequence[Answer]) -> str:
     if len(counts) == 1:
         return "on the override"
     return ", ".join(
-        f"{count} say {factor} ({source})" for (factor, source), count in counts.items()
+        f"{count} publish {factor} ({source})" for (factor, source), count in counts.items()
     )

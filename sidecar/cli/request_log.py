@@ -1,10 +1,10 @@
 """``throttle-sidecar request-log``: the brokers' request log, on for a while, off, or shown.
 
 The request log is what usage, replay and the owners of producer ids are read from. It costs disk
-and CPU for every request, so it is on for as long as was said, and the command stays until then.
+and CPU for every request, so it is on for a stated time, and the command stays until then.
 
 Example: ``throttle-sidecar request-log on --for PT10M`` ends after ten minutes with every broker at
-the level that it had; Ctrl-C ends it before, in the same way.
+the level that it had; Ctrl-C ends it before and does the same.
 """
 
 from collections.abc import Callable
@@ -23,13 +23,13 @@ def _nodes_options(function: Callable[..., None]) -> Callable[..., None]:
         type=click.IntRange(0, 2**31 - 1),
         multiple=True,
         metavar="ID",
-        help="A broker's id; may be given again. Without it: all of them.",
+        help="A broker's id; may be repeated. Without it: all of them.",
     )
     controller = click.option(
         "--bootstrap-controller",
         metavar="HOST:PORT[,...]",
-        help="Ask the controllers instead, on their own listener (Kafka 3.7 and newer). Where they"
-        " are not brokers too, their log alone tells who changed topics.",
+        help="Use the controllers instead, on their own listener (Kafka 3.7 and newer). Where they"
+        " are not brokers too, only their log shows who changed topics.",
     )
     return broker(controller(kafka_options(function)))
 
@@ -89,13 +89,13 @@ Examples:
 def turn_on(context: click.Context, /, for_s: float, **nodes: Any) -> None:  # noqa: ANN401 - the options of _nodes_options
     """Turn the request log on, stay, and turn it back at the end.
 
-    Ctrl-C, SIGTERM and SIGHUP end it before its time, in the same way. Kafka keeps no levels, so
+    Ctrl-C, SIGTERM and SIGHUP end it before its time and do the same. Kafka stores no levels, so
     nobody else knows when it is to end: if this command is killed hard, the log stays on until a
-    broker restarts or "request-log off" is run; "request-log status" tells.
+    broker restarts or "request-log off" is run; "request-log status" shows it.
 
     What it costs: 1,000 requests of one partition each make the file 1 MB longer and take a broker
     0.01 to 0.02 s of CPU time; every further partition in them adds 0.1 to 0.3 MB. The file must
-    not lie on a data volume; how to find it, this command tells.
+    not lie on a data volume; this command prints how to find it.
 
     A broker whose request log is on already is left on at the end. The exit code is 0 if it was on
     and is off again on every broker that it was turned on for, else 1.

@@ -20,7 +20,7 @@ from sidecar.cli.request_log_report import (
     COST,
     LOG_DIRS,
     WHERE,
-    Told,
+    LogDirConfigs,
     as_json,
     print_enabled,
     print_failures,
@@ -41,7 +41,7 @@ _ENDS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whose request log, as it was given.
+    """Whose request log, as the command line names it.
 
     Attributes:
         kafka: how the brokers are reached.
@@ -90,7 +90,7 @@ class _Nodes:
     """The brokers, or controllers, in question."""
 
     def __init__(self, target: Target) -> None:
-        # What fails is told by the commands, once.
+        # The commands report a failure, once.
         logs.set_up("text", "error")
         kafka = target.kafka
         self._kind: Nodes = "brokers"
@@ -110,7 +110,7 @@ class _Nodes:
         """Set the levels of some."""
         return await set_levels(self._admin, levels, REQUEST_LOGGER, nodes=self._kind)
 
-    async def log_dirs(self) -> Told:
+    async def log_dirs(self) -> LogDirConfigs:
         """Where their data lies."""
         return await describe_broker_configs(self._admin, self._ids, LOG_DIRS, nodes=self._kind)
 
@@ -119,15 +119,15 @@ async def _on(nodes: _Nodes, for_s: float) -> int:
     ended = asyncio.Event()
     for number in _ENDS:
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    session = Session(Loggers(nodes.read, nodes.write), _tell)
+    session = Session(Loggers(nodes.read, nodes.write), _report)
     turned = await session.on()
     if isinstance(turned, Failure):
-        return _told(turned)
+        return _report_failure(turned)
     still_enabled: Mapping[int, Failure] = {}
     try:
         print_turned(turned, await nodes.log_dirs())
         print_enabled(turned)
-        if session.holds:
+        if session.has_changes:
             ends = time.strftime("%H:%M:%S", time.localtime(time.time() + for_s))
             click.echo(f"\n{WHERE}\n\n{COST}\n")
             click.echo(f"It is on until {ends} ({format_duration(for_s)}); Ctrl-C ends it before.")
@@ -138,7 +138,7 @@ async def _on(nodes: _Nodes, for_s: float) -> int:
         still_enabled = await session.back()
     print_failures(still_enabled)
     for broker_id in still_enabled:
-        _tell(f"Broker {broker_id} may still write its request log: run request-log off.")
+        _report(f"Broker {broker_id} may still write its request log: run request-log off.")
     all_on = all(each.is_on for each in turned.values())
     if all_on and not still_enabled:
         click.echo("Every broker has the level that it had before.")
@@ -148,10 +148,10 @@ async def _on(nodes: _Nodes, for_s: float) -> int:
 async def _off(nodes: _Nodes, level: str, *, json: bool) -> int:
     before = await nodes.read()
     if isinstance(before, Failure):
-        return _told(before)
-    wanted = {key: level for key, each in before.items() if is_on(each)}
-    written = await nodes.write(wanted) if wanted else {}
-    after = dict.fromkeys(wanted, written) if isinstance(written, Failure) else written
+        return _report_failure(before)
+    levels = {key: level for key, each in before.items() if is_on(each)}
+    written = await nodes.write(levels) if levels else {}
+    after = dict.fromkeys(levels, written) if isinstance(written, Failure) else written
     turned = {key: Turned(each, after.get(key, each)) for key, each in before.items()}
     dirs = await nodes.log_dirs()
     if json:
@@ -165,7 +165,7 @@ async def _off(nodes: _Nodes, level: str, *, json: bool) -> int:
 async def _status(nodes: _Nodes, *, json: bool) -> int:
     levels = await nodes.read()
     if isinstance(levels, Failure):
-        return _told(levels)
+        return _report_failure(levels)
     dirs = await nodes.log_dirs()
     if json:
         click.echo(as_json({key: Turned(each, each) for key, each in levels.items()}, dirs))
@@ -177,10 +177,10 @@ async def _status(nodes: _Nodes, *, json: bool) -> int:
     return 0 if not any(isinstance(each, Failure) for each in levels.values()) else 1
 
 
-def _told(failure: Failure) -> int:
-    _tell(failure.message)
+def _report_failure(failure: Failure) -> int:
+    _report(failure.message)
     return 1
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     click.echo(logs.printable(line), err=True)

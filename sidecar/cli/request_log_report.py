@@ -17,8 +17,8 @@ LOG_DIRS: Final = ("log.dirs", "log.dir", "metadata.log.dir")
 
 WHERE: Final = """\
 The file is where the broker's log4j configuration sends kafka.request.logger;
-no broker can be asked for it. Kafka's own configuration writes to
-kafka-request.log in the folder given to the broker as -Dkafka.logs.dir
+no broker reports it. Kafka's own configuration writes to
+kafka-request.log in the broker's folder -Dkafka.logs.dir
 (LOG_DIR, by default logs/ where Kafka is installed), begins a new file every
 hour and deletes none. Images for containers often log to standard output
 instead. "ls -l /proc/PID/fd | grep log" lists the logs that a broker has open.
@@ -32,8 +32,8 @@ such requests a second writes 36 GB an hour, which takes a tenth to a sixth of
 a core."""
 """Measured on a broker of 4.3.1 by benchmarks/request_log_cost.py."""
 
-Told = Mapping[int, Configs | Failure] | Failure
-"""What brokers told of their log dirs."""
+LogDirConfigs = Mapping[int, Configs | Failure] | Failure
+"""The brokers' configurations of their log dirs, by broker id."""
 
 
 def log_dirs(configs: Configs | Failure | None) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def log_dirs(configs: Configs | Failure | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in paths if path))
 
 
-def print_turned(turned: Mapping[int, Turned], dirs: Told) -> None:
+def print_turned(turned: Mapping[int, Turned], dirs: LogDirConfigs) -> None:
     """A table of what ``on`` or ``off`` did."""
     from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich
 
@@ -64,14 +64,14 @@ def print_turned(turned: Mapping[int, Turned], dirs: Told) -> None:
 
 
 def print_enabled(turned: Mapping[int, Turned]) -> None:
-    """A line when ``on`` found the log on: nobody would be told otherwise that it does not end."""
+    """A line when ``on`` found the log on: nothing else shows that it does not end."""
     before = [str(key) for key, each in turned.items() if is_on(each.before)]
     if before:
         brokers = f"broker {before[0]}" if len(before) == 1 else f"{len(before)} brokers"
         click.echo(f'On {brokers} it was on before, and stays on: "request-log off" ends it.')
 
 
-def print_levels(levels: Levels, dirs: Told) -> None:
+def print_levels(levels: Levels, dirs: LogDirConfigs) -> None:
     """A table of what ``status`` found."""
     from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich
 
@@ -83,7 +83,7 @@ def print_levels(levels: Levels, dirs: Told) -> None:
     print_failures(levels)
 
 
-def as_json(turned: Mapping[int, Turned], dirs: Told) -> str:
+def as_json(turned: Mapping[int, Turned], dirs: LogDirConfigs) -> str:
     """The same as a document; before and after are the same level where nothing was done."""
     brokers = [
         {
@@ -121,11 +121,11 @@ def _or_none(level: str | Failure) -> str | None:
     return None if isinstance(level, Failure) else level
 
 
-def _paths(dirs: Told, broker_id: int) -> tuple[str, ...] | None:
+def _paths(dirs: LogDirConfigs, broker_id: int) -> tuple[str, ...] | None:
     """The data of a broker; None when that is not known."""
     configs = None if isinstance(dirs, Failure) else dirs.get(broker_id)
     return None if configs is None or isinstance(configs, Failure) else log_dirs(configs)
 
 
-def _data(dirs: Told, broker_id: int) -> str:
+def _data(dirs: LogDirConfigs, broker_id: int) -> str:
     return ", ".join(_paths(dirs, broker_id) or ()) or "unknown"

@@ -1,12 +1,12 @@
 """The request log of some brokers, on for a while and then as it was before.
 
-What a level was before is known to nobody but the session that changed it: Kafka keeps no levels,
-and a broker that restarts has those of its own log4j configuration. So the session stays until the
-end, looks from time to time whether the log is still on, and sets each broker back to what it found
-there. A broker whose log was on before is left alone: whoever turned that on may still need it.
+Only the session that changed a level knows what it was before: Kafka stores no levels, and a broker
+that restarts has those of its own log4j configuration. So the session stays until the end, checks
+from time to time whether the log is still on, and sets each broker back to what it found there. A
+broker whose log was on before is left alone: whoever turned that on may still need it.
 
 Example: brokers 0 (WARN), 1 (DEBUG) and 2 (WARN). ``on`` sets 0 and 2. Somebody turns 2 off; that
-is told, and ``back`` sets 0 to WARN alone.
+is reported, and ``back`` sets 0 to WARN alone.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ WRITES: Final = frozenset({"ALL", "TRACE", "DEBUG"})
 """The levels at which the request log is written."""
 
 CHECK_S: Final = 10.0
-"""How often a session looks whether the log is still on: two short requests a broker."""
+"""How often a session checks whether the log is still on: two short requests a broker."""
 BACK_TRIES: Final = 5
 BACK_PAUSE_S: Final = 3.0
 """A broker that can't be reached at the end is tried for a quarter of a minute: one that is
@@ -31,7 +31,7 @@ restarting comes back with the log off, and one that is cut off must not fill it
 
 @dataclass(frozen=True, slots=True)
 class Loggers:
-    """The way to the brokers' request loggers.
+    """How the brokers' request loggers are read and set.
 
     Attributes:
         read: the levels of all brokers in question; a failure when these can't be listed.
@@ -70,18 +70,18 @@ class Session:
     """Turns the request log on, watches it, and turns it back.
 
     Args:
-        loggers: the way to the brokers.
-        tell: gets a line for a person when something has changed meanwhile.
+        loggers: of the brokers.
+        report: gets a line for a person when something has changed meanwhile.
     """
 
-    def __init__(self, loggers: Loggers, tell: Callable[[str], None]) -> None:
+    def __init__(self, loggers: Loggers, report: Callable[[str], None]) -> None:
         self._loggers = loggers
-        self._tell = tell
+        self._report = report
         # Nothing to turn back until something was turned on.
         self._before: dict[int, str] = {}
 
     @property
-    def holds(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether there is a broker that has to be turned back."""
         return bool(self._before)
 
@@ -100,12 +100,12 @@ class Session:
             if not isinstance(level, Failure) and not is_on(level)
         }
         written = await self._write(dict.fromkeys(off, ON))
-        # A broker may say that it was done and not have done it.
+        # A broker may answer that it was done and not have done it.
         seen = await self._loggers.read() if off else before
         turned = {
             key: Turned(level, _after(key, level, written, seen)) for key, level in before.items()
         }
-        # One that does not tell its level now may be on all the same.
+        # A broker whose level can't be read now may be on all the same.
         self._before = {key: level for key, level in off.items() if _may_be_on(key, seen)}
         return turned
 
@@ -114,7 +114,7 @@ class Session:
 
         Args:
             for_s: how long, seconds.
-            ended: set when somebody wants it to end before.
+            ended: set when it is to end before.
         """
         now = asyncio.get_running_loop().time
         deadline = now() + for_s
@@ -123,7 +123,7 @@ class Session:
                 await asyncio.wait_for(ended.wait(), min(CHECK_S, left_s))
             except TimeoutError:
                 if now() < deadline and await self._over():
-                    self._tell("The request log is off on every broker where this turned it on.")
+                    self._report("The request log is off on every broker where this turned it on.")
                     return
             else:
                 return
@@ -151,13 +151,13 @@ class Session:
         """Whether nothing is on that this session turned on."""
         levels = await self._loggers.read()
         if isinstance(levels, Failure):
-            # Out of sight is not off.
+            # A log whose level can't be read may still be on.
             return False
         for broker_id in list(self._before):
             level = levels.get(broker_id)
             if isinstance(level, str) and not is_on(level):
                 del self._before[broker_id]
-                self._tell(
+                self._report(
                     f"Broker {broker_id} is at {level} again: it was restarted, or somebody turned"
                     " the request log off there."
                 )
@@ -178,7 +178,7 @@ def _may_be_on(broker_id: int, seen: Levels | Failure) -> bool:
 def _after(
     broker_id: int, before: str | Failure, written: Levels, seen: Levels | Failure
 ) -> str | Failure:
-    """The level that a broker has now; of two failures the one that tells why it is not on."""
+    """The level that a broker has now; of two failures the one that explains why it is not on."""
     now = seen if isinstance(seen, Failure) else seen.get(broker_id, before)
     answer = written.get(broker_id, before)
     return answer if isinstance(answer, Failure) and not is_on(now) else now

@@ -1,6 +1,6 @@
-"""What the commands share that ask sidecars over HTTP: their options, and how answers are told.
+"""What the commands share that call sidecars over HTTP: their options, and how answers are printed.
 
-The exit code is 0 only if every sidecar did what it was asked.
+The exit code is 0 only if every sidecar carried the request out.
 """
 
 import json
@@ -20,9 +20,9 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _ANY: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on, but replaced
-"""A sidecar that listens everywhere is asked on loopback."""
+"""A sidecar that listens everywhere is called on loopback."""
 
-Tell = Callable[[Mapping[str, object]], Sequence[str]]
+Cells = Callable[[Mapping[str, object]], Sequence[str]]
 """The cells of a sidecar's row, from its answer."""
 
 
@@ -90,7 +90,7 @@ def change(
         for address in sidecars:
             if address.exposes:
                 click.echo(
-                    f"Warning: the token goes to {address} unencrypted: use https, or run this "
+                    f"Warning: the token is sent to {address} unencrypted: use https, or run this "
                     "beside the sidecar.",
                     err=True,
                 )
@@ -107,7 +107,7 @@ class AnswerTable:
     """
 
     columns: Sequence[str]
-    cells: Tell
+    cells: Cells
 
     def show(self, answers: Sequence[Answer]) -> None:
         """Print a table with a row for each sidecar."""
@@ -132,11 +132,11 @@ def merged(answer: Answer) -> dict[str, object]:
     return document
 
 
-def tell(answers: Sequence[Answer], table: AnswerTable, as_json: bool, **more: object) -> None:
+def report(answers: Sequence[Answer], table: AnswerTable, as_json: bool, **more: object) -> None:
     """Print every sidecar's answer.
 
     Args:
-        answers: in the order in which they are told.
+        answers: in the order in which they are printed.
         table: how a table shows them.
         as_json: prints JSON instead.
         more: further members of the JSON document.
@@ -160,12 +160,12 @@ def tell(answers: Sequence[Answer], table: AnswerTable, as_json: bool, **more: o
 
 
 def _where(answers: Sequence[Answer]) -> str:
-    """That sidecars may be elsewhere, when nobody said where and none is there."""
+    """A hint for --sidecars, when it was not set and none answered."""
     source = click.get_current_context().get_parameter_source("sidecars")
     if source is not ParameterSource.DEFAULT or any(answer.reached for answer in answers):
         return ""
     return (
-        f"No sidecar answers at {answers[0].address}. Say where they are: "
+        f"No sidecar answers at {answers[0].address}. Name their addresses: "
         "--sidecars b1:7070,b2:7070,b3:7070"
     )
 
@@ -176,7 +176,7 @@ def exit_code(answers: Sequence[Answer]) -> int:
 
 
 def persistence(document: Mapping[str, object]) -> str:
-    """Whether a restart keeps what was done, in words."""
+    """Whether the change outlasts a restart, in words."""
     if document.get("persisted") is True:
-        return "kept over a restart"
+        return "a restart retains it"
     return "a restart forgets it"

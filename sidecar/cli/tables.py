@@ -1,6 +1,6 @@
 """Tables of the commands that a person runs: readable at 80 columns and in a pipe.
 
-What brokers and sidecars say is shown as text: it is no markup, and drives no terminal.
+Brokers' and sidecars' words are shown as text: they are no markup, and drive no terminal.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,11 +23,11 @@ _STYLES: Final = {"ok": "green", "VIOLATED": "bold red", "offline": "yellow"}
 
 
 def print_check(seen: ClusterCheck) -> None:
-    """Every volume with its verdict, then what there is to say of brokers."""
+    """Every volume with its verdict, then what is wrong with brokers."""
     volumes = list(seen.view.volumes())
     if volumes:
         Console(highlight=False).print(_volume_table(volumes, seen.limit))
-    # What the verdict says of a failure is not told twice.
+    # A failure that the verdict names is not printed twice.
     reported = seen.reason if seen.verdict == "unknown" else ""
     for line in (*_offline_lines(volumes), *_broker_lines(seen.view.brokers(), reported)):
         click.echo(printable(line))

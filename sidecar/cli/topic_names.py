@@ -20,7 +20,7 @@ class NamedTopic:
 
     Attributes:
         name: not empty.
-        partitions: as the file says; None: it says none.
+        partitions: as in the file; None: it has none.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""How a command tells what became of topics: a bar while it works, then a table or JSON.
+"""How a command reports what became of topics: a bar while it works, then a table or JSON.
 
 Example: of 5,000 topics 4,988 were created and 12 were throttled: a table of the 12, and
-"4,988 of 5,000 topics created; 12 throttled, to be asked for again in 2.4 s".
+"4,988 of 5,000 topics created; 12 throttled, to be sent again in 2.4 s".
 """
 
 import json
@@ -46,14 +46,14 @@ class Results:
 
     @property
     def exit_code(self) -> int:
-        """0: all was done, 1: something was not, 2: nobody was asked."""
+        """0: all was done, 1: something was not, 2: nothing was sent."""
         outcomes = {result.outcome for result in self._known.values()}
         if outcomes == {Outcome.DONE}:
             return 0
         return 2 if outcomes == {Outcome.NOT_SENT} else 1
 
     def print(self, *, as_json: bool) -> None:
-        """Tell them: JSON with each topic, or a table of what was not done and a sentence."""
+        """Print them: JSON with each topic, or a table of what was not done and a sentence."""
         if as_json:
             # After Ctrl-C some have no result.
             results = [self._known.get(name, _interrupted(name)) for name in self._names]
@@ -64,7 +64,7 @@ class Results:
             rows = [(result.topic, result.outcome, result.message) for result in left[:MOST_ROWS]]
             print_rows(("Topic", "Outcome", "Why"), rows, ())
         if len(left) > MOST_ROWS:
-            click.echo(f"... and {len(left) - MOST_ROWS:,} more; --json tells them all")
+            click.echo(f"... and {len(left) - MOST_ROWS:,} more; --json prints them all")
         click.echo(self._sentence())
 
     def _sentence(self) -> str:
@@ -73,9 +73,7 @@ class Results:
         throttled = [r for r in self._known.values() if r.outcome is Outcome.THROTTLED]
         if throttled:
             wait_s = min(result.throttle_time_ms for result in throttled) / 1000
-            result_text.append(
-                f"{len(throttled):,} throttled, to be asked for again in {wait_s:,.1f} s"
-            )
+            result_text.append(f"{len(throttled):,} throttled, to be sent again in {wait_s:,.1f} s")
         others = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_SENT)
         result_text += [f"{counts[outcome]:,} {outcome}" for outcome in others if counts[outcome]]
         if unknown := self.total - len(self._known):

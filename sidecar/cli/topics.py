@@ -49,8 +49,8 @@ def _configs(
 _retry = click.option(
     "--retry",
     is_flag=True,
-    help="Ask again for what the quota rejects, when the wait that the controller states is over,"
-    " until --timeout. Without it a rejection is told and ends the command, as in Kafka's tools.",
+    help="Send again what the quota rejects, when the wait that the controller states is over,"
+    " until --timeout. Without it a rejection ends the command, as in Kafka's tools.",
 )
 _timeout = click.option(
     "--timeout",
@@ -64,8 +64,8 @@ _timeout = click.option(
 _validate = click.option(
     "--validate-only",
     is_flag=True,
-    help="Change nothing, only ask whether it could be done. Brokers in KRaft mode charge the quota"
-    " for that too, against KIP-599's text.",
+    help="Change nothing, only validate it. Brokers in KRaft mode charge the quota for that too,"
+    " against KIP-599's text.",
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print every topic's result as JSON.")
 
@@ -84,7 +84,7 @@ def command() -> None:
     """Create, grow or delete topics, thousands of them if need be.
 
     Topics are sent 50 in a request, and one request at a time. The exit code is 0 if all was done,
-    1 if something was not, and 2 if nobody could be asked or an option is wrong.
+    1 if something was not, and 2 if nothing could be sent or an option is wrong.
     """
 
 
@@ -102,13 +102,12 @@ Examples:
 @click.option(
     "--partitions",
     type=click.IntRange(1),
-    help="Of each topic for which the file says no number; the brokers' num.partitions if not"
-    " given.",
+    help="Of each topic for which the file has no number; by default the brokers' num.partitions.",
 )
 @click.option(
     "--replication-factor",
     type=click.IntRange(1, 2**15 - 1),
-    help="The brokers' default.replication.factor if not given.",
+    help="By default the brokers' default.replication.factor.",
 )
 @click.option(
     "--topic-config",
@@ -116,7 +115,7 @@ Examples:
     multiple=True,
     metavar="KEY=VALUE",
     callback=_configs,
-    help="A setting of each topic; may be given many times.",
+    help="A setting of each topic; may be repeated.",
 )
 @_validate
 @_retry
@@ -142,7 +141,7 @@ def create(
     from sidecar.kafka.topic_changes import create_topics  # noqa: PLC0415 - as above
     from sidecar.kafka.topic_messages import BROKERS_CHOICE, NewTopic  # noqa: PLC0415 - see above
 
-    wanted = [
+    new_topics = [
         NewTopic(
             name=named.name,
             partitions=named.partitions or partitions or BROKERS_CHOICE,
@@ -155,7 +154,7 @@ def create(
     async def call(admin: "KafkaAdmin", text: "ResultCallback") -> "Sequence[TopicResult]":
         return await create_topics(
             admin,
-            wanted,
+            new_topics,
             timeout_s=timeout_s,
             retry_on_quota_violation=retry,
             validate_only=validate_only,
@@ -179,7 +178,7 @@ Examples:
 @click.option(
     "--partitions",
     type=click.IntRange(1),
-    help="How many each topic is to have in all, where the file says no number.",
+    help="How many each topic is to have in all, where the file has no number.",
 )
 @_validate
 @_retry
@@ -203,17 +202,17 @@ def grow(
     from sidecar.kafka.topic_changes import create_partitions  # noqa: PLC0415 - as above
     from sidecar.kafka.topic_messages import Growth  # noqa: PLC0415 - see above
 
-    wanted: list[Growth] = []
+    growths: list[Growth] = []
     for named in names:
         count = named.partitions or partitions
         if count is None:
             raise click.UsageError(f"--partitions: how many is {named.name} to have?")
-        wanted.append(Growth(named.name, count))
+        growths.append(Growth(named.name, count))
 
     async def call(admin: "KafkaAdmin", text: "ResultCallback") -> "Sequence[TopicResult]":
         return await create_partitions(
             admin,
-            wanted,
+            growths,
             timeout_s=timeout_s,
             retry_on_quota_violation=retry,
             validate_only=validate_only,
@@ -283,7 +282,7 @@ def _run(
     from sidecar.cli.topic_report import Results, bar  # noqa: PLC0415 - as above
 
     admin = load_kafka_admin(kafka)
-    # What fails is told below, once.
+    # A failure is reported below, once.
     logs.set_up("text", "error")
     results = Results(done, [named.name for named in names])
     try:

@@ -1,9 +1,9 @@
-"""What the log says of each publication: changes of the decision, and failures that begin or end.
+"""What is logged of each publication: changes of the decision, and failures that begin or end.
 
 One line per change of decision with its reason, a WARNING where the factor falls by itself or the
-fallback begins; a WARNING for each user who is held, a line when that ends; a WARNING for a new
-kind of failure of a broker or of the poll, a line when it ends; a publication that changes nothing
-is said at DEBUG only.
+fallback begins; a WARNING for each user who is throttled, a line when that ends; a WARNING for a
+new kind of failure of a broker or of the poll, a line when it ends; a publication that changes
+nothing is logged at DEBUG only.
 
 Example: ``throttle factor 0.0 (observation): broker 2 /data/d1 has 38.2 MB of 64.0 MB available
 (59.7%), at or below the limit of 40.0 MB``.
@@ -41,9 +41,9 @@ def log_publication(before: Snapshot | None, after: Snapshot) -> None:
             if failed_now is not failed_before:
                 _log_failure(f"broker {broker_id}", failed_before, failed_now)
         elif failed_before is not None:
-            # Nobody asks it any more, which does not mean that it works.
+            # It is not polled any more, which does not mean that it works.
             _log.info(
-                "broker %d: is fenced, gone or forgotten (%s is over)",
+                "broker %d: is fenced, has left or is forgotten (%s is over)",
                 broker_id,
                 failed_before.kind.value,
             )
@@ -71,17 +71,17 @@ def _log_users(before: Snapshot | None, after: Snapshot) -> None:
     for user in sorted(set(new) - set(old)):
         throttle = after.decision.user_throttles.get(user)
         reason = "" if throttle is None else f": {throttle.reason}"
-        _log.warning("user %s is held%s", user, reason, extra={"user": user})
+        _log.warning("user %s is throttled%s", user, reason, extra={"user": user})
     for user in sorted(set(old) - set(new)):
-        _log.info("user %s is held no longer", user, extra={"user": user})
+        _log.info("user %s is throttled no longer", user, extra={"user": user})
 
 
 def _level(before: Snapshot | None, after: Snapshot) -> int:
     new = after.decision
     if before is None:
         # No observation yet is no fault; a throttle that a restart finds is worth a look.
-        holds = new.source is Source.OBSERVATION and new.factor < 1.0
-        return logging.WARNING if holds else logging.INFO
+        throttles = new.source is Source.OBSERVATION and new.factor < 1.0
+        return logging.WARNING if throttles else logging.INFO
     old = before.decision
     if before.generation == after.generation or _for_all(old) == _for_all(new):
         return logging.DEBUG
@@ -91,7 +91,7 @@ def _level(before: Snapshot | None, after: Snapshot) -> int:
 
 
 def _for_all(decision: Decision) -> Decision:
-    """What a decision says of no single user."""
+    """A decision without its single users."""
     return replace(decision, users={}, users_until=None, user_throttles={})
 
 

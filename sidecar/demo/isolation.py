@@ -21,7 +21,7 @@ _PROBE_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """How to start the process that holds the brokers.
+    """How to start the process that runs the brokers.
 
     Attributes:
         name: "namespace", "user namespace" or "plain folders".

@@ -215,7 +215,7 @@ async def _fill_and_free(scenario: Scenario, cluster: Cluster, broker_id: int) -
         for load in others:
             await _seen_since(
                 scenario,
-                f"producers to {load.name} held to a trickle by their broker",
+                f"producers to {load.name} throttled to a trickle by their broker",
                 "the limit being crossed",
                 partial(_is_throttled, load),
             )
@@ -256,14 +256,14 @@ async def _seen_since(
 
 
 async def _waits_were_reported(scenario: Scenario, others: list[Load]) -> None:
-    title = f"throttle_cb tells every producer to wait, never more than {PAUSE_MAX_S:.0f} s"
+    title = f"throttle_cb makes every producer wait, never more than {PAUSE_MAX_S:.0f} s"
     async with scenario.step(title):
         await until(lambda: all(load.traffic.longest_throttle_s > 0.0 for load in others))
         await asyncio.sleep(_THROTTLED_S)
         longest = max(load.traffic.longest_throttle_s for load in others)
         # Kafka counts from when the request came, and a busy machine is late.
         if longest > PAUSE_MAX_S + 1.0:
-            raise ClusterError(f"a producer was told to wait for {longest:.1f} s")
+            raise ClusterError(f"a producer had to wait for {longest:.1f} s")
 
 
 async def _quotas_were_held_to(scenario: Scenario) -> None:

@@ -1,4 +1,4 @@
-"""Starts the process that holds the brokers (``supervisor_process.py``) and talks to it.
+"""Starts the process that runs the brokers (``supervisor_process.py``) and talks to it.
 
 Nothing here belongs to an event loop: a thread reads what the warden says, and every request is a
 future that any loop can wait for. So a cluster started in one loop (a session's fixture) can be
@@ -24,7 +24,7 @@ from typing import IO, Any, Self
 from sidecar.demo.isolation import Isolation
 from sidecar.errors import ClusterError
 
-_GONE = "the process that holds the brokers has ended"
+_GONE = "the process that runs the brokers has ended"
 _REQUEST_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 5.0
 
@@ -47,9 +47,7 @@ class Supervisor:
                 start_new_session=True,  # Ctrl-C is for us: brokers are ended in order
             )
         except OSError as error:
-            raise ClusterError(
-                f"the process that holds the brokers can't start: {error}"
-            ) from error
+            raise ClusterError(f"the process that runs the brokers can't start: {error}") from error
         self._lock = threading.Lock()
         self._waiting: deque[Future[Any]] = deque()
         self._ended: dict[str, int] = {}
@@ -82,9 +80,7 @@ class Supervisor:
             async with asyncio.timeout(_REQUEST_TIMEOUT_S):
                 return await asyncio.wrap_future(future)
         except TimeoutError as error:
-            raise ClusterError(
-                f"{do}: no answer from the process that holds the brokers"
-            ) from error
+            raise ClusterError(f"{do}: no answer from the process that runs the brokers") from error
 
     async def spawn(self, name: str, argv: list[str], log: Path) -> int:
         """Start a process and give its pid."""

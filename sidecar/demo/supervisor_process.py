@@ -1,4 +1,4 @@
-"""The process that holds the brokers: run by path inside the namespace, standard library only.
+"""The process that runs the brokers: run by path inside the namespace, standard library only.
 
 It is the namespace's first process, so everything in it ends with it; and it ends when its standard
 input does, that is when the process that started it is gone. Requests come as JSON lines on

@@ -1,12 +1,12 @@
-"""The producers that are active on partitions, as their leaders tell (DescribeProducers, KIP-664).
+"""The active producers of partitions, as their leaders report them (DescribeProducers, KIP-664).
 
-It needs READ on the topics. Brokers are asked beside each other, ``AT_ONCE`` at a time, and one of
+It needs READ on the topics. Brokers are read beside each other, ``AT_ONCE`` at a time, and one of
 them piece by piece: so many partitions at a time as ``PIECE_BYTES`` would carry by the piece
-before, so an answer is small whatever a cluster holds. What can't be told of a partition is a
-failure of its own; what can't be asked of a broker is one of all that are left to ask it.
+before, so an answer is small whatever a cluster holds. A partition that can't be reported is a
+failure of its own; a broker that can't be read is one of all partitions that are left there.
 
-Example: a broker leads 4,000 partitions with 4,000 producers in all, 148 kB: first 100 are asked
-for, then 200, 400, and then 500 each time, of which the next look has eight.
+Example: a broker leads 4,000 partitions with 4,000 producers in all, 148 kB: first 100 are read,
+then 200, 400, and then 500 each time, of which the next scan has eight.
 """
 
 import asyncio
@@ -37,18 +37,18 @@ _MOVED: Final = frozenset({3, 6})
 
 
 class OnStates(Protocol):
-    """Gets what a leader says of a partition."""
+    """Gets a leader's report of a partition."""
 
     def __call__(self, partition: Partition, states: ProducerStates, *, is_new: bool) -> None:
-        """``is_new`` says that the partition was not there when leaders were asked first."""
+        """``is_new``: the partition was not there when leaders were first read."""
 
 
 @dataclass(slots=True)
 class ScanResult:
-    """What became of a look.
+    """What became of a scan.
 
     Attributes:
-        partitions: that were told of.
+        partitions: that were reported.
         producers: how many these have; one that writes to two counts twice.
         bytes: what these took.
         failures: of the other partitions.
@@ -63,11 +63,11 @@ class ScanResult:
 
 
 class ActiveProducers:
-    """Looks at leaders again and again, over connections that are kept.
+    """Reads leaders again and again, over connections that stay open.
 
     Args:
         admin: how to reach the brokers.
-        broker_id: whose partitions are looked at; None: those of all brokers.
+        broker_id: whose partitions are scanned; None: those of all brokers.
         clock: steady seconds.
 
     Raises:
@@ -89,7 +89,7 @@ class ActiveProducers:
 
     @property
     def partitions(self) -> Mapping[int, list[Partition]]:
-        """Those that are looked at, by their leaders."""
+        """Those that are scanned, by their leaders."""
         return self._leaders.partitions
 
     def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
@@ -114,14 +114,14 @@ class ActiveProducers:
         await self._pool.close()
 
     async def scan(self, on_states: OnStates, timeout_s: float) -> ScanResult | Failure:
-        """Ask the leaders once.
+        """Read the leaders once.
 
         Args:
-            on_states: gets each partition as it is told.
+            on_states: gets each partition as it is reported.
             timeout_s: for all of it, seconds.
 
         Returns:
-            A failure when nobody could be asked.
+            A failure when no leader is known.
         """
         deadline = asyncio.get_running_loop().time() + timeout_s
         failure = await self._leaders.refresh(deadline)
@@ -140,7 +140,7 @@ class ActiveProducers:
         return result
 
     async def _scan_broker(self, broker_id: int, scan: "_Scan") -> None:
-        # What ended an answer before must not be in the way of the others.
+        # What ended an answer before must not keep the others from being read.
         left = iter(sorted(self._leaders.partitions[broker_id], key=self._too_long.__contains__))
         while piece := list(islice(left, self._pieces.get(broker_id, _FIRST_PIECE))):
             topics: dict[str, list[int]] = {}
@@ -165,7 +165,7 @@ class ActiveProducers:
                 self._too_long.add(piece[0])
 
     async def _read(self, answer: Response, owed: set[Partition], scan: "_Scan") -> int:
-        """Takes what was told; its size in bytes."""
+        """Takes an answer; its size in bytes."""
         result, size = scan.result, 0
         for topic, partitions, *_tags in answer.topics or ():
             for index, error_code, _, packed, *_more in partitions or ():
@@ -212,5 +212,5 @@ class _Scan:
 
 
 _UNANSWERED: Final = Failure(
-    FailureKind.PROTOCOL, "DescribeProducers did not answer for all partitions that were asked for"
+    FailureKind.PROTOCOL, "DescribeProducers did not answer for all requested partitions"
 )

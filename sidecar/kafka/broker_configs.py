@@ -1,6 +1,6 @@
-"""The configurations of brokers, as each tells its own; it needs DESCRIBE_CONFIGS on the cluster.
+"""The configurations of brokers, as each reports its own; it needs DESCRIBE_CONFIGS on the cluster.
 
-What a broker says is what is in force: a dynamic value if there is one, else its properties file's,
+A broker reports what is in force: a dynamic value if there is one, else its properties file's,
 else Kafka's default (KIP-226).
 
 Example: ``await describe_broker_configs(admin, None, ["num.io.threads"])`` is

@@ -1,8 +1,8 @@
 """The levels of brokers' loggers (KIP-412), read and set while they run.
 
 A logger is a configuration of the resource BROKER_LOGGER, whose name is the broker's id; only the
-broker itself can be asked, and since Kafka 3.7 a controller too, on its own listener. Nothing is
-kept: a broker that restarts has the levels of its log4j configuration again. Reading needs
+broker itself answers, and since Kafka 3.7 a controller too, on its own listener. Nothing is
+stored: a broker that restarts has the levels of its log4j configuration again. Reading needs
 DESCRIBE_CONFIGS on the cluster, setting ALTER_CONFIGS on a broker and CLUSTER_ACTION on a
 controller.
 

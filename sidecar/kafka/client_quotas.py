@@ -28,10 +28,10 @@ _DESCRIBE_CLIENT_QUOTAS = DescribeClientQuotas()
 async def describe_client_quotas(
     admin: KafkaAdmin, timeout_s: float = 10.0
 ) -> ClientQuotas | Failure:
-    """All quotas of the cluster, in the order in which the broker tells them.
+    """All quotas of the cluster, in the broker's order.
 
     Args:
-        admin: how to reach the brokers; the next address is asked when one does not answer.
+        admin: how to reach the brokers; the next address is tried when one does not answer.
         timeout_s: for all of it, seconds.
 
     Returns:
@@ -81,7 +81,7 @@ async def alter_client_quotas(
     """Sets and removes quotas.
 
     Args:
-        admin: how to reach the brokers; the next address is asked when one can't be reached.
+        admin: how to reach the brokers; the next address is tried when one can't be reached.
         alterations: each is done wholly or not at all.
         timeout_s: for all of it, seconds.
         validate_only: nothing is changed, but refused alike.
@@ -154,20 +154,20 @@ def _outcomes(
         entity = {kind: name for kind, name, *_ in parts}
         failure = None
         if error_code:
-            name = f"AlterClientQuotas of {_told(entity)}"
+            name = f"AlterClientQuotas of {_named(entity)}"
             failure = refused(endpoint, name, error_code, error_message, "AlterConfigs")
         reported[frozenset(entity.items())] = failure
     outcomes: list[Failure | None] = []
-    for asked, _ in alterations:
-        key = frozenset(asked.items())
+    for altered, _ in alterations:
+        key = frozenset(altered.items())
         if key not in reported:
-            text = f"{endpoint}: AlterClientQuotas did not answer for {_told(asked)}"
+            text = f"{endpoint}: AlterClientQuotas did not answer for {_named(altered)}"
             return Failure(FailureKind.PROTOCOL, text)
         outcomes.append(reported[key])
     return outcomes
 
 
-def _told(parts: Mapping[str, str | None]) -> str:
+def _named(parts: Mapping[str, str | None]) -> str:
     return ", ".join(
         f"{kind} {'the default' if name is None else repr(name)}" for kind, name in parts.items()
     )

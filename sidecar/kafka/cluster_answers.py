@@ -2,7 +2,7 @@
 
 The rules (docs/how-it-decides.md): a log dir that is offline, or whose sizes are -1, is never read
 as empty or as full; a broker that answers without one log dir has not been seen; an active broker
-is an unfenced one, and brokers that can't list fenced ones (before Kafka 4.0) say nothing of them.
+is an unfenced one, and brokers that can't list fenced ones (before Kafka 4.0) leave them out.
 
 Example: sizes of 100 and 25 are a volume of 100 bytes with 25 available; -1 and -1 an offline dir.
 """
@@ -105,7 +105,7 @@ def read_log_dirs(
         elif error_code:
             offline.append(OfflineLogDir(log_dir, error_name(error_code)))
         elif total_bytes < 0 or usable_bytes < 0:
-            offline.append(OfflineLogDir(log_dir, "the broker does not tell its sizes (-1)"))
+            offline.append(OfflineLogDir(log_dir, "the broker does not report its sizes (-1)"))
         else:
             volumes.append(Volume(broker_id, log_dir, total_bytes, usable_bytes))
     if not volumes and not offline:

@@ -1,4 +1,4 @@
-"""Which topics take the most of each log dir of one broker, as it tells itself.
+"""Which topics take the most of each log dir of one broker, as it reports itself.
 
 That is DescribeLogDirs with all topics, whose answer grows with the broker's partitions: it comes
 over a connection of its own, so that no poll waits behind it, and is taken apart on a thread, so
@@ -22,7 +22,7 @@ from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
 LARGEST: Final = 10
-"""So many topics of each log dir are told; a hundred would hide the one that matters."""
+"""So many topics of each log dir are reported; a hundred would hide the one that matters."""
 
 _QUESTION: Final = Question(DescribeTopicsOfLogDirs(), "DescribeLogDirs", "Describe")
 _NONSENSE: Final = (ValueError, struct.error, LookupError, TypeError)
@@ -67,7 +67,7 @@ async def largest_topics(
 
     Args:
         admin: how to reach the brokers.
-        broker_id: the one that is asked.
+        broker_id: the one that is read.
         timeout_s: for all of it, seconds.
 
     Raises:

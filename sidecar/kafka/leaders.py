@@ -1,11 +1,11 @@
-"""Who leads which partition, by Metadata, and which of them are looked at.
+"""Who leads which partition, by Metadata, and which of them are scanned.
 
-All topics that may be described are told, internal ones left out. It is asked again after
+The answer has all topics that may be described, without internal ones. It is read again after
 ``LEADERS_S``, or after ``DOUBTED_S`` when something failed since; if it can't be, what was known is
-kept. 8 bytes are kept of each partition of the cluster, some hundred of each that is looked at.
+retained. 8 bytes are retained of each partition of the cluster, some hundred of each scanned one.
 
-Example: broker 1's are looked at, and "orders" gets a third partition, led by it: it is new, its
-producers all wrote lately. One that moves to broker 1 is not: the sidecar there looked at it.
+Example: broker 1's are scanned, and "orders" gets a third partition, led by it: it is new, its
+producers all wrote lately. One that moves to broker 1 is not: the sidecar there scanned it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ LEADERS_S: Final = 10.0
 """So late it is seen that a topic was made or that a leader changed."""
 DOUBTED_S: Final = 2.0
 MOST_PARTITIONS: Final = 20_000
-"""So many are looked at, those of the first topics by name."""
+"""So many are scanned, those of the first topics by name."""
 
 _ALL_TOPICS: Final = AllTopics()
 
@@ -31,20 +31,20 @@ Partition = tuple[str, int]
 
 
 class Leaders:
-    """Which partitions are looked at. Initially none.
+    """Which partitions are scanned. Initially none.
 
     Attributes:
-        partitions: broker id -> those that are looked at and led by it, by topic and index.
-        new: those of them that were not there when leaders were asked first.
-        skipped: how many are not looked at because they are too many.
+        partitions: broker id -> those that are scanned and led by it, by topic and index.
+        new: those of them that were not there when leaders were first read.
+        skipped: how many are not scanned because they are too many.
     """
 
     def __init__(self, pool: Pool, broker_id: int | None, clock: Callable[[], float]) -> None:
-        """Nothing is asked yet.
+        """Nothing is read yet.
 
         Args:
-            pool: asks; it is told which brokers there are.
-            broker_id: whose partitions are looked at; None: those of all brokers.
+            pool: sends the requests; its list of brokers is set here.
+            broker_id: whose partitions are scanned; None: those of all brokers.
             clock: steady seconds.
         """
         self.partitions: dict[int, list[Partition]] = {}
@@ -66,13 +66,13 @@ class Leaders:
         self._believed_for_s = DOUBTED_S
 
     async def refresh(self, deadline: float) -> Failure | None:
-        """Asks if it is time to.
+        """Reads them if that is due.
 
         Args:
             deadline: the loop's time by which this returns.
 
         Returns:
-            Why nothing is known, or nothing can be looked at.
+            Why nothing is known, or nothing can be scanned.
         """
         if self._topics is None or self._clock() >= self._refreshed_at + self._believed_for_s:
             answer = await self._pool.call_any(
@@ -118,7 +118,7 @@ class Leaders:
 
 def _has(topics: Mapping[str, Sequence[int]], partition: Partition) -> bool:
     topic, index = partition
-    # Indexes are told from 0 on, without gaps: how many there are says which.
+    # Indexes run from 0 on, without gaps: their number determines them.
     return index < len(topics.get(topic, ())) // 2
 
 

@@ -1,6 +1,6 @@
 """Many mutations in several requests, and what a mutation quota makes of them (KIP-599).
 
-A request asks for as many as fit into a batch. What is throttled goes first into the next request,
+A request has as many as fit into a batch. What is throttled goes first into the next request,
 after the wait that the answer states. What was sent and not answered is not sent again: it may have
 been done.
 
@@ -36,7 +36,7 @@ SHORTEST_WAIT_S = 0.01
 """After an answer that rejects for the quota and states no wait: Kafka rounds waits to
 milliseconds, so less than half of one is 0."""
 MOST_MOVES = 3
-"""How often in a row a broker may say that it is not the controller."""
+"""How often in a row a broker may answer that it is not the controller."""
 
 ResultCallback = Callable[[TopicResult], None]
 """Gets each topic's result as soon as it is known."""
@@ -63,11 +63,11 @@ class Mutation(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class CallPolicy:
-    """How long a call goes on.
+    """How long a call lasts.
 
     Attributes:
         timeout_s: for all of it, seconds.
-        retry: whether what is throttled is asked for again.
+        retry: whether what is throttled is sent again.
     """
 
     timeout_s: float
@@ -75,13 +75,13 @@ class CallPolicy:
 
 
 class ControllerClient(Protocol):
-    """The way to the controller: see ``Controller``."""
+    """The connection to the controller: see ``Controller``."""
 
     async def call(self, request: AdminRequest, deadline: float) -> Response | Failure | Unanswered:
         """The answer to a request that is sent at most once."""
 
     async def find(self, deadline: float) -> Failure | None:
-        """Goes to the controller that the broker names."""
+        """Finds the controller that the broker names."""
 
 
 class MutationBatcher(Generic[T]):
@@ -90,7 +90,7 @@ class MutationBatcher(Generic[T]):
     Args:
         mutation: of which kind.
         topics: each name once.
-        policy: how long it goes on.
+        policy: how long it lasts.
         on_result: gets each result.
 
     Raises:
@@ -121,7 +121,7 @@ class MutationBatcher(Generic[T]):
         """Do what can be done.
 
         Returns:
-            A result for each topic, in the order given.
+            A result for each topic, in the order of the topics.
         """
         why = ""
         while self._pending and not why:
@@ -192,7 +192,7 @@ class MutationBatcher(Generic[T]):
     async def _move(self, controller: ControllerClient) -> str:
         self._moves += 1
         if self._moves > MOST_MOVES:
-            return "the controller was not found: each broker says that it is another one"
+            return "the controller was not found: each broker answers that it is another one"
         failure = await controller.find(self._deadline)
         return failure.message if failure is not None else ""
 
@@ -205,7 +205,7 @@ class MutationBatcher(Generic[T]):
         if not self._pending or not wait_s:
             return ""
         if self._now() + wait_s >= self._deadline:
-            return f"the wait of {throttle_time_ms} ms that was asked for ends after the time-out"
+            return f"the required wait of {throttle_time_ms} ms ends after the time-out"
         await asyncio.sleep(wait_s)
         return ""
 

@@ -1,11 +1,11 @@
-"""Observations read from the brokers themselves: one poll is one look at the cluster.
+"""Observations read from the brokers themselves: one poll reads the cluster once.
 
-DescribeCluster says who is there, then DescribeLogDirs is asked of every active broker at once,
-naming no topic, so that answers do not grow with partitions. One deadline holds for all of it: a
-broker that misses it has that as its answer, and the others' answers are kept.
+DescribeCluster lists the brokers, then DescribeLogDirs is sent to every active broker at once,
+naming no topic, so that answers do not grow with partitions. One deadline covers all of it: a
+broker that misses it has that as its answer, and the others' answers count.
 
-What a slow broker was asked stays asked: a later poll takes its answer when it is there, and does
-not wait for it again. So a broker that hangs holds up one poll and not the next ones, and one that
+A request to a slow broker stays open: a later poll takes its answer when it is there, and does not
+wait for it again. So a broker that hangs delays one poll and not the next ones, and one that
 is always slow is seen all the same. It has ``ANSWER_TIMEOUT_S``, or the poll's deadline if that is
 longer; one that did not answer in that time has ``SLOW_ANSWER_TIMEOUT_S``, until it is quick again.
 
@@ -30,7 +30,7 @@ ORIGIN = "poll"
 
 ANSWER_TIMEOUT_S = 3.0
 """How long a broker may take to answer when polls have a shorter deadline; then its connection is
-closed and it is asked anew. Short, for an answer that was lost."""
+closed and the request is sent anew. Short, for an answer that was lost."""
 
 SLOW_ANSWER_TIMEOUT_S = 10.0
 """The same for a broker that did not answer in that time: two lost answers are rarer than a slow
@@ -41,13 +41,13 @@ _DESCRIBE_LOG_DIRS = DescribeLogDirs()
 
 
 class KafkaVolumeSource:
-    """Looks at a cluster over connections that are kept from poll to poll.
+    """Reads a cluster over connections that stay open from poll to poll.
 
     An async context manager; leaving it closes all connections.
 
     Args:
         admin: how to reach the brokers.
-        clock: steady seconds, for the times in observations and for the ages of what is kept.
+        clock: steady seconds, for the times in observations and for the ages of what is retained.
 
     Raises:
         SettingsError: certificates or credentials can't be read.

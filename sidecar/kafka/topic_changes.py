@@ -1,9 +1,9 @@
 """Creating topics, adding partitions and deleting topics, within a mutation quota (KIP-599).
 
-What is over the quota is asked for again after the wait that the controller states, until the
-time-out, as Kafka's admin client does by default; as there it can be told not to. Unlike it, this
-sends many topics in several requests, waits after every throttled answer, since the connection is
-muted anyway, and ends at once when the wait would be longer than the time left.
+What is over the quota is sent again after the wait that the controller states, until the time-out,
+as Kafka's admin client does by default; as there that can be switched off. Unlike it, this sends
+many topics in several requests, waits after every throttled answer, since the connection is muted
+anyway, and ends at once when the wait would be longer than the time left.
 
 Example: at 1 partition a second with 11 windows of 1 s, of 30 topics of one partition the first 12
 are created at once, since a bucket of 11 takes what brings it below 0, and then 1 each second.
@@ -47,12 +47,12 @@ async def create_topics(
         admin: how to reach the brokers.
         topics: each name once.
         timeout_s: for all of it, seconds.
-        retry_on_quota_violation: whether what is throttled is asked for again until the time-out.
+        retry_on_quota_violation: whether what is throttled is sent again until the time-out.
         validate_only: nothing is created; a KRaft controller charges it all the same.
         on_result: gets each topic's result as soon as it is known.
 
     Returns:
-        A result for each topic, in the order given.
+        A result for each topic, in the order of the topics.
 
     Raises:
         SettingsError: certificates or credentials can't be read.

@@ -28,15 +28,15 @@ class Outcome(StrEnum):
     """How it ended for one topic."""
 
     DONE = "done"
-    """Created, grown or deleted; or found to be possible, when only that was asked."""
+    """Created, grown or deleted; or validated, when only that was requested."""
     THROTTLED = "throttled"
     """The last answer rejected it for the quota."""
     FAILED = "failed"
     """The controller refused it for another reason."""
     UNKNOWN = "unknown"
-    """It was sent, and no answer says whether it was done."""
+    """It was sent, and no answer shows whether it was done."""
     NOT_SENT = "not sent"
-    """Nobody was asked: the time-out or a throttled request came first, or no broker answered."""
+    """It was not sent: the time-out or a throttled request came first, or no broker answered."""
     INTERRUPTED = "interrupted"
     """Somebody ended the program before: it may have been done, or not have been sent."""
 
@@ -49,7 +49,7 @@ class TopicResult:
         topic: its name.
         outcome: how it ended.
         message: why, for a person; "" when it is done.
-        throttle_time_ms: how long to wait before it is asked for again, counted from the end of
+        throttle_time_ms: how long to wait before it is sent again, counted from the end of
             the call; 0 where nothing was throttled.
     """
 

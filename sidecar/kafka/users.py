@@ -33,14 +33,14 @@ async def scram_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[s
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    # Asked for all users by one who may not, brokers (4.3.1, say) fail with a NullPointerException
-    # and never answer; asked for one, they refuse.
-    wanted = "the SCRAM users"
+    # Without the permission a request for all users makes brokers (4.3.1, for one) fail with a
+    # NullPointerException and never answer; a request for one user is refused.
+    subject = "the SCRAM users"
     one, every = DescribeUserScramCredentials(_ANYBODY), DescribeUserScramCredentials()
-    reported = await query_any(admin, one, read_scram_users, timeout_s, wanted)
+    reported = await query_any(admin, one, read_scram_users, timeout_s, subject)
     if isinstance(reported, Failure):
         return reported
-    return await query_any(admin, every, read_scram_users, timeout_s, wanted)
+    return await query_any(admin, every, read_scram_users, timeout_s, subject)
 
 
 async def acl_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[str] | Failure:

@@ -119,8 +119,8 @@ class RequestQuotaEnforcer:
         left = self.board.snapshot.memory.enforced_request_percentages
         if left:
             _log.warning(
-                "the request_percentage of %d held users is left in Kafka; the next start of a "
-                "sidecar takes it back: %s",
+                "the request_percentage of %d throttled users is left in Kafka; the next start of "
+                "a sidecar takes it back: %s",
                 len(left),
                 ", ".join(sorted(left)[:10]),
             )
@@ -175,7 +175,7 @@ class RequestQuotaEnforcer:
     def _leave_to_operator(self, user: str, percentage: float) -> None:
         if user not in self._left:
             _log.warning(
-                "user %s is held by the factor alone: an operator gave them a request_percentage "
+                "user %s is throttled by the factor alone: an operator set a request_percentage "
                 "of %g",
                 user,
                 percentage,
@@ -197,9 +197,7 @@ class RequestQuotaEnforcer:
                 noted.pop(user, None)
                 _log.info("took back the request_percentage of user %s", user)
             else:
-                _log.info(
-                    "set request_percentage %.9g for user %s while they are held", value, user
-                )
+                _log.info("set request_percentage %.9g for user %s while throttled", value, user)
         self._note(noted)
         return next((failure for failure in outcomes if failure is not None), None)
 
@@ -218,11 +216,11 @@ class RequestQuotaEnforcer:
         before, self._told = self._told, None if failure is None else (failure.kind, level)
         if failure is None:
             if before is not None:
-                _log.info("the request_percentage of held users can be kept in Kafka again")
+                _log.info("the request_percentage of throttled users can be set in Kafka again")
         elif self._told != before:
             _log.log(
                 level,
-                "the request_percentage of held users can't be kept in Kafka: %s",
+                "the request_percentage of throttled users can't be set in Kafka: %s",
                 failure.message,
             )
 

@@ -124,7 +124,7 @@ class Predictor:
             ValueError: ``most`` is not positive.
         """
         if most <= 0:
-            raise ValueError("at least one tag must be kept")
+            raise ValueError("at least one tag must be named")
         self.dropped = 0
         self._window = window
         self._make = mutations or (lambda limit, now_ms: TokenBucket.over(window, limit, now_ms))

@@ -1,7 +1,7 @@
-"""Which user was given which producer id: the events that KIP-936 is enforced by.
+"""Which producer id was allocated to which user: the events that KIP-936 is enforced by.
 
 Only the answer to INIT_PRODUCER_ID ties an id to a principal, and only in the log of the broker
-that was asked, which is any of them.
+that got the request, which is any of them.
 
 Example: alice's producer asks broker 2 and gets id 1000001: ``ProducerIdAllocated`` of user
 "alice", id 1000001 and epoch 0 from broker 2's log. An answer with an error has no id and makes
@@ -39,14 +39,14 @@ class ProducerIdAllocated:
 
 
 def producer_id(line: Line) -> ProducerIdAllocated | None:
-    """The event that a line tells of, if it does."""
+    """The event of a line; None when it has none."""
     if line.api_key != INIT_PRODUCER_ID:
         return None
-    given = detail(line)
-    if not isinstance(given, InitProducerIdAnswer) or given.error != 0 or given.producer_id < 0:
+    answer = detail(line)
+    if not isinstance(answer, InitProducerIdAnswer) or answer.error != 0 or answer.producer_id < 0:
         return None
     return ProducerIdAllocated(
-        line.time, line.user, line.client_id, given.producer_id, given.producer_epoch
+        line.time, line.user, line.client_id, answer.producer_id, answer.producer_epoch
     )
 
 

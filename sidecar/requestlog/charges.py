@@ -55,7 +55,7 @@ class Charged:
 
     Attributes:
         charges: to feed to a ``Predictor`` of the node whose line it is.
-        unknown: how many more there were, whose amount the line doesn't tell.
+        unknown: how many more there were, whose amount the line doesn't have.
     """
 
     charges: tuple[Charge, ...]
@@ -77,7 +77,7 @@ def charges(line: Line, sizes: TopicSizes) -> Charged:
 
     Args:
         line: of a broker or controller.
-        sizes: of topics, told by the lines before it; this line's are added.
+        sizes: of topics, from the lines before it; this line's are added.
     """
     amounts = list(_amounts(line, sizes))
     known = tuple(
@@ -109,11 +109,11 @@ def _mutation(line: Line, partitions: float) -> Charge:
 
 def _amounts(line: Line, sizes: TopicSizes) -> Iterator[tuple[QuotaKey, float | None]]:
     if line.api_key == PRODUCE:
-        said = detail(line)
+        parts = detail(line)
         yield (
             QuotaKey.PRODUCE,
-            produce_bytes(said, line.api_version, line.client_id)
-            if isinstance(said, Produce)
+            produce_bytes(parts, line.api_version, line.client_id)
+            if isinstance(parts, Produce)
             else None,
         )
     if line.is_forwarded and line.api_key in ABOUT_TOPICS:

@@ -1,14 +1,14 @@
 """Who used what, from the lines of one node's request log: a fold with bounded memory.
 
 For each user and client-id: requests and the time that they took of request handlers (KIP-124), the
-throttle times that they were given, and the partitions that they created and deleted (KIP-599). All
+their throttle times, and the partitions that they created and deleted (KIP-599). All
 are sums since the start, which begin at zero.
 
 Request time is a lower bound: the network threads' time is not in the log. What a broker passes on
 to the controller is charged by both, so a forwarded line is counted apart: on a node that is both,
 each request has two lines. Mutations are counted from forwarded lines only, which are the
-controller's. CREATE_PARTITIONS tells the new total and DELETE_TOPICS no number, so both need the
-size that the topic had: it is known when the log told it before, or the caller did (``learn``).
+controller's. CREATE_PARTITIONS has the new total and DELETE_TOPICS no number, so both need the
+size that the topic had: it is known when the log had it before, or the caller did (``learn``).
 
 Example: a broker's lines of alice's etl took 0.258 and 0.312 ms: ``request_ms`` is 0.57 of 2
 requests. The controller's line of her CREATE_TOPICS with 12 partitions makes ``mutations`` 12; her
@@ -63,7 +63,7 @@ class ClientUsage:
         requests: lines of the broker's own.
         request_ms: request handlers' time that a request quota is charged with, at least.
         exempt_ms: request handlers' time of exempt requests.
-        throttled: requests that were given a throttle time.
+        throttled: requests that got a throttle time.
         throttle_ms: the sum of those times.
         longest_throttle_ms: the longest.
         forwarded: lines of the controller's, of requests that a broker passed on.
@@ -133,7 +133,7 @@ class Usage:
         return {client: replace(usage) for client, usage in self._clients.items()}
 
     def learn(self, sizes: Mapping[str, int]) -> None:
-        """Tells how many partitions topics have; what the log says later wins."""
+        """Sets how many partitions topics have; later lines of the log win."""
         self._sizes.learn(sizes)
 
     def record(self, parsed: Line | Rejected) -> None:

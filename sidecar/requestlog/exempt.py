@@ -1,13 +1,13 @@
 """Which requests no request quota is charged with (KIP-124, section "Exempt requests").
 
 What keeps the cluster itself running is exempt: followers' fetches, the controllers' own traffic,
-markers of transactions; and PRODUCE with acks=0, which has no answer that could tell a throttle
+markers of transactions; and PRODUCE with acks=0, which has no answer that could carry a throttle
 time. Kafka counts their time apart, in the metric ``exempt-request-time``.
 
 Example: a FETCH of replica 3 is exempt, a consumer's (replica -1) is not; a broker's heartbeat to
 the controller is not exempt.
 
-A request that is refused for want of CLUSTER_ACTION is charged; the line doesn't tell, and it is
+A request that is refused for want of CLUSTER_ACTION is charged; the line doesn't show it, and it is
 counted as exempt here.
 
 Source: KafkaApis and ControllerApis (sendResponseExemptThrottle), Kafka 3.3 to 4.3.
@@ -65,5 +65,5 @@ def is_exempt(line: Line) -> bool:
 
 
 def is_exempt_by_api(api_key: int, *, is_forwarded: bool) -> bool:
-    """Whether requests of an API are exempt whatever they say; not for PRODUCE and FETCH."""
+    """Whether requests of an API are exempt whatever they contain; not for PRODUCE and FETCH."""
     return api_key in _ALWAYS or (is_forwarded and api_key in _ON_CONTROLLER)

@@ -1,6 +1,6 @@
 """How large a FETCH's answer was, rebuilt from its line: what the fetch quota charges.
 
-Kafka charges 4 bytes more than the answer's body, as it would be without throttling. The line tells
+Kafka charges 4 bytes more than the answer's body, as it would be without throttling. The line has
 the answer's parts, ``recordsSizeInBytes`` of each partition among them, so the body can be counted
 by Kafka's encoding of each version: from 12 on lengths are variable and every structure ends with
 its tags; from 13 on topics have ids of 16 bytes, no names.
@@ -62,7 +62,7 @@ def fetch_bytes(answer: Fetched, version: int) -> int | None:
     """What the fetch quota was charged with.
 
     Args:
-        answer: as the line tells it; not one that is empty because of throttling.
+        answer: as the line has it; not one that is empty because of throttling.
         version: of the request.
 
     Returns:

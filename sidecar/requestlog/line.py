@@ -1,4 +1,4 @@
-"""What one line of a broker's request log says.
+"""What one line of a broker's request log contains.
 
 With ``kafka.request.logger`` at DEBUG a broker writes a line for each request when its answer is
 sent: ``[time] DEBUG Completed request:{json} (kafka.request.logger)``; INFO for requests of
@@ -7,8 +7,8 @@ too. The logger has to be named, at the start or at the end: else a client-id in
 message could pass for a line. Whatever can't be read is a ``Rejected``, never an exception.
 
 The first pass reads what every line has and leaves ``request`` and ``response`` as they are:
-``sidecar.requestlog.request_detail`` reads those of the APIs that matter, when asked. Times are
-milliseconds, the time of the line is in the broker's time zone, which the line doesn't tell. A line
+``sidecar.requestlog.request_detail`` reads those of the APIs that matter, on demand. Times are
+milliseconds, the time of the line is in the broker's time zone, which the line doesn't name. A line
 is as long as its request: those of 1,000 partitions have 100 kB and more.
 
 Example: a PRODUCE that was throttled by 198 ms and took 0.258 ms of a request handler's time is a
@@ -101,7 +101,7 @@ class _Throttle(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 class Line(msgspec.Struct, frozen=True, gc=False):
     """One request, as its broker or controller logged it.
 
-    It holds on to the bytes that it was read from: keep what you need of it, not the line.
+    It refers to the bytes that it was read from: retain what you need of it, not the line.
 
     Attributes:
         time: when the answer was sent, in the broker's time zone.
@@ -152,7 +152,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def throttle_ms(self) -> int:
-        """How long the client was told to wait: the greater of the line's and the answer's.
+        """The client's throttle time: the greater of the line's and the answer's.
 
         A controller's line has 0 and the time in its answer; acks=0 and closed connections have
         no answer.

@@ -1,7 +1,8 @@
 r"""Whole lines out of the pieces that a file is read in.
 
-A line is given when its end is there. One that is longer than allowed is dropped as a whole, and
-its bytes are not kept while its end is awaited. It begins with no piece, at the start of a line.
+A line is returned when its end is there. One that is longer than allowed is dropped as a whole, and
+its bytes are not retained while its end is awaited. It begins with no piece, at the start of a
+line.
 
 Example: longest line 5: the pieces ``ab``, ``c\nd``, ``efghi``, ``j\nk\n`` give ``abc`` and ``k``;
 ``defghij`` is dropped: 1 line, 8 bytes with its end.
@@ -71,7 +72,7 @@ class Cutter:
         # Most lines are far shorter: looking at the longest is all that it costs.
         if max(map(len, lines)) <= self.longest:
             return lines
-        kept = [line for line in lines if len(line) <= self.longest]
-        self.dropped_lines += len(lines) - len(kept)
+        whole = [line for line in lines if len(line) <= self.longest]
+        self.dropped_lines += len(lines) - len(whole)
         self.dropped_bytes += sum(len(line) + 1 for line in lines if len(line) > self.longest)
-        return kept
+        return whole

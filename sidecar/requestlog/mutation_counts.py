@@ -1,7 +1,7 @@
 """How many partitions a controller's request creates and deletes: what KIP-599 charges.
 
-CREATE_TOPICS tells the number, or its answer does. CREATE_PARTITIONS tells the new total and
-DELETE_TOPICS nothing, so both need the size that the topic had: it is known when the log told it
+CREATE_TOPICS has the number, or its answer has. CREATE_PARTITIONS has the new total and
+DELETE_TOPICS nothing, so both need the size that the topic had: it is known when the log had it
 before, or the caller did (``learn``). What failed for another reason than the quota is not charged.
 
 Example: a topic is created with 12 partitions, grown to 24 and deleted: 12, 12 and 24 mutations.
@@ -48,7 +48,7 @@ class Mutations:
 
 
 class TopicSizes:
-    """How many partitions topics have, as far as it was told."""
+    """How many partitions topics have, as far as the log had it."""
 
     __slots__ = ("_longest_name", "_most", "_sizes")
 
@@ -67,7 +67,7 @@ class TopicSizes:
         return f"TopicSizes({len(self._sizes)} topics)"
 
     def learn(self, sizes: Mapping[str, int]) -> None:
-        """Tells how many partitions topics have; what the log says later wins."""
+        """Sets how many partitions topics have; later lines of the log win."""
         for topic, partitions in sizes.items():
             self._resize(topic, partitions)
 
@@ -76,20 +76,20 @@ class TopicSizes:
 
         Args:
             line: a controller's, of one of ``ABOUT_TOPICS``; in the log's order, since each line
-                tells sizes to the next.
+                hands sizes to the next.
 
         Returns:
             None when the request can't be read.
         """
-        said = detail(line)
-        if not isinstance(said, TopicChanges):
+        changes = detail(line)
+        if not isinstance(changes, TopicChanges):
             return None
         found = []
-        for change in said.changes:
+        for change in changes.changes:
             partitions = self._count(line.api_key, change)
             if change.error in (0, None):
                 found.append(Mutations(partitions, refused=False))
-                if not said.validate_only:
+                if not changes.validate_only:
                     self._resize(change.topic, change.partitions)
             elif change.error == QUOTA_EXCEEDED:
                 found.append(Mutations(partitions, refused=True))

@@ -1,7 +1,7 @@
 """How large a PRODUCE was on the wire, rebuilt from its line: what the produce quota charges.
 
 The quota is charged with the whole request, header and body, without the 4 bytes of its length.
-The line tells its parts: names, numbers of partitions and ``recordsSizeInBytes``; so it can be
+The line has its parts: names, numbers of partitions and ``recordsSizeInBytes``; so it can be
 counted by Kafka's encoding of each version. From version 9 on lengths are variable and every
 structure ends with its tags, which are none; from 13 on topics have ids of 16 bytes, no names.
 
@@ -33,7 +33,7 @@ def produce_bytes(produce: Produce, version: int, client_id: str) -> int | None:
     """The size of a PRODUCE, header and body.
 
     Args:
-        produce: as the line tells it.
+        produce: as the line has it.
         version: of the request.
         client_id: as the client gave it; "" for none takes as many bytes.
 

@@ -1,7 +1,7 @@
 """Reads the request log of the broker beside this sidecar: who uses what, and new producer ids.
 
 The log is empty until ``kafka.request.logger`` is at DEBUG, and a file that is not there is no
-fault. What can't be read is told once, and again when it can.
+fault. A log that can't be read is reported once, and again when it can.
 
 Example: alice's INIT_PRODUCER_ID is answered with id 1000001: subscribers are told a quarter
 of a second later at most, or as much later as the log is behind.
@@ -97,7 +97,7 @@ class LogReader:
         if self._absent is None and not self.exists:
             _log.info(
                 "the request log %s is not there yet, so nothing of this broker's requests is seen;"
-                ' "throttle-sidecar request-log" turns it on and says where it is',
+                ' "throttle-sidecar request-log" turns it on and shows where it is',
                 self.path,
             )
         elif self._absent and self.exists:
@@ -117,8 +117,8 @@ class LogReader:
             self._silence_logged = True
             _log.warning(
                 "the request log %s is there, but nothing was written to it for %g s: while "
-                "kafka.request.logger is not at DEBUG no producer ids are seen, and nobody is held "
-                'for them; "throttle-sidecar request-log status" tells its level',
+                "kafka.request.logger is not at DEBUG no producer ids are seen, and nobody is "
+                'throttled for them; "throttle-sidecar request-log status" shows its level',
                 self.path,
                 SILENT_S,
             )

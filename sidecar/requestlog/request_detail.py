@@ -1,14 +1,14 @@
-"""What a line says beyond what every line says: for the APIs that quotas are about.
+"""What a line has beyond what every line has: for the APIs that quotas are about.
 
 PRODUCE: bytes and acks. INIT_PRODUCER_ID: the id, which is tied to a user nowhere else (KIP-936).
 CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS: partitions created and deleted (KIP-599).
 ALTER_CLIENT_QUOTAS: who has which quota from then on (KIP-546).
 
 An answer may be missing (acks=0, a connection that closed): it is logged as "" or null, and the
-request is whole all the same; what only the answer tells is None then.
+request is whole all the same; what only the answer has is None then.
 
-Example: CREATE_TOPICS of ``invoices`` with -1 partitions whose answer says 12 is one
-``TopicChange("invoices", partitions=12, error=0)``; the answers of versions before 5 don't say, and
+Example: CREATE_TOPICS of ``invoices`` with -1 partitions whose answer has 12 is one
+``TopicChange("invoices", partitions=12, error=0)``; the answers of versions before 5 have none, and
 ``partitions`` is None.
 
 Source: Kafka's message definitions (clients/src/main/resources/common/message).
@@ -48,8 +48,8 @@ class TopicChange:
 
     Attributes:
         topic: its name; "" when the request and its answer give its id alone.
-        topic_id: base64, as logged; "" when not told.
-        partitions: CREATE_TOPICS: how many, None when only the broker's default tells.
+        topic_id: base64, as logged; "" when absent.
+        partitions: CREATE_TOPICS: how many, None when the broker's default decides.
             CREATE_PARTITIONS: how many it is to have after. DELETE_TOPICS: None.
         error: Kafka's error code, 89 for one over the quota; None without an answer.
     """
@@ -115,7 +115,7 @@ _QUOTAS_ANSWER: Final = msgspec.json.Decoder(QuotasAnswer | str | None)
 
 
 def detail(line: Line) -> Detail | Rejected | None:
-    """What the line says besides; None for APIs that quotas aren't about."""
+    """What the line has besides; None for APIs that quotas aren't about."""
     read = _READERS.get(line.api_key)
     if read is None:
         return None
@@ -149,9 +149,9 @@ class _Answers:
     __slots__ = ("_by_id", "_by_name")
 
     def __init__(self, answer: TopicsAnswer) -> None:
-        given = answer.topics or answer.results or answer.responses
-        self._by_name = {one.name: one for one in given if one.name is not None}
-        self._by_id = {one.topic_id: one for one in given}
+        topics = answer.topics or answer.results or answer.responses
+        self._by_name = {one.name: one for one in topics if one.name is not None}
+        self._by_id = {one.topic_id: one for one in topics}
 
     def to(self, topic: Topic) -> TopicAnswer | None:
         if topic.name is None:

@@ -1,21 +1,21 @@
 r"""Following a log file that another process writes and rotates: its whole lines, as they come.
 
-``read`` looks once, takes at most ``read_bytes`` and never waits; ``follow`` calls it for ever, in
+``read`` reads once, takes at most ``read_bytes`` and never waits; ``follow`` calls it for ever, in
 a thread, because a disk can make any read wait. A file that is there at the start is followed from
 its end, one that appears later from its beginning.
 
 Rotation by rename: the old file stays open until it is read to its end, and so do ``most_files``
-when they are rotated faster than read. Truncation: read again from the beginning. A line is given
-when its end is there; a line longer than ``longest_line`` is dropped as a whole. What has to be
-dropped is counted, in bytes and lines.
+when they are rotated faster than read. Truncation: read again from the beginning. A line is
+returned when its end is there; a line longer than ``longest_line`` is dropped as a whole. What has
+to be dropped is counted, in bytes and lines.
 
 Memory is bounded: ``read_bytes`` and the lines made of them, and one line that is not whole yet.
 
 Example: a file ``a\nb`` gives ``a``; when ``c\n`` is appended, ``bc``.
 
-What can't be seen: a file that came and went between two looks (250 ms apart when there is nothing
+What can't be seen: a file that came and went between two reads (250 ms apart when there is nothing
 to read), and a file that was truncated and has grown beyond where it was; the latter's first line
-is torn, and ``parse`` says so.
+is torn, and ``parse`` reports it.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Tail:
 
     Args:
         path: of the log file; it need not be there yet.
-        settings: how much is read and kept.
+        settings: how much is read and retained.
         from_start: whether a file that is there already is read from its beginning.
     """
 
@@ -97,7 +97,7 @@ class Tail:
         return self._settings.idle_s
 
     def read(self) -> TailRead:
-        """Looks once; a file that can't be read is a failure in the answer."""
+        """Reads once; a file that can't be read is a failure in the answer."""
         try:
             with self._lock:
                 return self._read()

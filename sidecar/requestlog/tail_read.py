@@ -1,6 +1,6 @@
-"""What a tail is told and what it tells.
+"""A tail's settings and its result.
 
-Example: 64 MiB behind with the default settings are read in 256 looks; 300 MiB behind are cut to
+Example: 64 MiB behind with the default settings are read in 256 steps; 300 MiB behind are cut to
 128 MiB, and 172 MiB are counted as dropped.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TailSettings:
-    """How much is read and kept, and how often.
+    """How much is read and retained, and how often.
 
     Attributes:
         read_bytes: at most in one look, > 0; a quarter of a MiB takes a millisecond to parse.
@@ -32,7 +32,7 @@ class TailSettings:
     def __post_init__(self) -> None:
         numbers = (self.read_bytes, self.longest_line, self.most_files, self.most_behind)
         if min(*numbers, self.idle_s) <= 0:
-            raise ValueError("what a tail reads and keeps must be positive")
+            raise ValueError("what a tail reads and retains must be positive")
 
 
 @dataclass(slots=True)
@@ -41,13 +41,13 @@ class TailCounts:
 
     Attributes:
         bytes: read.
-        lines: given.
+        lines: whole ones.
         rotations: another file had taken the path.
         truncations: the file had become shorter.
         dropped_lines: longer than the longest.
         dropped_bytes: of those lines, and of what was skipped or had no end.
         dropped_files: closed before they were read to their end, to catch up.
-        failures: looks that failed.
+        failures: reads that failed.
     """
 
     bytes: int = 0

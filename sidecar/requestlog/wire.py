@@ -1,7 +1,7 @@
 """Requests and answers as Kafka writes them as JSON: the fields that are read, all versions.
 
 A field that some versions lack has the default that it has on the wire. Fields that are not named
-here are skipped, whatever they hold, so that new versions of Kafka are read too.
+here are skipped, whatever they contain, so that new versions of Kafka are read too.
 
 Example: a FETCH names its replica in ``replicaId`` up to version 14 and in ``replicaState`` from 15
 on; a consumer's is -1.
@@ -33,7 +33,7 @@ class ProduceTopic(Wire, frozen=True):
 
     Attributes:
         partition_data: its partitions.
-        name: "" from version 13 on, where the topic is told by its id.
+        name: "" from version 13 on, where the topic is named by its id.
         topic_id: base64, as logged; "" before version 13.
     """
 
@@ -69,7 +69,7 @@ class InitProducerIdAnswer(Wire, frozen=True):
     """The answer to INIT_PRODUCER_ID.
 
     Attributes:
-        producer_id: -1 when none was given.
+        producer_id: -1 when none was sent.
         producer_epoch: how often it was taken up again.
         error: Kafka's error code; None without an answer.
     """
@@ -80,7 +80,7 @@ class InitProducerIdAnswer(Wire, frozen=True):
 
 
 class Acks(Wire, frozen=True):
-    """How a PRODUCE wants to be acknowledged; 0: not at all."""
+    """How a PRODUCE is to be acknowledged; 0: not at all."""
 
     acks: int
 
@@ -112,7 +112,7 @@ class FetchedPartition(Wire, frozen=True):
 
     Attributes:
         records_size_in_bytes: of its batches.
-        aborted_transactions: an element of fixed size for each; None: not told.
+        aborted_transactions: an element of fixed size for each; None: absent.
         diverging_epoch: a tagged field from version 12 on, like the next two.
         current_leader: where to fetch instead.
         snapshot_id: the snapshot to fetch instead.

@@ -2,7 +2,7 @@
 
 This is the one list that the environment, the files, the ``settings`` command and the documentation
 are made from. A field's name gives its names elsewhere (``sidecar.settings.keys``). What a single
-value can't tell (exactly one limit, credentials that fit the mechanism) is checked by
+value can't show (exactly one limit, credentials that fit the mechanism) is checked by
 ``sidecar.settings.loader``.
 
 Example: ``throttle_factor_fallback`` is ``SIDECAR_THROTTLE_FACTOR_FALLBACK``,
@@ -29,7 +29,7 @@ from sidecar.settings.values import (
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the type of a setting doesn't tell.
+    """What the type of a setting doesn't show.
 
     Attributes:
         unit: what the value is counted in, or its form.
@@ -52,7 +52,7 @@ _SECRET = About("secret text", is_secret=True)
 
 
 class RawSettings(BaseModel):
-    """What was given, each value checked by itself; the defaults for the rest."""
+    """The values that were set, each checked by itself; the defaults for the rest."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -66,7 +66,7 @@ class RawSettings(BaseModel):
         float, PlainValidator(convert.duration), About("ISO 8601 duration", "PT1M")
     ] = 60.0
     """The longest time between two polls of the cluster; PT0S disables the sidecar (factor 1.0,
-    ready). A properties file may say .storage.check-interval instead, in whole seconds. Default:
+    ready). A properties file may have .storage.check-interval instead, in whole seconds. Default:
     proposal 047's; a minute costs a broker next to nothing."""
 
     storage_check_interval_minimum: Annotated[
@@ -82,8 +82,8 @@ class RawSettings(BaseModel):
         PlainValidator(convert.addresses),
         About("host:port list", "required"),
     ] = None
-    """The brokers that are asked first for the others; IPv6 addresses in brackets. Required unless
-    the sidecar is disabled, since no guess could be right."""
+    """The brokers that are contacted first for the others; IPv6 addresses in brackets. Required
+    unless the sidecar is disabled, since no guess could be right."""
 
     kafka_admin_client_id: Annotated[str, _Text, About("text", "throttle-sidecar")] = (
         "throttle-sidecar"
@@ -112,7 +112,7 @@ class RawSettings(BaseModel):
     """The user's password, instead of sasl.jaas.config."""
 
     kafka_admin_sasl_password_file: Annotated[Path | None, _FilePath, About("path")] = None
-    """A file that holds the password, instead of sasl.password: SIGHUP reads it again, which it
+    """A file with the password, instead of sasl.password: SIGHUP reads it again, which it
     can't do with the environment."""
 
     kafka_admin_sasl_jaas_config: Annotated[SecretStr | None, _Secret, _SECRET] = None
@@ -122,7 +122,7 @@ class RawSettings(BaseModel):
     kafka_admin_sasl_oauthbearer_token_endpoint_url: Annotated[
         str | None, PlainValidator(convert.url), About("http or https URL")
     ] = None
-    """Where OAUTHBEARER's token is asked for with the client's credentials."""
+    """Where OAUTHBEARER's token is requested with the client's credentials."""
 
     kafka_admin_sasl_oauthbearer_client_credentials_client_id: Annotated[
         str | None, _Text, About("text")
@@ -135,7 +135,7 @@ class RawSettings(BaseModel):
     """The client's secret for OAUTHBEARER; wins over clientSecret in sasl.jaas.config."""
 
     kafka_admin_sasl_oauthbearer_scope: Annotated[str | None, _Text, About("text")] = None
-    """The scope that OAUTHBEARER's token is asked for; wins over scope in sasl.jaas.config."""
+    """The scope that OAUTHBEARER's token is requested for; wins over scope in sasl.jaas.config."""
 
     kafka_admin_ssl_truststore_type: Annotated[str | None, _StoreType, About("PEM", "PEM")] = None
     """The form of the trusted certificates: PEM alone. Java's default, JKS, can't be read here."""
@@ -147,7 +147,7 @@ class RawSettings(BaseModel):
     """The certificates to trust as text, instead of a file."""
 
     kafka_admin_ssl_truststore_password: Annotated[SecretStr | None, _Secret, _SECRET] = None
-    """Known only to say that a PEM file of certificates has none, as the Java client does."""
+    """Accepted only to report that a PEM file of certificates has none, as the Java client does."""
 
     kafka_admin_ssl_keystore_type: Annotated[str | None, _StoreType, About("PEM", "PEM")] = None
     """The form of our own certificate and key: PEM alone."""
@@ -170,7 +170,7 @@ class RawSettings(BaseModel):
     """The key of our certificate as text; with ssl.keystore.certificate.chain."""
 
     kafka_admin_ssl_keystore_password: Annotated[SecretStr | None, _Secret, _SECRET] = None
-    """Known only to say that PEM has ssl.key.password instead, as the Java client does."""
+    """Accepted only to report that PEM has ssl.key.password instead, as the Java client does."""
 
     kafka_admin_ssl_key_password: Annotated[SecretStr | None, _Secret, _SECRET] = None
     """The password of an encrypted key."""
@@ -199,7 +199,7 @@ class RawSettings(BaseModel):
         int | None, PlainValidator(convert.positive_bytes), About("bytes, > 0")
     ] = None
     """Throttle when a volume has at most so many bytes available. Exactly one of the limits is
-    needed; none has a default, since only the operator knows what a volume must keep."""
+    needed; none has a default, since only the operator knows what a volume must have left."""
 
     storage_per_volume_limit_min_available_ratio: Annotated[
         float | None, PlainValidator(convert.open_ratio), About("ratio, > 0.0 and < 1.0")
@@ -212,7 +212,7 @@ class RawSettings(BaseModel):
         PlainValidator(convert.listen_address),
         About("host:port", "127.0.0.1:7070", in_properties=False),
     ] = HostPort("127.0.0.1", 7070)
-    """Where the HTTP API listens; port 0 takes a free one and says which. Default: the loopback
+    """Where the HTTP API listens; port 0 takes a free one and logs it. Default: the loopback
     alone, since the quota callback is in the same pod."""
 
     metrics_listen: Annotated[
@@ -221,14 +221,14 @@ class RawSettings(BaseModel):
         About("host:port", "the same as http.listen", in_properties=False),
     ] = None
     """An address of its own for /metrics, /healthz and /readyz, so that Prometheus reaches them and
-    nothing else. Default: none is opened without being asked for."""
+    nothing else. Default: none is opened unless this is set."""
 
     state_file: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
-    """Where decision, volumes and override are kept over a restart. Default: nothing is written
-    without being asked for."""
+    """Where decision, volumes and override are stored over a restart. Default: nothing is written
+    unless this is set."""
 
     token_file: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
-    """A file that holds the bearer token for changes over HTTP. Default: changes are refused."""
+    """A file with the bearer token for changes over HTTP. Default: changes are refused."""
 
     request_log_file: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
     """The request log of the broker beside this sidecar, which it follows for usage and producer
@@ -236,7 +236,7 @@ class RawSettings(BaseModel):
 
     history_dir: Annotated[Path | None, _FilePath, About("path", in_properties=False)] = None
     """The folder that every observation of volumes is appended to, for the pipeline's forecasts;
-    never on a data volume. Default: nothing is written without being asked for."""
+    never on a data volume. Default: nothing is written unless this is set."""
 
     history_max_bytes: Annotated[
         int,
@@ -251,8 +251,8 @@ class RawSettings(BaseModel):
         PlainValidator(convert.ids_rate),
         About("ids per window, > 0", in_properties=False),
     ] = None
-    """How many new producer ids a user may have in a window, of whom neither the file nor the API
-    says another number. Default: KIP-936's, any number."""
+    """How many new producer ids a user may have in a window, unless the file or the API sets it.
+    Default: KIP-936's, any number."""
 
     producer_id_quota_file: Annotated[
         Path | None, _FilePath, About("path", in_properties=False)
@@ -280,7 +280,7 @@ class RawSettings(BaseModel):
         int | None, PlainValidator(convert.broker_id), About("broker id", in_properties=False)
     ] = None
     """The id of the broker beside this sidecar, whose partitions are then the only ones that it
-    asks for producers; the peers do the same. Default: all brokers are asked for theirs."""
+    reads for producers; the peers do the same. Default: all brokers are read for theirs."""
 
     producer_id_quota_window_num: Annotated[
         int, PlainValidator(convert.positive_whole), About("windows", "11", in_properties=False)
@@ -326,15 +326,15 @@ class RawSettings(BaseModel):
         tuple[str, ...] | None, PlainValidator(convert.urls), About("URL list", in_properties=False)
     ] = None
     """The other sidecars of the cluster, such as http://kafka-0.kafka:7070: an idempotent producer
-    asks any broker for its id, so only together do they see all of a user's. Default: none is
-    asked."""
+    gets its id from any broker, so only together do they see all of a user's. Default: none is
+    read."""
 
     controller_mutations_algorithm: Annotated[
         Algorithm,
         PlainValidator(convert.choice("token-bucket", "burst-spreading")),
         About("token-bucket or burst-spreading", "token-bucket", in_properties=False),
     ] = "token-bucket"
-    """How controller mutations are counted that are asked for here: KIP-599 as it was adopted, or
+    """How controller mutations admitted here are counted: KIP-599 as it was adopted, or
     as it was first proposed. Default: Kafka's."""
 
     controller_quota_window_num: Annotated[

@@ -1,4 +1,4 @@
-"""The brokers that are down or could not be asked, and those that follow this sidecar.
+"""The brokers that are down or did not answer, and those that follow this sidecar.
 
 Example: of three brokers one is fenced: one row, and "3 brokers, 2 answered".
 """
@@ -23,11 +23,11 @@ class Down:
     Attributes:
         broker_id: its node id.
         address: host:port, "" when it is no longer in the cluster's list.
-        state: fenced, gone, or that it does not answer.
+        state: fenced, departed, or that it does not answer.
         why: its failure in words, "" when none is known.
         since: since when it fails so.
         last_seen: when it last answered.
-        counts: whether its last reading holds the throttle until it is forgotten.
+        counts: whether its last reading keeps producers throttled until it is forgotten.
     """
 
     broker_id: int
@@ -45,7 +45,7 @@ class Brokers:
 
     Attributes:
         active: how many there are.
-        listed: when the cluster last said which; None before the first poll.
+        listed: when the cluster last listed them; None before the first poll.
         down: those not seen, ``SHOWN`` at most.
         more_down: how many more.
         failed_polls: how many polls in a row have failed.
@@ -62,12 +62,12 @@ class Brokers:
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """A broker whose quota callback asks this sidecar, by its own words.
+    """A broker whose quota callback reads this sidecar, by its own report.
 
     Attributes:
         broker_id: its node id.
         does: what it does, in words.
-        last_seen: when it was last heard.
+        last_seen: when it last reported.
     """
 
     broker_id: int
@@ -100,7 +100,7 @@ def followers(known: list[Reader], generation: int, now: Now) -> tuple[Follower,
     """The brokers that follow.
 
     Args:
-        known: those that were heard.
+        known: those that reported.
         generation: of the decision in force.
         now: when the page is made.
     """
@@ -116,7 +116,7 @@ def _does(reader: Reader, generation: int) -> str:
         if reader.report.throttled_clients == 1
         else f"{reader.report.throttled_clients:,} clients"
     )
-    sentences = [f"holds {clients}" if reader.report.throttled_clients else "holds nobody"]
+    sentences = [f"throttles {clients}" if reader.report.throttled_clients else "throttles nobody"]
     if reader.report.emergency:
         sentences.append("with longer pauses, since a volume will soon be full")
     if reader.generation != generation:
@@ -135,9 +135,11 @@ def _down(broker_id: int, address: str, snapshot: Snapshot, now: Now) -> Down:
     remembered = memory.brokers.get(broker_id)
     broker = memory.fenced_seen.get(broker_id) or remembered or BrokerState()
     name = broker_state(memory, broker_id)
-    state = {"active": "does not answer", "fenced": "fenced", "departed": "gone"}[name]
+    state = {"active": "does not answer", "fenced": "fenced", "departed": "has left the cluster"}[
+        name
+    ]
     if name == "active" and broker.failure is None:
-        state = "not asked yet"
+        state = "not polled yet"
     return Down(
         broker_id=broker_id,
         address=address,

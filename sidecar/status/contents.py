@@ -1,11 +1,11 @@
-"""What lies on brokers' volumes, asked only while somebody looks, and rarely.
+"""What lies on brokers' volumes, read only while a page is open, and rarely.
 
-Whoever looks at a broker's volumes gets what is known and wants it asked; one task asks one broker
-at a time, no broker more often than every ``EVERY_S``, whether it answered or not. What nobody has
-looked at for ``RETENTION_S`` is forgotten.
+A page that shows a broker's volumes gets what is known and makes a read due; one task reads one
+broker at a time, no broker more often than every ``EVERY_S``, whether it answered or not. What no
+page has requested for ``RETENTION_S`` is forgotten.
 
-Example: three people have a page open that looks every 10 s: broker 2 is asked once a minute. They
-close it: it is asked no more.
+Example: three people have a page open that is renewed every 10 s: broker 2 is read once a minute.
+They close it: it is read no more.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ ContentsResult = Mapping[str, LogDirTopics] | Failure
 """Log dir -> what lies there, or why that is not known."""
 
 FetchContents = Callable[[int], Awaitable[ContentsResult]]
-"""Broker id -> what it says; within a deadline of its own."""
+"""Broker id -> its answer, within a deadline of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Contents:
     """What lies on a broker's volumes.
 
     Attributes:
-        result: what it said.
+        result: its answer.
         answered_at: when, steady seconds.
     """
 
@@ -43,25 +43,25 @@ class Contents:
 
 
 class VolumeContents:
-    """What is known of brokers that somebody looks at. Initially nothing."""
+    """What is known of brokers that open pages show. Initially nothing."""
 
     def __init__(self, ask: FetchContents, clock: Callable[[], float]) -> None:
-        """Nothing is asked yet.
+        """Nothing is read yet.
 
         Args:
-            ask: asks one broker.
+            ask: reads one broker.
             clock: steady seconds.
         """
         self._ask = ask
         self._clock = clock
         self._known: dict[int, Contents] = {}
-        # Broker id -> when it was last begun to ask.
+        # Broker id -> when its last read began.
         self._requested: dict[int, float] = {}
         self._due: dict[int, None] = {}
         self._news = asyncio.Event()
 
     def of(self, broker_id: int) -> Contents | None:
-        """What is known of a broker, which is asked anew if that is due; None before it answers."""
+        """What is known of a broker, which is read anew if that is due; None before it answers."""
         asked_at = self._requested.get(broker_id)
         if asked_at is None or self._clock() >= asked_at + EVERY_S:
             self._due[broker_id] = None
@@ -70,7 +70,7 @@ class VolumeContents:
         return known if known and self._clock() <= known.answered_at + RETENTION_S else None
 
     async def run(self) -> NoReturn:
-        """Asks who is wanted, until cancelled."""
+        """Reads the brokers that are due, until cancelled."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -80,7 +80,8 @@ class VolumeContents:
                 try:
                     result = await self._ask(broker_id)
                 except SidecarError as error:
-                    # A password file that can't be read now; polls go on with what they have.
+                    # A password file can't be read now; polls still use the password that was read
+                    # before.
                     result = Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
                 del self._due[broker_id]
                 self._known[broker_id] = Contents(result, self._clock())

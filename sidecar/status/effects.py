@@ -1,7 +1,7 @@
 """What setting or ending an override would do, in sentences, before it is done.
 
 Example: "For 60 min, until 03:12:00 UTC: nobody is throttled.", "It does not heed that /kafka/data
-of broker 2 has 8.1 GB left, ...", "It is in force at once on broker 1, which asks this sidecar."
+of broker 2 has 8.1 GB left, ...", "It is in force at once on broker 1, which reads this sidecar."
 """
 
 import shlex
@@ -22,7 +22,7 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
     ]
     if requested.factor == 0.0:
         sentences.append(
-            "Every producer waits, whatever the volumes say; excluded principals do not."
+            "Every producer waits, whatever the volumes have left; excluded principals do not."
         )
     elif requested.factor < 1.0:
         sentences.append("Where a client has no quota, that is of its rate before.")
@@ -72,9 +72,9 @@ def _to(sidecars: str) -> str:
 
 def _after(inputs: StatusInputs, decision: Decision) -> str:
     if decision.violations and inputs.limit is not None:
-        return f"Producers are held at once: {short_of(inputs.board.snapshot, inputs.limit)}."
+        return f"Producers are throttled at once: {short_of(inputs.board.snapshot, inputs.limit)}."
     if decision.computed_at is None:
-        return "The volumes can't be seen: the fallback holds at once."
+        return "The volumes can't be read: the fallback applies at once."
     return "Nobody is throttled then: no volume is at or below the limit."
 
 
@@ -82,10 +82,10 @@ def _where(inputs: StatusInputs, now: float) -> str:
     ids = [str(reader.report.broker_id) for reader in inputs.board.readers.known(now)]
     if not ids:
         return (
-            "No broker's quota callback has asked this sidecar in the last 10 minutes: as far as "
-            "is known here, nobody will notice."
+            "No broker's quota callback has read this sidecar's factor in the last 10 minutes: "
+            "as far as is known here, nobody will notice."
         )
     named = f"broker {ids[0]}" if len(ids) == 1 else f"brokers {', '.join(ids)}"
     return (
-        f"It is in force at once on {named}, which ask{'s' if len(ids) == 1 else ''} this sidecar."
+        f"It is in force at once on {named}, which read{'s' if len(ids) == 1 else ''} this sidecar."
     )

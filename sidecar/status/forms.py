@@ -1,10 +1,10 @@
 """What forms of the status page carry, and who may send them.
 
-A form is the sidecar's own: a browser says where it comes from, and another site's is refused. What
-guards a change is the token, which is typed each time and kept nowhere; this is the second lock.
+A form is the sidecar's own: a browser names its origin, and another site's is refused. What guards
+a change is the token, which is typed each time and stored nowhere; this is the second lock.
 
-Example: a form from a page of another origin says "Sec-Fetch-Site: cross-site", and over plain HTTP
-"Origin: http://elsewhere"; curl says neither, and has to know the token like everyone.
+Example: a form from a page of another origin carries "Sec-Fetch-Site: cross-site", and over plain
+HTTP "Origin: http://elsewhere"; curl sends neither, and has to know the token like everyone.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ FACTORS: Final = (
     ("0.5", "0.5: half of each quota"),
     ("0.25", "0.25: a quarter of each quota"),
     ("0.1", "0.1: a tenth of each quota"),
-    ("0", "0: producers are held"),
+    ("0", "0: producers are throttled"),
 )
 DURATIONS: Final = (
     ("PT15M", "15 minutes"),
@@ -57,7 +57,7 @@ class OverrideForm:
         return cls(*(fields.get(name, "") for name in ("factor", "duration", "reason")))
 
     def checked(self) -> OverrideRequest | list[str]:
-        """What the API would be asked, or what is wrong with it: a sentence for each field."""
+        """The request to the API, or what is wrong with it: a sentence for each field."""
         try:
             factor = float(self.factor)
         except ValueError:

@@ -1,6 +1,6 @@
-"""What a tired person reads first: whether producers are held, why, since when and until when.
+"""What a tired person reads first: whether producers are throttled, why, since when and until when.
 
-Example: "Producers are held: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
+Example: "Producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ class Until:
     """When it ends, or what ends it.
 
     Attributes:
-        text: a sentence, up to where the moment is told.
-        moment: None: the text says it all.
+        text: a sentence, up to its moment.
+        moment: None: the text is whole without it.
     """
 
     text: str
@@ -56,9 +56,9 @@ class Headline:
         factor: the throttle factor.
         source: where it comes from.
         sentence: what is so, and why.
-        reason: the decision's own words, where they say more than the sentence; else "".
+        reason: the decision's own words, where they add to the sentence; else "".
         since: when factor and source became what they are.
-        until: how long it lasts, as far as that can be said.
+        until: how long it lasts, as far as that is known.
         to_do: what helps; None: nothing is the matter.
     """
 
@@ -78,7 +78,7 @@ def headline(snapshot: Snapshot, limit: Limit | None, now: Now) -> Headline:
 
     Args:
         snapshot: what is published.
-        limit: what volumes are held against; None when disabled.
+        limit: what volumes are compared with; None when disabled.
         now: when the page is made.
     """
     decision = snapshot.decision
@@ -110,9 +110,9 @@ def sentence(snapshot: Snapshot, limit: Limit | None) -> str:
 
 
 def effect(factor: float) -> str:
-    """What a factor does: "producers are held"."""
+    """What a factor does: "producers are throttled"."""
     if factor == 0.0:
-        return "producers are held"
+        return "producers are throttled"
     if factor == 1.0:
         return "nobody is throttled"
     return f"producers are slowed to {100 * factor:.4g} % of their quotas"
@@ -144,11 +144,11 @@ def _sentence(snapshot: Snapshot, limit: Limit | None) -> str:
         return f"{does}: this sidecar is disabled, its check interval is PT0S."
     if decision.source is Source.FALLBACK:
         if snapshot.memory.computed is None:
-            return f"{does}, by the fallback: nothing has been seen of the volumes yet."
-        return f"{does}, by the fallback: the volumes can't be seen any more."
+            return f"{does}, by the fallback: no volume has been read yet."
+        return f"{does}, by the fallback: the volumes can't be read any more."
     if decision.source is Source.OVERRIDE:
         shown = f", although {short_of(snapshot, limit)}" if decision.violations else ""
-        # An override to 0 or below 1 needs no "although": that is what the volumes want.
+        # An override to 0 or below 1 needs no "although": the volumes need no less.
         return f"{does}, set by hand{shown if decision.factor > 0 else ''}."
     if decision.violations:
         return f"{does}: {short_of(snapshot, limit)}."
@@ -157,15 +157,15 @@ def _sentence(snapshot: Snapshot, limit: Limit | None) -> str:
 
 def _tone(decision: Decision) -> tuple[Tone, str]:
     if decision.factor == 0.0:
-        return "stopped", "Held"
+        return "stopped", "Throttled"
     if decision.factor < 1.0:
         return "part", "Slowed"
     if decision.source is Source.FALLBACK:
-        return "blind", "Not seen"
+        return "blind", "Not read"
     if decision.source is Source.OVERRIDE and decision.violations:
-        return "part", "Let go by hand"
+        return "part", "Released by hand"
     if decision.users:
-        return "part", "Some held"
+        return "part", "Some throttled"
     return "free", "Not throttled"
 
 
@@ -174,7 +174,7 @@ def _until(snapshot: Snapshot, limit: Limit | None, now: Now) -> list[Until]:
     if decision.source is Source.DISABLED or limit is None:
         return [Until("Until the sidecar is started with a check interval.")]
     if decision.source is Source.FALLBACK:
-        return [Until("Until the volumes are seen.")]
+        return [Until("Until the volumes are read.")]
     if decision.override is not None:
         return [
             Until("Until it is ended by hand, or at last at", now.moment(decision.override.ends_at))
@@ -185,7 +185,7 @@ def _until(snapshot: Snapshot, limit: Limit | None, now: Now) -> list[Until]:
         else _free_until(snapshot, now)
     )
     if decision.valid_until is not None:
-        text = "If nothing more can be seen, the fallback follows after"
+        text = "If nothing more can be read, the fallback follows after"
         found.append(Until(text, now.moment(decision.valid_until)))
     return found
 

@@ -1,7 +1,7 @@
 """Times and spans as people read them: relative, and absolute in UTC.
 
 Example: 02:41:07 UTC on 22 November, seen 31 minutes later: "02:41:07 UTC", "31 min ago". On
-another day the date is told too.
+another day the date is shown too.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A point in time, as told at another.
+    """A point in time, as shown at another.
 
     Attributes:
         iso: RFC 3339 in UTC, seconds; for machines.
@@ -40,7 +40,7 @@ class Now:
     wall: Wall
 
     def moment(self, steady_s: float) -> Moment:
-        """A point in time as told now."""
+        """A point in time as shown now."""
         moment_utc = datetime.fromtimestamp(self.wall(steady_s), UTC)
         today = datetime.fromtimestamp(self.wall(self.now), UTC)
         date = (

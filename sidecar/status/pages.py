@@ -1,7 +1,7 @@
 """Views as HTML. Templates escape whatever is put into them, and load nothing from elsewhere.
 
 Style, script and icon are files of their own, so that the content policy can forbid everything
-that is written into a page. Their addresses carry a digest: a browser may keep them for good, and
+that is written into a page. Their addresses carry a digest: a browser may cache them for good, and
 an open page notices that the sidecar was replaced by another version.
 """
 
@@ -52,7 +52,7 @@ def status_parts(view: StatusView) -> str:
 
 
 def _is_asking(view: StatusView) -> bool:
-    return any(each.told is None and not each.why_not for each in view.contents)
+    return any(each.answered_at is None and not each.why_not for each in view.contents)
 
 
 def page(template: str, **values: object) -> str:
@@ -67,7 +67,7 @@ def _render(template: str, **values: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    """Made when the first page is asked for: most sidecars are looked at by machines alone."""
+    """It is made for the first page requested: most sidecars are read by machines alone."""
     environment = Environment(
         loader=FunctionLoader(_template),
         autoescape=True,

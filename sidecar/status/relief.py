@@ -21,7 +21,7 @@ from sidecar.throttle.sizes import size
 from sidecar.volumes import Failure
 
 SHOWN: Final = 3
-"""So many violating volumes are looked into, so that a full cluster is not asked everywhere."""
+"""So many violating volumes are read, so that a full cluster is not read everywhere."""
 
 _INTERNAL: Final = "__"
 _LISTED: Final = 100
@@ -76,22 +76,22 @@ class OnVolume:
     Attributes:
         broker_id: the broker's node id.
         log_dir: the log dir's path.
-        told: when the broker said it; None before it did.
-        why_not: why it is not known, "" when it is or is being asked.
+        answered_at: when the broker reported it; None before it did.
+        why_not: why it is not known, "" when it is or is being read.
         topics: the largest, first.
         more: how many others there are, in words; "" for none.
     """
 
     broker_id: int
     log_dir: str
-    told: Moment | None
+    answered_at: Moment | None
     why_not: str
     topics: tuple[TopicRow, ...]
     more: str
 
 
 def on_volumes(snapshot: Snapshot, contents: VolumeContents | None, now: Now) -> list[OnVolume]:
-    """What lies on the worst volumes that violate the limit; their brokers are asked if due."""
+    """What lies on the worst volumes that violate the limit; their brokers are read if due."""
     if contents is None:
         return []
     worst = sorted(snapshot.decision.violations, key=lambda each: each.volume.available_ratio)
@@ -103,7 +103,7 @@ def _on_volume(known: VolumeState, memory: Memory, contents: VolumeContents, now
     broker_id, log_dir = known.volume.broker_id, known.volume.log_dir
     active = memory.membership.active if memory.membership else {}
     if broker_id not in active:
-        return OnVolume(broker_id, log_dir, None, "The broker is not there to be asked.", (), "")
+        return OnVolume(broker_id, log_dir, None, "The broker is not in the cluster now.", (), "")
     found = contents.of(broker_id)
     if found is None:
         return OnVolume(broker_id, log_dir, None, "", (), "")
@@ -112,7 +112,7 @@ def _on_volume(known: VolumeState, memory: Memory, contents: VolumeContents, now
         return OnVolume(broker_id, log_dir, answered_at, found.result.message, (), "")
     topics = found.result.get(log_dir)
     if topics is None:
-        return OnVolume(broker_id, log_dir, answered_at, "The broker did not tell of it.", (), "")
+        return OnVolume(broker_id, log_dir, answered_at, "The broker did not report it.", (), "")
     return OnVolume(
         broker_id,
         log_dir,
@@ -163,16 +163,16 @@ def commands(topic: TopicSize, address: str, targets: list[int]) -> tuple[Comman
 
 def _retention(topic: TopicSize, at: str) -> Command:
     name = shlex.quote(topic.topic)
-    kept = max(1, topic.largest_bytes // 2)
+    half = max(1, topic.largest_bytes // 2)
     of_topic = f"kafka-configs.sh {at} --entity-type topics --entity-name {name}"
     return Command(
-        f"Keep at most {size(kept)} of each partition",
+        f"Retain at most {size(half)} of each partition",
         (
             f"{of_topic} --describe",
-            f"{of_topic} --alter --add-config retention.bytes={kept}",
+            f"{of_topic} --alter --add-config retention.bytes={half}",
         ),
-        "Half of its largest partition here. Note what the first line says, to put it back. Whole "
-        "segments go, up to 5 minutes later; the one that is written to stays.",
+        "Half of its largest partition here. Note what the first line prints, to restore it. Whole "
+        "segments are deleted, up to 5 minutes later; the one that is written to stays.",
     )
 
 
@@ -206,8 +206,8 @@ def _move(topic: TopicSize, at: str, targets: list[int]) -> Command:
             f"{run} --execute --reassignment-json-file plan.json --throttle 50000000",
             f"{run} --verify --reassignment-json-file plan.json",
         ),
-        "All its partitions, by 50 MB/s for each broker. The throttle factor does not hold these "
-        "copies, and space is free here only when they are done. Verify until it says so: that "
+        "All its partitions, by 50 MB/s for each broker. The throttle factor does not slow these "
+        "copies, and space is free here only when they are done. Verify until it reports so: that "
         "also takes the 50 MB/s away.",
     )
 

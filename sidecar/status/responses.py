@@ -1,9 +1,9 @@
 """What the status page's routes answer: the page, its parts, all volumes, the override by hand.
 
-Setting an override takes two steps: what is wanted, then what that would do, confirmed with the
-token. It goes through the same ``Changes`` as ``PUT /v1/override``.
+Setting an override takes two steps: the form, then what it would do, confirmed with the token. It
+goes through the same ``Changes`` as ``PUT /v1/override``.
 
-Example: ``GET /`` is the page; an open one asks ``GET /status/parts`` for what has changed.
+Example: ``GET /`` is the page; an open one requests ``GET /status/parts`` for what has changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ ROWS: Final = 100
 _HEADERS: Final = {
     **NO_STORE,
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    # With "no-referrer" a browser would say "Origin: null" of our own forms.
+    # With "no-referrer" a browser would send "Origin: null" with our own forms.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }

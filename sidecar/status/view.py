@@ -32,7 +32,7 @@ FILLING: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A volume that fills although producers are held.
+    """A volume that fills although producers are throttled.
 
     Attributes:
         broker_id: the broker's node id.
@@ -110,7 +110,7 @@ class StatusView:
         cluster_id: Kafka's, "" before the first observation.
         head: what is so, and why.
         limit: in words; "" when disabled.
-        filling: volumes that fill although producers are held.
+        filling: volumes that fill although producers are throttled.
         volumes: the worst ones.
         volume_count: how many there are.
         brokers: the cluster's, as far as something is wrong with them.
@@ -156,11 +156,11 @@ class StatusInputs:
 
     Attributes:
         board: what is read.
-        limit: what volumes are held against; None when disabled.
+        limit: what volumes are compared with; None when disabled.
         validity_s: for how long a reading counts, seconds.
-        contents: what lies on volumes; None: nobody can be asked.
+        contents: what lies on volumes; None: no broker can be read.
         capabilities: whose blocks are shown.
-        failures: which of them fail, and told when a block does.
+        failures: which of them fail, and called when a block does.
     """
 
     board: Board
@@ -224,7 +224,7 @@ def hidden(snapshot: Snapshot, factor: float) -> str:
 
 def _course(snapshot: Snapshot, known: VolumeState) -> str:
     if snapshot.decision.factor == 0.0:
-        return ", while producers are held: let go, they fill it"
+        return ", while producers are throttled: released, they fill it"
     by = known.fill.bytes_per_second if known.online else None
     full = full_in(known, by, known.read_at)
     parts = [text for text in (rate(by), full and f"is full {full}") if text]

@@ -144,12 +144,14 @@ def _state(known: VolumeState, offline: OfflineLogDir | None, broker: BrokerStat
     if offline is not None:
         states.append(offline.reason)
     if broker != "active":
-        states.append("the broker is fenced" if broker == "fenced" else "the broker is gone")
+        states.append(
+            "the broker is fenced" if broker == "fenced" else "the broker has left the cluster"
+        )
     return "; ".join(states)
 
 
 def _fill_rate(known: VolumeState, snapshot: Snapshot) -> float | None:
-    """While producers are held, over several of their pauses: 5 s tell of a spike or nothing."""
+    """While producers are throttled, over several of their pauses: 5 s show a spike or nothing."""
     since = throttled_since(snapshot.decision.factor, snapshot.since)
     throttled = None if since is None else throttled_rate(known, since)
     if throttled is not None:

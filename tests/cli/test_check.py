@@ -86,7 +86,7 @@ class TestVerdicts:
         result = check(cluster)
         assert 2 == result.exit_code
         assert 2 == len(rows(result))
-        assert result.stderr.startswith("Could not tell: neither seen nor remembered: broker 2 (")
+        assert result.stderr.startswith("Unknown: neither seen nor remembered: broker 2 (")
         assert 1 == len(result.stderr.splitlines())
 
     def test_what_fails_alike_on_all_brokers_is_reported_once(self, cluster: FakeCluster) -> None:
@@ -96,7 +96,7 @@ class TestVerdicts:
         result = check(cluster)
         assert 2 == result.exit_code
         assert 1 == result.output.count("CLUSTER_AUTHORIZATION_FAILED")
-        expected = "Could not tell: neither seen nor remembered: brokers 0, 1, 2 (error 31 (CLUSTER"
+        expected = "Unknown: neither seen nor remembered: brokers 0, 1, 2 (error 31 (CLUSTER"
         assert result.stderr.startswith(expected)
         assert result.stderr.endswith("--operation Describe --cluster)\n")
         (line,) = result.stdout.splitlines()
@@ -145,7 +145,7 @@ class TestVerdicts:
         result = check(cluster, SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="127.0.0.1:1")
         assert 2 == result.exit_code
         assert "" == result.stdout
-        assert result.stderr.startswith("Could not tell: ")
+        assert result.stderr.startswith("Unknown: ")
         assert "127.0.0.1:1: " in result.stderr
         assert 1 == len(result.stderr.splitlines())
 
@@ -279,7 +279,7 @@ class TestJson:
         assert 2 == result.exit_code
         document = json.loads(result.stdout)
         assert "unknown" == document["verdict"]
-        assert f"Could not tell: {document['reason']}\n" == result.stderr
+        assert f"Unknown: {document['reason']}\n" == result.stderr
         assert "authorization" == document["brokers"][2]["last_failure"]["kind"]
 
 

@@ -150,7 +150,7 @@ async def test_the_whole_scenario_is_seen(folder: Path) -> None:
     seconds = re.findall(r"│ +(\d+\.\d\d) │", table)
     steps = 3 + 1 + (3 + 1) + (3 + 1) + 1 + (3 + 1) + 3 + 1
     assert steps == len(seconds)
-    assert 3 == table.count("held to a trickle")
+    assert 3 == table.count("throttled to a trickle")
     assert folder.with_suffix(".svg").read_text().startswith("<svg ")
     for factor in ("0.0", "1.0"):
         for broker_id in range(3):

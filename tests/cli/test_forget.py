@@ -30,7 +30,7 @@ def test_it_tells_what_was_forgotten_and_what_holds_now(canned: Canned) -> None:
     result = run("3", "--sidecars", canned.address)
     assert 0 == result.exit_code
     output = " ".join(result.output.split())
-    assert f"{canned.url} forgot 1 volume; the factor is 1.0; kept over a restart" in output
+    assert f"{canned.url} forgot 1 volume; the factor is 1.0; a restart retains it" in output
 
 
 def test_one_that_remembers_nothing_of_it_is_exit_code_1(canned: Canned) -> None:

@@ -78,7 +78,7 @@ class TestSet:
         result = run(*SET, "--sidecars", urls, "--token-file", token_file)
         assert 0 == result.exit_code
         message = " ".join(result.output.split())
-        assert f"{one.url} factor 0.5 until {UNTIL}: a migration; kept over a restart" in message
+        assert f"{one.url} factor 0.5 until {UNTIL}: a migration; a restart retains it" in message
         assert f"{other.url} factor 0.5 until {UNTIL}: a migration; a restart forgets it" in message
         for server in (one, other):
             asked, _ = server.asked
@@ -97,7 +97,7 @@ class TestSet:
         urls = f"{one.address},{other.address}"
         result = run(*SET, "--sidecars", urls, "--token-file", token_file)
         assert 1 == result.exit_code
-        assert "kept over a restart" in " ".join(result.output.split())
+        assert "a restart retains it" in " ".join(result.output.split())
         assert "the sidecar has another token than" in result.output
 
     def test_what_of_the_token_is_wrong(self, one: Canned, token_file: Path) -> None:
@@ -172,7 +172,7 @@ class TestSet:
         result = run(*SET, "--sidecars", urls, "--token-file", token_file)
         warnings = [line for line in result.stderr.splitlines() if "unencrypted" in line]
         assert 1 == len(warnings)
-        assert warnings[0].startswith("Warning: the token goes to http://sidecar.invalid:1 ")
+        assert warnings[0].startswith("Warning: the token is sent to http://sidecar.invalid:1 ")
 
     def test_json(self, one: Canned) -> None:
         """For a script: who, whether, and the sidecar's own answer."""
@@ -300,7 +300,7 @@ class TestWhere:
         result = run("show", env={"SIDECAR_HTTP_LISTEN": "127.0.0.1:1"})
         assert 1 == result.exit_code
         expected = (
-            "No sidecar answers at http://127.0.0.1:1. Say where they are: "
+            "No sidecar answers at http://127.0.0.1:1. Name their addresses: "
             "--sidecars b1:7070,b2:7070,b3:7070\n"
         )
         assert expected == result.stderr
@@ -348,7 +348,7 @@ class TestShow:
         other.answers |= state(1.0, "observation")
         result = run("show", "--sidecars", f"{one.address},{other.address}")
         assert 0 == result.exit_code
-        expected = "The sidecars disagree: 1 say 0.5 (override), 1 say 1.0 (observation)\n"
+        expected = "The sidecars disagree: 1 publish 0.5 (override), 1 publish 1.0 (observation)\n"
         assert expected == result.stderr
 
     def test_that_they_disagree_on_the_reason_only_is_said_too(

@@ -253,5 +253,5 @@ def test_no_cluster_at_all_is_exit_code_1(words: list[str]) -> None:
     result = CliRunner().invoke(group, ["request-log", *words, "--bootstrap-server", "127.0.0.1:1"])
     assert 1 == result.exit_code
     assert "" == result.stdout
-    assert result.stderr.startswith("no broker told which brokers there are: ")
+    assert result.stderr.startswith("no broker reported which brokers there are: ")
     assert 1 == len(result.stderr.splitlines())

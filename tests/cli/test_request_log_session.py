@@ -19,7 +19,7 @@ from sidecar.volumes import Failure, FailureKind
 pytestmark = [pytest.mark.asyncio, pytest.mark.looptime]
 
 DOWN = Failure(FailureKind.CONNECT, "broker 9: nothing listens")
-UNLISTED = Failure(FailureKind.CONNECT, "no broker told which brokers there are")
+UNLISTED = Failure(FailureKind.CONNECT, "no broker reported which brokers there are")
 
 
 class Brokers:
@@ -72,11 +72,11 @@ async def test_it_is_turned_on_and_back_to_what_it_was() -> None:
     brokers = Brokers("WARN", "INFO")
     expected = {0: Turned("WARN", "DEBUG"), 1: Turned("INFO", "DEBUG")}
     assert expected == await brokers.session.on()
-    assert brokers.session.holds
+    assert brokers.session.has_changes
     assert {0: "DEBUG", 1: "DEBUG"} == brokers.levels
     assert {} == await brokers.session.back()
     assert {0: "WARN", 1: "INFO"} == brokers.levels
-    assert not brokers.session.holds
+    assert not brokers.session.has_changes
 
 
 @pytest.mark.parametrize("level", ["DEBUG", "TRACE", "ALL"])
@@ -115,7 +115,7 @@ async def test_one_that_refused_is_off_and_is_not_set_back() -> None:
     brokers.unwritten.add(0)
     turned = await brokers.session.on()
     assert {0: Turned("WARN", DOWN)} == turned
-    assert not brokers.session.holds
+    assert not brokers.session.has_changes
     assert {} == await brokers.session.back()
     assert [{0: "DEBUG"}] == brokers.written
 
@@ -136,7 +136,7 @@ async def test_one_that_can_not_be_asked_any_more_is_set_back() -> None:
     asyncio.get_running_loop().call_soon(brokers.unread.add, 0)
     brokers.pause = True
     assert {0: Turned("WARN", DOWN)} == await brokers.session.on()
-    assert brokers.session.holds
+    assert brokers.session.has_changes
     assert {} == await brokers.session.back()
     assert {0: "WARN"} == brokers.levels
 
@@ -149,7 +149,7 @@ async def test_one_that_only_says_it_is_on_is_not() -> None:
     assert not isinstance(turned, Failure)
     assert Turned("WARN", "WARN") == turned[0]
     assert not turned[0].is_on
-    assert not brokers.session.holds
+    assert not brokers.session.has_changes
 
 
 async def test_it_lasts_as_long_as_was_said() -> None:

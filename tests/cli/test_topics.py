@@ -214,7 +214,7 @@ class TestThrottling:
         assert 1 == result.exit_code
         assert "error 89 (THROTTLING_QUOTA_EXCEEDED)" in " ".join(result.output.split())
         sentence = result.output.splitlines()[-1]
-        assert "1 of 2 topics created; 1 throttled, to be asked for again in 2.4 s" == sentence
+        assert "1 of 2 topics created; 1 throttled, to be sent again in 2.4 s" == sentence
         assert 1 == len(controller.requests)
 
     @pytest.mark.parametrize("what", ["create", "grow", "delete"])
@@ -233,7 +233,7 @@ class TestThrottling:
         controller.wait_ms = 60_000
         result = run(controller, "create", "a", "b", "--retry", "--timeout", "PT5S")
         assert 1 == result.exit_code
-        assert "1 throttled, to be asked for again in 60.0 s" in result.output
+        assert "1 throttled, to be sent again in 60.0 s" in result.output
 
 
 class TestTelling:
@@ -245,7 +245,7 @@ class TestTelling:
         assert 1 == result.exit_code
         rows = [line for line in result.output.splitlines() if line.startswith("t")]
         assert names[5:25] == [row.split()[0] for row in rows]
-        assert "... and 5 more; --json tells them all" in result.output
+        assert "... and 5 more; --json prints them all" in result.output
         assert "5 of 30 topics created; 25 failed" == result.output.splitlines()[-1]
 
     def test_a_refusal_says_which_rights_are_needed(self, controller: FakeController) -> None:

@@ -222,7 +222,7 @@ class TestFailuresOfABroker:
             see(board, whole(at, [reading(2, at, {"/d": 50})], fenced=[1]))
         assert "works again" not in str(logged := lines())
         assert 1 == logged.count(
-            (logging.INFO, "broker 1: is fenced, gone or forgotten (timeout is over)")
+            (logging.INFO, "broker 1: is fenced, has left or is forgotten (timeout is over)")
         )
         assert 1 == str(logged).count("broker 1:")
 
@@ -236,7 +236,7 @@ class TestFailuresOfABroker:
         see(board, whole(3, [reading(2, 3, {"/d": 50})], fenced=[1]))
         assert (
             logging.INFO,
-            "broker 1: is fenced, gone or forgotten (timeout is over)",
+            "broker 1: is fenced, has left or is forgotten (timeout is over)",
         ) in (logged := lines())
         assert "works again" not in str(logged)
 
@@ -297,9 +297,9 @@ def test_who_is_throttled_is_reported_and_the_factor_for_all_is_not_told_again(
         return [line for line in lines() if line[0] > logging.DEBUG]
 
     board.update(holding(72.0))
-    assert [(logging.WARNING, "user bob is held: 2 ids too many")] == logged()
+    assert [(logging.WARNING, "user bob is throttled: 2 ids too many")] == logged()
     board.update(holding(90.0))
     assert [] == logged()
     clock.now = 91.0
     board.update(lambda memory: memory)
-    assert [(logging.INFO, "user bob is held no longer")] == logged()
+    assert [(logging.INFO, "user bob is throttled no longer")] == logged()

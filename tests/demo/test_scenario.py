@@ -288,9 +288,9 @@ async def test_a_sidecar_that_does_not_see_it_fails_the_scenario(
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"throttled_share": 0.3}, "not seen: producers to broker 0 held to a trickle"),
-        ({"told_s": 0.0}, "not seen: throttle_cb tells every producer to wait"),
-        ({"told_s": 5.1}, "a producer was told to wait for 5.1 s"),
+        ({"throttled_share": 0.3}, "not seen: producers to broker 0 throttled to a trickle"),
+        ({"told_s": 0.0}, "not seen: throttle_cb makes every producer wait"),
+        ({"told_s": 5.1}, "a producer had to wait for 5.1 s"),
         ({"tenant_share": 2.0}, r"the tenant sent \d+"),
     ],
 )

@@ -174,7 +174,7 @@ def test_an_install_looks_at_a_cluster(installed: Path) -> None:
         SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO="0.1",
     )
     assert (2, 1) == (done.returncode, len(done.stderr.splitlines()))
-    assert done.stderr.startswith("Could not tell: ")
+    assert done.stderr.startswith("Unknown: ")
 
 
 def test_an_install_prints_its_settings(installed: Path) -> None:

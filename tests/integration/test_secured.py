@@ -69,7 +69,7 @@ def refusal(done: Done) -> str:
     """The one line on standard error that ``check`` says when it could not tell."""
     assert 2 == done.code, done.said
     (line,) = done.err.splitlines()
-    return line.removeprefix("Could not tell: ")
+    return line.removeprefix("Unknown: ")
 
 
 @pytest.mark.parametrize("kind", ["scram", "basic", "tls", "mutual"])

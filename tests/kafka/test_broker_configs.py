@@ -100,4 +100,4 @@ async def test_no_cluster_at_all() -> None:
     failure = await describe_broker_configs(admin(free_port()), None, ["log.dirs"])
     assert isinstance(failure, Failure)
     assert FailureKind.CONNECT is failure.kind
-    assert failure.message.startswith("no broker told which brokers there are: ")
+    assert failure.message.startswith("no broker reported which brokers there are: ")

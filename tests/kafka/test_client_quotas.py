@@ -146,7 +146,7 @@ async def test_who_may_not_read_is_reported_what_to_grant() -> None:
         failure = await describe_client_quotas(admin(bootstrap(cluster)))
     assert isinstance(failure, Failure)
     assert FailureKind.AUTHORIZATION is failure.kind
-    assert failure.message.startswith("no broker told the client quotas: ")
+    assert failure.message.startswith("no broker reported the client quotas: ")
     assert "--operation DescribeConfigs --cluster" in failure.message
 
 

@@ -113,9 +113,9 @@ def test_topics_without_partitions_are_passed_over() -> None:
     [
         ((56, "/a", [], -1, -1), "offline: error 56 (KAFKA_STORAGE_ERROR)"),
         ((56, "/a", [], 100, 25), "offline: error 56 (KAFKA_STORAGE_ERROR)"),
-        ((0, "/a", [], -1, -1), "the broker does not tell its sizes (-1)"),
-        ((0, "/a", [], 100, -1), "the broker does not tell its sizes (-1)"),
-        ((0, "/a", [], -1, 25), "the broker does not tell its sizes (-1)"),
+        ((0, "/a", [], -1, -1), "the broker does not report its sizes (-1)"),
+        ((0, "/a", [], 100, -1), "the broker does not report its sizes (-1)"),
+        ((0, "/a", [], -1, 25), "the broker does not report its sizes (-1)"),
         ((-1, "/a", [], 100, 25), "error -1 (UNKNOWN)"),
         ((999, "/a", [], 100, 25), "error 999"),
     ],

@@ -164,7 +164,7 @@ async def test_what_an_operator_gave_is_neither_overwritten_nor_taken_away(
         await one.user_throttles.settle()
         one.later(73.0)
         await one.user_throttles.settle()
-    assert 2 == sum("held by the factor alone" in line for line in caplog.messages)
+    assert 2 == sum("throttled by the factor alone" in line for line in caplog.messages)
     assert 200.0 == one.percentage
 
     two = scene()
@@ -252,10 +252,10 @@ async def test_certificates_that_are_being_replaced_end_nothing(
     one.kafka.failure = None
     await one.user_throttles.settle()
     assert OURS == one.percentage
-    lines = [line for line in caplog.messages if "be kept in Kafka" in line]
+    lines = [line for line in caplog.messages if "be set in Kafka" in line]
     assert [
-        "the request_percentage of held users can't be kept in Kafka: ca.pem can't be used",
-        "the request_percentage of held users can be kept in Kafka again",
+        "the request_percentage of throttled users can't be set in Kafka: ca.pem can't be used",
+        "the request_percentage of throttled users can be set in Kafka again",
     ] == lines
 
 
@@ -268,7 +268,7 @@ async def test_one_user_who_is_refused_holds_up_no_other(caplog: pytest.LogCaptu
     for _ in range(3):
         await one.user_throttles.settle()
     assert (OURS, None, OURS) == tuple(map(one.kafka.percentage, ("alice", "bob", "carol")))
-    assert 1 == sum("can't be kept" in line for line in caplog.messages)
+    assert 1 == sum("can't be set" in line for line in caplog.messages)
     assert 0 == sum("kept in Kafka again" in line for line in caplog.messages)
     one.kafka.refused = {"alice"}
     one.later(73.0)

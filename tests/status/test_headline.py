@@ -61,9 +61,9 @@ def test_producers_are_throttled() -> None:
     """The issue's own example: which volume, what it has left, and the limit."""
     shown = head([free(2, 0.0, 50), free(2, 60.0, 8.1)], now=91.0)
     assert (
-        "Producers are held: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
+        "Producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
     ) == shown.sentence
-    assert ("stopped", "Held", 0.0) == (shown.tone, shown.word, shown.factor)
+    assert ("stopped", "Throttled", 0.0) == (shown.tone, shown.word, shown.factor)
     assert Moment("1970-01-01T00:01:00Z", "00:01:00 UTC", "31 s ago") == shown.since
 
 
@@ -72,7 +72,7 @@ def test_several_volumes() -> None:
     dirs = {"/a": 5 * GB, "/b": 4 * GB, "/c": 60 * GB}
     shown = head([whole(0.0, [reading(1, 0.0, dirs, total=100 * GB)])])
     assert (
-        "Producers are held: /b of broker 1 has 4.0 GB left, the limit is 10.0 GB. "
+        "Producers are throttled: /b of broker 1 has 4.0 GB left, the limit is 10.0 GB. "
         "2 volumes are at or below it."
     ) == shown.sentence
 
@@ -81,7 +81,8 @@ def test_a_ratio() -> None:
     """In percent, and in bytes besides."""
     shown = head([free(2, 0.0, 8.1)], limit=MinAvailableRatio(0.1))
     assert (
-        "Producers are held: /kafka/data of broker 2 has 8.1% (8.1 GB) left, the limit is 10.0%."
+        "Producers are throttled: /kafka/data of broker 2 has 8.1% (8.1 GB) left, "
+        "the limit is 10.0%."
     ) == shown.sentence
 
 
@@ -90,7 +91,7 @@ def test_a_broker_that_is_gone_holds_them() -> None:
     fenced = whole(60.0, [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)], fenced=[2])
     shown = head([free(2, 0.0, 8.1), fenced])
     assert (
-        "Producers are held: /kafka/data of broker 2 had 8.1 GB left when last read, and the "
+        "Producers are throttled: /kafka/data of broker 2 had 8.1 GB left when last read, and the "
         "broker is fenced, the limit is 10.0 GB."
     ) == shown.sentence
 
@@ -119,7 +120,7 @@ def test_until_when_producers_are_throttled() -> None:
 def test_how_long_what_was_seen_counts() -> None:
     """The validity is told as what it is: when nothing more can be seen."""
     shown = head([free(2, 0.0, 8)])
-    assert "If nothing more can be seen, the fallback follows after" == shown.until[1].text
+    assert "If nothing more can be read, the fallback follows after" == shown.until[1].text
     assert shown.until[1].moment is not None
     assert "in 5 min" == shown.until[1].moment.relative
 
@@ -136,7 +137,7 @@ def test_how_long_what_was_seen_counts() -> None:
             "part",
         ),
         (0.25, 50, "Producers are slowed to 25 % of their quotas, set by hand.", "part"),
-        (0.0, 8, "Producers are held, set by hand.", "stopped"),
+        (0.0, 8, "Producers are throttled, set by hand.", "stopped"),
     ],
 )
 def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) -> None:
@@ -151,16 +152,16 @@ def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) 
 
 @pytest.mark.parametrize(
     ("fallback", "does", "tone"),
-    [(1.0, "Nobody is throttled", "blind"), (0.0, "Producers are held", "stopped")],
+    [(1.0, "Nobody is throttled", "blind"), (0.0, "Producers are throttled", "stopped")],
 )
 def test_the_fallback(fallback: float, does: str, tone: str) -> None:
     """Nothing seen yet, and nothing seen any more; with the reason in the decision's words."""
     failure = Failure(FailureKind.CONNECT, "broker-0:9092: refused")
     first = head([], fallback=fallback, failure=failure)
-    assert f"{does}, by the fallback: nothing has been seen of the volumes yet." == first.sentence
+    assert f"{does}, by the fallback: no volume has been read yet." == first.sentence
     assert "no observation yet: broker-0:9092: refused" == first.reason
     later = head([free(2, 0.0, 50)], fallback=fallback, now=301.0)
-    assert f"{does}, by the fallback: the volumes can't be seen any more." == later.sentence
+    assert f"{does}, by the fallback: the volumes can't be read any more." == later.sentence
     assert {tone} == {first.tone, later.tone}
 
 

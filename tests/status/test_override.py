@@ -43,7 +43,7 @@ async def test_asking_changes_nothing() -> None:
     assert 200 == response.status_code
     assert "For 60 min, until 23:13:20 UTC: nobody is throttled." in text
     assert "It does not heed that /d1 of broker 1 has 5 B left, at or below the limit, " in text
-    assert "while producers are held: let go, they fill it." in text
+    assert "while producers are throttled: released, they fill it." in text
     assert "as far as is known here, nobody will notice" in text
     assert "override set 1 --reason 'disk is being replaced' --for PT1H" in text
     assert before is sidecar.board.snapshot
@@ -105,11 +105,11 @@ async def test_confirming_sets_it() -> None:
 
 
 async def test_ending_it() -> None:
-    """What then holds is told first; then it is gone."""
+    """What is in force then is shown first; then it has ended."""
     sidecar = throttled()
     await send(sidecar, "/override", CONFIRMED)
     asked = unescape((await sidecar.get("/override/end")).text)
-    assert "Producers are held at once: /d1 of broker 1 has 5 B left" in asked
+    assert "/d1 of broker 1 has 5 B left" in asked
     response, _ = await send(sidecar, "/override/end", {"token": TOKEN})
     assert 303 == response.status_code
     assert sidecar.board.snapshot.decision.override is None
@@ -119,7 +119,7 @@ async def test_ending_it() -> None:
     ("free", "seen", "expected"),
     [
         (50, True, "Nobody is throttled then: no volume is at or below the limit."),
-        (50, False, "The volumes can't be seen: the fallback holds at once."),
+        (50, False, "The volumes can't be read: the fallback applies at once."),
     ],
 )
 async def test_what_holds_after_its_end(free: int, seen: bool, expected: str) -> None:
@@ -269,5 +269,5 @@ async def test_one_who_follows_is_named() -> None:
     )
     response, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
     text = unescape(response.text)
-    assert "It is in force at once on broker 7, which asks this sidecar." in text
-    assert "Every producer waits, whatever the volumes say" in text
+    assert "It is in force at once on broker 7, which reads this sidecar." in text
+    assert "Every producer waits, whatever the volumes have left" in text

@@ -87,7 +87,7 @@ async def test_the_order() -> None:
     page = await outline(sidecar)
     assert [
         "Throttle of producers",
-        "Producers are held: /d1 of broker 1 has 5\u00a0B left, the limit is 10\u00a0B. "
+        "Producers are throttled: /d1 of broker 1 has 5\u00a0B left, the limit is 10\u00a0B. "
         "1 single user is throttled besides.",
         "Volumes",
         "Brokers",
@@ -96,7 +96,8 @@ async def test_the_order() -> None:
         "Single users",
         "What lies on /d1 of broker 1",
     ] == page.headings
-    assert "etlProducers are held until 22:14:20 UTC (in 60 s)too many (producer_ids)" in page.words
+    words = "etlProducers are throttled until 22:14:20 UTC (in 60 s)too many (producer_ids)"
+    assert words in page.words
 
 
 async def test_what_to_do_leads_to_a_section() -> None:
@@ -114,7 +115,7 @@ async def test_what_to_do_leads_to_a_section() -> None:
 async def test_brokers_that_are_not_seen() -> None:
     """One that does not answer, with why and since when, and one that is fenced."""
     page = await outline(throttled())
-    assert "2 active by the last look at 22:13:20 UTC (now)." in page.words
+    assert "2 were active at the last poll, 22:13:20 UTC (now)." in page.words
     assert "2 host2:9092 does not answer since 22:13:20 UTC (now)no answer within 2 s" in page.words
     assert "3 host3:9092 fenced never" in page.words
 
@@ -135,7 +136,7 @@ async def test_polls_that_fail() -> None:
     for _ in range(2):
         sidecar.board.fail(failure)
     assert (
-        "The last 2 looks at the cluster failed. nobody listens" in (await outline(sidecar)).words
+        "The last 2 polls of the cluster failed. nobody listens" in (await outline(sidecar)).words
     )
 
 
@@ -146,7 +147,7 @@ async def test_it_fills_although_producers_are_throttled() -> None:
         sidecar.clock.now = now
         sidecar.see(whole(now, [reading(1, now, {"/d1": left, "/d2": 5})]))
     page = await outline(sidecar)
-    assert "Producers are held, and yet it fills" in page.headings
+    assert "A volume fills although producers are throttled" in page.headings
     assert "/d1 of broker 1 fills by 2 B/s, nothing is left in 10 s" in page.words
     assert "partitions being reassigned" in page.words
 
@@ -163,13 +164,13 @@ async def test_an_override() -> None:
         "“disk is being replaced”."
     ) in words
     assert "It does not heed that /d1 of broker 1 has 5 B left, at or below the limit" in words
-    assert "broker 1 holds 3 clients, does not wait for changes now (heard now)" in words
+    assert "broker 1 throttles 3 clients, does not wait for changes now (last seen now)" in words
 
 
 async def test_no_broker_follows() -> None:
-    """A factor that nobody reads holds nobody: the page says so."""
+    """A factor that nobody reads throttles nobody: the page says so."""
     page = await outline(throttled())
-    assert "No broker's quota callback has asked this sidecar" in page.words
+    assert "No broker's quota callback has read this sidecar's factor" in page.words
 
 
 async def test_without_a_token() -> None:
@@ -185,7 +186,7 @@ async def test_disabled() -> None:
     """Nothing is polled: no volumes, and nothing to set."""
     page = await outline(FakeSidecar(factors=None))
     assert "this sidecar is disabled" in page.words
-    assert "None is looked at" in page.words
+    assert "No volume is read" in page.words
     assert [] == [tag for tag in page.tags if tag[1].get("href") == "/override"]
 
 
@@ -256,12 +257,12 @@ async def test_topics_and_their_commands() -> None:
     assert contents is not None
     task = asyncio.create_task(contents.run())
     first = await sidecar.get("/")
-    assert "The broker is being asked, now that somebody looks. What it says comes up" in first.text
+    assert "The broker is being read, since this page is open." in first.text
     assert "data-asking" in first.text
     await until(lambda: contents.of(1) is not None)
     response = await sidecar.get("/")
     task.cancel()
-    assert "being asked" not in response.text
+    assert "being read" not in response.text
     assert "data-asking" not in response.text
     assert "kafka-reassign-partitions.sh --bootstrap-server" in response.text
     assert "<script>alert" not in response.text

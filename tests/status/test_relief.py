@@ -62,7 +62,7 @@ async def test_kafkas_own_topics_get_no_commands() -> None:
 async def test_before_the_broker_answers() -> None:
     """Nothing is known and nothing is wrong."""
     (volume,), _ = await shown(whole(0.0, [reading(2, 0.0, {"/d": 9})]), {}, looks=1)
-    assert (None, "", ()) == (volume.told, volume.why_not, volume.topics)
+    assert (None, "", ()) == (volume.answered_at, volume.why_not, volume.topics)
 
 
 async def test_why_it_is_not_known() -> None:
@@ -70,7 +70,7 @@ async def test_why_it_is_not_known() -> None:
     full = reading(2, 0.0, {"/d": 9})
     (refused,), _ = await shown(whole(0.0, [full]), Failure(FailureKind.TIMEOUT, "no answer"))
     (other,), _ = await shown(whole(0.0, [full]), {"/e": TOPICS})
-    assert ["no answer", "The broker did not tell of it."] == [refused.why_not, other.why_not]
+    assert ["no answer", "The broker did not report it."] == [refused.why_not, other.why_not]
     board = Board(FACTORS, FakeClock())
     for seen in (whole(0.0, [full]), whole(1.0, [reading(1, 1.0, {"/d": 90})], fenced=[2])):
         board.observe(seen)
@@ -80,10 +80,10 @@ async def test_why_it_is_not_known() -> None:
 
     contents = VolumeContents(ask, FakeClock())
     (gone,) = on_volumes(board.snapshot, contents, Now(1.0, lambda steady_s: steady_s))
-    assert "The broker is not there to be asked." == gone.why_not
+    assert "The broker is not in the cluster now." == gone.why_not
 
 
-async def test_only_the_worst_are_looked_into() -> None:
+async def test_only_the_worst_are_read() -> None:
     """A cluster that is full everywhere is not asked everywhere."""
     seen = whole(0.0, [reading(b, 0.0, {"/d": b}) for b in range(1, 9)])
     found, asked = await shown(seen, {"/d": TOPICS})

@@ -1,7 +1,7 @@
 """``throttle-sidecar callback copy``: the jar into a broker's folder, as an init container does.
 
 Example: ``throttle-sidecar callback copy /jars`` writes
-``/jars/throttle-sidecar-quota-callback.jar`` and says its version.
+``/jars/throttle-sidecar-quota-callback.jar`` and prints its version.
 """
 
 from pathlib import Path

@@ -4,8 +4,8 @@ It lies in the package's folder in a wheel and in the container's image, which `
 ``Dockerfile`` build with it; in a checkout it lies where ``make jar`` builds it.
 
 Its name has no version, so that a newer one takes an older one's place: of two on a class path the
-broker would load either. A copy appears whole or not at all, and a broker that runs keeps the file
-that it has opened.
+broker would load either. A copy appears whole or not at all, and a running broker still uses the
+file that it has opened.
 
 Example: ``copy_jar(callback_jar(), Path("/opt/kafka/libs"))``.
 """
@@ -27,20 +27,20 @@ _FOR_ALL: Final = 0o644
 """The broker is another user."""
 
 
-def callback_jar(given: Path | None = None, places: tuple[Path, ...] = (_PACKED, _BUILT)) -> Path:
+def callback_jar(path: Path | None = None, places: tuple[Path, ...] = (_PACKED, _BUILT)) -> Path:
     """The jar.
 
     Args:
-        given: where it is; None: with this program.
+        path: where it is; None: with this program.
         places: where it may be then, the likelier one first.
 
     Raises:
         CallbackError: it is not there.
     """
-    if given is not None:
-        if not given.is_file():
-            raise CallbackError(f"the quota callback's jar is not there: {given}")
-        return given
+    if path is not None:
+        if not path.is_file():
+            raise CallbackError(f"the quota callback's jar is not there: {path}")
+        return path
     for place in places:
         if place.is_file():
             return place
@@ -66,7 +66,7 @@ def jar_version(jar: Path) -> str:
         key, _, value = line.partition("=")
         if key == "version":
             return value
-    raise CallbackError(f"{jar} does not tell its version")
+    raise CallbackError(f"{jar} does not state its version")
 
 
 def copy_jar(jar: Path, folder: Path) -> Path:

@@ -16,7 +16,7 @@ SUBCOMMANDS = {
     "apply": "Set the planned quotas.",
     "show": "Print the quotas that are set.",
     "diff": "Compare the plan with the quotas that are set.",
-    "watch": "Keep the plan in force as tenants come and go.",
+    "watch": "Renew the plan as tenants come and go.",
 }
 """Every subcommand and its help in short."""
 

@@ -1,7 +1,7 @@
 """``throttle-sidecar quotas apply``: set the planned quotas.
 
-Example: 3,000 tenants' shares change: all are validated, one question is asked, a bar shows how far
-it is, and at the first error it stops and says what was done.
+Example: 3,000 tenants' shares change: all are validated, one confirmation is requested, a bar shows
+the progress, and at the first error it stops and prints what was done.
 """
 
 import asyncio
@@ -53,7 +53,8 @@ def command(
     """Set the quotas of a plan, made now or from a file; those it does not mention stay.
 
     Everything is validated by the brokers first, and nothing is set if they refuse anything. It
-    stops at the first error, or by Ctrl-C, and says what was done; the exit code is then 1, or 130.
+    stops at the first error, or by Ctrl-C, and prints what was done; the exit code is then 1, or
+    130.
     """
     admin = load_kafka_admin(kafka)
     aim = read_planned_changes(options, plan_file, exact, admin)
@@ -72,12 +73,12 @@ def command(
         else:
             with _bar("Setting", len(aim.changes)) as progress:
                 outcome = set_or_exit(admin, aim.changes, progress)
-    _tell(outcome, as_json, [str(warning) for warning in aim.warnings])
+    _report(outcome, as_json, [str(warning) for warning in aim.warnings])
     context.exit(_EXIT_CODES.get(outcome.problem, 1))
 
 
 def _no(changed: Sequence[Change]) -> str | None:
-    """Why nothing may be set, from the person who is asked; None: it may."""
+    """Why nothing may be set, from the person at the terminal; None: it may."""
     try:
         options = f"{to_do(changed)}?"
         return None if click.confirm(options, err=True) else "the answer was no"
@@ -86,10 +87,10 @@ def _no(changed: Sequence[Change]) -> str | None:
         if not isinstance(aborted.__context__, EOFError):
             raise
         click.echo(err=True)
-        return "nobody answered; with --yes nobody is asked"
+        return "nobody answered; --yes needs no answer"
 
 
-def _tell(outcome: Outcome, as_json: bool, warnings: list[str]) -> None:
+def _report(outcome: Outcome, as_json: bool, warnings: list[str]) -> None:
     if as_json:
         echo_json(
             {

@@ -31,7 +31,7 @@ def command(context: click.Context, kafka: KafkaOptions, as_json: bool) -> None:
     """Print how much thread time each broker has to give, in percent of one thread.
 
     It is (num.io.threads + num.network.threads) x 100. A quota is one number for all brokers, so
-    the smallest broker is the one to plan for. The exit code is 1 when a broker did not tell.
+    the smallest broker is the one to plan for. The exit code is 1 when a broker did not answer.
     """
     found = capacities(load_kafka_admin(kafka))
     if as_json:
@@ -44,7 +44,7 @@ def command(context: click.Context, kafka: KafkaOptions, as_json: bool) -> None:
 
 
 def warnings(found: Capacities) -> tuple[str, ...]:
-    """What a person should know: how brokers differ, and which did not tell."""
+    """What a person should know: how brokers differ, and which did not answer."""
     different = [f"brokers are not alike: {each}" for each in differs(found.brokers)]
     if different:
         least = smallest(found.brokers)

@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Compare a plan, made now or from a file, with the quotas that are set.
 
-    The exit code is 0 when the plan is in force, 1 when it is not, and 2 when that can't be told.
+    The exit code is 0 when the plan is in force, 1 when it is not, and 2 when that is unknown.
     """
     aim = read_planned_changes(options, plan_file, exact, load_kafka_admin(kafka))
     if as_json:

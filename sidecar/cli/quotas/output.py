@@ -27,12 +27,13 @@ _F = TypeVar("_F", bound="_QuotaFile")
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """What a file says.
+    """What a file holds.
 
     Attributes:
         target: the quotas.
         tenants: how many the default is shared among; 0: it is for whoever is not named.
-        capacity_percent: that they were planned for, where it was given and no broker was asked.
+        capacity_percent: that they were planned for, where the command line named it and no broker
+            was read.
     """
 
     target: dict[Entity, dict[str, float]]
@@ -98,7 +99,7 @@ def read_quota_file(path: Path) -> dict[Entity, dict[str, float]]:
 
 
 def read_plan_file(path: Path) -> PlanFile:
-    """The same, with what the file says of how they were planned.
+    """The same, with what the file records of how they were planned.
 
     Raises:
         SettingsError: it is not such a file.

@@ -1,6 +1,7 @@
-"""``throttle-sidecar quotas plan``: share out the brokers' threads, and say how it is done.
+"""``throttle-sidecar quotas plan``: share out the brokers' threads, and print how it is done.
 
-Example: 120 tenants on 8 I/O and 3 network threads have 9.2 % each, as the article's script says.
+Example: 120 tenants on 8 I/O and 3 network threads have 9.2 % each, as the article's script
+computes.
 """
 
 from typing import Final
@@ -44,8 +45,8 @@ def command(kafka: KafkaOptions, options: PlanOptions, as_json: bool) -> None:
     """Share the brokers' threads among tenants, and print what changes and how to do it.
 
     Equal shares; or, with weights, minimums and maximums in a file, max-min fair ones. Nothing is
-    set: see "quotas apply". With --capacity no broker is asked for it, and if none is named, none
-    is asked for anything.
+    set: see "quotas apply". With --capacity no broker's capacity is read; if no broker is named
+    either, none is contacted.
     """
     found = planned(options, kafka)
     kinds = list(TenantKind) if options.kind is None else [options.kind]

@@ -1,4 +1,4 @@
-"""The options that say what is shared among whom, of every command that plans.
+"""The options for what is shared among whom, of every command that plans.
 
 Example: ``--tenants 50 --capacity 6400`` is one share of 128 for whoever has no quota by name.
 """
@@ -23,17 +23,17 @@ _PERCENT: Final = click.FloatRange(min=0.0, min_open=True)
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """The options as they were given.
+    """The options as the command line has them.
 
     Attributes:
         tenants: how many; None: they are read from a source.
         tenants_from: a source's name, or a file; None: only their number is known.
         as_default: one share for the default, not one for each by name.
-        capacity_percent: instead of what the brokers tell.
-        reserve_percent: kept back for internal users.
+        capacity_percent: instead of what the brokers report.
+        reserve_percent: reserved for internal users.
         internal: who shares the reserve.
         default_percent: for whoever is not named.
-        kind: None: not said; users are meant where it matters.
+        kind: None: not stated; users are meant where it matters.
     """
 
     tenants: int | None = None
@@ -169,7 +169,7 @@ _OPTIONS: Final = (
         callback=_finite,
         default=0.0,
         metavar="PERCENT",
-        help="Kept back from it for internal users.",
+        help="Reserved from it for internal users.",
     ),
     click.option(
         "--internal",
@@ -187,6 +187,6 @@ _OPTIONS: Final = (
     click.option(
         "--entity-type",
         type=click.Choice([kind.value for kind in TenantKind]),
-        help="What tenants are told apart by: users, if it is not said.",
+        help="What identifies a tenant: users, without this option.",
     ),
 )

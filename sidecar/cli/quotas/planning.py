@@ -1,6 +1,6 @@
 """A plan beside what there is: the brokers' capacity, who is there, the quotas of today.
 
-Example: with ``--tenants 50 --capacity 6400`` and no way to reach brokers none is asked, and there
+Example: with ``--tenants 50 --capacity 6400`` and no brokers' address none is contacted, and there
 is no "today" to compare with.
 """
 
@@ -22,7 +22,7 @@ from sidecar.request_time.cluster_state import Capacities, read_capacities, read
 from sidecar.request_time.tenants import read_known
 
 if TYPE_CHECKING:
-    # Not at run time: what is asked of brokers is imported when they are asked.
+    # Not at run time: the Kafka client is imported when it is used.
     from sidecar.settings import KafkaAdmin
 
 
@@ -33,8 +33,8 @@ class Planned:
     Attributes:
         plan: who gets how much.
         kind: as what.
-        found: the brokers' capacities; None: they were not asked for them.
-        quotas: of today; None: brokers were not asked.
+        found: the brokers' capacities; None: they were not read.
+        quotas: of today; None: they were not read.
         warnings: what to know before it is applied.
     """
 
@@ -51,10 +51,10 @@ class Planned:
 
 
 def planned(options: PlanOptions, kafka: KafkaOptions) -> Planned:
-    """The plan that was asked for; brokers are asked if there is a way to reach them.
+    """The plan by the options; brokers are read if their address is known.
 
     Raises:
-        BrokersError: no broker told what is needed.
+        BrokersError: no broker reported what is needed.
         PlanError: nothing can be planned.
         SettingsError: a file or a setting can't be used.
     """
@@ -72,7 +72,7 @@ def planned_beside(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
     """The same, beside a cluster.
 
     Raises:
-        BrokersError: no broker told what is needed.
+        BrokersError: no broker reported what is needed.
         PlanError: nothing can be planned.
         SettingsError: a file or a setting can't be used.
     """
@@ -83,10 +83,10 @@ def planned_beside(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
 async def read_capacity(
     options: PlanOptions, admin: "KafkaAdmin"
 ) -> tuple[float, Capacities | None]:
-    """What there is to share, and the brokers that were asked for it.
+    """What there is to share, and the brokers that reported it.
 
     Raises:
-        BrokersError: no broker told.
+        BrokersError: no broker reported it.
     """
     if options.capacity_percent is not None:
         return options.capacity_percent, None
@@ -110,5 +110,5 @@ def _check(options: PlanOptions) -> None:
 
 
 def _reachable(kafka: KafkaOptions) -> bool:
-    """Whether anyone said where brokers are."""
+    """Whether a setting or an option has the brokers' address."""
     return kafka != KafkaOptions() or bool(os.environ.get(SERVERS))

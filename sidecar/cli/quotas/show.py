@@ -29,9 +29,9 @@ def command(kafka: KafkaOptions, key: tuple[str, ...], as_json: bool) -> None:
     quotas = in_order(asyncio.run(read_quotas(load_kafka_admin(kafka))))
     if key:
         quotas = {
-            entity: kept
+            entity: shown
             for entity, values in quotas.items()
-            if (kept := {name: value for name, value in values.items() if name in key})
+            if (shown := {name: value for name, value in values.items() if name in key})
         }
     if as_json:
         echo_json({"quotas": quota_documents(quotas)})

@@ -25,7 +25,7 @@ from sidecar.request_time.cluster_state import read_capacities, read_quotas
 from sidecar.request_time.tenants import read_known
 
 if TYPE_CHECKING:
-    # Not at run time: what is asked of brokers is imported when they are asked.
+    # Not at run time: the Kafka client is imported when it is used.
     from sidecar.settings import KafkaAdmin
 
 _R = TypeVar("_R")
@@ -69,14 +69,14 @@ def read_planned_changes(
     """What is to change.
 
     Raises:
-        BrokersError: no broker told what is needed.
+        BrokersError: no broker reported what is needed.
         PlanError: nothing can be planned.
         SettingsError: a file or a setting can't be used.
         UsageError: options that exclude each other.
     """
     if plan_file is None:
         if exact:
-            raise click.UsageError("--exact goes with --plan")
+            raise click.UsageError("--exact needs --plan")
         if options.tenants is None and options.tenants_from is None:
             raise click.UsageError("who shares it? give --tenants, --tenants-from or --plan")
         found = planned_beside(options, admin)
@@ -89,16 +89,16 @@ def read_planned_changes(
 
 async def _from_file(file: PlanFile, exact: bool, admin: "KafkaAdmin") -> PlannedChanges:
     quotas = without_signed(await read_quotas(admin))
-    given = QuotasFromFile(file.target, exact, file.tenants)
+    from_file = QuotasFromFile(file.target, exact, file.tenants)
     capacity_percent = file.capacity_percent
     of_brokers: tuple[str, ...] = ()
-    if capacity_percent is None and given.requests:
+    if capacity_percent is None and from_file.requests:
         capacity_percent, of_brokers = await _capacity(admin)
-    known = await read_known(admin, quotas, TenantKind.USERS) if given.users else None
+    known = await read_known(admin, quotas, TenantKind.USERS) if from_file.users else None
     extra = removals(quotas, file.target) if exact else ()
     return PlannedChanges(
         (*changes(quotas, file.target), *extra),
-        (*of_brokers, *review_quotas(given, capacity_percent, quotas, known)),
+        (*of_brokers, *review_quotas(from_file, capacity_percent, quotas, known)),
     )
 
 

@@ -1,4 +1,4 @@
-"""``throttle-sidecar quotas watch``: keep the plan in force as tenants come and go.
+"""``throttle-sidecar quotas watch``: renew the plan as tenants come and go.
 
 Example: 100 tenants have 64 % of 6,400 %; 15 more come, and once they have been there for the hold
 time all 115 have 55.7 %, in steps no larger than --largest-change.
@@ -27,7 +27,7 @@ from sidecar.request_time.quota_changes import Outcome, set_quotas
 from sidecar.request_time.tenants import Source
 
 if TYPE_CHECKING:
-    # Not at run time: what is asked of brokers is imported when they are asked.
+    # Not at run time: the Kafka client is imported when it is used.
     from sidecar.settings import KafkaAdmin
 
 _MS: Final = 1000
@@ -60,7 +60,7 @@ Examples:
     default="PT30S",
     show_default=True,
     metavar="DURATION",
-    help="How often to look.",
+    help="How often to read the tenants and quotas.",
 )
 @click.option(
     "--stabilization",
@@ -68,7 +68,7 @@ Examples:
     default="PT5M",
     show_default=True,
     metavar="DURATION",
-    help="A tenant counts when it has been there for so long, and no longer when it has been gone"
+    help="A tenant counts after it was present for so long, and no longer after it was absent"
     " for so long.",
 )
 @click.option(
@@ -77,10 +77,12 @@ Examples:
     default=20.0,
     show_default=True,
     metavar="PERCENT",
-    help="By how much of itself a quota may move at one look.",
+    help="By how much of itself a quota may move in one step.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be set, and set nothing.")
-@click.option("--once", is_flag=True, help="Look once and end; those who are there count at once.")
+@click.option("--dry-run", is_flag=True, help="Print what would be set, and set nothing.")
+@click.option(
+    "--once", is_flag=True, help="Make one step and end; tenants that are present count at once."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each step.")
 @click.pass_context
 def command(
@@ -95,14 +97,14 @@ def command(
     once: bool,
     as_json: bool,
 ) -> None:
-    """Keep the planned shares in force while tenants come and go, until Ctrl-C.
+    """Renew the planned shares while tenants come and go, until Ctrl-C.
 
-    A quota that someone else changes is planned again at the next look. When brokers do not tell
-    who is there nothing is changed. A tenant that is gone loses the quota that was set here.
+    A quota that someone else changes is planned again in the next step. When the tenants can't
+    be read, nothing is changed. A tenant that has left loses the quota that was set here.
     """
     source = options.source
     if source is None:
-        raise click.UsageError("whose coming and going? give --tenants-from")
+        raise click.UsageError("which tenants? name them with --tenants-from")
     if interval <= 0:
         raise click.UsageError("--interval must be more than nothing")
     watcher = Watcher(
@@ -119,13 +121,13 @@ def command(
 
 @dataclass(slots=True)
 class Watcher:
-    """Looks, plans and sets, again and again.
+    """Reads, plans and sets, again and again.
 
     Attributes:
         admin: how to reach the brokers.
         options: what is shared on what terms.
         source: who the tenants are.
-        watch: who counts and how far a step goes.
+        watch: who counts and how large a step is.
         dry_run: nothing is set.
         as_json: a line of JSON for each step.
     """
@@ -136,7 +138,7 @@ class Watcher:
     watch: Watch
     dry_run: bool
     as_json: bool
-    _told: str = field(default="", init=False)
+    _reported: str = field(default="", init=False)
     _warned: list[str] = field(default_factory=list, init=False)
 
     async def run(self, interval_s: float, *, once: bool) -> bool:
@@ -165,7 +167,7 @@ class Watcher:
         outcome = Outcome(changed)
         if changed and not self.dry_run:
             outcome = await set_quotas(self.admin, changed, lambda _: None)
-        self._tell(tenants, outcome, [str(warning) for warning in warnings])
+        self._report(tenants, outcome, [str(warning) for warning in warnings])
         return outcome.problem is None
 
     async def _next(self, now_ms: int) -> tuple[int, tuple[Change, ...], tuple[PlanWarning, ...]]:
@@ -176,11 +178,11 @@ class Watcher:
         counted = self.watch.count(there, now_ms)
         plan = self.options.plan(capacity_percent, counted)
         kind = self.options.tenant_kind
-        # Who is known is not asked at each look: "plan" and "diff" tell it.
+        # Known users are not read at each step: "plan" and "diff" report them.
         warnings = review_plan(plan, kind, quotas, None)
         return plan.tenants, self.watch.step(quotas, plan.target(kind)), warnings
 
-    def _tell(self, tenants: int, outcome: Outcome, warnings: list[str]) -> None:
+    def _report(self, tenants: int, outcome: Outcome, warnings: list[str]) -> None:
         if warnings != self._warned:
             print_warnings(warnings)
         self._warned = warnings
@@ -189,16 +191,16 @@ class Watcher:
             return
         verb = "would be set" if self.dry_run else "set"
         who = "tenant" if tenants == 1 else "tenants"
-        lines = [f"{tenants:,} {who}, {self.watch.unstable:,} on hold"]
+        lines = [f"{tenants:,} {who}, {self.watch.unstable:,} not counted yet"]
         lines += [
             f"  {verb}: {change.entity}: {quota_text(change.before)} -> {quota_text(change.after)}"
             for change in outcome.done
         ]
         text = "\n".join(lines)
-        # While nothing moves nothing is said again.
-        if text != self._told:
+        # While nothing changes nothing is printed again.
+        if text != self._reported:
             click.echo(f"{_now()} {text}")
-        self._told = text
+        self._reported = text
         if outcome.problem is not None:
             self._problem(
                 f"{len(outcome.left) + len(outcome.unknown):,} not set: {outcome.problem}"
@@ -218,7 +220,7 @@ class Watcher:
         click.echo(json.dumps(document))
 
     def _problem(self, text: str) -> None:
-        self._told = ""
+        self._reported = ""
         if self.as_json:
             click.echo(json.dumps({"time": _now(), "problem": text}))
         click.echo(f"{_now()} {text}", err=True)

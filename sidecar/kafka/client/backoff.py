@@ -1,7 +1,7 @@
 """How long a broker that failed is left alone.
 
 The pause doubles with each failure in a row, from 0.1 s to 10 s, and ends with a success. During
-it the failure stands for the next ones, so that a dead broker costs nothing and keeps one message.
+it the failure stands for the next ones, so that a dead broker costs nothing and has one message.
 Without jitter: a sidecar asks each broker once a poll, so there is no herd to spread.
 
 Example: a failure at 0 s refuses calls until 0.1 s, the next one, at 1 s, until 1.2 s.

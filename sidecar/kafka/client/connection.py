@@ -77,9 +77,9 @@ class GuardedConnection(AIOKafkaConnection):
         Raises:
             UnsupportedError: the broker knows no version of it that we do; the connection is good.
             ProtocolError: the answer makes no sense.
-            KafkaError: the connection broke; it is closed, the cause says why.
+            KafkaError: the connection broke; it is closed, the cause has the reason.
             ClosedUnansweredError: it was closed at the first request, without a login; so a
-                listener with SASL does after it has told its versions to anybody.
+                listener with SASL does after it has reported its versions to anybody.
         """
         try:
             answer = self.send(request)
@@ -105,7 +105,7 @@ class GuardedConnection(AIOKafkaConnection):
     async def _authenticate(self, request: SaslAuthenticateRequest) -> Response:
         asked_at = self._clock()
         response = await super().send(HiddenSaslAuthenticate(request))
-        # 0 is no limit, and so is v0, which does not say.
+        # 0 is no limit, and so is v0, which has no such field.
         lifetime_ms = getattr(response, "session_lifetime_ms", 0)
         if lifetime_ms > 0:
             self.session_ends_at = asked_at + SESSION_SHARE * lifetime_ms / 1000
@@ -143,14 +143,14 @@ class GuardedConnection(AIOKafkaConnection):
         try:
             super()._handle_frame(frame)
         except _NONSENSE as error:
-            # An answer that nothing asked for is a LookupError.
+            # An answer without a request is a LookupError.
             raise ProtocolError("sent an answer that can't be decoded") from error
 
     @classmethod
     def _on_read_task_error(
         cls, self_ref: "ref[GuardedConnection]", read_task: asyncio.Task[None]
     ) -> None:
-        # As aiokafka's, without the traceback: the calls that fail tell the reason.
+        # As aiokafka's, without the traceback: the calls that fail have the reason.
         if read_task.cancelled() or (error := read_task.exception()) is None:
             return
         if (connection := self_ref()) is not None:
@@ -207,5 +207,5 @@ async def dial(
         # First, since an untrusted certificate is a ValueError too.
         raise
     except _NONSENSE as error:
-        raise ProtocolError("what it said while connecting makes no sense") from error
+        raise ProtocolError("what it answered while connecting makes no sense") from error
     return connection

@@ -1,7 +1,8 @@
 """A connection for requests to the controller, which change something and are never sent twice.
 
-On KRaft any broker forwards them; on ZooKeeper only the controller takes them, and the others say
-error 41, NOT_CONTROLLER. So whoever answers first is asked, and the controller if it says that.
+On KRaft any broker forwards them; on ZooKeeper only the controller takes them, and the others
+answer error 41, NOT_CONTROLLER. So the first that answers is used, and the controller after that
+error.
 
 Example: of three addresses the first does not answer: after 5 s the second is tried.
 """
@@ -39,7 +40,7 @@ class Unanswered:
 
 
 class Controller:
-    """The way to a cluster's controller; an async context manager, which closes the connection.
+    """A cluster's controller; an async context manager, which closes the connection.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
@@ -90,7 +91,7 @@ class Controller:
         """Go to the controller that the broker names.
 
         Returns:
-            Why that can't be done; None: the next call goes there.
+            Why that can't be done; None: the next call is sent there.
         """
         answer = await self.call(DescribeCluster(), deadline)
         if isinstance(answer, Unanswered):
@@ -113,7 +114,7 @@ class Controller:
             return known
         await self._close()
         failures: list[Failure] = []
-        # The controller that was found may be gone: then it is looked for anew.
+        # The controller that was found may have left: then it is searched anew.
         addresses = dict.fromkeys((*self._addresses, *self._admin.bootstrap_servers))
         for address in addresses:
             dialled = await self._dial(address, deadline, alone=len(addresses) == 1)

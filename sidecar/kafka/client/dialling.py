@@ -1,4 +1,4 @@
-"""How connections are made that are kept: with the same credentials until they are read again.
+"""How connections are made that stay open: with the same credentials until they are read again.
 
 Example: ``dialler(admin, clock)(HostPort("b1", 9092))`` is a connection that may be called.
 """

@@ -1,8 +1,8 @@
 """A question to each of several brokers, from a command that ends after it.
 
-What only a broker itself can answer (its own configuration, its loggers) is asked of all of them
-at once: the brokers are listed first, and one deadline holds for everything. A broker that fails
-has its failure as its answer, and the others' answers are kept.
+What only a broker itself can answer (its own configuration, its loggers) is read from all of them
+at once: the brokers are listed first, and one deadline covers everything. A broker that fails
+has its failure as its answer, and the others' answers count.
 
 Example: of brokers 0, 1 and 2 the last one hangs: {0: answer, 1: answer, 2: Failure(TIMEOUT)} after
 the time-out.
@@ -37,7 +37,7 @@ _LISTINGS: Mapping[Nodes, AdminRequest] = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What one broker is asked, and what its answer is called in a failure.
+    """A request to one broker, and what it is called in a failure.
 
     Attributes:
         request: one that may be repeated.
@@ -69,15 +69,15 @@ async def query_each(
     *,
     nodes: Nodes = "brokers",
 ) -> dict[int, T | Failure] | Failure:
-    """What each broker says.
+    """Each broker's answer.
 
     Args:
         admin: how to reach the brokers.
         broker_ids: whom to ask; None asks every active broker.
         question: for a broker, by its id.
-        read: makes of an answer of a broker what is wanted, or a failure.
+        read: makes the result of a broker's answer, or a failure.
         timeout_s: for all of it, seconds.
-        nodes: with "controllers" the admin's addresses are controllers', and these are asked.
+        nodes: with "controllers" the admin's addresses are controllers', and these are read.
 
     Returns:
         By broker id, in ascending order; a failure when the brokers can't be listed.

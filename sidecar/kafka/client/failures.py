@@ -1,8 +1,8 @@
 """The one place where foreign errors become failures that a person can act on.
 
 Everything below this line (sockets, TLS, aiokafka, decoding) raises; everything above it gets a
-``Failure`` with a kind from a closed list. The rule: the kind says whose turn it is (network,
-certificates, credentials, broker), the message names the address first, and never holds a secret.
+``Failure`` with a kind from a closed list. The rule: the kind names whose turn it is (network,
+certificates, credentials, broker), the message names the address first, and has no secret.
 """
 
 import errno
@@ -60,7 +60,7 @@ _MESSAGE_LIMIT = 400
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the settings are called that a message tells to look at.
+    """What the settings are called that a message names to be checked.
 
     Attributes:
         place: where the reader of the message gives settings.
@@ -142,7 +142,7 @@ def _tls(error: ssl.SSLError, _doing: str, names: Names) -> str:
         asked = f"; {_speaks_tls(names)}"
     elif reason in _WANTS_OURS:
         asked = (
-            "; the broker wants a certificate of ours that it trusts: "
+            "; the broker requires a certificate of ours that it trusts: "
             f"{names['ssl_keystore_location']}"
         )
     return f"TLS failed: {reason or error}{asked}"
@@ -151,7 +151,7 @@ def _tls(error: ssl.SSLError, _doing: str, names: Names) -> str:
 def _unconnected(error: OSError) -> str:
     """Why no address of a name could be connected to, by the loop's errors; "" if it was another.
 
-    The loop's words tell the number alone, and it makes one error of those of several addresses.
+    The loop's words have the number alone, and it makes one error of those of several addresses.
     """
     if _CALL_FAILED not in str(error):
         return ""
@@ -188,7 +188,7 @@ def _unanswered(_error: BaseException, doing: str, names: Names) -> str:
     if not doing.startswith("waiting for"):
         return message
     return (
-        f"{message}; if this listener wants a login (SASL), say which: "
+        f"{message}; if this listener requires a login (SASL), set "
         f"{names['security_protocol']} and {names['sasl_mechanism']}"
     )
 
@@ -216,7 +216,7 @@ _WANTS_OURS = (
     "SSLV3_ALERT_BAD_CERTIFICATE",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
 )
-"""What a broker says to a client without a certificate, or with one of a CA that it doesn't trust;
+"""A broker's answer to a client without a certificate, or with one of a CA that it doesn't trust;
 the last two are Java's up to TLS 1.2."""
 _UNKNOWN_CA = (18, 19, 20, 21)
 """OpenSSL's X509_V_ERR: self-signed, alone or in its chain, and an issuer that is not known."""
@@ -247,7 +247,7 @@ _RULES = (
         FailureKind.AUTHENTICATION,
         # aiokafka's words are the connection's repr.
         lambda _error, _doing, names: (
-            "the login was refused: this listener wants none; set PLAINTEXT or SSL as "
+            "the login was refused: this listener has none; set PLAINTEXT or SSL as "
             f"{names['security_protocol']}"
         ),
     ),

@@ -1,7 +1,7 @@
 """The first of several attempts that gives something.
 
 They start one after another: the next when the one before has failed, or has been silent for a
-while; what was started goes on. So a hung broker costs one pause, not the whole deadline.
+while; what was started continues. So a hung broker costs one pause, not the whole deadline.
 
 Example: with a stagger of 0.25 s, a hung first attempt and a second that takes 0.01 s, the answer
 is there after 0.26 s, and the first attempt is cancelled.

@@ -3,7 +3,7 @@
 A call takes the connection that is there or dials one, within the caller's deadline. A connection
 that dropped during a call is dialled anew once, since all our calls are reads that may be repeated.
 One that missed a deadline is closed: its answer would come late and for nobody. A failure starts a
-pause in which calls fail at once; an answer that only says an error does not.
+pause in which calls fail at once; an answer that has an error does not.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from sidecar.volumes import Failure, FailureKind
 
 
 class Link:
-    """The way to one address.
+    """The connection to one address.
 
     Args:
         endpoint: where the broker listens.

@@ -4,7 +4,7 @@
 
 One token serves all connections until a fifth of its life is left. However many connections ask at
 once, there is one request; when it fails, that failure stands for a second, so a broken endpoint is
-not asked once per broker. The secret is in the request's header only, as the Java client sends it.
+not called once per broker. The secret is in the request's header only, as the Java client sends it.
 
 Example: a token for 300 s is used for 240 s; a connection made at second 241 asks for the next one.
 """
@@ -27,8 +27,8 @@ from sidecar.kafka.client.failures import TokenError
 USED_SHARE = 0.8
 """The part of a token's life in which new connections use it; the Java client refreshes there."""
 FAILURE_STANDS_S = 1.0
-LIFE_UNTOLD_S = 60.0
-"""How long a token is taken to live when the endpoint does not say (expires_in is optional)."""
+DEFAULT_LIFE_S = 60.0
+"""A token's assumed life when the endpoint does not state one (expires_in is optional)."""
 
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 
@@ -70,7 +70,7 @@ class ClientCredentials(AbstractTokenProvider):
         """A token that a connection may log in with now.
 
         Raises:
-            TokenError: there is none; the message holds no secret.
+            TokenError: there is none; the message has no secret.
         """
         async with self._lock:
             now = self._clock()
@@ -123,9 +123,9 @@ def _parse(response: Response, asked_at: float) -> _Token:
     if response.status == 200 and isinstance(value, str) and value:
         life_s = answer.get("expires_in")
         if not isinstance(life_s, int | float) or life_s <= 0:
-            life_s = LIFE_UNTOLD_S
+            life_s = DEFAULT_LIFE_S
         return _Token(value, asked_at + USED_SHARE * life_s)
-    # Of what the endpoint says only the code is shown: the rest could repeat what it was sent.
+    # Of the endpoint's answer only the code is shown: the rest could repeat what it was sent.
     code = answer.get("error")
     message = f" ({code})" if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
     raise TokenError(f"no OAUTHBEARER token, the endpoint answered {response.status}{message}")

@@ -1,9 +1,9 @@
 """One question to a cluster, from a command that ends after it: connect, ask, close.
 
-The configured addresses are asked in turn until one gives something usable; so a broker that is
+The configured addresses are tried in turn until one answers usably; so a broker that is
 down does not stop a command that any broker can answer.
 
-Example: of three addresses the first hangs: the second is asked a quarter of a second later.
+Example: of three addresses the first hangs: the second is tried a quarter of a second later.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ async def query_any(
     request: AdminRequest,
     read: Callable[[Response, HostPort], T | Failure],
     timeout_s: float,
-    wanted: str,
+    subject: str,
 ) -> T | Failure:
-    """What the first broker says that gives something usable.
+    """The first usable answer of a broker.
 
     Args:
         admin: how to reach the brokers.
         request: one that may be repeated.
-        read: makes of an answer and the address it came from what is wanted, or a failure, on
-            which the next address is asked.
+        read: makes the result of an answer and the address it came from, or a failure, after
+            which the next address is tried.
         timeout_s: for all of it, seconds.
-        wanted: what is asked, for a failure's message: "no broker told ...".
+        subject: what the request reads, for a failure's message: "no broker reported ...".
 
     Raises:
         SettingsError: certificates or credentials can't be read.
@@ -49,7 +49,7 @@ async def query_any(
     deadline = asyncio.get_running_loop().time() + timeout_s
     pool = Pool(admin.bootstrap_servers, dialling, time.monotonic)
     try:
-        return await pool.call_any(request, deadline, read, wanted)
+        return await pool.call_any(request, deadline, read, subject)
     finally:
         await pool.close()
 

@@ -2,7 +2,7 @@
 """An array of a Kafka message, read as the bytes that it is made of.
 
 An answer may have a hundred thousand entries of a few numbers each. Without tags they all have the
-same size, so the array is one piece of bytes, which its reader takes apart as it goes.
+same size, so the array is one piece of bytes, which its reader takes apart step by step.
 
 Example: 4,000 partitions of 22 bytes are 88 kB, and no object each.
 """

@@ -1,11 +1,11 @@
 """One link per broker id, and the addresses to begin from.
 
-Which brokers there are is asked of a broker that is connected, then of the configured addresses,
-then of any known broker; so a cluster whose brokers were all replaced behind a stable address is
-found again. Links of brokers that are gone or have moved are closed when the new list is known.
+The list of brokers is read from a broker that is connected, then from the configured addresses,
+then from any known broker; so a cluster whose brokers were all replaced behind a stable address is
+found again. Links of brokers that have left or moved are closed when the new list is known.
 
 Example: three brokers, the first one hung. The list comes from the second a quarter of a second
-late, once: the hung one then has no connection any more, and connected ones are asked first.
+late, once: the hung one then has no connection any more, and connected ones are tried first.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ T = TypeVar("T")
 
 LONGEST_STAGGER_S = 0.25
 STAGGER_SHARE = 0.1
-"""The part of the time left for which one silent broker is waited before another is asked too."""
+"""The part of the time left for which one silent broker is waited before another is tried too."""
 CONNECTED_ASKED_FIRST = 3
 """After so many connected brokers were silent the configured addresses are tried."""
 CLOSE_TIMEOUT_S = 1.0
 
-# When all fail, the most telling failure's kind is told: a refused login is one on every broker,
-# while a broker that does not answer says little.
-_TELLING = (
+# When all fail, the most informative failure's kind is reported: a refused login is one on every
+# broker, while a broker that does not answer shows little.
+_INFORMATIVE = (
     FailureKind.AUTHENTICATION,
     FailureKind.AUTHORIZATION,
     FailureKind.TLS,
@@ -87,16 +87,16 @@ class Pool:
         request: AdminRequest,
         deadline: float,
         read: Callable[[Response, HostPort], T | Failure],
-        wanted: str = "which brokers there are",
+        subject: str = "which brokers there are",
     ) -> T | Failure:
-        """What the first broker that gives something usable says.
+        """The first usable answer of a broker.
 
         Args:
             request: one that may be repeated.
             deadline: the loop's time by which this returns.
-            read: makes of an answer and the address it came from what is wanted, or a failure, on
-                which another broker is asked.
-            wanted: what is asked, for the failure's message.
+            read: makes the result of an answer and the address it came from, or a failure, after
+                which another broker is tried.
+            subject: what the request reads, for the failure's message.
         """
 
         async def ask(link: Link) -> T | Failure:
@@ -108,10 +108,10 @@ class Pool:
         left_s = deadline - asyncio.get_running_loop().time()
         attempts = (partial(ask, link) for link in self._to_ask())
         result = await first_success(attempts, min(LONGEST_STAGGER_S, STAGGER_SHARE * left_s))
-        return _summary(result, wanted) if isinstance(result, list) else result
+        return _summary(result, subject) if isinstance(result, list) else result
 
     def set_brokers(self, endpoints: Mapping[int, HostPort]) -> None:
-        """Say which brokers there are and where; close the links to any others."""
+        """Set which brokers there are and where; close the links to any others."""
         brokers: dict[int, Link] = {}
         for broker_id, endpoint in endpoints.items():
             link = self._brokers.get(broker_id)
@@ -119,9 +119,9 @@ class Pool:
                 # A configured address that is this broker's own has the connection already.
                 link = self._bootstrap_links.pop(endpoint, None) or self._link(endpoint)
             brokers[broker_id] = link
-        kept = set(map(id, brokers.values()))
+        retained = set(map(id, brokers.values()))
         for link in (*self._brokers.values(), *self._bootstrap_links.values()):
-            if id(link) not in kept:
+            if id(link) not in retained:
                 link.close()
         self._brokers = brokers
 
@@ -152,25 +152,25 @@ class Pool:
         connected = [link for link in known if link.usable][:CONNECTED_ASKED_FIRST]
         yield from connected
         own = {link.endpoint: link for link in known}
-        asked = set(map(id, connected))
+        tried = set(map(id, connected))
         for endpoint in self._bootstrap:
             link = own.get(endpoint) or self._bootstrap_links.get(endpoint)
             if link is None:
                 link = self._bootstrap_links[endpoint] = self._link(endpoint)
-            if id(link) not in asked:
-                asked.add(id(link))
+            if id(link) not in tried:
+                tried.add(id(link))
                 yield link
-        yield from (link for link in known if id(link) not in asked)
+        yield from (link for link in known if id(link) not in tried)
 
 
-def _summary(failures: list[Failure], wanted: str) -> Failure:
-    kind = min((failure.kind for failure in failures), key=_TELLING.index)
-    ordered = sorted(set(failures), key=lambda failure: _TELLING.index(failure.kind))
+def _summary(failures: list[Failure], subject: str) -> Failure:
+    kind = min((failure.kind for failure in failures), key=_INFORMATIVE.index)
+    ordered = sorted(set(failures), key=lambda failure: _INFORMATIVE.index(failure.kind))
     more = f"; and {len(ordered) - _SHOWN_FAILURES} more" if len(ordered) > _SHOWN_FAILURES else ""
-    # Addresses that failed alike are told together.
+    # Addresses that failed alike are named together.
     alike: dict[str, list[str]] = {}
     for failure in ordered[:_SHOWN_FAILURES]:
         address, _, why = failure.message.partition(": ")
         alike.setdefault(why, []).append(address)
     text = "; ".join(f"{', '.join(addresses)}: {why}" for why, addresses in alike.items())
-    return Failure(kind, f"no broker told {wanted}: {text}{more}")
+    return Failure(kind, f"no broker reported {subject}: {text}{more}")

@@ -22,7 +22,7 @@ from sidecar.settings import KafkaAdmin
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What a connection needs to be encrypted and to log in; its text holds no secret.
+    """What a connection needs to be encrypted and to log in; its text has no secret.
 
     Attributes:
         protocol: the settings' security protocol.
@@ -141,7 +141,7 @@ def _path(file: Path | None, text: str | None, files: ExitStack) -> str | None:
 
 
 def _shown(file: Path | None, what: str) -> str:
-    return f"the {what} file {file}" if file is not None else f"the {what} given as text"
+    return f"the {what} file {file}" if file is not None else f"the {what} in the settings"
 
 
 def _why_no_ca(error: Exception) -> str:
@@ -149,7 +149,7 @@ def _why_no_ca(error: Exception) -> str:
         return _reason(error)
     # Of text OpenSSL has words and no reason.
     if error.reason == "NO_CERTIFICATE_OR_CRL_FOUND" or "not contain a certificate" in str(error):
-        return "it holds no certificate (PEM that begins with -----BEGIN CERTIFICATE-----)"
+        return "it has no certificate (PEM that begins with -----BEGIN CERTIFICATE-----)"
     return f"{error.reason} (is it PEM?)" if error.reason else "it is not PEM"
 
 

@@ -38,7 +38,7 @@ class OutsidePlan:
     limit: float
 
     def __str__(self) -> str:
-        return f"{self.entity}: keeps {self.limit:g} %, which is not in the plan"
+        return f"{self.entity}: retains {self.limit:g} %, which is not in the plan"
 
 
 @dataclass(frozen=True, slots=True)

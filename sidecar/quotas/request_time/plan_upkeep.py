@@ -36,7 +36,9 @@ class Watch:
 
     def __init__(self, hold_ms: int, largest_change: float) -> None:
         if hold_ms < 0 or not largest_change > 0:
-            raise ValueError("a hold time of 0 or more and a largest change above 0 are needed")
+            raise ValueError(
+                "a stabilization time of 0 or more and a largest change above 0 are needed"
+            )
         self._stabilization_ms = hold_ms
         self._largest_change = largest_change
         self._counted: dict[str, Tenant] = {}
@@ -46,7 +48,7 @@ class Watch:
         self._larger_since_ms: int | None = None
 
     def __repr__(self) -> str:
-        return f"Watch({len(self._counted)} tenants, {len(self._moved_at_ms)} on hold)"
+        return f"Watch({len(self._counted)} tenants, {len(self._moved_at_ms)} not counted yet)"
 
     @property
     def unstable(self) -> int:

@@ -1,17 +1,17 @@
-// Keeps the status page live: waits for the next change as a quota callback does, then takes the
+// Renews the status page: waits for the next change as a quota callback does, then takes the
 // page's parts anew. What its reader uses is left alone: focus, open details, a selection.
 
 const WAIT_S = 10;            // without a change the figures are renewed so often
 const ANSWER_MS = 5000;       // beyond that wait
 const SPIN_MS = 1000;         // between two rounds at least
-const ASKING_MS = 2000;       // while a broker is being asked
-const RETRY_MS = 2000;        // while the sidecar is gone
+const ASKING_MS = 2000;       // while a broker is being read
+const RETRY_MS = 2000;        // while the sidecar does not answer
 
 const page = document.documentElement;
 const lost = document.getElementById("lost");
 const live = document.getElementById("live");
-let heard = new Date();
-let said = live.dataset.etag;
+let answeredAt = new Date();
+let announced = live.dataset.etag;
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -41,8 +41,8 @@ function replace(next) {
   const focused = live.contains(document.activeElement) ? place(document.activeElement) : null;
   for (const details of next.querySelectorAll("details")) details.open = open.has(details.id);
   const parts = [...next.children];
-  const kept = new Set(parts.map((each) => each.id));
-  for (const part of [...live.children]) if (!kept.has(part.id)) part.remove();
+  const names = new Set(parts.map((each) => each.id));
+  for (const part of [...live.children]) if (!names.has(part.id)) part.remove();
   let at = live.firstElementChild;
   for (const part of parts) {
     if (at?.id !== part.id) {
@@ -72,32 +72,32 @@ function isSelected(part) {
   return !selection.isCollapsed && selection.containsNode(part, true);
 }
 
-function say(text) {
-  document.getElementById("said").textContent = text;
+function announce(text) {
+  document.getElementById("news").textContent = text;
 }
 
 function found() {
-  heard = new Date();
+  answeredAt = new Date();
   if (!lost.hidden) {
     lost.hidden = true;
     page.classList.remove("is-lost");
-    say("The sidecar is heard again.");
+    announce("The sidecar answers again.");
   }
-  if (said !== live.dataset.etag) {
-    said = live.dataset.etag;
-    say(document.getElementById("sentence").textContent);
+  if (announced !== live.dataset.etag) {
+    announced = live.dataset.etag;
+    announce(document.getElementById("sentence").textContent);
   }
 }
 
-function gone() {
-  const seconds = Math.round((Date.now() - heard) / 1000);
+function lose() {
+  const seconds = Math.round((Date.now() - answeredAt) / 1000);
   const ago = seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
-  const clock = heard.toISOString().slice(11, 19);
-  document.getElementById("lost-since").textContent = `Nothing since ${clock} UTC, ${ago} ago.`;
+  const clock = answeredAt.toISOString().slice(11, 19);
+  document.getElementById("lost-since").textContent = `Its last answer is from ${clock} UTC, ${ago} ago.`;
   if (lost.hidden) {
     lost.hidden = false;
     page.classList.add("is-lost");
-    say(`The sidecar is not heard since ${clock} UTC.`);
+    announce(`The sidecar has not answered since ${clock} UTC.`);
   }
 }
 
@@ -110,7 +110,7 @@ for (;;) {
     found();
     await pause(Math.max(0, SPIN_MS - (Date.now() - began)));
   } catch {
-    gone();
+    lose();
     await pause(RETRY_MS);
   }
 }

@@ -67,7 +67,7 @@ def test_another_jar_is_refused(tmp_path: Path) -> None:
         archive.writestr("META-INF/MANIFEST.MF", "")
     with pytest.raises(CallbackError, match="is not the quota callback's jar"):
         jar_version(tmp_path / "other.jar")
-    with pytest.raises(CallbackError, match="does not tell its version"):
+    with pytest.raises(CallbackError, match="does not state its version"):
         jar_version(jar(tmp_path / NAME, "artifactId=a\n"))
 
 

@@ -45,7 +45,7 @@ def test_nobody_to_ask_sets_nothing(run: Run, quotas: FakeQuotas) -> None:
     """As in a job: it is said what to give."""
     result = run("apply", "--tenants", "120")
     assert 1 == result.exit_code
-    assert "Stopped: nobody answered; with --yes nobody is asked\n" in result.stderr
+    assert "Stopped: nobody answered; --yes needs no answer\n" in result.stderr
     assert {} == quotas.quotas
 
 

@@ -115,7 +115,7 @@ def test_quotas_of_other_kinds_need_no_capacity(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--tenants", "5", "--exact"], "--exact goes with --plan"),
+        (["--tenants", "5", "--exact"], "--exact needs --plan"),
         (["--tenants", "5", "--plan", "x"], "nothing else is planned with it"),
         (["--plan", "no-such-file"], "no-such-file can't be read"),
         ([], "give --tenants, --tenants-from or --plan"),

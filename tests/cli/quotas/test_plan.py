@@ -154,7 +154,7 @@ class TestBesideToday:
         expected = [
             "user 'carol': its 600 % and all other shares are 1,700.1 %, over the capacity of"
             " 1,100 %",
-            "user 'carol': keeps 600 %, which is not in the plan",
+            "user 'carol': retains 600 %, which is not in the plan",
             "ana: no SCRAM credential, ACL or quota has this name",
             "users that are not named have no limit; a default gives them one",
         ]

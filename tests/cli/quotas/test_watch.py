@@ -39,7 +39,7 @@ def test_one_look_sets_the_plan(run: Run, quotas: FakeQuotas) -> None:
     result = run("watch", "--tenants-from", "scram", "--once")
     assert 0 == result.exit_code, result.output
     assert {Entity("ann"): {KEY: 550.0}, Entity("bob"): {KEY: 550.0}} == quotas.quotas
-    assert "2 tenants, 0 on hold\n" in result.stdout
+    assert "2 tenants, 0 not counted yet\n" in result.stdout
     assert "  set: user 'ann': 500 -> 550\n" in result.stdout
     assert "  set: user 'bob': none -> 550\n" in result.stdout
 
@@ -49,7 +49,7 @@ def test_warnings_name_the_tenant(run: Run, quotas: FakeQuotas) -> None:
     quotas.scram = {"ann"}
     quotas.quotas = {Entity("carol"): {KEY: 500.0}}
     words = ["watch", "--tenants-from", "scram", "--once", "--dry-run", "--reserve", "1099.5"]
-    said = "user 'carol': keeps 500 %, which is not in the plan"
+    said = "user 'carol': retains 500 %, which is not in the plan"
     result = run(*words)
     assert "Warning: ann: 0.5 % is under 1 %\n" in result.stderr
     assert f"Warning: {said}\n" in result.stderr
@@ -165,7 +165,11 @@ async def test_it_looks_every_interval_and_says_only_what_is_new(
         for now_ms in range(4):
             await looks.observe(now_ms)
     lines = [line.split(" ", 1)[-1] for line in capsys.readouterr().out.splitlines()]
-    assert ["1 tenant, 0 on hold", " set: user 'ann': none -> 6400", "1 tenant, 0 on hold"] == [
+    assert [
+        "1 tenant, 0 not counted yet",
+        " set: user 'ann': none -> 6400",
+        "1 tenant, 0 not counted yet",
+    ] == [
         lines[0],
         lines[1],
         lines[2],
@@ -195,8 +199,8 @@ async def test_it_goes_on_until_it_is_stopped(quotas: FakeQuotas) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--tenants", "5"], "give --tenants-from"),
-        ([], "give --tenants-from"),
+        (["--tenants", "5"], "--tenants-from"),
+        ([], "--tenants-from"),
         (["--tenants-from", "scram", "--interval", "PT0S"], "--interval must be more"),
         (["--tenants-from", "scram", "--stabilization", "5 min"], "--stabilization"),
         (["--tenants-from", "scram", "--largest-change", "0"], "--largest-change"),

@@ -81,7 +81,7 @@ HERE = Names()
         (
             IllegalSaslStateError("<AIOKafkaConnection host=b1>"),
             FailureKind.AUTHENTICATION,
-            "the login was refused: this listener wants none; set PLAINTEXT or SSL as SIDECAR_KAF",
+            "the login was refused: this listener has none; set PLAINTEXT or SSL as SIDECAR_KAF",
         ),
         (
             UnsupportedSaslMechanismError("<AIOKafkaConnection host=b1>"),
@@ -124,7 +124,7 @@ def test_a_login_that_may_be_missing() -> None:
     failure = to_failure(error, "b1:9092", "waiting for DescribeCluster", HERE)
     expected = (
         "b1:9092: the connection was closed while waiting for DescribeCluster; if this listener "
-        "wants a login (SASL), say which: SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL and "
+        "requires a login (SASL), set SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL and "
         "SIDECAR_KAFKA_ADMIN_SASL_MECHANISM"
     )
     assert Failure(FailureKind.CONNECT, expected) == failure

@@ -329,7 +329,7 @@ async def test_a_login_that_nobody_made(clock: Clock, logged_in: bool) -> None:
         failure = await failing_call(link)
     assert FailureKind.CONNECT is failure.kind
     assert "closed while waiting for DescribeLogDirs" in failure.message
-    assert logged_in is ("if this listener wants a login" not in failure.message)
+    assert logged_in is ("if this listener requires a login" not in failure.message)
 
 
 async def test_a_listener_that_had_answered_wants_no_login(clock: Clock) -> None:

@@ -89,7 +89,7 @@ async def test_addresses_that_fail_alike_are_told_together(clock: Clock, ca: tru
         async with KafkaVolumeSource(made, clock=clock) as source:
             failure = await source.observe(None, 5.0)
     assert isinstance(failure, Failure)
-    before = "no broker told which brokers there are: "
+    before = "no broker reported which brokers there are: "
     named, _, why = failure.message.removeprefix(before).partition(": ")
     assert set(map(str, addresses)) == set(named.split(", "))
     assert why.startswith("its certificate is not trusted: ")
@@ -168,7 +168,7 @@ async def test_a_missing_client_certificate(clock: Clock, ca: trustme.CA) -> Non
             failure = await source.observe(None, 5.0)
     assert isinstance(failure, Failure)
     assert failure.kind is FailureKind.TLS
-    assert "CERTIFICATE_REQUIRED; the broker wants a certificate of ours" in failure.message
+    assert "CERTIFICATE_REQUIRED; the broker requires a certificate of ours" in failure.message
     assert "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION" in failure.message
 
 
@@ -190,12 +190,12 @@ async def test_material_that_can_not_be_read(clock: Clock, ca: trustme.CA, tmp_p
     key_file.write_text(pems["key"])
     text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
     expected = (
-        f"the CA certificate file {key_file} can't be used: it holds no certificate (PEM that "
+        f"the CA certificate file {key_file} can't be used: it has no certificate (PEM that "
         "begins with -----BEGIN CERTIFICATE-----)"
     )
     assert expected == text
     text = refused(clock, security_protocol="SSL", ssl_ca_pem="nonsense")
-    assert text.startswith("the CA certificate given as text can't be used: it holds no cert")
+    assert text.startswith("the CA certificate in the settings can't be used: it has no cert")
     key_file.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     text = refused(clock, security_protocol="SSL", ssl_ca_file=key_file)
     assert "can't be used: " in text
@@ -209,7 +209,7 @@ async def test_material_that_can_not_be_read(clock: Clock, ca: trustme.CA, tmp_p
         {},
     ):
         text = refused(clock, **own, **key)
-        assert "the client certificate given as text or its key" in text
+        assert "the client certificate in the settings or its key" in text
         assert "can't be used: " in text
         assert "Not it" not in text
         assert "PRIVATE" not in text

@@ -169,5 +169,5 @@ def test_a_step_that_was_not_done_takes_nothing_back() -> None:
 @pytest.mark.parametrize(("hold_ms", "largest"), [(-1, 0.1), (0, 0.0), (0, -1.0)])
 def test_a_watch_that_makes_no_sense_is_refused(hold_ms: int, largest: float) -> None:
     """Time does not go back, and a step of nothing never ends."""
-    with pytest.raises(ValueError, match="hold time"):
+    with pytest.raises(ValueError, match="stabilization time"):
         Watch(hold_ms, largest)
