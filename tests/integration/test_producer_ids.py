@@ -165,7 +165,7 @@ async def test_a_rogue_is_throttled_everywhere_and_its_neighbour_is_not(
     ):
         await seen("ids are seen", lambda: of_user(daemons[0], "etl"), bool)
         quotas(
-            tmp_path, f"[users.etl]\nproducer_ids_rate = {QUOTA}\nheld_request_percentage = 0.01"
+            tmp_path, f"[users.etl]\nproducer_ids_rate = {QUOTA}\nthrottled_request_percentage = 0.01"
         )
         for daemon in daemons:
             found = await holds(daemon, "etl")
@@ -237,7 +237,7 @@ async def test_what_a_killed_sidecar_set_in_kafka_is_taken_back(
         logging,
         start,
         tmp_path,
-        quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}\nheld_request_percentage = 0.01"),
+        quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}\nthrottled_request_percentage = 0.01"),
     )
     async with topic(logging) as name:
         async with Rogue(logging.bootstrap_of("BASIC"), name, dict(ETL)):

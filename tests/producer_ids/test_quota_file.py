@@ -60,7 +60,7 @@ def test_it_says_who_may_have_how_many(path: Path) -> None:
             "users.alice.producer_ids_rate: must be a number of 1e-06 to 1e+12, or",
         ),
         (
-            "[users.alice]\nheld_request_percentage = 1",
+            "[users.alice]\nthrottled_request_percentage = 1",
             "users.alice.producer_ids_rate: Field required",
         ),
         ("[usres.alice]\nproducer_ids_rate = 5", "usres: is not a key here"),
