@@ -39,6 +39,7 @@ BEAN = "throttlesidecar:type=QuotaCallback"
 
 TOKEN = "t0k3n"
 WINDOW_S = 10
+PERCENTAGE = "throttled_request_percentage = 0.01"
 QUOTA = 5
 AT_ONCE = 2 * QUOTA
 """Two windows' worth."""
@@ -164,9 +165,7 @@ async def test_a_rogue_is_throttled_everywhere_and_its_neighbour_is_not(
         Rogue(logging.bootstrap_of("BASIC"), name, dict(ETL), clients=8),
     ):
         await seen("ids are seen", lambda: of_user(daemons[0], "etl"), bool)
-        quotas(
-            tmp_path, f"[users.etl]\nproducer_ids_rate = {QUOTA}\nthrottled_request_percentage = 0.01"
-        )
+        quotas(tmp_path, f"[users.etl]\nproducer_ids_rate = {QUOTA}\n{PERCENTAGE}")
         for daemon in daemons:
             found = await holds(daemon, "etl")
             assert (QUOTA, True) == (found["producer_ids_rate"], found["tokens"] < 0)
@@ -237,7 +236,7 @@ async def test_what_a_killed_sidecar_set_in_kafka_is_taken_back(
         logging,
         start,
         tmp_path,
-        quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}\nthrottled_request_percentage = 0.01"),
+        quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}\n{PERCENTAGE}"),
     )
     async with topic(logging) as name:
         async with Rogue(logging.bootstrap_of("BASIC"), name, dict(ETL)):

@@ -79,11 +79,9 @@ class Daemon:
         for number in signals:
             self.process.send_signal(number)
 
-    def ended(self) -> tuple[int, float]:
-        """Waits for its end: the exit code, and how long it took, seconds."""
-        began = time.monotonic()
-        code = self.process.wait(SEEN_S)
-        return code, time.monotonic() - began
+    def ended(self) -> int:
+        """Waits for its end: the exit code."""
+        return self.process.wait(SEEN_S)
 
     def records(self) -> list[dict[str, Any]]:
         """Its lines, when it logs JSON."""
