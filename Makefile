@@ -42,7 +42,7 @@ test: tools-test $(INSTALLED) $(JAR)
 test-all: tools-test-all lint java $(JAR) $(KUSTOMIZE)
 	$(MVN) test -Dkafka.version=4.4.0 -Dbuild.dir=target/kafka-4.4.0
 	$(BIN)/coverage erase
-	$(BIN)/pytest -m '$(UNIT)' -n auto --cov --cov-report=
+	$(BIN)/pytest -m '$(UNIT)' -n auto --hypothesis-profile=thorough --cov --cov-report=
 	$(BIN)/pytest -m '$(BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
 	$(BIN)/pytest -m '$(SPARK)' --cov --cov-append --cov-report=
 	$(BIN)/pytest -m '$(OTHERS)' --cov --cov-append --cov-report=

@@ -6,7 +6,7 @@
 from sidecar.demo.cluster import Cluster
 from tests.integration.conftest import Start
 from tests.integration.daemon import FULL_BYTES, seconds, settings
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 FENCED_MS = 4000
 VALIDITY_S = 3.0

@@ -9,7 +9,7 @@ import pytest
 from sidecar.demo.admin import Admin
 from tests.integration.conftest import SecureKafka, Start
 from tests.integration.daemon import Done, Metrics, command, settings
-from tests.integration.waiting import seen
+from tests.support.waiting import seen
 
 SCRAM = "SCRAM-SHA-512"
 PASSWORD = "SIDECAR_KAFKA_ADMIN_SASL_PASSWORD"
