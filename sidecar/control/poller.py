@@ -37,8 +37,8 @@ class Poller:
         source: where observations come from.
         board: where decisions are published.
         timing: how often to look.
-        polled: told the duration of each poll, seconds.
-        observed: told each observation; must not raise.
+        polled: called with the duration of each poll, seconds.
+        observed: called with each observation; must not raise.
     """
 
     source: VolumeSource

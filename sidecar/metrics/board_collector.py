@@ -62,9 +62,7 @@ class SidecarRegistry(CollectorRegistry):
 
 
 def build_registry(
-    board: Board,
-    wall: Callable[[float], float],
-    validity_s: float,
+    board: Board, wall: Callable[[float], float], validity_s: float
 ) -> SidecarRegistry:
     """Every metric of a sidecar.
 

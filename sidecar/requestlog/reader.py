@@ -3,8 +3,8 @@
 The log is empty until ``kafka.request.logger`` is at DEBUG, and a file that is not there is no
 fault. A log that can't be read is reported once, and again when it can.
 
-Example: alice's INIT_PRODUCER_ID is answered with id 1000001: subscribers are told a quarter
-of a second later at most, or as much later as the log is behind.
+Example: alice's INIT_PRODUCER_ID is answered with id 1000001: subscribers are called a
+quarter of a second later at most, or as much later as the log is behind.
 """
 
 import asyncio
@@ -37,10 +37,7 @@ class LogReader:
         exists: whether there is a file.
     """
 
-    def __init__(
-        self,
-        path: Path,
-    ) -> None:
+    def __init__(self, path: Path) -> None:
         """Nothing is read yet; ``path`` need not be there."""
         self.path = path
         self.usage = Usage()
@@ -57,11 +54,11 @@ class LogReader:
     def subscribe(
         self, on_allocated: Callable[[ProducerIdAllocated], None], is_needed: Callable[[], bool]
     ) -> None:
-        """Tells one more of what is read.
+        """Adds a subscriber.
 
         Args:
-            on_allocated: told of each id that a producer was given; must not raise.
-            is_needed: whether somebody is to be throttled by what the log says.
+            on_allocated: called with each id that is allocated to a producer; must not raise.
+            is_needed: whether somebody may be throttled by what the log reports.
         """
         self._subscribers.append(on_allocated)
         self._needs.append(is_needed)
