@@ -3,8 +3,8 @@
 A capability says what it has; every default here does nothing. Two things need no method, since
 they lie on the board, where they are decided upon, published and written in one step: what it
 keeps over a restart is part of ``Memory``, and its share of a decision are the throttles under its
-name (``throttle_users``). What it hears besides observations it subscribes to: the lines of the
-request log (``Services.subscribe``).
+name (``Board.throttle_users``). What it hears besides observations it subscribes to: the lines of
+the request log (``Services.subscribe``).
 
 Whatever raises is logged, counted and shown on the status page, and goes no further; a task that
 fails is restarted, with a longer pause each time (``sidecar.daemon.supervision``).
