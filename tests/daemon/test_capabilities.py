@@ -15,7 +15,7 @@ from sidecar.api.connections import Connections
 from sidecar.control.capability import Block, Build, Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.daemon import daemon
-from sidecar.daemon.capabilities import CAPABILITIES, build_all
+from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.daemon.composition import compose
 from sidecar.daemon.start_files import read_start_files
 from sidecar.errors import SettingsError
@@ -259,6 +259,18 @@ def test_one_that_can_not_be_built_is_replaced_by_one_that_does_nothing() -> Non
     assert 1 == failures.count("bad")
     with pytest.raises(SettingsError):
         build_all({"bad": refuses}, services)
+
+
+def test_a_capability_has_one_name() -> None:
+    """In the list, in its own words and of its package: failures are counted by it from zero."""
+    sidecar = FakeSidecar()
+    settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}).settings
+    services = Services(
+        sidecar.board, sidecar.wall, lambda: None, _persist, None, CapabilityFailures(CAPABILITIES)
+    )
+    built = build_all(prepare_all(settings), services)
+    assert [*CAPABILITIES] == [each.name for each in built]
+    assert [*CAPABILITIES] == [type(each).__module__.split(".")[1] for each in built]
 
 
 def test_a_quota_file_that_is_wrong_refuses_start_and_check(tmp_path: object) -> None:
