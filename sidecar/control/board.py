@@ -217,6 +217,12 @@ class Board:
         """Publishes what follows when a broker's last reading no longer counts."""
         return self.update(lambda memory: self._factors.forget(memory, broker_id))
 
+    def retain(self, capability: str, part: object) -> Snapshot:
+        """Publishes what a capability keeps over a restart, as plain JSON values."""
+        return self.update(
+            lambda memory: replace(memory, retained={**memory.retained, capability: part})
+        )
+
     def update(self, fold: Callable[[Memory], Memory]) -> Snapshot:
         """Folds news that has no method of its own into the memory, decides and publishes.
 

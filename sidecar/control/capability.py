@@ -2,8 +2,9 @@
 
 A capability says what it has; every default here does nothing. Two things need no method, since
 they lie on the board, where they are decided upon, published and written in one step: what it
-keeps over a restart is part of ``Memory``, and its share of a decision are the throttles under its
-name (``throttle_users``). What it hears besides observations it subscribes to: the lines of the
+retains over a restart, plain JSON under its name (``Board.retain``) that it checks when it is built
+(``sidecar.state.retained``), and its share of a decision, the throttles under its name
+(``throttle_users``). What it hears besides observations it subscribes to: the lines of the
 request log at ``Services.request_log``.
 
 Whatever raises is logged, counted and shown on the status page, and goes no further; a task that

@@ -17,6 +17,7 @@ from sidecar.history.metrics import HistoryCollector
 from sidecar.metrics.board_collector import SidecarRegistry, build_registry, poll_duration
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.producer_ids.metrics import ProducerIdCollector
+from sidecar.producer_ids.retained import Retained
 from sidecar.producer_ids.service import ProducerIdWatch
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
@@ -327,7 +328,9 @@ def test_the_documentation_lists_every_metric() -> None:
     # Held, and filling all the same.
     for at, left in ((0.0, 10), (6.0, 10), (12.0, 5)):
         scene.see(whole(at, [reading(1, at, {"/a": left})]))
-    watch = ProducerIdWatch(scene.board, ProducerIdSettings(), ProducerIdQuota(50.0), 60.0)
+    watch = ProducerIdWatch(
+        scene.board, Retained(scene.board), ProducerIdSettings(), ProducerIdQuota(50.0), 60.0
+    )
     watch.seen("alice", 1)
     scene.board.readers.record(Report(1, emergency=False, throttled_clients=0), 1, 1.0)
     scene.registry.register(ProducerIdCollector(watch, None, None))

@@ -27,6 +27,8 @@ PLAIN: Mapping[str, object] = {
     "brokers": [],
     "computed": None,
     "override": None,
+    "user_throttles": [],
+    "retained": {},
     "factor": 1.0,
     "source": "fallback",
     "since": 5.0,
