@@ -95,7 +95,7 @@ class Capability:
         return None
 
     def observed(self, observation: Observation) -> None:
-        """Hears an observation, before it is folded into the memory; returns at once."""
+        """Hears an observation whose decision is published already; returns at once."""
 
     def reload(self, settings: Settings) -> Callable[[], None]:  # noqa: ARG002 - the protocol's
         """Takes over new credentials.
