@@ -77,11 +77,6 @@ def build_registry(
     return registry
 
 
-def poll_duration(registry: SidecarRegistry) -> Histogram:
-    """The histogram that is told each poll's duration, in seconds."""
-    return registry.poll_duration
-
-
 class _BoardCollector(Collector):
     """The board as metrics."""
 
