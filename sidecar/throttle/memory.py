@@ -150,6 +150,21 @@ class Memory:
     failed_polls: int = 0
     failure: Failure | None = None
 
+    @property
+    def active(self) -> Mapping[int, str]:
+        """Node id -> address of the active brokers; none before the first observation."""
+        return self.membership.active if self.membership else {}
+
+    @property
+    def fenced(self) -> Mapping[int, str]:
+        """Likewise of the fenced ones; none where the cluster can't list them."""
+        return (self.membership.fenced if self.membership else None) or {}
+
+    def active_brokers(self) -> Iterator[BrokerState]:
+        """What is remembered of the active brokers."""
+        active = self.active
+        return (state for broker_id, state in self.brokers.items() if broker_id in active)
+
     def volumes(self) -> Iterator[VolumeState]:
         """Every remembered volume, by broker."""
         for broker_id in sorted(self.brokers):
