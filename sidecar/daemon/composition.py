@@ -18,7 +18,7 @@ from sidecar.api.connections import Connections
 from sidecar.api.readiness import Polling
 from sidecar.api.server import HttpServer
 from sidecar.clock import SteadyClock
-from sidecar.control.board import Board, RestoredDecision
+from sidecar.control.board import Board, PersistedState
 from sidecar.control.capability import Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.journal import log_publication
@@ -39,7 +39,7 @@ from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import Settings
-from sidecar.state import Damaged, PersistedState, StateFile
+from sidecar.state import Damaged, StateFile
 from sidecar.state.writer import StateWriter
 from sidecar.status.contents import FetchContents, VolumeContents
 from sidecar.throttle.decision import Disabled, VolumeLimit
@@ -174,14 +174,10 @@ def _board(
 ) -> tuple[Board, StateWriter | None]:
     """The board with what an earlier run left, and what keeps it for the next."""
     state = _state_file(path, factors)
-    persisted = _load(state, clock.now())
     board = Board(
         factors or Disabled(),
         clock.now,
-        memory=persisted.memory if persisted else None,
-        restored=RestoredDecision(persisted.factor, persisted.source, persisted.since)
-        if persisted
-        else None,
+        restored=_load(state, clock.now()),
         listeners=(log_publication,),
     )
     if state is None:

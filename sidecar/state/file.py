@@ -18,7 +18,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sidecar.state.form import PersistedState, StateRecord, from_record, to_record
+from sidecar.control.board import PersistedState
+from sidecar.state.form import StateRecord, from_record, to_record
 from sidecar.state.retained import problem_of
 from sidecar.throttle.limits import Limit
 

@@ -8,10 +8,10 @@ polls later they are known again. Verdicts are, since a limit may go by those ra
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pydantic import Field, NonNegativeInt
 
+from sidecar.control.board import PersistedState
 from sidecar.state.retained import Record
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
@@ -19,23 +19,6 @@ from sidecar.throttle.limits import Level, Limit, Verdict
 from sidecar.throttle.memory import BrokerState, Computed, Memory, Override, VolumeState
 from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
-
-
-@dataclass(frozen=True, slots=True)
-class PersistedState:
-    """What a restart takes over.
-
-    Attributes:
-        memory: what was remembered.
-        factor: the factor in force when it was kept.
-        source: where that came from.
-        since: when the two began, steady seconds.
-    """
-
-    memory: Memory
-    factor: float
-    source: Source
-    since: float
 
 
 class VerdictRecord(Record):

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.control.board import Board
+from sidecar.control.board import Board, PersistedState
 from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.quotas.entities import DEFAULT, Default
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
-from sidecar.state import PersistedState, StateFile
+from sidecar.state import StateFile
 from sidecar.throttle.decision import Disabled, Source
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override

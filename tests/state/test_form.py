@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.state.form import PersistedState, StateRecord, from_record, to_record
+from sidecar.control.board import PersistedState
+from sidecar.state.form import StateRecord, from_record, to_record
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
 from sidecar.throttle.limits import (
