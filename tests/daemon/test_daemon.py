@@ -668,12 +668,8 @@ class TestProducerIds:
                 assert LATE not in daemon.output
                 assert self.percentage(quotas) is None
                 assert "Traceback" not in daemon.output + other.output
-            assert (
-                {}
-                == json.loads((tmp_path / "own.json").read_bytes())["state"][
-                    "enforced_request_percentages"
-                ]
-            )
+            kept = json.loads((tmp_path / "own.json").read_bytes())["state"]
+            assert {} == kept["retained"]["producer_ids"]["enforced_request_percentages"]
             with started(tmp_path, own) as daemon:
                 assert {"alice", "bob"} == self.held(daemon)
                 until(lambda: self.percentage(quotas) is not None)
@@ -706,7 +702,7 @@ class TestProducerIds:
             )
             assert "Traceback" not in daemon.output
         kept = json.loads(state_file.read_bytes())["state"]
-        assert {"bob"} == set(kept["enforced_request_percentages"])
+        assert {"bob"} == set(kept["retained"]["producer_ids"]["enforced_request_percentages"])
         assert {"bob"} == {hold["user"] for hold in kept["user_throttles"]}
 
     def test_whatever_it_reads_from_misbehaves_it_runs_and_stops(
