@@ -1,8 +1,8 @@
-"""Which topics take the most of each log dir of one broker, as it reports itself.
+"""Which topics are the largest in each log dir of one broker, as it reports itself.
 
 That is DescribeLogDirs with all topics, whose answer grows with the broker's partitions: it comes
-over a connection of its own, so that no poll waits behind it, and is taken apart on a thread, so
-that nobody else waits either. Needs DESCRIBE on the cluster, as polls do.
+over a connection of its own, so that no poll waits behind it, and is decoded on a thread, so
+that nobody else waits either. It needs DESCRIBE on the cluster, as polls do.
 
 Example: ``await largest_topics(admin, 2, 10.0)`` is ``{"/data": LogDirTopics(...)}``.
 """

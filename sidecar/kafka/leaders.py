@@ -99,9 +99,9 @@ class Leaders:
         self._brokers = set(brokers)
         self._choose(topics)
         if before is not None:
-            looked_at = [each for partitions in self.partitions.values() for each in partitions]
-            self.new.intersection_update(looked_at)
-            self.new.update(each for each in looked_at if not _has(before, each))
+            scanned = [each for partitions in self.partitions.values() for each in partitions]
+            self.new.intersection_update(scanned)
+            self.new.update(each for each in scanned if not _has(before, each))
 
     def _choose(self, topics: Mapping[str, Sequence[int]]) -> None:
         self.partitions = {}

@@ -1,8 +1,8 @@
 """What lies in each log dir, in Kafka's messages: DescribeLogDirs with all topics.
 
-The answer names every partition of every topic of its broker. It is kept as it came, so that
-whoever waits for it can have it taken apart on another thread: ``log_dirs_in``. Of a topic's
-partitions the row of entries is kept, 22 bytes each, which ``PartitionSizes`` takes apart.
+The answer names every partition of every topic of its broker. Its bytes are retained, so that
+another thread can decode them: ``log_dirs_in``. Of a topic's partitions the row of entries is
+retained, 22 bytes each, which ``PartitionSizes`` decodes.
 
 Example: 4,000 partitions of 1,000 topics are 88 kB besides the topics' names.
 """
@@ -33,11 +33,7 @@ ENTRY_BYTES: Final = _ENTRY.size
 
 
 class PartitionSizes:
-    """The partitions of a topic in one log dir, taken apart as they are gone through.
-
-    Args:
-        packed: as an answer has them.
-    """
+    """The partitions of a topic in one log dir, decoded one by one; ``packed`` as in an answer."""
 
     __slots__ = ("_packed",)
 

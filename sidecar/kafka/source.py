@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Self
 
-from sidecar.kafka.client.dialling import dialler, principal_of
 from sidecar.kafka.client.pool import Pool
 from sidecar.kafka.cluster_answers import ClusterList, read_cluster, read_log_dirs
 from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
@@ -55,8 +54,7 @@ class KafkaVolumeSource:
 
     def __init__(self, admin: KafkaAdmin, *, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._principal = principal_of(admin)
-        self._pool = Pool(admin.bootstrap_servers, dialler(admin, clock), clock)
+        self._pool = Pool.of(admin, clock)
         self._listed = False
         self._asked: dict[int, asyncio.Task[Reading | Failure]] = {}
         self._slow: set[int] = set()
@@ -78,7 +76,7 @@ class KafkaVolumeSource:
     async def observe(
         self, brokers: Collection[int] | None, timeout_s: float
     ) -> Observation | Failure:
-        """Look at the cluster once; see ``sidecar.volumes.VolumeSource``."""
+        """Reads the cluster once; see ``sidecar.volumes.VolumeSource``."""
         deadline = asyncio.get_running_loop().time() + timeout_s
         if brokers is not None:
             if not self._listed:
@@ -95,21 +93,8 @@ class KafkaVolumeSource:
         return await self._ask(cluster.membership.active, cluster, deadline)
 
     def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
-        """Reads new TLS material and credentials.
-
-        Returns:
-            What makes this use them and new addresses: connections are redialled.
-
-        Raises:
-            SettingsError: the material can't be read.
-        """
-        dial = dialler(admin, self._clock)
-
-        def apply() -> None:
-            self._pool.redial_with(admin.bootstrap_servers, dial)
-            self._principal = principal_of(admin)
-
-        return apply
+        """As ``Pool.reload``."""
+        return self._pool.reload(admin)
 
     async def close(self) -> None:
         """Close all connections; what is still owed is not waited for."""
@@ -157,4 +142,4 @@ class KafkaVolumeSource:
             return answer
         if now() < asked_at + ANSWER_TIMEOUT_S:
             self._slow.discard(broker_id)
-        return read_log_dirs(answer, broker_id, self._clock(), self._principal)
+        return read_log_dirs(answer, broker_id, self._clock(), self._pool.principal)

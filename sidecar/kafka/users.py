@@ -28,7 +28,7 @@ async def scram_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[s
 
     Args:
         admin: how to reach the brokers.
-        timeout_s: for each of two questions, seconds.
+        timeout_s: for each of two requests, seconds.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
@@ -57,12 +57,7 @@ async def acl_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[str
 
 
 def read_scram_users(response: Response, endpoint: HostPort) -> frozenset[str] | Failure:
-    """The users in a DescribeUserScramCredentials answer.
-
-    Args:
-        response: v0.
-        endpoint: who answered.
-    """
+    """The users in a DescribeUserScramCredentials v0 answer of an address."""
     name = "DescribeUserScramCredentials"
     if code := response.error_code:
         return refused(endpoint, name, code, response.error_message, "Describe")
@@ -79,12 +74,7 @@ def read_scram_users(response: Response, endpoint: HostPort) -> frozenset[str] |
 
 
 def read_acl_users(response: Response, endpoint: HostPort) -> frozenset[str] | Failure:
-    """The users in a DescribeAcls answer.
-
-    Args:
-        response: v2 or v3.
-        endpoint: who answered.
-    """
+    """The users in a DescribeAcls answer, v2 or v3, of an address."""
     if code := response.error_code:
         return refused(endpoint, "DescribeAcls", code, response.error_message, "Describe")
     return frozenset(

@@ -23,7 +23,7 @@ def kafka_configs(
     """The command for one entity.
 
     Args:
-        connection: the words that say how the brokers are reached.
+        connection: the options that say how the brokers are reached.
         entity: whose quotas.
         values: to set; None: to remove.
     """

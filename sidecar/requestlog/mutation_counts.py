@@ -8,7 +8,7 @@ Example: a topic is created with 12 partitions, grown to 24 and deleted: 12, 12 
 If the growth is refused with error 89, it is 12 refused ones, and 12 for the deletion.
 
 Initially no size is known. Topics beyond ``most_topics`` make room for others, the one that was
-told first; names are cut, and those that are the same up to there are one topic.
+seen first; names are cut, and those that are the same up to there are one topic.
 
 Source: KIP-599; Kafka's ReplicationControlManager.
 """
@@ -76,7 +76,7 @@ class TopicSizes:
 
         Args:
             line: a controller's, of one of ``ABOUT_TOPICS``; in the log's order, since each line
-                hands sizes to the next.
+                adds sizes for the next.
 
         Returns:
             None when the request can't be read.

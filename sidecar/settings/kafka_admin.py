@@ -21,10 +21,10 @@ def resolve_kafka_admin(
     Args:
         raw: the values, each good by itself.
         required: False when the sidecar is disabled.
-        problems: where what doesn't fit together is told.
+        problems: gets what doesn't fit together.
 
     Returns:
-        None when no servers are given, which is a problem only if they are required.
+        None when no servers are set, which is a problem only if they are required.
     """
     if not problems.is_set(_SERVERS):
         if not required:

@@ -701,7 +701,7 @@ class TestProducerIds:
             code = daemon.ended()
             assert 0 == code
             assert LATE not in daemon.output
-            assert "is left in Kafka; the next start of a sidecar takes it back: bob" in (
+            assert "is left in Kafka; the next start of a sidecar removes it: bob" in (
                 daemon.output
             )
             assert "Traceback" not in daemon.output

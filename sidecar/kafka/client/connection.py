@@ -170,13 +170,7 @@ class GuardedConnection(AIOKafkaConnection):
 
 @dataclass(frozen=True, slots=True)
 class Dialler:
-    """Makes connections to any address of a cluster, with the same credentials for all.
-
-    Attributes:
-        security: what each is encrypted with and logs in with.
-        client_id: what brokers log and count us as.
-        clock: steady seconds.
-    """
+    """Makes connections to any address of a cluster with the same arguments for all."""
 
     security: Security
     client_id: str

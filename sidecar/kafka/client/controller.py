@@ -88,7 +88,7 @@ class Controller:
             return Unanswered(to_failure(error, address, doing, names))
 
     async def find(self, deadline: float) -> Failure | None:
-        """Go to the controller that the broker names.
+        """Finds the controller that the broker names.
 
         Returns:
             Why that can't be done; None: the next call is sent there.

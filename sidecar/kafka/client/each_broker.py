@@ -1,4 +1,4 @@
-"""A question to each of several brokers, from a command that ends after it.
+"""A request to each of several brokers, from a command that ends after it.
 
 What only a broker itself can answer (its own configuration, its loggers) is read from all of them
 at once: the brokers are listed first, and one deadline covers everything. A broker that fails
@@ -16,7 +16,6 @@ from typing import Literal, TypeVar
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.client.dialling import dialler
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.one_call import refused
 from sidecar.kafka.client.pool import Pool
@@ -50,13 +49,7 @@ class Question:
     needs: str
 
     def refused(self, broker_id: int, code: int, message: str | None) -> Failure:
-        """A broker's error as a failure.
-
-        Args:
-            broker_id: who answered.
-            code: not 0.
-            message: what the broker adds.
-        """
+        """A broker's error as a failure; see ``one_call.refused``."""
         return refused(f"broker {broker_id}", self.name, code, message, self.needs)
 
 
@@ -85,9 +78,8 @@ async def query_each(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    dialling = dialler(admin, time.monotonic)
+    pool = Pool.of(admin, time.monotonic)
     deadline = asyncio.get_running_loop().time() + timeout_s
-    pool = Pool(admin.bootstrap_servers, dialling, time.monotonic)
 
     async def ask(broker_id: int) -> T | Failure:
         asked = question(broker_id)

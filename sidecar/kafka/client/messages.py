@@ -107,7 +107,7 @@ def message(
 
 
 class AdminRequest(Request[RequestStruct]):
-    """What a connection may be asked, in the newest version that both sides know.
+    """A request that a connection may send, in the newest version that both sides know.
 
     Attributes:
         API_KEY: Kafka's number of it.
