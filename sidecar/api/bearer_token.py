@@ -19,5 +19,5 @@ def read_token(path: Path) -> str:
         raise SettingsError((f"the token file {path} is not text",)) from error
     # What a request's header can't carry would be refused at each request, without a reason.
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise SettingsError((f"the token file {path} does not hold one line with a token",))
+        raise SettingsError((f"the token file {path} is not one line with a token",))
     return token

@@ -94,11 +94,7 @@ def _digits(text: str) -> str:
 
 
 def needs_token(token: Callable[[], str | None]) -> params.Depends:
-    """A dependency that lets a request through that has the token.
-
-    Args:
-        token: read at each request, since it may change; None refuses every change.
-    """
+    """A dependency that accepts requests with the token, which is read at each of them."""
     scheme = HTTPBearer(
         auto_error=False,
         scheme_name="token",

@@ -38,11 +38,7 @@ class Connection(Protocol):
 
 
 def most_connections(files: int) -> int:
-    """How many HTTP connections a process may have.
-
-    Args:
-        files: how many files it may have open; negative (RLIM_INFINITY): any number.
-    """
+    """How many HTTP connections a process may have by its limit on open files."""
     if files == resource.RLIM_INFINITY:
         return _MOST
     return max(_FEWEST, min(_MOST, files // _SHARE))

@@ -46,12 +46,7 @@ class HttpServer:
     """
 
     def __init__(self, app: ASGIApp, listen: HostPort, connections: Connections) -> None:
-        """Starts to listen.
-
-        Args:
-            app: what answers.
-            listen: where; port 0 takes a free one.
-            connections: the process's, which bound those of this server.
+        """Starts to listen; port 0 takes a free one.
 
         Raises:
             ListenError: the address can't be listened on.

@@ -49,13 +49,7 @@ class Folder:
     """
 
     def __init__(self, path: Path, origin: str, max_bytes: int) -> None:
-        """Nothing is read or written yet.
-
-        Args:
-            path: the folder.
-            origin: who writes: no other sidecar may have the same one.
-            max_bytes: of all histories in the folder together.
-        """
+        """Nothing is written yet; no other sidecar may have the same origin."""
         self.path = path
         self.origin = _FOREIGN.sub("_", origin)
         self.bytes = 0
@@ -92,10 +86,7 @@ class Folder:
             os.close(file)
 
     def tidy(self, at_s: float) -> None:
-        """Compresses closed hours and applies the bound; cheap when there is nothing to do.
-
-        Args:
-            at_s: epoch seconds.
+        """Compresses hours closed at epoch seconds, applies the bound; cheap when nothing is due.
 
         Raises:
             OSError: the folder can't be read, or a file not be packed or removed.

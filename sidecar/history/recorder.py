@@ -68,12 +68,7 @@ class History:
     """
 
     def __init__(self, folder: Folder, wall: Callable[[float], float]) -> None:
-        """Nothing is written yet.
-
-        Args:
-            folder: where to.
-            wall: steady to epoch seconds.
-        """
+        """Nothing is written yet; ``wall`` makes epoch seconds of steady ones."""
         self.folder = folder
         self.counts = Counts()
         self._wall = wall

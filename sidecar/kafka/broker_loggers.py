@@ -39,18 +39,7 @@ async def read_levels(
 ) -> Levels | Failure:
     """The level of one logger on some brokers, its parent's where it has none of its own.
 
-    Args:
-        admin: how to reach the brokers.
-        broker_ids: whom to ask; None asks every active broker.
-        logger: its name.
-        timeout_s: for all of it, seconds.
-        nodes: "controllers" asks these; the admin's addresses are then theirs.
-
-    Returns:
-        A failure when the brokers can't be listed.
-
-    Raises:
-        SettingsError: certificates or credentials can't be read.
+    Arguments, results and errors are those of ``describe_broker_configs``.
     """
 
     def question(broker_id: int) -> Question:
@@ -77,21 +66,10 @@ async def set_levels(
     *,
     nodes: Nodes = "brokers",
 ) -> Levels | Failure:
-    """Set the level of one logger, on each broker to its own.
+    """Sets the level of one logger, on each broker to its own.
 
-    Args:
-        admin: how to reach the brokers.
-        levels: by broker id: OFF, FATAL, ERROR, WARN, INFO, DEBUG or TRACE.
-        logger: its name.
-        timeout_s: for all of it, seconds.
-        nodes: "controllers" sets these; the admin's addresses are then theirs.
-
-    Returns:
-        By broker id the level that was set, or why it may not be; a failure when the brokers can't
-        be listed: none was set then.
-
-    Raises:
-        SettingsError: certificates or credentials can't be read.
+    ``levels`` are OFF, FATAL, ERROR, WARN, INFO, DEBUG or TRACE; the other arguments, the results
+    and the errors are those of ``describe_broker_configs``.
     """
 
     def question(broker_id: int) -> Question:

@@ -28,18 +28,10 @@ _DESCRIBE_CLIENT_QUOTAS = DescribeClientQuotas()
 async def describe_client_quotas(
     admin: KafkaAdmin, timeout_s: float = 10.0
 ) -> ClientQuotas | Failure:
-    """All quotas of the cluster, in the broker's order.
+    """All quotas of the cluster, in the broker's order; errors as of ``query_any``.
 
-    Args:
-        admin: how to reach the brokers; the next address is tried when one does not answer.
-        timeout_s: for all of it, seconds.
-
-    Returns:
-        Entities of kinds that are not in ``Entity``, of a Kafka to come, are left out: no client
-        that is known here is under them.
-
-    Raises:
-        SettingsError: certificates or credentials can't be read.
+    Entities of kinds that are not in ``Entity``, of a Kafka to come, are left out: no client that
+    is known here is under them.
     """
     return await query_any(
         admin, _DESCRIBE_CLIENT_QUOTAS, read_client_quotas, timeout_s, "the client quotas"

@@ -90,7 +90,7 @@ LOG_DIRS_ASKED: Fields = (array("topics", ("topic", STRING), ("partitions", Comp
 
 
 def log_dir_fields(partitions: Any) -> Fields:  # noqa: ANN401 - a type of aiokafka's
-    """A log dir as DescribeLogDirs v4 has it, with its topics' partitions read by a given type."""
+    """A log dir as DescribeLogDirs v4 has it; ``partitions`` is the type of a topic's."""
     return (
         ("error_code", Int16),
         ("log_dir", STRING),

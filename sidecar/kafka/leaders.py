@@ -40,13 +40,7 @@ class Leaders:
     """
 
     def __init__(self, pool: Pool, broker_id: int | None, clock: Callable[[], float]) -> None:
-        """Nothing is read yet.
-
-        Args:
-            pool: sends the requests; its list of brokers is set here.
-            broker_id: whose partitions are scanned; None: those of all brokers.
-            clock: steady seconds.
-        """
+        """Nothing is read yet; the pool's list of brokers is set here."""
         self.partitions: dict[int, list[Partition]] = {}
         self.new: set[Partition] = set()
         self.skipped = 0

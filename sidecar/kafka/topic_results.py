@@ -60,7 +60,7 @@ class TopicResult:
 
 
 def topic_result(topic: str, error_code: int, error_message: str | None) -> TopicResult:
-    """The result that a controller's answer gives for a topic, throttled ones apart."""
+    """The result of a controller's answer for a topic that was not throttled."""
     if not error_code:
         return TopicResult(topic, Outcome.DONE)
     if error_code == TOPIC_AUTHORIZATION_FAILED:

@@ -1,4 +1,4 @@
-"""Admission of controller mutations (KIP-599) as a capability: one route and what keeps quotas."""
+"""Admission of controller mutations (KIP-599) as a capability: one route, and reading quotas."""
 
 from collections.abc import Callable, Mapping
 

@@ -134,13 +134,7 @@ class Peers:
         seen: Callable[[str, int], None],
         wrote: Callable[[int], None] | None = None,
     ) -> None:
-        """Nobody is asked yet.
-
-        Args:
-            urls: their addresses.
-            seen: is called with each user and id.
-            wrote: is called with each id that wrote; None when that does not count.
-        """
+        """Calls ``seen`` with each user and id, and ``wrote`` with each id that wrote."""
         self.peers = [Peer(url) for url in urls]
         self._seen = seen
         self._wrote = wrote

@@ -102,7 +102,7 @@ class RequestQuotaEnforcer:
             matters = bool(targets or self.board.snapshot.memory.enforced_request_percentages)
             if matters or not self._adopted:
                 failure = await self._compare(targets)
-                # That what an earlier run may have left can't be looked for yet wakes nobody.
+                # As long as only an earlier run's quotas can't be searched, nobody is woken.
                 self._log_outcome(failure, logging.WARNING if matters else logging.INFO)
 
     async def leave(self, timeout_s: float) -> None:

@@ -74,7 +74,7 @@ class ProducerIdWatch:
             board: has the throttles and the quotas that were put.
             settings: how ids are counted.
             quota: of users that nobody said anything of.
-            cleanup_s: how often users who are gone are looked for, seconds, > 0.
+            cleanup_s: how often users who are gone are forgotten, seconds, > 0.
             file: what the file says, if there is one.
         """
         self.settings = settings
@@ -120,11 +120,6 @@ class ProducerIdWatch:
         """Of all users that are known, by name."""
         self._renew()
         return self._ids.statuses(self._now_ms())
-
-    def status(self, user: str) -> ProducerIdStatus | None:
-        """Of one user; None: no ids of theirs are known."""
-        self._renew()
-        return self._ids.status(user, self._now_ms())
 
     def set_file(self, quotas: ProducerIdQuotas) -> None:
         """What the file says now."""

@@ -46,12 +46,9 @@ class Outcome:
 async def validate(
     admin: "KafkaAdmin", changed: Sequence[Change], progress: Callable[[int], None]
 ) -> str | None:
-    """Why the brokers would not do all of it; None: they would.
+    """Why the brokers would not set all of it; None: they would.
 
-    Args:
-        admin: how to reach them.
-        changed: all that is to be set.
-        progress: is called with how many changes more were validated.
+    ``progress`` is called with how many changes more were validated.
     """
     from sidecar.kafka.client_quotas import alter_client_quotas  # noqa: PLC0415 - see above
 
@@ -68,10 +65,7 @@ async def set_quotas(
 ) -> Outcome:
     """Sets them in their order, and stops at the first request that was not done wholly.
 
-    Args:
-        admin: how to reach the brokers.
-        changed: all that is to be set.
-        progress: is called with how many changes more are done.
+    ``progress`` is called with how many changes more are done.
     """
     from sidecar.kafka.client_quotas import alter_each  # noqa: PLC0415 - see above
     from sidecar.volumes import Failure  # noqa: PLC0415 - see above

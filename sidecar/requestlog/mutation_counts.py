@@ -53,12 +53,7 @@ class TopicSizes:
     __slots__ = ("_longest_name", "_most", "_sizes")
 
     def __init__(self, most_topics: int = 20_000, longest_name: int = 256) -> None:
-        """No size is known.
-
-        Args:
-            most_topics: whose sizes are remembered, > 0.
-            longest_name: characters of a name, > 0.
-        """
+        """No size is known; both numbers are > 0."""
         self._most = most_topics
         self._longest_name = longest_name
         self._sizes: dict[str, int] = {}

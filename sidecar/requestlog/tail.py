@@ -219,11 +219,7 @@ Run = Callable[[Callable[[], TailRead]], Awaitable[TailRead]]
 async def follow(tail: Tail, run: Run = asyncio.to_thread) -> AsyncGenerator[TailRead, None]:
     """Every read, for ever; closes the tail at its end (use ``contextlib.aclosing``).
 
-    Whoever iterates sets the pace: nothing is read ahead.
-
-    Args:
-        tail: nobody else reads it.
-        run: runs ``tail.read``.
+    Whoever iterates sets the pace: nothing is read ahead. Nobody else may read the tail.
     """
     try:
         while True:

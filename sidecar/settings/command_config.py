@@ -61,16 +61,7 @@ def read_command_config(bootstrap_server: str | None, command_config: Path | Non
 def read_daemon_admin(
     environ: Mapping[str, str], config: Path | None, properties: Path | None
 ) -> LoadedAdmin:
-    """The daemon's own settings, of which only those of Kafka's are needed.
-
-    Args:
-        environ: the environment variables; only ``SIDECAR_*`` is read.
-        config: a TOML file.
-        properties: a Java properties file with the plugin's prefix.
-
-    Raises:
-        SettingsError: with every problem found, one line each and no secret in any.
-    """
+    """Those of the daemon's own settings that are Kafka's; arguments and errors as of ``load``."""
     readings = read_all(environ, config, properties)
     # Notices of the daemon's other settings are logged when it starts.
     return LoadedAdmin(_resolve(readings, settings_source(config, properties)).admin)

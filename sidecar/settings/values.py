@@ -105,7 +105,7 @@ class ProducerIdSection:
         ids_count: when an id counts: when it writes, or when it is allocated.
         active_interval_s: how often leaders are asked which ids write, seconds, > 0.
         broker_id: of the broker beside this sidecar; None: it is not known.
-        cleanup_s: how often users who are gone are looked for, seconds, > 0.
+        cleanup_s: how often users who are gone are forgotten, seconds, > 0.
     """
 
     rate: float | None

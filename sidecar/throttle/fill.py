@@ -88,13 +88,9 @@ def next_fill(
 
 
 def rate_over(fill: Fill, window_s: float) -> float | None:
-    """The slope over a time: at least that, when the trail goes back so far.
+    """The slope over ``window_s`` seconds, ``WINDOW_S`` at least, or over the trail if shorter.
 
-    With polls that are closer than a quarter of it, a third more at most.
-
-    Args:
-        fill: how the volume fills.
-        window_s: seconds; what is less than ``WINDOW_S`` is that.
+    With polls that are closer than a quarter of it, the time is a third longer at most.
 
     Returns:
         Bytes per second, negative while the volume empties; None before a second reading.
@@ -105,12 +101,7 @@ def rate_over(fill: Fill, window_s: float) -> float | None:
 
 
 def rate_since(fill: Fill, since: float, window_s: float) -> float | None:
-    """The slope over a time, of readings none of which is older than a moment.
-
-    Args:
-        fill: how the volume fills.
-        since: the moment, steady seconds.
-        window_s: seconds, >= ``WINDOW_S``; less when the moment is later.
+    """The slope over ``window_s`` seconds, of readings since a moment, steady seconds.
 
     Returns:
         Bytes per second, negative while the volume empties; None when the readings since then are

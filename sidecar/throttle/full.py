@@ -14,16 +14,10 @@ from sidecar.throttle.memory import Memory
 def full_at(
     memory: Memory, validity_s: float, now: float, window_s: float = WINDOW_S
 ) -> float | None:
-    """When the first volume has 0 bytes available at the rate at which it fills.
-
-    Args:
-        memory: what is remembered of the volumes.
-        validity_s: for how long a reading is valid, seconds.
-        now: steady seconds.
-        window_s: what the rate is taken over, seconds.
+    """When the first volume has 0 bytes available at its fill rate over ``window_s`` seconds.
 
     Returns:
-        Steady seconds, which may be past; None when no volume fills.
+        Steady seconds, which may be past; None when no volume with a valid reading fills.
     """
     times = []
     for known in memory.valid_volumes(validity_s, now):

@@ -45,13 +45,9 @@ def throttled_rate(known: VolumeState, since: float) -> float | None:
 def throttled_fills(
     memory: Memory, since: float | None, validity_s: float, now: float
 ) -> list[ThrottledFill]:
-    """The volumes that fill while producers are throttled.
+    """The volumes with valid readings that fill while producers are throttled, all in seconds.
 
-    Args:
-        memory: what is remembered of the volumes.
-        since: since when producers are throttled, steady seconds; None: they are not.
-        validity_s: for how long a reading is valid, seconds.
-        now: steady seconds.
+    ``since`` is None while they are not.
     """
     if since is None:
         return []

@@ -114,11 +114,7 @@ class GuardedConnection(AIOKafkaConnection):
     def close(
         self, reason: CloseReason | None = None, exc: BaseException | None = None
     ) -> asyncio.Future[None]:
-        """Close at once: unsent bytes are dropped and a frozen TLS peer is not waited for.
-
-        Returns:
-            Done when the socket is closed.
-        """
+        """Closes at once, without unsent bytes or a frozen TLS peer; done when the socket is."""
         if self._writer is not None:
             self._writer.transport.abort()
         closed: asyncio.Future[None] = super().close(reason=reason, exc=exc)

@@ -86,13 +86,7 @@ class Pool:
     async def call(
         self, broker_id: int, request: AdminRequest, deadline: float
     ) -> Response | Failure:
-        """The answer of one broker, or why there is none.
-
-        Args:
-            broker_id: one of the last list that was set.
-            request: one that may be repeated.
-            deadline: the loop's time by which this returns.
-        """
+        """The answer of one broker of the last list that was set; see ``Link.call``."""
         link = self._brokers.get(broker_id)
         if link is None:
             return Failure(FailureKind.CONNECT, f"broker {broker_id} is not a known active broker")

@@ -105,10 +105,7 @@ class MutationAdmissions:
     def __init__(self, algorithm: Algorithm, window: QuotaWindow, most: int = MOST_BUCKETS) -> None:
         """Starts without quotas: everything is admitted.
 
-        Args:
-            algorithm: how amounts are counted.
-            window: Kafka's controller.quota.window.num and controller.quota.window.size.seconds.
-            most: how many buckets, and how many waits, are retained.
+        The window is Kafka's controller.quota.window.num and controller.quota.window.size.seconds.
         """
         self.dropped = 0
         self._make = _maker(algorithm, window)

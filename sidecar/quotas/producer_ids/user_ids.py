@@ -1,7 +1,7 @@
 """One user's producer ids: which were seen, their rate, and the bucket that they take tokens from.
 
 Kafka's rate and KIP-599's bucket count per second, ``producer_ids_rate`` per window: a limit of 50
-per 3,600 s is 0.0139 a second. The bucket holds ``samples`` windows' worth.
+per 3,600 s is 0.0139 a second. A full bucket has ``samples`` windows' worth.
 
 Example: 50 ids per hour and 11 windows: 550 tokens at first, 0 after 550 new ids, and an hour later
 50.

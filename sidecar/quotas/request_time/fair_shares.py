@@ -178,9 +178,7 @@ def fair_shares(
 def review(percent: Mapping[str, float], capacity_percent: float) -> tuple[ShareWarning, ...]:
     """What to say of shares, whoever made them: those under 1 %, and a sum over the capacity.
 
-    Args:
-        percent: tenant's name -> its share.
-        capacity_percent: what there is for them, without what is reserved.
+    The capacity is what there is for them, without what is reserved.
     """
     small = (SmallShare(name, share) for name, share in percent.items() if share < SMALL_PERCENT)
     total = math.fsum(percent.values())

@@ -100,13 +100,9 @@ class QuotasFromFile:
 def review_plan(
     plan: Plan, kind: TenantKind, quotas: ClientQuotas | None, known: Collection[str] | None
 ) -> tuple[PlanWarning, ...]:
-    """Everything that there is to say of a plan.
+    """Everything that there is to say of a plan as one of users or clients.
 
-    Args:
-        plan: to be applied.
-        kind: as what.
-        quotas: of today; None: they can't be read.
-        known: every name that the cluster knows; None: it can't be read.
+    Today's quotas, or the names that the cluster knows, are None when they can't be read.
     """
     outside = tuple(_outside(plan.target(kind), quotas or {}))
     unknown = _unknown([who for who in plan.shares if isinstance(who, str)], known)
@@ -126,11 +122,8 @@ def review_quotas(
 ) -> tuple[PlanWarning, ...]:
     """The same of quotas that were not planned now; of other kinds only unknown users count.
 
-    Args:
-        planned: to be applied.
-        capacity_percent: of the smallest broker, in percent of one thread; None: it can't be read.
-        quotas: of today.
-        known: every user that the cluster knows; None: it can't be read.
+    The capacity is the smallest broker's, in percent of one thread; it and the users that the
+    cluster knows are None when they can't be read.
     """
     requests = planned.requests
     unknown = tuple(_unknown(planned.users, known))

@@ -130,12 +130,7 @@ class Watch:
 
 
 def limited(changed: Sequence[Change], largest_change: float) -> tuple[Change, ...]:
-    """The same changes, none of them larger than it may be in one step.
-
-    Args:
-        changed: from today's quotas to those wanted.
-        largest_change: the part of itself by which a quota may move.
-    """
+    """The same changes, each by ``largest_change`` (a part of the quota) at most."""
     return tuple(_limited(change, largest_change) for change in changed)
 
 

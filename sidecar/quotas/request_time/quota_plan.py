@@ -161,12 +161,7 @@ def named_plan(terms: Terms, tenants: Collection[Tenant]) -> Plan:
 def changes(
     quotas: ClientQuotas, target: Mapping[Entity, Mapping[str, float | None]]
 ) -> tuple[Change, ...]:
-    """What is to change for every quota that is wanted; what is not mentioned stays.
-
-    Args:
-        quotas: of today.
-        target: by entity and key; None: none.
-    """
+    """What is to change from today's quotas; what is not in the target stays, None is removed."""
     compared = (
         Change(entity, key, quotas.get(entity, {}).get(key), after)
         for entity, values in target.items()
