@@ -5,10 +5,11 @@ a crash or a full disk left half a line, the next one begins on a line of its ow
 over is compressed beside its file and renamed, so a reader finds the one or the other whole; both
 after a crash in between, which is no harm since readers count a reading once.
 
-The bound is for all histories in the folder, whoever writes them: the oldest hours go first.
+The bound is for all histories in the folder, whoever writes them: the oldest hours are removed
+first.
 
-Example: with a bound of 1 MB, 900 kB of packed hours and an hour of 200 kB, the oldest hours go
-until 1 MB is left.
+Example: with a bound of 1 MB, 900 kB of packed hours and an hour of 200 kB, the oldest hours are
+removed until 1 MB is left.
 """
 
 import gzip

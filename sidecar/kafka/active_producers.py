@@ -148,15 +148,15 @@ class ActiveProducers:
             if len(piece) == 1:
                 self._too_long.add(piece[0])
 
-    async def _read(self, answer: Response, owed: set[Partition], scan: "_Scan") -> int:
+    async def _read(self, answer: Response, requested: set[Partition], scan: "_Scan") -> int:
         """Takes an answer; its size in bytes."""
         result, size = scan.result, 0
         for topic, partitions, *_tags in answer.topics or ():
             for index, error_code, _, packed, *_more in partitions or ():
                 partition = (topic, index)
-                if partition not in owed:
+                if partition not in requested:
                     continue
-                owed.discard(partition)
+                requested.discard(partition)
                 if error_code:
                     result.failures[partition] = self._refused(error_code)
                     continue
@@ -170,7 +170,7 @@ class ActiveProducers:
                     # The API's answers come between.
                     await asyncio.sleep(0)
         result.bytes += size
-        result.failures |= dict.fromkeys(owed, _UNANSWERED)
+        result.failures |= dict.fromkeys(requested, _UNANSWERED)
         return size
 
     def _refused(self, code: int) -> Failure:

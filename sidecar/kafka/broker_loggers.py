@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.broker_configs import describing, read_configs
-from sidecar.kafka.client.each_broker import Nodes, Question, query_each
+from sidecar.kafka.client.each_broker import Nodes, Query, query_each
 from sidecar.kafka.config_messages import BROKER_LOGGER, SetConfigs
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -42,11 +42,11 @@ async def read_levels(
     Arguments, results and errors are those of ``describe_broker_configs``.
     """
 
-    def question(broker_id: int) -> Question:
+    def query_of(broker_id: int) -> Query:
         return describing(BROKER_LOGGER, broker_id, [logger])
 
-    def read(asked: Question, response: Response, broker_id: int) -> str | Failure:
-        configs = read_configs(asked, response, broker_id)
+    def read(query: Query, response: Response, broker_id: int) -> str | Failure:
+        configs = read_configs(query, response, broker_id)
         if isinstance(configs, Failure):
             return configs
         if (level := configs.get(logger)) is None:
@@ -55,7 +55,7 @@ async def read_levels(
             return Failure(FailureKind.UNSUPPORTED, text)
         return level
 
-    return await query_each(admin, broker_ids, question, read, timeout_s, nodes=nodes)
+    return await query_each(admin, broker_ids, query_of, read, timeout_s, nodes=nodes)
 
 
 async def set_levels(
@@ -72,18 +72,18 @@ async def set_levels(
     and the errors are those of ``describe_broker_configs``.
     """
 
-    def question(broker_id: int) -> Question:
+    def query_of(broker_id: int) -> Query:
         request = SetConfigs(BROKER_LOGGER, str(broker_id), {logger: levels[broker_id]})
         needs = "AlterConfigs" if nodes == "brokers" else "ClusterAction"
-        return Question(request, "IncrementalAlterConfigs", needs)
+        return Query(request, "IncrementalAlterConfigs", needs)
 
-    def read(asked: Question, response: Response, broker_id: int) -> str | Failure:
+    def read(query: Query, response: Response, broker_id: int) -> str | Failure:
         if len(response.responses or ()) != 1:
-            text = f"broker {broker_id}: {asked.name} answered for another resource"
+            text = f"broker {broker_id}: {query.name} answered for another resource"
             return Failure(FailureKind.PROTOCOL, text)
         error_code, error_message, *_ = response.responses[0]
         if error_code:
-            return asked.refused(broker_id, error_code, error_message)
+            return query.refused(broker_id, error_code, error_message)
         return levels[broker_id]
 
-    return await query_each(admin, levels, question, read, timeout_s, nodes=nodes)
+    return await query_each(admin, levels, query_of, read, timeout_s, nodes=nodes)

@@ -16,7 +16,7 @@ from typing import Final
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.client.each_broker import Question, query_each
+from sidecar.kafka.client.each_broker import Query, query_each
 from sidecar.kafka.log_dir_messages import DescribeTopicsOfLogDirs, PartitionSizes, log_dirs_in
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -24,7 +24,7 @@ from sidecar.volumes import Failure, FailureKind
 LARGEST: Final = 10
 """So many topics of each log dir are reported; a hundred would hide the one that matters."""
 
-_QUESTION: Final = Question(DescribeTopicsOfLogDirs(), "DescribeLogDirs", "Describe")
+_QUERY: Final = Query(DescribeTopicsOfLogDirs(), "DescribeLogDirs", "Describe")
 _NONSENSE: Final = (ValueError, struct.error, LookupError, TypeError)
 
 
@@ -73,7 +73,7 @@ async def largest_topics(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    answers = await query_each(admin, [broker_id], lambda _: _QUESTION, _answered, timeout_s)
+    answers = await query_each(admin, [broker_id], lambda _: _QUERY, _answered, timeout_s)
     if isinstance(answers, Failure):
         return answers
     answer = answers[broker_id]
@@ -86,9 +86,9 @@ async def largest_topics(
         return Failure(FailureKind.PROTOCOL, text)
 
 
-def _answered(asked: Question, response: Response, broker_id: int) -> Response | Failure:
+def _answered(query: Query, response: Response, broker_id: int) -> Response | Failure:
     if response.error_code:
-        return asked.refused(broker_id, response.error_code, None)
+        return query.refused(broker_id, response.error_code, None)
     return response
 
 

@@ -20,14 +20,14 @@ from sidecar.kafka.client.packed_array import PackedArray
 from sidecar.kafka.cluster_messages import (
     CORDONED,
     DESCRIBE_LOG_DIRS_KEY,
-    LOG_DIRS_ASKED,
+    LOG_DIRS_TOPICS,
     PARTITION,
     log_dir_fields,
 )
 
 _ENTRY = struct.Struct(">iqq?x")
 """A partition without tags, whose number, 0, is the last byte."""
-_WANTED = struct.Struct(">iq10x")
+_PART = struct.Struct(">iq10x")
 """Its index and size."""
 ENTRY_BYTES: Final = _ENTRY.size
 
@@ -45,7 +45,7 @@ class PartitionSizes:
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Index and bytes."""
-        return _WANTED.iter_unpack(self._packed)
+        return _PART.iter_unpack(self._packed)
 
     @property
     def total_bytes(self) -> int:
@@ -94,7 +94,7 @@ _RequestV4, _RequestV5 = (
         "DescribeTopicsOfLogDirs",
         DESCRIBE_LOG_DIRS_KEY,
         version,
-        request=LOG_DIRS_ASKED,
+        request=LOG_DIRS_TOPICS,
         response=(THROTTLE_TIME, ("error_code", Int16), ("packed", _Rest())),
         tagged=False,
     )[0]

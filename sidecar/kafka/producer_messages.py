@@ -47,7 +47,7 @@ DESCRIBE_PRODUCERS_KEY: Final = 61
 
 _STATE = struct.Struct(">qiiqiqx")
 """An entry without tags, whose number, 0, is the last byte."""
-_WANTED = struct.Struct(">qii21x")
+_PART = struct.Struct(">qii21x")
 """Its beginning."""
 STATE_BYTES: Final = _STATE.size
 
@@ -68,7 +68,7 @@ class ProducerStates:
         return len(self._packed) // STATE_BYTES
 
     def __iter__(self) -> Iterator[State]:
-        return _WANTED.iter_unpack(self._packed)
+        return _PART.iter_unpack(self._packed)
 
 
 _PRODUCER_STATES = PackedArray(
@@ -167,7 +167,7 @@ MetadataRequestV12, MetadataResponseV12 = message(
 
 
 class AllTopics(AdminRequest, versions=(MetadataRequestV12,)):
-    """Metadata of all topics that may be described, which null asks for."""
+    """Metadata of all topics that may be described, which null requests."""
 
     NEEDED = "v12 (Kafka 3.1)"
     values = (None, False, False)

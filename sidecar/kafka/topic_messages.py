@@ -106,7 +106,7 @@ class CreateTopics(AdminRequest, versions=(CreateTopicsRequestV7,)):
     def __init__(
         self, topics: Sequence[NewTopic], timeout_ms: int, *, validate_only: bool = False
     ) -> None:
-        wanted: list[tuple[object, ...]] = [
+        created: list[tuple[object, ...]] = [
             (
                 topic.name,
                 topic.partitions,
@@ -117,7 +117,7 @@ class CreateTopics(AdminRequest, versions=(CreateTopicsRequestV7,)):
             )
             for topic in topics
         ]
-        self.values = (wanted, timeout_ms, validate_only)
+        self.values = (created, timeout_ms, validate_only)
 
 
 CreatePartitionsRequestV3, CreatePartitionsResponseV3 = message(

@@ -31,7 +31,7 @@ PATH: Final = "/v1/admissions/controller-mutations"
 
 QUOTA_EXCEEDED: Final = "THROTTLING_QUOTA_EXCEEDED"
 REJECTED: Final = "The throttling quota has been exceeded."
-"""Kafka's own words."""
+"""Kafka's own message."""
 THROTTLED: Final = "Accepted, but the throttling quota has been exceeded: wait before the next one."
 
 RETRY_UNKNOWN_S: Final = 5

@@ -111,7 +111,7 @@ class Peer:
         url: its address.
         ids: how many ids it reported.
         lost: how many it no longer had.
-        failure: why it did not answer when last asked; None when it did, or never was asked.
+        failure: why the last request to it failed; None when it did not, or there was none.
     """
 
     url: str

@@ -114,7 +114,7 @@ class ProducerIdCapability(Capability):
         return tasks
 
     def add_routes(self, app: FastAPI) -> None:
-        """Ids, quotas, and what other sidecars ask."""
+        """Ids, quotas, and ids for other sidecars."""
         services = self._services
         add_producer_ids(
             app,

@@ -76,16 +76,16 @@ class RequestLogDocument:
 
 @described
 class PeerDocument:
-    """Another sidecar that is asked for its broker's ids."""
+    """Another sidecar, whose broker's ids are requested."""
 
     url: str
     """Its address."""
     ids: Count
     """How many it reported."""
     lost: Count
-    """How many it no longer had when it was asked."""
+    """How many it no longer had when they were requested."""
     failure: str | None
-    """Why it did not answer when last asked; null when it did."""
+    """Why the last request to it failed; null when it did not."""
 
 
 @described
@@ -129,7 +129,7 @@ class ProducerIdsDocument:
     request_log: RequestLogDocument | None
     """The request log of the broker beside this sidecar; null when none is read."""
     peers: list[PeerDocument]
-    """The other sidecars that are asked."""
+    """The other sidecars."""
     users: list[UserIdsDocument]
     """Every user with new ids in the last windows, and those that are throttled, by name."""
 

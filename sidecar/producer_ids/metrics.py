@@ -81,12 +81,12 @@ class ProducerIdCollector(Collector):
         peers = self._peers.peers if self._peers is not None else []
         yield GaugeMetricFamily(
             f"{_PREFIX}_peers_failing",
-            "Other sidecars that did not answer when last asked for producer ids.",
+            "Other sidecars that did not answer the last request for producer ids.",
             sum(peer.failure is not None for peer in peers),
         )
         yield CounterMetricFamily(
             f"{_PREFIX}_peer_producer_ids_lost",
-            "Producer ids that other sidecars no longer had when they were asked.",
+            "Producer ids that other sidecars no longer had when they were requested.",
             sum(peer.lost for peer in peers),
         )
 

@@ -2,7 +2,7 @@
 
 A produce factor does not stop a client that opens a connection for every batch: each new connection
 appends one request before it is muted. A request quota does, since it mutes INIT_PRODUCER_ID too.
-It is set for the user by AlterClientQuotas, where the user's quota asks for it, and removed when
+It is set for the user by AlterClientQuotas, where the user's quota has one, and removed when
 the throttle ends, and when the sidecar is stopped:
 
 - one that an operator set is neither replaced nor removed;

@@ -32,7 +32,7 @@ class Source:
 
     Attributes:
         name: one of ``OF_BROKERS``, or a file's path.
-        kind: what they are told apart by; SCRAM and ACLs know users only.
+        kind: what distinguishes them; SCRAM and ACLs know users only.
     """
 
     name: str

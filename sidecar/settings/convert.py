@@ -196,10 +196,10 @@ def choice(*options: str) -> Callable[[object], str]:
     by_fold = {option.casefold(): option for option in options}
 
     def convert(raw: object) -> str:
-        word = by_fold.get(text(raw).casefold())
-        if word is None:
+        option = by_fold.get(text(raw).casefold())
+        if option is None:
             raise ValueError(f"{shown(raw)} is not one of {', '.join(options)}")
-        return word
+        return option
 
     return convert
 

@@ -29,7 +29,7 @@ def resolve_kafka_admin(
     if not problems.is_set(_SERVERS):
         if not required:
             return None
-        problems.add(_SERVERS, "is required: the brokers to ask first, as host:port,host:port")
+        problems.add(_SERVERS, "is required: the brokers to dial first, as host:port,host:port")
     sasl = resolve_sasl(raw, problems)
     tls = resolve_tls(raw, problems)
     if raw.kafka_admin_bootstrap_servers is None:

@@ -238,5 +238,5 @@ class VolumeLimit:
 
 
 def _factor(violations: Collection[VolumeState]) -> float:
-    """The lowest factor that a violating volume asks for; 1.0 when none violates."""
+    """The lowest factor of a violating volume; 1.0 when none violates."""
     return min((state.verdict.factor for state in violations), default=1.0)

@@ -109,7 +109,7 @@ class Override:
 
     Attributes:
         factor: 0.0 to 1.0.
-        reason: the operator's words.
+        reason: the operator's.
         set_at: when, steady seconds.
         ends_at: the last moment at which it is in force, steady seconds.
     """
@@ -135,7 +135,7 @@ class Memory:
         user_throttles: users whose producers are throttled, by user and enforcer.
         id_quotas: how many producer ids users may have, as operators said over HTTP.
         enforced_request_percentages: user -> the request_percentage that was set in Kafka while
-            they are throttled, and is to be taken back.
+            they are throttled, and is to be removed.
         failed_polls: how many polls in a row have failed.
         failure: why the last one failed; None when it did not.
     """

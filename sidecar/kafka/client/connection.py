@@ -6,7 +6,7 @@ aiokafka's connection, with what it lacks: a frame's length is checked before it
 absurd one would be buffered), an answer that can't be decoded fails the call without a traceback in
 the log, the end of a SASL session is known (KIP-368), credentials are hidden from debug logs, and
 closing never waits for the peer. Deadlines are the caller's: each wait here is cancellable, and a
-call that is cancelled closes the connection, since its answer is still owed.
+call that is cancelled closes the connection, since its answer would come later.
 
 Example: a TLS alert read as a frame's length is 352,518,912 bytes; it is refused at once.
 """

@@ -35,7 +35,7 @@ _LISTINGS: Mapping[Nodes, AdminRequest] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Query:
     """A request to one broker, and what it is called in a failure.
 
     Attributes:
@@ -56,8 +56,8 @@ class Question:
 async def query_each(
     admin: KafkaAdmin,
     broker_ids: Collection[int] | None,
-    question: Callable[[int], Question],
-    read: Callable[[Question, Response, int], T | Failure],
+    query_of: Callable[[int], Query],
+    read: Callable[[Query, Response, int], T | Failure],
     timeout_s: float,
     *,
     nodes: Nodes = "brokers",
@@ -67,7 +67,7 @@ async def query_each(
     Args:
         admin: how to reach the brokers.
         broker_ids: whom to ask; None asks every active broker.
-        question: for a broker, by its id.
+        query_of: the query of a broker, by its id.
         read: makes the result of a broker's answer, or a failure.
         timeout_s: for all of it, seconds.
         nodes: with "controllers" the admin's addresses are controllers', and these are read.
@@ -82,9 +82,9 @@ async def query_each(
     deadline = asyncio.get_running_loop().time() + timeout_s
 
     async def ask(broker_id: int) -> T | Failure:
-        asked = question(broker_id)
-        answer = await pool.call(broker_id, asked.request, deadline)
-        return answer if isinstance(answer, Failure) else read(asked, answer, broker_id)
+        query = query_of(broker_id)
+        answer = await pool.call(broker_id, query.request, deadline)
+        return answer if isinstance(answer, Failure) else read(query, answer, broker_id)
 
     try:
         listing = _LISTINGS[nodes]

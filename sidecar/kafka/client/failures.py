@@ -122,27 +122,27 @@ def _distrusted(error: ssl.SSLCertVerificationError, _doing: str, names: Names) 
             f"its certificate is for another name: {why}; dial and advertise a name that it has; "
             f"empty {names['ssl_endpoint_identification_algorithm']} accepts any name"
         )
-    asked = (
+    hint = (
         f"; {names['ssl_truststore_location']} must name a PEM file with the certificate of the CA"
         " that signed it"
         if code in _UNKNOWN_CA
         else ""
     )
-    return f"its certificate is not trusted: {why}{asked}"
+    return f"its certificate is not trusted: {why}{hint}"
 
 
 def _tls(error: ssl.SSLError, _doing: str, names: Names) -> str:
     # Errors that OpenSSL did not make have no reason.
     reason = getattr(error, "reason", None)
-    asked = ""
+    hint = ""
     if reason in _NOT_TLS:
-        asked = f"; {_speaks_tls(names)}"
+        hint = f"; {_speaks_tls(names)}"
     elif reason in _WANTS_OURS:
-        asked = (
+        hint = (
             "; the broker requires a certificate of ours that it trusts: "
             f"{names['ssl_keystore_location']}"
         )
-    return f"TLS failed: {reason or error}{asked}"
+    return f"TLS failed: {reason or error}{hint}"
 
 
 def _unconnected(error: OSError) -> str:
@@ -170,9 +170,9 @@ def _system(error: OSError, doing: str, names: Names) -> str:
 
 
 def _dropped(how: str, doing: str, names: Names) -> str:
-    # What a broker does with a client that speaks TLS where it does not, or the other way round.
-    asked = f"; {_speaks_tls(names)}" if doing == "connecting" else ""
-    return f"the connection {how} while {doing}{asked}"
+    # What a broker does with a client that speaks TLS where it does not, or the reverse.
+    hint = f"; {_speaks_tls(names)}" if doing == "connecting" else ""
+    return f"the connection {how} while {doing}{hint}"
 
 
 def _speaks_tls(names: Names) -> str:

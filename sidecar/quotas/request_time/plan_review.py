@@ -73,7 +73,7 @@ class QuotasFromFile:
 
     Attributes:
         target: the quotas, of any kind.
-        exact: those of today that are not among them are to go.
+        exact: those of today that are not among them are to be removed.
         tenants: how many share the default; 0: it is for nobody yet.
     """
 

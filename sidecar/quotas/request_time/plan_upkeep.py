@@ -1,4 +1,4 @@
-"""Keeping shares as planned while tenants come and go: who counts, and how far a step goes.
+"""Shares as planned while tenants come and go: who counts, and how large a step is.
 
 A tenant counts once it has been there for the stabilization time, and no longer once it has been
 gone for it; so one that only restarts changes nobody's share. Where nobody counts yet, as at the

@@ -173,7 +173,7 @@ def changes(
 def removals(
     quotas: ClientQuotas, target: Mapping[Entity, Mapping[str, float]]
 ) -> tuple[Change, ...]:
-    """What is to go when nothing but what is wanted may stay."""
+    """What is to be removed when only the target may stay."""
     return tuple(
         Change(entity, key, value, None)
         for entity, values in quotas.items()
