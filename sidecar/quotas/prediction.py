@@ -93,7 +93,7 @@ _LONGEST_IS_A_WINDOW: Final = {
     QuotaKey.FETCH: False,
     QuotaKey.REQUEST: True,
 }
-"""The kinds that are held by a rate, and whether their throttle time has a bound."""
+"""The kinds that are limited by a rate, and whether their throttle time has a bound."""
 
 _Tags = tuple[QuotaKey, str, str]
 

@@ -9,9 +9,9 @@ Example: 50 ids an hour, 11 windows. The first 550 ids pass at once, the 551st w
 1 / (50 / 3,600 s) = 72 s. A user with 50 producers that live for long uses 50 tokens an hour.
 
 A user without a live filter is forgotten as soon as the bucket is full again; the KIP does not wait
-for that, and lets a user who is silent for one window have 11 windows' worth again. It also looks
-for what to forget every 10 ms; here that is done on access and by a slow ``tick``. A clock that
-goes backwards stands still here. Users are bounded by ``most_users``, filters by ``most_bytes``:
+for that, and lets a user who is silent for one window have 11 windows' worth again. It sweeps
+them every 10 ms; here that is done on access and by a slow ``tick``. A clock that goes backwards
+stands still here. Users are bounded by ``most_users``, filters by ``most_bytes``:
 what there is no room for is counted as dropped, takes no token and throttles nobody.
 
 Source: KIP-936, sections "ProducerIdQuotaManager", "New Broker Configurations", "New Broker
