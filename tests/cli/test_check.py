@@ -159,7 +159,7 @@ class TestVerdicts:
         ("name", "text", "message"),
         [
             ("SIDECAR_TOKEN_FILE", None, "the token file {} can't be read: No such file"),
-            ("SIDECAR_TOKEN_FILE", "two words", "the token file {} does not hold one line"),
+            ("SIDECAR_TOKEN_FILE", "two words", "the token file {} is not one line"),
             ("SIDECAR_PRODUCER_ID_QUOTA_FILE", None, "{} can't be read: No such file"),
             ("SIDECAR_PRODUCER_ID_QUOTA_FILE", "[", "{} is not TOML"),
             ("SIDECAR_STATE_FILE", None, "SIDECAR_STATE_FILE: the folder "),

@@ -341,7 +341,7 @@ class TestReload:
             daemon.wait_for(DECIDED)
             token_file.write_text("")
             daemon.send(signal.SIGHUP)
-            daemon.wait_for(r"SIGHUP: nothing was changed: .*token does not hold one line")
+            daemon.wait_for(r"SIGHUP: nothing was changed: .*token is not one line")
             assert 200 == daemon.override(TOKEN).status_code
             assert daemon.is_running()
 
@@ -697,7 +697,7 @@ class TestProducerIds:
             code = daemon.ended()
             assert 0 == code
             assert LATE not in daemon.output
-            assert "is left in Kafka; the next start of a sidecar takes it back: bob" in (
+            assert "is left in Kafka; the next start of a sidecar removes it: bob" in (
                 daemon.output
             )
             assert "Traceback" not in daemon.output
