@@ -9,9 +9,8 @@ from typing import Any
 import pytest_asyncio
 
 from sidecar.demo.cluster import Cluster
-from tests.integration.conftest import Start
-from tests.integration.daemon import FULL_BYTES, settings
 from tests.integration.prometheus import Prometheus, Result, prometheus
+from tests.support.daemon import FULL_BYTES, Start, settings
 from tests.support.waiting import seen
 from tools.dashboard.document import FILE
 from tools.dashboard.rows import ROWS

@@ -10,11 +10,11 @@ import pytest
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
-from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Observation, Reading
+from tests.support.waiting import seen
 
 FENCED_MS = 4000
 
@@ -59,10 +59,10 @@ async def test_volumes_are_file_systems_of_the_size_asked_for(kafka: Cluster) ->
     if not kafka.volumes_are_real:
         pytest.skip(f"this machine allows no mounts: {kafka.isolation.why_not}")
     for broker in kafka.brokers.values():
-        seen = _read(f"/proc/{broker.pid}/mountinfo").splitlines()
+        mounts = _read(f"/proc/{broker.pid}/mountinfo").splitlines()
         for index, volume in enumerate(broker.volumes):
             assert volume.size_bytes == (await kafka.usage(broker.id, index))[0]
-            assert 1 == sum(volume.mount in line and " - tmpfs " in line for line in seen)
+            assert 1 == sum(volume.mount in line and " - tmpfs " in line for line in mounts)
             assert volume.mount not in _read("/proc/self/mountinfo")
 
 
@@ -122,11 +122,8 @@ async def test_traffic_fills_the_volumes_that_it_is_meant_for(kafka: Cluster) ->
     async with Admin(kafka.bootstrap) as admin:
         await admin.create_topic("fill", assignment=[[2], [2]])
         empty = [(await kafka.usage(2, index))[1] for index in (0, 1)]
-        async with (
-            Traffic(kafka.bootstrap, "fill", bytes_per_s=20e6, partitions=(0, 1)) as traffic,
-            deadline(60.0, "16 MB were not acknowledged"),
-        ):
-            await until(lambda: traffic.acknowledged_bytes >= 16_000_000)
+        async with Traffic(kafka.bootstrap, "fill", bytes_per_s=20e6, partitions=(0, 1)) as traffic:
+            await seen("16 MB", lambda: traffic.acknowledged_bytes >= 16_000_000)
         assert (0, None) == (traffic.failed_records, traffic.last_failure)
         for index in (0, 1):
             assert (await kafka.usage(2, index))[1] < empty[index] - 7_000_000

@@ -27,10 +27,10 @@ from pyarrow import fs
 from sidecar.demo.ports import Ports
 from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.pipeline.tables import TABLES, Table
-from tests.integration.daemon import Done, command
-from tests.integration.gate import Gate
-from tests.integration.maven import jars_of
 from tests.pipeline.growing_logs import lines
+from tests.support.command import Done, command
+from tests.support.gate import Gate
+from tests.support.maven import jars_of
 from tests.support.waiting import LOOK_S
 
 pytestmark = pytest.mark.timeout(900)

@@ -7,35 +7,12 @@ from pathlib import Path
 import pytest
 
 from sidecar.demo.admin import Admin
-from tests.integration.conftest import SecureKafka, Start
-from tests.integration.daemon import Done, Metrics, command, settings
+from tests.support.command import Done, command
+from tests.support.daemon import Metrics, Start, settings
+from tests.support.secured import SCRAM, SecureKafka, scram, tls
 from tests.support.waiting import seen
 
-SCRAM = "SCRAM-SHA-512"
 PASSWORD = "SIDECAR_KAFKA_ADMIN_SASL_PASSWORD"
-
-
-def tls(secure: SecureKafka, listener: str, **more: str) -> dict[str, str]:
-    """Settings for a listener with TLS; ``more`` without SIDECAR_KAFKA_ADMIN_."""
-    given = {
-        "SECURITY_PROTOCOL": "SSL",
-        "SSL_TRUSTSTORE_LOCATION": str(secure.ca_file),
-        **more,
-    }
-    admin = {f"KAFKA_ADMIN_{name}": value for name, value in given.items()}
-    return settings(secure.cluster.bootstrap_of(listener), **admin)
-
-
-def scram(secure: SecureKafka, **more: str) -> dict[str, str]:
-    """Settings for SCRAM over TLS, as alice."""
-    given = {
-        "SECURITY_PROTOCOL": "SASL_SSL",
-        "SASL_MECHANISM": SCRAM,
-        "SASL_USERNAME": "alice",
-        "SASL_PASSWORD": secure.password,
-        **more,
-    }
-    return tls(secure, "SCRAM", **given)
 
 
 def basic(secure: SecureKafka) -> dict[str, str]:
@@ -107,10 +84,10 @@ async def test_a_wrong_password_is_named_as_such(
     assert {"authentication"} == failures(metrics)
     assert ["polling: authentication"] == [
         ": ".join(line.split(": ")[:2]).split("WARNING ")[1]
-        for line in daemon.said().splitlines()
+        for line in daemon.output.splitlines()
         if "WARNING" in line
     ]
-    assert_no_secret(secure_kafka, daemon.said())
+    assert_no_secret(secure_kafka, daemon.output)
 
 
 def failures(metrics: Metrics) -> set[str]:
@@ -147,8 +124,8 @@ async def test_a_rotated_password_is_read_on_sighup(
             "polls answered", lambda: daemon.get("/v1/brokers"), lambda d: d["failed_polls"] == 0
         )
     await daemon.decides(1.0)
-    assert old not in daemon.said()
-    assert new not in daemon.said()
+    assert old not in daemon.output
+    assert new not in daemon.output
 
 
 async def test_a_missing_acl_is_named_and_can_be_given_later(
@@ -170,4 +147,4 @@ async def test_a_missing_acl_is_named_and_can_be_given_later(
         assert "fallback" == (await daemon.factor())["source"]
         await admin.allow(user, "DESCRIBE", "BROKER", "kafka-cluster")
         await daemon.decides(1.0)
-    assert "broker 0: works again (authorization is over)" in daemon.said()
+    assert "broker 0: works again (authorization is over)" in daemon.output

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 Document = dict[str, Any]
@@ -39,12 +40,17 @@ async def command(*words: str, environ: Mapping[str, str], timeout_s: float = CO
 
 
 async def run(
-    argv: Sequence[str], environ: Mapping[str, str] | None = None, *, timeout_s: float = COMMAND_S
+    argv: Sequence[str],
+    environ: Mapping[str, str] | None = None,
+    *,
+    folder: Path | None = None,
+    timeout_s: float = COMMAND_S,
 ) -> Done:
-    """Run any command; without an environment it inherits the test's."""
+    """Run any command, with the test's environment and in its folder where none is named."""
     done = await asyncio.to_thread(
         subprocess.run,
         argv,
+        cwd=folder,
         env=None if environ is None else dict(environ),
         capture_output=True,
         text=True,
