@@ -3,6 +3,7 @@
 Its root file system can't be written, its user is nobody, there is no shell and no capability.
 """
 
+import asyncio
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from sidecar.cli.callback.jar import NAME, callback_jar
 from sidecar.demo.ports import Ports
 from tests.integration.container import REVISION, Image, built
 from tests.integration.debian import DEBIANS_PYTHON, ROOT, debian, wheels
-from tests.support.background import bootstrap
+from tests.support.background import bootstrap, running
 from tests.support.fake_broker import FakeCluster
 from tests.support.waiting import SEEN_S, seen
 
@@ -126,15 +127,8 @@ def test_it_can_write_nothing_and_gain_nothing(image: Image) -> None:
     assert {0} == {int(status[f"Cap{which}"][0], 16) for which in ("Inh", "Prm", "Eff", "Amb")}
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
-    """Where nobody else listens."""
-    with Ports() as ports:
-        yield f"127.0.0.1:{ports.reserve()}"
-
-
-async def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
-    image: Image, tmp_path: Path, address: str
+def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
+    image: Image, tmp_path: Path
 ) -> None:
     """It decides, keeps its state in the one folder it may write, and ends on SIGTERM as pid 1.
 
@@ -145,7 +139,8 @@ async def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
     os.chown(state, *map(int, image.config["User"].split(":")))
     volumes = {"/var/lib/throttle-sidecar": state}
     health = image.config["Healthcheck"]["Test"][1:]
-    async with FakeCluster().add(3) as cluster:
+    with running(FakeCluster().add(3)) as cluster, Ports() as ports:
+        address = f"127.0.0.1:{ports.reserve()}"
         environ = {
             "SIDECAR_HTTP_LISTEN": address,
             "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
@@ -159,7 +154,7 @@ async def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
                 image.command(words, environ, volumes), stdout=output, stderr=output
             )
         try:
-            await seen("a decision", log.read_text, lambda text: "(observation)" in text)
+            asyncio.run(seen("a decision", log.read_text, lambda text: "(observation)" in text))
             assert 200 == httpx.get(f"http://{address}/healthz").status_code
             metrics = httpx.get(f"http://{address}/metrics").text
             assert "process_resident_memory_bytes " in metrics
