@@ -1,7 +1,6 @@
 """The test cluster is real: brokers, volumes, failures, and an end that leaves nothing."""
 
 import os
-import socket
 import time
 from pathlib import Path
 
@@ -12,9 +11,10 @@ from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
 from sidecar.errors import ClusterError
 from sidecar.kafka import KafkaVolumeSource
-from sidecar.settings import HostPort, KafkaAdmin
+from sidecar.settings import KafkaAdmin
+from sidecar.settings.convert import addresses
 from sidecar.volumes import Observation, Reading
-from tests.support.waiting import seen
+from tests.support.waiting import listens, seen
 
 FENCED_MS = 4000
 
@@ -23,16 +23,8 @@ def _read(path: str) -> str:
     return Path(path).read_text()
 
 
-def _refuses(address: str) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", _port(address)), timeout=5).close()
-    except ConnectionRefusedError:
-        return True
-    return False
-
-
-def _port(address: str) -> int:
-    return int(address.rpartition(":")[2])
+def _accepts(address: str) -> bool:
+    return listens(int(address.rpartition(":")[2]))
 
 
 async def _log_dirs(source: KafkaVolumeSource) -> tuple[set[str], set[str]]:
@@ -49,7 +41,7 @@ async def test_every_broker_answers_on_its_port(kafka: Cluster) -> None:
     """The processes live and their ports accept."""
     for broker in kafka.brokers.values():
         assert kafka.is_running(broker.id)
-        assert not _refuses(broker.address)
+        assert _accepts(broker.address)
         assert str(broker.home) in _read(f"/proc/{broker.pid}/cmdline")
     await kafka.wait_active(kafka.brokers)
 
@@ -74,7 +66,7 @@ async def test_a_killed_broker_is_fenced_and_comes_back_with_its_data(kafka: Clu
         await admin.create_topic("kept", assignment=[[1]])
         await kafka.kill_broker(1)
         assert not kafka.is_running(1)
-        assert _refuses(before.address)
+        assert not _accepts(before.address)
         await kafka.wait_active(others)
         await kafka.start_broker(1)
         await kafka.wait_active(kafka.brokers)
@@ -88,7 +80,7 @@ async def test_a_paused_broker_is_fenced_until_it_goes_on(kafka: Cluster) -> Non
     """It accepts connections and answers nothing; the cluster counts it out, then in again."""
     await kafka.pause_broker(2)
     await kafka.wait_active({0, 1})
-    assert not _refuses(kafka.brokers[2].address)
+    assert _accepts(kafka.brokers[2].address)
     await kafka.resume_broker(2)
     await kafka.wait_active({0, 1, 2})
 
@@ -96,7 +88,7 @@ async def test_a_paused_broker_is_fenced_until_it_goes_on(kafka: Cluster) -> Non
 async def test_a_failed_log_dir_goes_offline_and_comes_back(kafka: Cluster) -> None:
     """The broker says so of it, lives on with the other volume, and has both after a restart."""
     good, bad = (volume.path for volume in kafka.brokers[0].volumes)
-    admin = KafkaAdmin(bootstrap_servers=(HostPort("127.0.0.1", _port(kafka.brokers[0].address)),))
+    admin = KafkaAdmin(bootstrap_servers=addresses(kafka.brokers[0].address))
     async with KafkaVolumeSource(admin, clock=time.monotonic) as source:
         await kafka.fail_log_dir(0, 1)
         assert ({good}, {bad}) == await _log_dirs(source)

@@ -5,7 +5,6 @@ The broker's go through the program that Kafka's own image runs before it starts
 
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from sidecar.demo.cache import cache_folder
 from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.demo.ports import Ports
 from tests.support.daemon import started
-from tests.support.waiting import seen
+from tests.support.waiting import listens, seen
 
 FILE = Path(__file__).parents[2] / "deploy" / "compose" / "compose.yaml"
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
@@ -76,12 +75,6 @@ def placed(
         text = text.replace(folder, str(here))
     found: dict[str, str] = json.loads(text)
     return found
-
-
-def listens(port: int) -> bool:
-    """Whether somebody accepts a connection."""
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 async def test_the_broker_obeys_the_sidecar_beside_it(

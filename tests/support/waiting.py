@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
 
@@ -57,3 +58,9 @@ async def seen(
                 await asyncio.sleep(LOOK_S)
     except TimeoutError:
         pytest.fail(f"not seen within {timeout_s:g} s: {what}; the last answer was {last}")
+
+
+def listens(port: int) -> bool:
+    """Whether somebody accepts a connection on loopback, to wait for."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
