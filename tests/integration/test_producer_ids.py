@@ -19,8 +19,8 @@ from sidecar.requestlog.line import Line, parse
 from sidecar.volumes import Failure
 from tests.support.client_quotas import admin_of, quotas_of, under
 from tests.support.clusters import PASSWORD
-from tests.support.command import Document
 from tests.support.daemon import Daemon, Start, settings
+from tests.support.documents import Document
 from tests.support.java import bean
 from tests.support.rogue import Rogue
 from tests.support.waiting import seen

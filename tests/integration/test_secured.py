@@ -8,7 +8,7 @@ import pytest
 
 from sidecar.demo.admin import Admin
 from tests.support.command import Done, command
-from tests.support.daemon import Metrics, Start, settings
+from tests.support.daemon import Start, settings
 from tests.support.secured import SCRAM, SecureKafka, scram, tls
 from tests.support.waiting import seen
 
@@ -80,23 +80,14 @@ async def test_a_wrong_password_is_named_as_such(
         assert setting in line
     assert_no_secret(secure_kafka, done.said)
     daemon = await start(secure_kafka.cluster, environ)
-    metrics = await seen("a failed poll", daemon.metrics, lambda metrics: bool(failures(metrics)))
-    assert {"authentication"} == failures(metrics)
+    metrics = await seen("a failed poll", daemon.metrics, Metrics.failure_kinds)
+    assert {"authentication"} == metrics.failure_kinds()
     assert ["polling: authentication"] == [
         ": ".join(line.split(": ")[:2]).split("WARNING ")[1]
         for line in daemon.output.splitlines()
         if "WARNING" in line
     ]
     assert_no_secret(secure_kafka, daemon.output)
-
-
-def failures(metrics: Metrics) -> set[str]:
-    """The kinds of failure that were counted."""
-    return {
-        dict(labels)["kind"]
-        for (name, labels), count in metrics.samples.items()
-        if name == "kafka_throttle_poll_failures_total" and count
-    }
 
 
 async def test_a_rotated_password_is_read_on_sighup(

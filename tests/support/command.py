@@ -7,9 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-Document = dict[str, Any]
+from tests.support.documents import Document
 
 COMMAND_S = 60.0
 """How long a command may take, seconds; a busy machine starts Python in several."""

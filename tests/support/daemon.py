@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -22,10 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar.demo.isolation import Isolation
 from sidecar.demo.supervisor import Supervisor
-from tests.support.command import Document
+from tests.support.documents import Document, Documents, Metrics
 from tests.support.waiting import SEEN_S, seen
-
-Labels = frozenset[tuple[str, str]]
 
 QUICK = {
     "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0.2S",
@@ -52,26 +49,6 @@ def settings(bootstrap: str, **more: str) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Metrics:
-    """One scrape."""
-
-    samples: Mapping[tuple[str, Labels], float]
-
-    def value(self, name: str, **labels: object) -> float | None:
-        """One series; None when there is none."""
-        wanted = frozenset((label, str(value)) for label, value in labels.items())
-        return self.samples.get((f"kafka_throttle_{name}", wanted))
-
-    def volumes(self, name: str) -> dict[tuple[int, str], float]:
-        """One of the volumes' metrics, by broker and log dir."""
-        return {
-            (int(dict(labels)["broker"]), dict(labels)["log_dir"]): value
-            for (sample, labels), value in self.samples.items()
-            if sample == f"kafka_throttle_volume_{name}"
-        }
-
-
 class Beside(Protocol):
     """What holds a daemon that runs beside it, such as a ``Cluster``."""
 
@@ -82,7 +59,7 @@ class Beside(Protocol):
         """How it ended; None while it runs."""
 
 
-class Daemon:
+class Daemon(Documents):
     """A daemon that runs, or ran.
 
     Attributes:
@@ -215,35 +192,10 @@ class Daemon:
         document: Document = answer.json()
         return document
 
-    async def factor(self) -> Document:
-        """The factor in force."""
-        return await self.get("/v1/throttle-factor")
-
-    async def volumes(self) -> dict[tuple[int, str], Document]:
-        """The volumes, by broker and log dir."""
-        document = await self.get("/v1/volumes")
-        return {(each["broker_id"], each["log_dir"]): each for each in document["volumes"]}
-
-    async def brokers(self) -> dict[int, Document]:
-        """The brokers, by id."""
-        document = await self.get("/v1/brokers")
-        return {each["broker_id"]: each for each in document["brokers"]}
-
-    async def decisions(self) -> list[Document]:
-        """The changes of the decision, the oldest first."""
-        document = await self.get("/v1/decisions")
-        return list(reversed(document["decisions"]))
-
     async def metrics(self) -> Metrics:
         """One scrape."""
-        answer = await self.ask("/metrics")
-        return Metrics(
-            {
-                (sample.name, frozenset(sample.labels.items())): sample.value
-                for family in text_string_to_metric_families(answer.text)
-                for sample in family.samples
-            }
-        )
+        text = (await self.ask("/metrics")).text
+        return Metrics.of(text_string_to_metric_families(text))
 
     async def decides(self, factor: float, source: str = "observation") -> Document:
         """Wait until this factor of this source is in force; its document."""
