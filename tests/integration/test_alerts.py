@@ -83,8 +83,7 @@ async def test_producers_throttled_fires_and_resolves(
     log_dir = await fill(cluster)
     alert = await fires(scraping)
     assert ("blue", "critical") == (alert["labels"]["cluster"], alert["labels"]["severity"])
-    assert "Producers of blue are throttled: factor 0" == alert["annotations"]["summary"]
-    assert f"Broker {BROKER}, {log_dir}: " in alert["annotations"]["description"]
+    assert log_dir in alert["annotations"]["description"]
     await cluster.occupy(BROKER, 0, 0)
     await seen(
         "the alert is resolved",

@@ -37,15 +37,6 @@ async def _log_dirs(source: KafkaVolumeSource) -> tuple[set[str], set[str]]:
     return known, {offline.log_dir for offline in answer.offline}
 
 
-async def test_every_broker_answers_on_its_port(kafka: Cluster) -> None:
-    """The processes live and their ports accept."""
-    for broker in kafka.brokers.values():
-        assert kafka.is_running(broker.id)
-        assert _accepts(broker.address)
-        assert str(broker.home) in _read(f"/proc/{broker.pid}/cmdline")
-    await kafka.wait_active(kafka.brokers)
-
-
 async def test_volumes_are_file_systems_of_the_size_asked_for(kafka: Cluster) -> None:
     """Each is a tmpfs of its own, seen by the broker's process and not by this one."""
     if not kafka.volumes_are_real:

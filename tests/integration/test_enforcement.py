@@ -432,4 +432,5 @@ async def test_a_broker_does_not_start_half_configured() -> None:
     with pytest.raises(ClusterError, match="broker 0 ended with 1") as raised:
         async with cluster:
             pass
-    assert "must be a whole number of milliseconds" in str(raised.value)
+    (setting,) = wrong
+    assert setting in str(raised.value)

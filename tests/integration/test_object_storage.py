@@ -236,7 +236,7 @@ async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server)
     await asyncio.to_thread(kill_after, server, f"PUT /{place}/_staging/", *silver, "s3://logs/new")
     assert {"old": 100} == users(place, server.system())
     refused = refusal(await server.run(*silver, "s3://logs/new"))
-    assert f"remove s3a://{place}/_lock if it was killed" in refused
+    assert f"s3a://{place}/_lock" in refused
     server.system().delete_file(f"{place}/_lock")
     placing = f"PUT /{place}/_journal.placing "
     await asyncio.to_thread(kill_after, server, placing, *silver, "s3://logs/new")
@@ -248,7 +248,7 @@ async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server)
     ok(await server.run("usage", "--out", f"s3a://{place}"))
     assert {"new": 120} == users(place, server.system())
     refused = refusal(await server.run(*silver, "s3a://logs/old/broker-1"))
-    assert "2026-11-20 has 120 rows and would have 50" in refused
+    assert all(each in refused for each in ("2026-11-20", "120", "50"))
     assert {"new": 120} == users(place, server.system())
     ok(await server.run(*silver, "s3://logs/old/*/a.log", "--allow-fewer"))
     assert {"old": 100} == users(place, server.system())
@@ -256,46 +256,38 @@ async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server)
 
 
 LOGS_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
-    "no bucket": (
-        "s3://nowhere/x",
-        {},
-        "s3://nowhere/x: there are no files; name a file, a folder or a glob of a bucket that is",
-    ),
+    "no bucket": ("s3://nowhere/x", {}, "bucket"),
     "wrong secret": (
         "s3://logs",
         {"AWS_SECRET_ACCESS_KEY": f"{SECRET}-not"},
-        "s3://logs: access was refused: look at AWS_ACCESS_KEY_ID",
+        "AWS_ACCESS_KEY_ID",
     ),
     "no credentials": (
         "s3://logs",
         {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""},
-        "s3://logs: access was refused: look at AWS_ACCESS_KEY_ID",
+        "AWS_ACCESS_KEY_ID",
     ),
     "nobody there": (
         "s3://logs",
         {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
-        "s3://logs: the store doesn't answer: look at AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL",
     ),
-    "a secret in the path": (
-        f"s3://{KEY}:{SECRET}@logs/x",
-        {},
-        "s3://logs/x: a path must not hold credentials",
-    ),
-    "an option that is none": (
-        "s3://logs?regoin=a",
-        {},
-        "s3://logs: Unexpected query parameter in S3 URI: 'regoin'",
-    ),
+    "a secret in the path": (f"s3://{KEY}:{SECRET}@logs/x", {}, "credentials"),
+    "an option that is none": ("s3://logs?regoin=a", {}, "regoin"),
 }
+"""What is wrong: the path, variables, and what the refusal names besides the place."""
 
 
 @pytest.mark.parametrize("what", LOGS_MISTAKES)
 async def test_logs_that_cant_be_had_are_reported_in_a_line(server: Server, what: str) -> None:
     """Before Spark starts, with what to do; never a secret."""
-    path, environ, reported = LOGS_MISTAKES[what]
+    path, environ, named = LOGS_MISTAKES[what]
     done = await server.run("silver", "--out", "s3://tables/x", "--request-logs", path, **environ)
-    assert reported == refusal(done)[: len(reported)]
-    assert [refusal(done)] == done.err.splitlines()
+    place = path.replace(f"{KEY}:{SECRET}@", "").partition("?")[0]
+    line = refusal(done)
+    assert line.startswith(f"{place}: ")
+    assert named in line
+    assert [line] == done.err.splitlines()
 
 
 async def test_a_silent_store_is_given_up(server: Server) -> None:
@@ -310,16 +302,17 @@ async def test_a_silent_store_is_given_up(server: Server) -> None:
     words = ("silver", "--out", "s3://tables/x", "--request-logs", "s3://logs")
     async with raw_server(keep_silent) as silent:
         done = await server.run(*words, AWS_ENDPOINT_URL=f"http://{silent}")
-    assert "s3://logs: the store doesn't answer" in refusal(done)
+    assert refusal(done).startswith("s3://logs: ")
+    assert "AWS_ENDPOINT_URL" in refusal(done)
     assert 20 < max(times) - min(times) < 90
 
 
 TABLES_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
-    "no bucket": ("s3a://nowhere/x", {}, ": there is no such bucket: make it"),
+    "no bucket": ("s3a://nowhere/x", {}, "bucket"),
     "nobody there": (
         "s3a://tables/x",
         {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
-        ": the store doesn't answer: look at AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL",
     ),
 }
 
@@ -327,11 +320,11 @@ TABLES_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
 @pytest.mark.parametrize("what", TABLES_MISTAKES)
 async def test_tables_that_cant_be_had_are_reported_in_a_line(server: Server, what: str) -> None:
     """By Hadoop's client too, which would try for an hour; nothing is left behind."""
-    out, environ, reported = TABLES_MISTAKES[what]
+    out, environ, named = TABLES_MISTAKES[what]
     done = await server.run("forecast", "--out", out, **environ)
     line = refusal(done)
     assert line.startswith(out)
-    assert reported in line
+    assert named in line
     assert [] == [name for name in server.names("tables") if name.startswith("tables/x")]
 
 

@@ -46,18 +46,6 @@ class SecureKafka:
     client_certificate_file: Path
     client_key_file: Path
 
-    def properties(self, protocol: str, mechanism: str, module: str, **more: str) -> str:
-        """A client's properties file with alice's login as Java has it; "_" is a dot."""
-        password = self.password.replace("\\", "\\\\").replace('"', '\\"')
-        login = f'org.apache.kafka.common.security.{module} required username="alice" '
-        settings = {
-            "security.protocol": protocol,
-            "sasl.mechanism": mechanism,
-            # A properties file takes each backslash for an escape.
-            "sasl.jaas.config": f'{login}password="{password}";'.replace("\\", "\\\\"),
-        } | {name.replace("_", "."): value for name, value in more.items()}
-        return "".join(f"{name}={value}\n" for name, value in settings.items())
-
 
 @asynccontextmanager
 async def secured(folder: Path) -> AsyncIterator[SecureKafka]:
