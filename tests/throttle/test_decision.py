@@ -8,22 +8,15 @@ import pytest
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override, fail
-from sidecar.volumes import Failure, FailureKind, Observation
-from tests.throttle.build import TIMED_OUT, partial, reading, whole
+from sidecar.volumes import Failure, FailureKind
+from tests.throttle.build import TIMED_OUT, partial, reading, remembering, whole
 
 VALIDITY_S = 120.0
 FULL = {"/d0": 30}
 ROOMY = {"/d0": 31}
 
 factors = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, fallback=0.5)
-
-
-def after(*observations: Observation, memory: Memory | None = None) -> Memory:
-    """Memory after some observations."""
-    memory = memory or Memory()
-    for observation in observations:
-        memory = factors.fold(memory, observation)
-    return memory
+after = remembering(factors)
 
 
 def in_force(memory: Memory, now: float) -> tuple[float, Source]:
@@ -256,7 +249,7 @@ def test_hold_ends_with_unregistering() -> None:
     assert OBSERVED_ROOMY == in_force(memory, 720.0)
 
 
-def test_held_volume_that_had_room_is_not_remembered() -> None:
+def test_held_volume_that_had_room_is_not_remembering() -> None:
     """A fenced broker contributes only what violated."""
     memory = after(
         whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, {"/d0": 30, "/d1": 99})]),
