@@ -249,7 +249,7 @@ def test_hold_ends_with_unregistering() -> None:
     assert OBSERVED_ROOMY == in_force(memory, 720.0)
 
 
-def test_held_volume_that_had_room_is_not_remembering() -> None:
+def test_held_volume_that_had_room_is_not_remembered() -> None:
     """A fenced broker contributes only what violated."""
     memory = after(
         whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, {"/d0": 30, "/d1": 99})]),
