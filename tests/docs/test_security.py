@@ -1,7 +1,6 @@
 """What docs/security.md promises: what listens, what needs the token, what never shows a secret."""
 
 import contextlib
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from sidecar.settings import describe, keys
 from tests.api.build import BEARER, TOKEN, FakeSidecar
 from tests.docs.markdown import tables
 from tests.settings.support import GOOD
-from tests.support.daemon import Daemon, get, started
+from tests.support.daemon import Daemon, started
 from tests.throttle.build import reading, whole
 
 PAGE = "security"
@@ -30,7 +29,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 def listening(daemon: Daemon) -> set[str]:
     """The TCP addresses, host:port, on which a process listens."""
-    pid = daemon.process.pid
+    pid = daemon.pid
     found = set()
     sockets = set()
     for path in Path(f"/proc/{pid}/fd").iterdir():
@@ -56,22 +55,26 @@ def test_the_defaults_are_as_told() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}])
-def test_nothing_else_listens(tmp_path: Path, more: dict[str, str]) -> None:
+async def test_nothing_else_listens(tmp_path: Path, more: dict[str, str]) -> None:
     """A running daemon listens on the addresses that it says, and on no other."""
-    with started(tmp_path, DISABLED | more) as daemon:
+    async with started(tmp_path, DISABLED | more) as daemon:
         said = {url.removeprefix("http://") for url in daemon.urls}
         assert (said, 1 + len(more)) == (listening(daemon), len(said))
 
 
 @pytest.mark.slow
-def test_the_metrics_address_serves_nothing_else(tmp_path: Path) -> None:
+async def test_the_metrics_address_serves_nothing_else(tmp_path: Path) -> None:
     """No factor can be read there and no change made, and the API has no metrics then."""
-    with started(tmp_path, DISABLED | {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}) as daemon:
+    async with started(tmp_path, DISABLED | {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}) as daemon:
         api, metrics = daemon.urls
-        assert [200, 404] == [get(api + each).status_code for each in ("/v1/volumes", "/metrics")]
+        assert [200, 404] == [
+            (await daemon.ask(api + each)).status_code for each in ("/v1/volumes", "/metrics")
+        ]
         served = ["/metrics", "/healthz", "/readyz"]
         for path in [*served, "/", "/v1/throttle-factor", "/v1/override", "/docs", "/openapi.json"]:
-            assert (200 if path in served else 404) == get(metrics + path).status_code, path
+            assert (200 if path in served else 404) == (
+                await daemon.ask(metrics + path)
+            ).status_code, path
 
 
 def changing() -> dict[str, list[str]]:
@@ -162,7 +165,7 @@ def test_a_secret_is_never_printed(name: str, args: tuple[str, ...]) -> None:
 
 
 @pytest.mark.slow
-def test_a_running_daemon_tells_no_secret(tmp_path: Path) -> None:
+async def test_a_running_daemon_tells_no_secret(tmp_path: Path) -> None:
     """Not in its log, however much it logs, nor in any answer, nor in the state file."""
     token, state = tmp_path / "token", tmp_path / "state"
     token.write_text(f"{SECRET}-token")
@@ -175,13 +178,12 @@ def test_a_running_daemon_tells_no_secret(tmp_path: Path) -> None:
         "SIDECAR_TOKEN_FILE": str(token),
         "SIDECAR_STATE_FILE": str(state),
     }
-    with started(tmp_path, settings) as daemon:
-        daemon.wait_for("polling: connect")
-        assert 200 == daemon.override(f"{SECRET}-token").status_code
-        paths = daemon.get("/openapi.json").json()["paths"]
-        answers = [daemon.get(path).text for path, known in paths.items() if "get" in known]
-        daemon.send(signal.SIGTERM)
-        daemon.ended()
+    async with started(tmp_path, settings) as daemon:
+        await daemon.logs("polling: connect")
+        assert 200 == (await daemon.override(f"{SECRET}-token")).status_code
+        paths = (await daemon.get("/openapi.json"))["paths"]
+        answers = [(await daemon.ask(path)).text for path, known in paths.items() if "get" in known]
+        await daemon.end()
         reported = [daemon.output, state.read_text(), *answers]
     assert ["a migration" in each for each in reported[:2]] == [True, True]
     assert [] == [each for each in reported if SECRET in each]

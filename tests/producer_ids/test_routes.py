@@ -10,7 +10,7 @@ from sidecar.control.board import Snapshot
 from sidecar.producer_ids.retained import NAME
 from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
 from tests.api.build import BEARER, FakeSidecar
-from tests.producer_ids.test_active_watch import CLICKS, REFUSED, SILENT, Looking
+from tests.producer_ids.build import CLICKS, REFUSED, SILENT, Looking
 
 FIFTY = {"producer_ids_rate": 50}
 ALICE = "/v1/quotas/producer-ids/users/alice"

@@ -8,22 +8,15 @@ import pytest
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override, fail
-from sidecar.volumes import Failure, FailureKind, Observation
-from tests.throttle.build import TIMED_OUT, partial, reading, whole
+from sidecar.volumes import Failure, FailureKind
+from tests.throttle.build import TIMED_OUT, partial, reading, remembering, whole
 
 VALIDITY_S = 120.0
 FULL = {"/d0": 30}
 ROOMY = {"/d0": 31}
 
 factors = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, fallback=0.5)
-
-
-def after(*observations: Observation, memory: Memory | None = None) -> Memory:
-    """Memory after some observations."""
-    memory = memory or Memory()
-    for observation in observations:
-        memory = factors.fold(memory, observation)
-    return memory
+after = remembering(factors)
 
 
 def in_force(memory: Memory, now: float) -> tuple[float, Source]:
@@ -41,24 +34,6 @@ FALLBACK = (0.5, Source.FALLBACK)
 
 
 # The factor's life.
-
-
-def test_proposal_example() -> None:
-    """Validity 2 min, fallback 0.0: ok, two failures, the fallback at minute 3, ok again."""
-    proposal = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=0.0)
-    memory = Memory()
-    reported = []
-    for minute in range(5):
-        now = 60.0 * minute
-        if minute in {0, 4}:
-            memory = proposal.fold(memory, whole(now, [reading(1, now, ROOMY)]))
-        else:
-            memory = fail(memory, TIMED_OUT)
-        decision = proposal.decide(memory, now)
-        reported.append((decision.factor, decision.source))
-    fallback = (0.0, Source.FALLBACK)
-    expected = [OBSERVED_ROOMY, OBSERVED_ROOMY, OBSERVED_ROOMY, fallback, OBSERVED_ROOMY]
-    assert expected == reported
 
 
 def test_starts_with_fallback() -> None:
