@@ -21,7 +21,7 @@ from sidecar.errors import SidecarError
 
 _DEADLINE_S: Final = 120.0
 _SAYS_NOTHING: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
-"""What the JVM says of classes that it leaves out goes to standard output unless it is told."""
+"""Without these options the JVM writes of left-out classes to standard output."""
 
 
 class NotKeptError(SidecarError):
@@ -50,8 +50,8 @@ class ClassArchive:
             spark: the folder of Spark's jars.
             whole: whether this run loads all that others do, and so may write it.
         """
-        told = (java.resolve(), spark.resolve())
-        key = "|".join(f"{path}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in told)
+        paths = (java.resolve(), spark.resolve())
+        key = "|".join(f"{path}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in paths)
         file = folder / f"classes-{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsa"
         writes = whole and not file.exists() and _is_writable(folder)
         return cls(file, file.with_suffix(f".{os.getpid()}.partial") if writes else None)
@@ -66,7 +66,7 @@ class ClassArchive:
         return ()
 
     def keep(self, jvm: "Popen[bytes]") -> None:
-        """Waits for a JVM that has been told to end, and keeps what it has written.
+        """Waits for a JVM that is ending, and keeps what it has written.
 
         Raises:
             NotKeptError: it wasn't written.

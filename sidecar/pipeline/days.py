@@ -1,4 +1,4 @@
-"""Which days of the tables are asked for, and what a person is told when there are none.
+"""Which days of the tables are asked for, and the message when there are none.
 
 Example: since 2026-11-20T23:00 and until 2026-11-21 ask for 20 November, of which a part is asked
 for; 21 November is not, since the bound is not included.
@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 
 
 def no_requests(days: Sequence[date]) -> str:
-    """What a person is told when tables have no requests, or none of the days asked for.
+    """The message when tables have no requests, or none of the days asked for.
 
     Args:
         days: that they have, in order.

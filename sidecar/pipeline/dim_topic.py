@@ -39,5 +39,5 @@ def dim_topic(silver: DataFrame) -> DataFrame:
     same = Window.partitionBy("topic", sf.when(sf.col("topic") == "", sf.col("topic_id"))).orderBy(
         "valid_from", "src_file", "src_offset", "at"
     )
-    told = changes.withColumn("valid_to", sf.lead("valid_from").over(same))
-    return DIM_TOPIC.select(told)
+    changes_until = changes.withColumn("valid_to", sf.lead("valid_from").over(same))
+    return DIM_TOPIC.select(changes_until)

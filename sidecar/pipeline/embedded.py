@@ -21,7 +21,7 @@ _POOL: Final = "ARROW_DEFAULT_MEMORY_POOL"
 _ENVIRON: Final[Mapping[str, str]] = {
     # Else Spark warns of a host name that is of the loopback.
     "SPARK_LOCAL_IP": "127.0.0.1",
-    # Memory that is given back: without these, workers and JVM keep half as much again.
+    # Memory that is returned to the system: without these, workers and JVM keep half as much again.
     _POOL: "system",
     "MALLOC_ARENA_MAX": "2",
 }
@@ -75,7 +75,7 @@ def prepare(environ: "os._Environ[str] | dict[str, str]") -> None:
 
 
 def _cores(master: str) -> int:
-    told = _CORES.match(master)
-    if told is not None:
-        return int(told[1])
+    found = _CORES.match(master)
+    if found is not None:
+        return int(found[1])
     return 1 if master == "local" else len(os.sched_getaffinity(0))

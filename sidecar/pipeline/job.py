@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from sidecar.errors import SidecarError
 from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.lock import locked
-from sidecar.pipeline.object_storage import told_in_a_line
+from sidecar.pipeline.object_storage import storage_failures
 from sidecar.pipeline.publish import Output, discard, recover
 from sidecar.pipeline.run import Inputs, Options, Run
 from sidecar.pipeline.stages import STAGES, Stage
@@ -74,7 +74,7 @@ def run(
         inputs: what is read.
         options: how.
         stages: which, in their order.
-        tell: is told each stage when it begins.
+        tell: is called with each stage when it begins.
 
     Raises:
         SidecarError: it can't be done, and says what to do; the tables are as they were.
@@ -82,7 +82,7 @@ def run(
     files = HadoopFiles(spark)
     output = Output(files, out)
     holder = f"process {os.getpid()} on {socket.gethostname()}, since {options.now:%FT%TZ},"
-    with told_in_a_line(), locked(out, files, files.local(out), holder):
+    with storage_failures(), locked(out, files, files.local(out), holder):
         refuse_batch(out, files.names(out))
         rolled_forward = recover(output)
         job = Run(spark, Store(spark, output), inputs, options)

@@ -1,4 +1,4 @@
-"""What there is little of in many requests: clients and files; asked once, and told to all workers.
+"""What there is little of in many requests: clients and files; read once, and sent to all workers.
 
 Example: the two million requests of a day are of some hundred clients, from 96 files, and those of
 "kafka" are the brokers' own.

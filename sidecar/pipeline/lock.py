@@ -77,7 +77,7 @@ def locked(root: str, files: Files, local: Path | None, holder: str) -> Iterator
 
 
 def refuse_locked(root: str, local: Path) -> None:
-    """Refuses a folder that another run writes to now; nothing is written, and nothing is held.
+    """Refuses a folder that another run writes to now; nothing is written, and no lock is taken.
 
     Args:
         root: the folder.
@@ -89,7 +89,7 @@ def refuse_locked(root: str, local: Path) -> None:
     try:
         handle = os.open(local / _NAME, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        # There is none, or it can't be written to: whoever takes the lock is told.
+        # There is none, or it can't be written to: whoever takes the lock gets the error.
         return
     try:
         _hold(handle, root)

@@ -6,7 +6,7 @@ is greater; not under a floor. Rates are those of ``sidecar.pipeline.evidence``;
 of all brokers and days together.
 
 The replay has the last word on throttling: a percentile doesn't know of bursts within a window. The
-share that is told is that of the greatest candidate not above the quota, so at most that.
+reported share is that of the greatest candidate not above the quota, so at most that.
 
 Example: alice's 99th percentile is 1.0 MB/s, with 15 % of margin 1.15 MB/s. Replayed, 1.0 MB/s
 throttles 4 % of her requests, 1.4 MB/s 0.6 %; the target is 1 %: 1.4 MB/s.
@@ -16,7 +16,7 @@ is enough, and for the brokers' own principals. It is refused too where many cha
 amounts: a throttled FETCH is answered empty, so nobody can tell from the log what a tenant asked
 for whose fetches are throttled; that is not to be taken for no demand.
 
-Confidence is low, whatever the evidence, where clients were told to wait for more than 5 % of the
+Confidence is low, whatever the evidence, where clients had to wait for more than 5 % of the
 charges: they would have sent more, and the replay knows what they sent alone.
 
 Source: the decayed percentile with a margin is that of Kubernetes' vertical pod autoscaler.
@@ -39,7 +39,7 @@ _MEDIUM: Final = (0.8, 24.0, 1_000)
 _MOST_UNKNOWN: Final = 0.05
 """Above this share of unknown charges it is refused: more was asked for than is seen."""
 _MOST_HELD: Final = 0.05
-"""Above this share of charges whose client was told to wait, its demand is not seen as it is."""
+"""Above this share of charges whose client had to wait, its demand is not seen as it is."""
 
 
 def gold_recommendation(
@@ -124,7 +124,7 @@ def _refused(terms: Terms) -> Column:
         ),
     )
     return (
-        sf.when(sf.col("entity").isin(cluster), "a broker's own principal, not to be held back")
+        sf.when(sf.col("entity").isin(cluster), "a broker's own principal, not to be throttled")
         .when(sf.col("coverage") < least, uncovered)
         .when(_unknown() > _MOST_UNKNOWN, unseen)
         .when(

@@ -1,4 +1,4 @@
-"""Requests that stages read, and what is looked for in them once for several stages.
+"""Requests that stages read, and what is extracted once for several stages.
 
 Example: who the clients are is asked by usage and by the replay, of the same two million requests.
 """

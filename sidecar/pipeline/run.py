@@ -1,4 +1,4 @@
-"""What a run of the batch job is given, and what its stages tell each other.
+"""What a run of the batch job gets, and what its stages pass on.
 
 Example: ``Run(spark, store, Inputs(volumes="history"), Options(now))`` makes the disks' tables.
 """
@@ -95,7 +95,7 @@ class Run:
         quarantined: lines that can't be read.
         unknown: requests whose bytes or partitions no line tells.
         of_admins: their lines (``Requests.of_admins``), of these days at least; None: not yet
-            looked for.
+            read.
         requests: that the gold tables are made of; None: not yet asked for.
         replaces: the table no day of which may lose rows.
     """

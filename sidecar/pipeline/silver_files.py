@@ -92,17 +92,17 @@ def write_requests(
     """
     attempts = attempts_of(target)
 
-    def told(number: int, some: Sequence[Part]) -> Iterator[pa.RecordBatch]:
+    def write_part(number: int, some: Sequence[Part]) -> Iterator[pa.RecordBatch]:
         yield as_batch(write_parts(some, attempts, attempt(number), span))
 
     tasks = in_tasks(parts, spark.sparkContext.defaultParallelism)
-    return committed(by_workers(spark, tasks, told, WRITTEN), target)
+    return committed(by_workers(spark, tasks, write_part, WRITTEN), target)
 
 
 def write_parts(
     parts: Iterable[Part], attempts: Path, name: str, span: Span
 ) -> tuple[Written, ...]:
-    """Reads parts of the logs and writes their rows; a disk that fails is told, not raised.
+    """Reads parts of the logs and writes their rows; a disk that fails is reported, not raised.
 
     Args:
         parts: of the logs.
@@ -118,10 +118,10 @@ def write_parts(
         for hour, some in _by_hour(rows):
             file = f"{name}-{number}-{'none' if hour is None else hour}.parquet"
             problem = write(some, attempts / file, _FEW_VALUES)
-            untold = 0 if hour is None else unknown(some)
+            unmeasured = 0 if hour is None else unknown(some)
             day = None if hour is None else _time(hour).date()
             of_day = None if hour is None else _time(hour).hour
-            written.append(Written(file, day, of_day, some.num_rows, untold, problem))
+            written.append(Written(file, day, of_day, some.num_rows, unmeasured, problem))
             if problem is not None:
                 return tuple(written)
     return tuple(written)

@@ -60,11 +60,11 @@ def one_per_slot(readings: DataFrame) -> DataFrame:
     Args:
         readings: with its columns but ``dt``.
     """
-    told = ["observed_ts", "offline", "total_bytes", "available_bytes"]
+    fields = ["observed_ts", "offline", "total_bytes", "available_bytes"]
     return SILVER_VOLUME.select(
         readings.withColumn("slot", sql.expr(f"unix_seconds(observed_ts) DIV {SLOT_S}"))
         .groupBy("broker", "log_dir", "slot")
-        .agg(sql.max(sql.struct(*told)).alias("latest"))
+        .agg(sql.max(sql.struct(*fields)).alias("latest"))
         .select("broker", "log_dir", "latest.*")
         .withColumn("dt", sql.to_date("observed_ts"))
     )

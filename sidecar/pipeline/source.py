@@ -84,10 +84,10 @@ class Options:
         for name, number in (("splitBytes", split_bytes), ("cores", cores)):
             if number is not None and number <= 0:
                 raise ValueError(f"{name} {number} is not positive")
-        told = (zone.strip() for zone in options.get("zones", "").split(","))
+        zones = (zone.strip() for zone in options.get("zones", "").split(","))
         return cls(
             path,
-            Zones.of(filter(None, told)),
+            Zones.of(filter(None, zones)),
             options.get("brokerPattern"),
             table,
             _columns(options.get("columns")),
@@ -96,7 +96,7 @@ class Options:
         )
 
     def schema(self) -> str:
-        """Of what is given, in Spark's SQL."""
+        """Of these columns, in Spark's SQL."""
         if self.table == QUARANTINE.name:
             return QUARANTINE.schema
         types = {column.name: column.type for column in (*ROW_COLUMNS, *QUARANTINE.columns)}
@@ -195,14 +195,14 @@ class RequestLogReader(DataSourceReader):
                     yield _as(batch.rename_columns(names), schema)
 
 
-def _columns(told: str | None) -> tuple[str, ...]:
+def _columns(listed: str | None) -> tuple[str, ...]:
     known = tuple(column.name for column in ROW_COLUMNS)
-    if told is None:
+    if listed is None:
         return known
-    asked = {name.strip() for name in told.split(",")}
-    if unknown := asked - set(known):
+    wanted = {name.strip() for name in listed.split(",")}
+    if unknown := wanted - set(known):
         raise ValueError(f"there is no column {', '.join(sorted(unknown))} in silver_request")
-    return tuple(name for name in known if name in asked)
+    return tuple(name for name in known if name in wanted)
 
 
 def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

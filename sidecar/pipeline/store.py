@@ -177,11 +177,11 @@ class Store:
             return self._counted[table]
         replaced = self._written[table]
         days = [day for day in self._output.days(table, staged=staged) if day in replaced]
-        told = {
+        folders_by_day = {
             day: self._output.files.local(self._output.day(table, day, staged=staged))
             for day in days
         }
-        folders = {day: folder for day, folder in told.items() if folder is not None}
+        folders = {day: folder for day, folder in folders_by_day.items() if folder is not None}
         if len(folders) == len(days):
             return {day: _rows_in(folder) for day, folder in folders.items()}
         frame = self._of_days(table, days, staged=staged)

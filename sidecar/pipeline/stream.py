@@ -105,7 +105,7 @@ def stream(
         source: of the tables' rows.
         tables: of ``STREAMED``.
         settings: how.
-        tell: is told of every batch.
+        tell: is called with every batch.
 
     Raises:
         LateLinesError: lines were dropped by the watermark, now or by an earlier run.
@@ -168,7 +168,7 @@ def _follow(
     settings: StreamSettings,
     tell: Callable[[Progress], None],
 ) -> None:
-    told = {table: -1 for table, _ in begun}
+    reported = {table: -1 for table, _ in begun}
     running = list(begun)
     while running:
         time.sleep(_CHECK_S)
@@ -176,8 +176,8 @@ def _follow(
             is_active = query.isActive
             for each in query.recentProgress:
                 seen: dict[str, Any] = json.loads(each.json)
-                if seen["batchId"] > told[table]:
-                    told[table] = seen["batchId"]
+                if seen["batchId"] > reported[table]:
+                    reported[table] = seen["batchId"]
                     _check_late(seen, table, files, settings)
                     tell(_progress(seen, table))
             if not is_active:
@@ -220,7 +220,7 @@ def _late(what: str, settings: StreamSettings) -> str:
 
 
 def _stream_id(files: Files, checkpoint: str) -> str:
-    """The id that Spark gives to the checkpoint; the one it will have is given here."""
+    """The id that Spark gives to the checkpoint; the one it will have is written here."""
     path = f"{checkpoint}/metadata"
     if not files.exists(path):
         import uuid  # noqa: PLC0415  once in a stream's life

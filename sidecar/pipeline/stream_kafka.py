@@ -39,7 +39,7 @@ FORMAT: Final = "kafka"
 REDACTED: Final[Mapping[str, str]] = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key",
 }
-"""A setting of a session that reads topics: what is never told."""
+"""A setting of a session that reads topics: what is never shown."""
 _BROKER: Final = r"(\d{1,9})$"
 _ANSWER_MS: Final = 20_000
 _TIMEOUTS: Final[Mapping[str, str]] = {
@@ -75,7 +75,7 @@ class TopicOptions:
     from_start: bool = True
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def told(self) -> dict[str, str]:
+    def spark_options(self) -> dict[str, str]:
         """As options of Spark's reader."""
         client = dict(self.client)
         if not _TIMEOUTS.keys() & client.keys():
@@ -106,7 +106,7 @@ def topic_rows(
     Raises:
         ConnectorError: there are no such jars.
     """
-    reader = spark.readStream.format(FORMAT).options(**options.told())
+    reader = spark.readStream.format(FORMAT).options(**options.spark_options())
     try:
         messages = reader.load()
     except Exception as error:
@@ -133,12 +133,12 @@ def rows_of_messages(
         table: as of ``topic_rows``.
         columns: as of ``topic_rows``.
     """
-    told = sql.col("key")
+    source = sql.col("key")
     name = options.header
     if name is not None:
         named = sql.filter("headers", lambda header: header["key"].eqNullSafe(name))
-        told = sql.get(named, 0)["value"]
-    broker = sql.regexp_extract(told.cast("string"), _BROKER, 1)
+        source = sql.get(named, 0)["value"]
+    broker = sql.regexp_extract(source.cast("string"), _BROKER, 1)
     lines = messages.select(
         sql.when(broker != "", broker.cast("int")).alias("broker"),
         "value",

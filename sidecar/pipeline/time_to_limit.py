@@ -54,7 +54,7 @@ def reach(
     Args:
         saw: as fitted.
         used_bytes: at hour 0.
-        limit_bytes: used bytes at which producers are held.
+        limit_bytes: used bytes at which producers are throttled.
         horizon_h: how far to look, hours, > 0.
         seed: of the futures.
     """

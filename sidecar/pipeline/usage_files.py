@@ -40,14 +40,14 @@ def write_usage(requests: Requests, target: Path) -> tuple[Written, ...]:
     """
     attempts = attempts_of(target)
 
-    def told(shard: int, used: pa.Table) -> pa.Table:
+    def write_shard(shard: int, used: pa.Table) -> pa.Table:
         return written_by_day(shard, used, attempts)
 
-    return committed(summed(requests, told, WRITTEN), target)
+    return committed(summed(requests, write_shard, WRITTEN), target)
 
 
 def written_by_day(shard: int, used: pa.Table, attempts: Path) -> pa.Table:
-    """Writes the rows of a shard; a disk that fails is told, not raised.
+    """Writes the rows of a shard; a disk that fails is reported, not raised.
 
     Args:
         shard: its number.

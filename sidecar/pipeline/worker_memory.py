@@ -12,7 +12,7 @@ from functools import cache
 
 @cache
 def settle() -> None:
-    """Leaves out what is there now; the first time that a process is told to.
+    """Leaves out what is there now; the first time that it is called in a process.
 
     To be called at the end of a task, when what is there is what the worker keeps.
     """

@@ -136,7 +136,7 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
         "no candidate was replayed: `pipeline replay` with --candidates tries some"
         == found["user=dave"].refused
     )
-    assert "a broker's own principal, not to be held back" == found["user=broker"].refused
+    assert "a broker's own principal, not to be throttled" == found["user=broker"].refused
     assert (69.0, 0.0, 60.0, None, None) == _told(found["user=frank"])
     assert 1.0 == found["user=frank"].hours
     # Dave's stays, since none is recommended.

@@ -243,10 +243,10 @@ def _topics(
     """The rows, and what tells why they have ended."""
     from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import TopicOptions, topic_rows  # noqa: PLC0415 - as above
-    from sidecar.pipeline.topic_failures import told_of_topics  # noqa: PLC0415 - as above
+    from sidecar.pipeline.topic_failures import topic_failures  # noqa: PLC0415 - as above
 
     options = TopicOptions(zones=Zones.of(zone), **told)
-    return lambda spark: functools.partial(topic_rows, spark, options), told_of_topics(options)
+    return lambda spark: functools.partial(topic_rows, spark, options), topic_failures(options)
 
 
 def _run(

@@ -65,14 +65,14 @@ def packed(
         shards: how many there are.
         gathered: records at which they are packed.
     """
-    held: list[tuple[Records, Longs]] = []
+    pending: list[tuple[Records, Longs]] = []
     for piece in pieces:
-        held.append(piece)
-        if sum(records.size for records, _ in held) >= gathered:
-            yield _rows(held, shards)
-            held = []
-    if held:
-        yield _rows(held, shards)
+        pending.append(piece)
+        if sum(records.size for records, _ in pending) >= gathered:
+            yield _rows(pending, shards)
+            pending = []
+    if pending:
+        yield _rows(pending, shards)
 
 
 def unpacked(table: pa.Table, dtype: np.dtype[np.void]) -> Records:
@@ -104,8 +104,8 @@ def by_shard(records: Records, shard: Longs, shards: int) -> list[tuple[int, Rec
     return [(at, ordered[ends[at - 1] if at else 0 : ends[at]]) for at in filled]
 
 
-def _rows(held: Iterable[tuple[Records, Longs]], shards: int) -> pa.RecordBatch:
-    pieces, of_pieces = zip(*held, strict=True)
+def _rows(pending: Iterable[tuple[Records, Longs]], shards: int) -> pa.RecordBatch:
+    pieces, of_pieces = zip(*pending, strict=True)
     filled = by_shard(joined(pieces), np.concatenate(of_pieces), shards)
     values = [own.tobytes() for _, own in filled]
     return pa.RecordBatch.from_arrays(

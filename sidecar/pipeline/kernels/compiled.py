@@ -26,8 +26,8 @@ _UNCOUNTED: Final[dict[str, Any]] = {"nogil": True, "_nrt": False}
 def _sources() -> tuple[tuple[str, int, int], ...]:
     here = Path(__file__).parent
     files = sorted([*here.glob("*.py"), *here.parent.parent.joinpath("requestlog").glob("*.py")])
-    told = ((file.name, file.stat()) for file in files)
-    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in told)
+    stats = ((file.name, file.stat()) for file in files)
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
 _SOURCES: Final = _sources()

@@ -7,7 +7,7 @@ as rules; the tests hold one to the other.
 
 Sizes of requests and answers are sums whose parts depend on the version: so what is kept of them
 are sums that don't (``line_sizes``). "Lengths" are the bytes that variable lengths
-take: 1 for each that isn't told, corrected where one is.
+take: 1 for each that is missing, corrected where one is.
 
 Example: ``recordsSizeInBytes`` of 300 in a partition adds 300 to RECORDS and 1 to RECORDS_LENGTHS,
 which has 1 for the partition already: a length of 301 takes 2 bytes.
@@ -115,11 +115,11 @@ class Slot(IntEnum):
 
 
 STRINGS: Final = (Slot.USER, Slot.CLIENT_ID, Slot.LISTENER, Slot.API)
-"""Those that are given as strings."""
+"""Those that are strings."""
 
 
 class Shape(IntEnum):
-    """Objects whose fields are told apart."""
+    """Objects whose fields are distinguished."""
 
     SKIPPED = 0
     LINE = auto()

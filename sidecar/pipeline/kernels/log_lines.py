@@ -5,7 +5,7 @@ is written otherwise than Kafka does, or that has anything that isn't expected, 
 reader, which says what it is. So nothing is guessed: what is read here is what that would read.
 
 Left are, among others: lines of another pattern, of APIs that change topics or quotas, with a field
-told twice, a number with an exponent, a string with an escape by number, white space, nesting
+written twice, a number with an exponent, a string with an escape by number, white space, nesting
 beyond ``line_json.DEEPEST``, and bytes that aren't UTF-8.
 
 Example: of 4 MB of a busy broker's log 3,700 lines are rows in 6 ms; the one in a thousand that

@@ -140,7 +140,7 @@ def rates(charges: Charges, drops: Flags, span: Span, seen: Rates) -> None:
 
     Args:
         charges: in their order.
-        drops: whether its rate is held against a limit; else looking at it leaves no trace.
+        drops: whether its rate is compared with a limit; else reading it leaves no trace.
         span: the quota window.
         seen: filled.
     """
@@ -157,7 +157,7 @@ def rates(charges: Charges, drops: Flags, span: Span, seen: Rates) -> None:
 
 @compiled
 def fetch_rates(charges: Charges, limit: Doubles, span: Span, seen: Rates) -> None:
-    """As ``rates``, with what is over its limit taken back after it was looked at."""
+    """As ``rates``, with what is over its limit taken back after it was read."""
     at_ms, amount, _, counts = charges
     rate, over_ms = seen
     samples, window_ms = span
@@ -166,7 +166,7 @@ def fetch_rates(charges: Charges, limit: Doubles, span: Span, seen: Rates) -> No
     for at in range(at_ms.size):
         if counts[at]:
             record(marks, total, window_ms, amount[at], at_ms[at])
-        held = is_limit(limit[at])
-        rate[at], over_ms[at] = observe(marks, total, window_ms, at_ms[at], held)
-        if counts[at] and held and rate[at] > limit[at]:
+        has_limit = is_limit(limit[at])
+        rate[at], over_ms[at] = observe(marks, total, window_ms, at_ms[at], has_limit)
+        if counts[at] and has_limit and rate[at] > limit[at]:
             record(marks, total, window_ms, -amount[at], at_ms[at])

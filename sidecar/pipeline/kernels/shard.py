@@ -15,7 +15,7 @@ from sidecar.pipeline.kernels.charge import Records
 from sidecar.pipeline.kernels.columns import LINE_BITS, Columns, Slots, broker_of, day_of
 from sidecar.pipeline.kernels.group import BURST_SPREADING, Replayer, Windows, applied
 from sidecar.pipeline.kernels.tally import Sums, tally
-from sidecar.pipeline.kernels.values import Held, Longs
+from sidecar.pipeline.kernels.values import ChargeResults, Longs
 from sidecar.pipeline.sweep import Scenario
 
 _GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_by string"
@@ -63,9 +63,9 @@ class Sweep:
         replayer = Replayer(group, self.windows)
         for scenario, limit in applied(group, self._scenarios(group.shared, whose)):
             for algorithm in group.algorithms:
-                held = replayer.replay(algorithm, limit, counts=scenario.quota is not None)
+                results = replayer.replay(algorithm, limit, counts=scenario.quota is not None)
                 sums = Sums.none(whose.size)
-                tally(entity[known], held, limit, algorithm == BURST_SPREADING, sums)
+                tally(entity[known], results, limit, algorithm == BURST_SPREADING, sums)
                 for at, one in enumerate(whose.tolist()):
                     quota = float(sums.last[at])
                     yield (
@@ -99,18 +99,18 @@ class Retold:
     def rows(self, charges: Records) -> pa.Table:
         """The rows of ``TOLD``; of charges whose amount is known."""
         columns = Columns.of(charges, self.slots)
-        kept, held = [], []
+        kept, results = [], []
         for rows in columns.groups():
             group = columns.group(rows)
             replayer = Replayer(group, self.windows)
-            held.append(replayer.replay(group.algorithms[0], group.limit, counts=False))
+            results.append(replayer.replay(group.algorithms[0], group.limit, counts=False))
             kept.append(columns.order[rows][columns.known[rows]])
         if not kept:
             return _table(TOLD, [])
-        found = Held(*(np.concatenate(each) for each in zip(*held, strict=True)))
-        return _table(TOLD, self._told(charges[np.concatenate(kept)], found))
+        found = ChargeResults(*(np.concatenate(each) for each in zip(*results, strict=True)))
+        return _table(TOLD, self._columns(charges[np.concatenate(kept)], found))
 
-    def _told(self, charges: Records, found: Held) -> list[object]:
+    def _columns(self, charges: Records, found: ChargeResults) -> list[object]:
         places, slot, line = charges["place"].tolist(), charges["slot"], charges["line"]
         names, files = pa.array(self.slots.names), pa.array(self.files)
         limit = self.slots.limit[slot]

@@ -69,13 +69,13 @@ class Rates(NamedTuple):
         return cls(np.zeros(size), np.zeros(size, np.int64))
 
 
-class Held(NamedTuple):
+class ChargeResults(NamedTuple):
     """What becomes of each charge.
 
     Attributes:
-        wait_ms: how long its client is told to wait, milliseconds.
+        wait_ms: how long its client has to wait, milliseconds.
         refused: whether it was, and so is not counted.
-        used: what is held against the limit, in its unit; NaN without a limit.
+        used: what is compared with the limit, in its unit; NaN without a limit.
         rate: as Kafka takes it, in the limit's unit.
     """
 
@@ -85,7 +85,7 @@ class Held(NamedTuple):
     rate: Doubles
 
     @classmethod
-    def none(cls, size: int) -> "Held":
+    def none(cls, size: int) -> "ChargeResults":
         """To be filled."""
         return cls(
             np.zeros(size, np.int64), np.zeros(size, np.bool_), np.zeros(size), np.zeros(size)

@@ -102,8 +102,8 @@ def section(heading: str, *parts: str) -> str:
 
 def said(text: str) -> str:
     """A paragraph of text; what is between backticks is to be typed."""
-    told = _TYPED.sub(r"<code>\1</code>", escape(text))
-    return f"<p>{told}</p>"
+    marked = _TYPED.sub(r"<code>\1</code>", escape(text))
+    return f"<p>{marked}</p>"
 
 
 def figure(caption: str, drawn: str) -> str:

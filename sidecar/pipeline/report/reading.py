@@ -33,7 +33,7 @@ _KEYS: Final = ["broker", "user", "client_id", "quota_type", "window_start"]
 _SUMS: Final = ("amount", "events", "throttled", "throttle_ms")
 _BATCH: Final = 1 << 20
 _AHEAD: Final = {"batch_readahead": 1, "fragment_readahead": 1}
-"""Files are small, and all that Arrow reads ahead is held."""
+"""Files are small, and all that Arrow reads ahead stays in memory."""
 
 
 def read_tables(out: str) -> dict[str, list[Row]]:
@@ -102,8 +102,8 @@ def _summed(rows: pa.Table, step_s: int) -> pa.Table:
     at = rows.column_names.index("window_start")
     seconds = rows["window_start"].cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.int64())
     floored = pc.multiply(pc.divide(seconds, step_s), step_s)
-    told = rows.set_column(at, "window_start", floored.cast(pa.timestamp("s", "UTC")))
-    sums = told.group_by(_KEYS).aggregate(
+    by_bucket = rows.set_column(at, "window_start", floored.cast(pa.timestamp("s", "UTC")))
+    sums = by_bucket.group_by(_KEYS).aggregate(
         [*((name, "sum") for name in _SUMS), ("lower_bound", "max")]
     )
     return sums.rename_columns(

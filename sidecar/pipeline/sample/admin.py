@@ -152,7 +152,7 @@ def _about_topic(
     key: int, name: str, found: Prediction
 ) -> tuple[dict[str, object], dict[str, object]]:
     error = 0 if found.accepted else _REFUSED
-    told = {
+    created_topic = {
         "name": name,
         "errorCode": error,
         "errorMessage": "The throttling quota has been exceeded." if error else None,
@@ -167,15 +167,17 @@ def _about_topic(
         }
         partitions = -1 if error else 12
         more = {"topicId": identity, "numPartitions": partitions, "replicationFactor": 3}
-        return request, {"topics": [{**told, **more, "configs": []}]}
+        return request, {"topics": [{**created_topic, **more, "configs": []}]}
     if key == _GROW:
         grown = {"name": name, "count": 24, "assignments": None}
         return (
             {"topics": [grown], "timeoutMs": 30000, "validateOnly": False},
-            {"results": [told]},
+            {"results": [created_topic]},
         )
     gone = {"name": name, "topicId": "AAAAAAAAAAAAAAAAAAAAAA"}
-    return {"topics": [gone], "timeoutMs": 30000}, {"responses": [{**told, "topicId": identity}]}
+    return {"topics": [gone], "timeoutMs": 30000}, {
+        "responses": [{**created_topic, "topicId": identity}]
+    }
 
 
 def _line(

@@ -161,7 +161,7 @@ def fixed(shape: Shape) -> tuple[Shape, Draw]:
 
 
 def init_producer_id(version: int) -> tuple[Shape, Draw]:
-    """An INIT_PRODUCER_ID that is given an id."""
+    """An INIT_PRODUCER_ID that is answered with an id."""
     shape = Shape(
         22,
         "INIT_PRODUCER_ID",
