@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from sidecar.cli.full_volumes import still_full
+from sidecar.cli.options import duration
 from sidecar.cli.sidecar_client import Address, Answer, Question, ask
 from sidecar.cli.sidecar_options import (
     AnswerTable,
@@ -37,16 +38,12 @@ def _reason(_context: click.Context, _parameter: click.Parameter, value: str) ->
     return value
 
 
-def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """The text, which the sidecar reads itself, once it is sure to be a duration."""
-    from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
+_above_zero = duration('it must be more than nothing; to end one: "override clear"')
 
-    try:
-        seconds = parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    if seconds == 0:
-        raise click.BadParameter('it must be more than nothing; to end one: "override clear"')
+
+def _duration(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """The text, which the sidecar reads itself, once it is sure to be a duration."""
+    _above_zero(context, parameter, value)
     return value
 
 

@@ -14,13 +14,13 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from sidecar.demo.closing import Closing
 
 PREFIX = "throttle-sidecar-cluster-"
 
 
-class OwnedFolder:
+class OwnedFolder(Closing):
     """A new temporary folder, removed at the end, or by the next owner's start.
 
     Attributes:
@@ -49,17 +49,6 @@ class OwnedFolder:
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock_fd)
         self._lock_fd = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def sweep(parent: Path) -> tuple[Path, ...]:

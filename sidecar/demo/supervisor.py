@@ -18,9 +18,9 @@ from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 
+from sidecar.demo.closing import Closing
 from sidecar.demo.isolation import Isolation
 from sidecar.errors import ClusterError
 
@@ -29,8 +29,8 @@ _REQUEST_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 5.0
 
 
-class Supervisor:
-    """The warden as this process sees it."""
+class Supervisor(Closing):
+    """The supervisor process as this process sees it."""
 
     def __init__(self, isolation: Isolation) -> None:
         """Start it; returns at once.
@@ -57,17 +57,6 @@ class Supervisor:
             target=self._read, args=(self._process.stdout,), name="warden-reader", daemon=True
         )
         self._reader.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     async def ask(self, do: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
         """One request (see ``supervisor_process``) and its answer.

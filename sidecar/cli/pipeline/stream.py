@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from sidecar.cli.options import shown
 from sidecar.cli.pipeline.before_spark import check_master, check_stream
 from sidecar.cli.pipeline.java_classes import java_classes
+from sidecar.cli.pipeline.job_options import BROKER_PATTERN, ZONE
 from sidecar.cli.pipeline.running import need_extra
 from sidecar.cli.pipeline.spark_log import spark_log
 from sidecar.cli.pipeline.spark_options import CONF, JARS, spark_settings
@@ -99,35 +101,12 @@ Examples:
     show_default=True,
     help="Seconds from batch to batch.",
 )
-@click.option(
-    "--max-bytes",
-    type=click.IntRange(1),
-    default=1 << 30,
-    show_default=True,
-    help="Of files in a batch.",
-)
-@click.option(
-    "--max-messages",
-    type=click.IntRange(1),
-    default=1_000_000,
-    show_default=True,
-    help="Of topics in a batch.",
-)
+@shown("--max-bytes", click.IntRange(1), 1 << 30, "Of files in a batch.")
+@shown("--max-messages", click.IntRange(1), 1_000_000, "Of topics in a batch.")
 @click.option("--from-now", is_flag=True, help="At the first start, leave out what is there.")
 @click.option("--until-read", is_flag=True, help="End when what is there now has been read.")
-@click.option(
-    "--zone",
-    multiple=True,
-    metavar="ZONE|BROKER=ZONE",
-    help="The time zone of the brokers' clocks, Europe/Berlin, or of one, 3=UTC; may be repeated."
-    " By default UTC.",
-)
-@click.option(
-    "--broker-pattern",
-    metavar="REGEX",
-    help="Finds the broker's id in a file's path, with a group named broker; by default broker-3,"
-    " kafka-3, or a folder 3.",
-)
+@ZONE
+@BROKER_PATTERN
 @click.option("--master", metavar="URL", help="Spark's; by default all cores of this machine.")
 @JARS
 @CONF

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
+from sidecar.cli.options import duration
 from sidecar.cli.quotas.output import change_documents, print_warnings, quota_text
 from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import read_capacity
@@ -34,15 +35,6 @@ _MS: Final = 1000
 _PERCENT: Final = 100
 
 
-def _seconds(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
-    from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
-
-    try:
-        return parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-
-
 @click.command(
     "watch",
     epilog="""\b
@@ -56,7 +48,7 @@ Examples:
 @plan_options
 @click.option(
     "--interval",
-    callback=_seconds,
+    callback=duration(),
     default="PT30S",
     show_default=True,
     metavar="DURATION",
@@ -64,7 +56,7 @@ Examples:
 )
 @click.option(
     "--stabilization",
-    callback=_seconds,
+    callback=duration(),
     default="PT5M",
     show_default=True,
     metavar="DURATION",
