@@ -1,7 +1,7 @@
-"""Asks many sidecars at once: a small HTTP client, since a cluster has a sidecar per broker.
+"""Requests to many sidecars at once: a small HTTP client, since a cluster has a sidecar per broker.
 
 Each sidecar is asked in a thread of its own, all with one deadline. Nothing is followed, an answer
-is read up to 1 MiB, and the token is sent where it is needed and told nowhere.
+is read up to 1 MiB, and the token is sent where it is needed and shown nowhere.
 
 Example: of three sidecars one hangs; after 5 s there are two answers and one "no answer within
 5 s".
@@ -229,7 +229,7 @@ def _one(
         return {}, f"it answered {response.status} {response.reason}, which is not followed"
     document = json.loads(response.body)
     if not isinstance(document, dict):
-        raise ValueError("not an object")  # noqa: TRY004 - told like any other foreign answer
+        raise ValueError("not an object")  # noqa: TRY004 - reported like any other foreign answer
     if not 200 <= response.status < 300:
         return {}, _problem(response.status, document, token is not None)
     return document, None

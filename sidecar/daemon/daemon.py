@@ -75,7 +75,7 @@ async def _run(settings: Settings, load: Callable[[], Settings], connections: Co
     def on_reload() -> None:
         parts.reload()
 
-    # Before anybody can be told that it listens; they run when the loop turns, after ``compose``.
+    # Before anybody can know that it listens; they run when the loop turns, after ``compose``.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_stop, number, stop)
     loop.add_signal_handler(signal.SIGHUP, on_reload)

@@ -42,7 +42,7 @@ class Reload:
         credentials: changed by it.
         source: changed by it; None when disabled.
         capabilities: changed by it.
-        failures: told when one fails by a bug of ours.
+        failures: gets each failure that is a bug of ours.
     """
 
     load: Callable[[], Settings]

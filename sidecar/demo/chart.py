@@ -1,9 +1,9 @@
 """Line charts over time as SVG, from data alone: panels one above the other on one time axis.
 
 Example: ``svg("Traffic", "seconds", [Panel("throughput, MB/s", [Line("ours", points)])])`` is a
-whole SVG document, the lines told apart by colour and by dashes, a legend above each panel.
+whole SVG document, the lines distinguished by colour and by dashes, a legend above each panel.
 
-Colours are Okabe and Ito's, which colour-blind people can tell apart; text and grid follow the
+Colours are Okabe and Ito's, which colour-blind people can distinguish; text and grid follow the
 reader's light or dark scheme.
 """
 

@@ -94,14 +94,14 @@ class Cluster(Members):
         """Nothing is started yet.
 
         Args:
-            environ: where XDG_CACHE_HOME and JAVA_HOME are looked up.
+            environ: where XDG_CACHE_HOME and JAVA_HOME are read.
             version: Kafka's version: 3.3.2 and newer.
             brokers: how many.
             volumes: how many each broker has.
             volume_bytes: the size of each.
             properties: extra broker properties, over those of ``properties.py``.
             properties_of: those that differ from broker to broker, over all others: a quota
-                callback's, say, that is to ask the sidecar at ``Broker.sidecar_url``.
+                callback's, say, that is to query the sidecar at ``Broker.sidecar_url``.
             broker_jars: on the brokers' class path behind Kafka's.
             controller_too: whether the controller has ``properties`` and ``broker_jars`` as well,
                 as where a platform gives all nodes the same.

@@ -1,6 +1,6 @@
 """What the brokers can be shut into, so that nothing outlives the process that started them.
 
-Best is a mount and a pid namespace: volumes are real file systems (tmpfs) of a given size that
+Best is a mount and a pid namespace: volumes are real file systems (tmpfs) of a set size that
 nobody else sees, and when the namespace's first process ends the kernel ends all others and the
 mounts with them. Root makes one directly; an ordinary user makes one inside a user namespace, where
 the machine allows that. Where neither works, volumes are plain folders. Which it is gets tried, not

@@ -2,7 +2,7 @@
 
 The topic of the last broker has a partition on each of its volumes and keeps everything, so that it
 fills them; those of the others keep little. The tenant sends more than its producer_byte_rate
-allows, to the first broker, and tells by its client-id who it is.
+allows, to the first broker, and is known by its client-id.
 
 Example: ``async with loads(cluster) as running: running[0].rate()`` is about 6e6.
 """
@@ -38,7 +38,7 @@ class Load:
 
     Attributes:
         name: whom it is, for people.
-        target: what it sends when nobody holds it, bytes a second.
+        target: what it sends when nothing throttles it, bytes a second.
         quota: its own producer_byte_rate, bytes a second; None for none.
         traffic: the producer.
     """

@@ -19,7 +19,7 @@ class Member:
 
     Attributes:
         broker: its values; replaced at each start, with the new pid.
-        is_paused: whether SIGSTOP holds it.
+        is_paused: whether SIGSTOP has stopped it.
     """
 
     def __init__(
@@ -97,12 +97,12 @@ class Member:
         self.is_paused = False
 
     async def pause(self) -> None:
-        """Hold the process (SIGSTOP)."""
+        """Stop the process (SIGSTOP)."""
         await self._processes.signal(self._name, signal.SIGSTOP)
         self.is_paused = True
 
     async def resume(self) -> None:
-        """Let the process go on (SIGCONT)."""
+        """Resume the process (SIGCONT)."""
         await self._processes.signal(self._name, signal.SIGCONT)
         self.is_paused = False
 

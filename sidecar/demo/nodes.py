@@ -34,8 +34,8 @@ class Broker:
         log: its log file, standard error included; the request log is the file ``<log>.requests``.
         pid: as this process sees it, of the last start.
         addresses: listener name -> host:port.
-        sidecar_port: reserved for the sidecar beside it, so that it can be told of it before either
-            starts.
+        sidecar_port: reserved for the sidecar beside it, so that the broker can be configured with
+            it before either starts.
     """
 
     id: int

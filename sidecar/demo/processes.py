@@ -22,10 +22,10 @@ _TAIL_BYTES = 64 << 10
 
 
 class Processes:
-    """Starts JVMs through the warden, and knows which of them have ended.
+    """Starts JVMs through the supervisor, and knows which of them have ended.
 
     Attributes:
-        supervisor: what holds them.
+        supervisor: runs them.
         java: the command.
         jars: the folder with Kafka's jars.
         archive: the class archive to start with; None: without.

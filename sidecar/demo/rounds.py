@@ -1,7 +1,7 @@
 """The known tenants' traffic on a real cluster, and what their clients count of it.
 
 Example: after ``await send_round(bootstrap, FULL, 0)`` the ledger says that carol's "batch" sent 3
-requests of 12,000,723 bytes together, and was told to wait for 3.334 s at most.
+requests of 12,000,723 bytes together, and had to wait for 3.334 s at most.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Sent:
         requests: PRODUCE or FETCH requests that it sent.
         bytes: that it sent for PRODUCE or received for FETCH, with what else it asked: its
             greeting takes some 200 bytes.
-        longest_wait_s: that a broker told it.
+        longest_wait_s: the longest throttle time from a broker, seconds.
         late_s: how much later than planned its latest request was.
     """
 
@@ -135,7 +135,7 @@ class _Counted:
 
     def __init__(self, api: str, bytes_key: str) -> None:
         self.sent = Sent()
-        self.told = threading.Event()
+        self.updated = threading.Event()
         self._api = api
         self._bytes_key = bytes_key
 
@@ -143,7 +143,7 @@ class _Counted:
         brokers = json.loads(text)["brokers"].values()
         self.sent.requests = sum(broker.get("req", {}).get(self._api, 0) for broker in brokers)
         self.sent.bytes = sum(broker[self._bytes_key] for broker in brokers)
-        self.told.set()
+        self.updated.set()
 
     def throttle(self, event: ThrottleEvent) -> None:
         self.sent.longest_wait_s = max(self.sent.longest_wait_s, event.throttle_time)
@@ -204,16 +204,16 @@ def _fetch(bootstrap: str, plan: Plan) -> Sent:
 def _last_stats(counted: _Counted, poll: Callable[[float], object]) -> None:
     """Waits for statistics of after the last answer: the second from now on."""
     for _ in range(2):
-        counted.told.clear()
+        counted.updated.clear()
         deadline = time.monotonic() + _DEADLINE_S
-        while not counted.told.is_set():
+        while not counted.updated.is_set():
             poll(0.05)
             if time.monotonic() > deadline:
-                raise ClusterError("librdkafka gave no statistics")
+                raise ClusterError("librdkafka sent no statistics")
 
 
 async def _create(bootstrap: str, plan: Plan, number: int, begin: float) -> int:
-    """Creates topics, each when it is due; the wait that is told is the connection's."""
+    """Creates topics, each when it is due; the reported wait is the connection's."""
     created = 0
     counted = _Counted("CreateTopics", "txbytes")
     with AdminClient(_client(bootstrap, CREATOR, "portal", counted)) as admin:

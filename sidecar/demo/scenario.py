@@ -1,9 +1,9 @@
 """The story that the demo shows, step by step, each step seen on the real cluster or failed.
 
 Sidecars up, producers at full speed on every broker, one broker's volumes reach the limit, the
-factor falls at every sidecar and the brokers hold every producer; retention frees the space, the
-factor rises and the throughput is back; a tenant never had more than its own quota. Times are from
-when a volume's own file system says that the limit is crossed, or that it no longer is.
+factor falls at every sidecar and the brokers throttle every producer; retention frees the space,
+the factor rises and the throughput is back; a tenant never had more than its own quota. Times are
+from when a volume's own file system says that the limit is crossed, or that it no longer is.
 
 Example of a step that was seen: ``Step("factor 0.0 at the sidecar of broker 1", seconds=0.11)``.
 """
@@ -31,7 +31,7 @@ PAUSE_MAX_S: Final = 4.0
 THROTTLED_SHARE: Final = 0.2
 BACK_SHARE: Final = 0.9
 _THROTTLED_S: Final = 6.0
-"""How long the throttle is looked at before space is freed, and the traffic afterwards."""
+"""How long the throttle is watched before space is freed, and the traffic afterwards."""
 _STEP_TIMEOUT_S: Final = 60.0
 """Kafka 3.3 takes 20 s to free what is deleted; all else here is a matter of seconds."""
 _SCENARIO_TIMEOUT_S: Final = 600.0
@@ -60,7 +60,7 @@ class Step:
 
 @dataclass(slots=True)
 class VolumeNow:
-    """A volume as its file system tells.
+    """A volume by its file system.
 
     Attributes:
         name: broker and log dir, short.

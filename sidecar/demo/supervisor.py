@@ -1,11 +1,11 @@
 """Starts the process that runs the brokers (``supervisor_process.py``) and talks to it.
 
-Nothing here belongs to an event loop: a thread reads what the warden says, and every request is a
+Nothing here belongs to an event loop: a thread reads what that process says, and every request is a
 future that any loop can wait for. So a cluster started in one loop (a session's fixture) can be
 used from another (a test's).
 
-The thread that creates a Warden must outlive it: Linux tells a child of its parent's death when the
-thread that started it ends.
+The thread that creates a Supervisor must outlive it: Linux signals a child its parent's death when
+the thread that started it ends.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Supervisor(Closing):
         self._gone = False
         assert self._process.stdout is not None  # noqa: S101 - PIPE above
         self._reader = threading.Thread(
-            target=self._read, args=(self._process.stdout,), name="warden-reader", daemon=True
+            target=self._read, args=(self._process.stdout,), name="supervisor-reader", daemon=True
         )
         self._reader.start()
 
@@ -72,14 +72,14 @@ class Supervisor(Closing):
             raise ClusterError(f"{do}: no answer from the process that runs the brokers") from error
 
     async def spawn(self, name: str, argv: list[str], log: Path) -> int:
-        """Start a process and give its pid."""
+        """Start a process; its pid."""
         self._ended.pop(name, None)
         pid: int = await self.ask("spawn", name=name, argv=argv, log=str(log))
         return pid
 
     def exit_status(self, name: str) -> int | None:
         """How a process ended (negative: by that signal); None while it runs."""
-        # What still ran when the warden ended was killed.
+        # What still ran when that process ended was killed.
         return self._ended.get(name, -signal.SIGKILL if self._gone else None)
 
     def close(self) -> None:

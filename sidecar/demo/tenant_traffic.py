@@ -1,8 +1,8 @@
 """Tenants whose traffic is known: what each of them sends, and when.
 
 Every record is a request of its own, sent at a time that was fixed before. No wait that a broker
-tells is longer than the pause until the same connection's next request: so the same traffic comes
-again under other quotas, as if nobody had been told to wait. That is 48 s of traffic, with bursts
+reports is longer than the pause until the same connection's next request: so the same traffic comes
+again under other quotas, as if nobody had had to wait. That is 48 s of traffic, with bursts
 that meet what is left of those before; or, to be quick, 8 s of it with one burst of each.
 
 Example: alice's three connections send 3 MB each, 0.3 s apart, every 20 s. Under 350 kB/s the first
@@ -112,7 +112,7 @@ QUICK: Final = Plan(8.0, 12.0, _senders(8.0, 7.0, 7.0), (1.0, 5.0))
 """The same in an eighth of the time; a bucket overdrawn by 15 is full after 10 s at most."""
 
 READER: Final = Tenant("dave", "reports", 1, ())
-"""Reads what ``Plan.read`` tells."""
+"""Reads the records of ``Plan.read``."""
 
 CREATOR: Final = "erin"
 """Creates topics of ``CREATED_PARTITIONS``."""

@@ -78,7 +78,7 @@ def build_registry(
 
 
 def poll_duration(registry: SidecarRegistry) -> Histogram:
-    """The histogram that is told each poll's duration, in seconds."""
+    """The histogram of each poll's duration, in seconds."""
     return registry.poll_duration
 
 

@@ -2,7 +2,7 @@
 
 It is JSON: a version, a checksum over the state, and the state. A new one is written beside it,
 synced and renamed over it, so that a reader finds the old or the new one whole, whatever is cut off
-in between. What can't be used is renamed to ``NAME.damaged`` and told; it never stops a start.
+in between. What can't be used is renamed to ``NAME.damaged`` and logged; it never stops a start.
 
 Example: ``{"version": 1, "sha256": "9f86...", "state": {"limit": {"type": "...", "value": 1},
 ...}}``.
@@ -47,7 +47,7 @@ class StateFile:
 
     Attributes:
         path: the file; its folder must exist.
-        limit: the limit that volumes are held against now.
+        limit: the limit that volumes are compared with now.
     """
 
     path: Path

@@ -1,6 +1,6 @@
 """What the pipeline's commands refuse before Spark starts, which takes ten seconds.
 
-Whatever can be told without Spark: a log that is not there, a time zone that nobody knows, a folder
+Whatever is known without Spark: a log that is not there, a time zone that nobody knows, a folder
 that another run writes to. Tables in HDFS or in object storage are left to the job.
 
 Example: ``pipeline usage --out nowhere`` says in half a second that there are no requests.
@@ -47,7 +47,7 @@ def check_master(master: str | None) -> None:
     """Refuses what is no master of Spark's, and one that isn't up.
 
     Args:
-        master: as it was given; None: Spark's own variable MASTER, if it is set.
+        master: from the command line; None: Spark's own variable MASTER, if it is set.
 
     Raises:
         SettingsError: it isn't.
@@ -129,10 +129,10 @@ def check_tables(
 
 
 def check_logs(path: str, zones: Iterable[str], broker_pattern: str | None) -> None:
-    """Refuses request logs that are not there, or of which it can't be told whose they are.
+    """Refuses request logs that are not there, or whose broker is unknown.
 
     Raises:
-        SidecarError: they aren't, or it can't.
+        SidecarError: they aren't, or it is.
     """
     from sidecar.pipeline.stored_logs import log_files  # noqa: PLC0415 - of the extra
 

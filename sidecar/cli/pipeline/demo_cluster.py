@@ -69,7 +69,7 @@ async def record(
         cluster: started.
         plan: of a round.
         folder: where ``first`` and ``second`` are made.
-        tell: is told what begins.
+        tell: is called with what begins.
 
     Raises:
         ClusterError: the cluster or a client did not do as it should.
@@ -134,8 +134,8 @@ async def _snapshot(cluster: Cluster, file: Path) -> None:
 async def _log_requests(cluster: Cluster, level: str) -> None:
     brokers = _admin(cluster.bootstrap)
     _must(await set_levels(brokers, dict.fromkeys(cluster.brokers, level), LOGGER))
-    told = await describe_broker_configs(brokers, [0], ["controller.quorum.voters"])
-    voters = None if isinstance(told, Failure) or isinstance(told[0], Failure) else told[0]
+    configs = await describe_broker_configs(brokers, [0], ["controller.quorum.voters"])
+    voters = None if isinstance(configs, Failure) or isinstance(configs[0], Failure) else configs[0]
     for voter in ((voters or {}).get("controller.quorum.voters") or "").split(","):
         node_id, _, address = voter.partition("@")
         levels = {int(node_id): level}

@@ -20,7 +20,7 @@ Examples:
 @disk_options
 @job_options
 def command(job: JobOptions, disks: DiskOptions) -> None:
-    """When each volume will be at the limit at which producers are held, with a range.
+    """When each volume will be at the limit at which producers are throttled, with a range.
 
     From what retention leaves, not from the teeth of the saw. It says when there is too little
     history.

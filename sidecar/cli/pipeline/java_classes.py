@@ -19,7 +19,7 @@ def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
     """What a JVM that this command starts may read or write.
 
     Args:
-        master: as it was told; None: Spark's own variable MASTER, else this machine.
+        master: from the command line; None: Spark's own variable MASTER, else this machine.
         whole: whether the command loads all that others do, and so may write it.
 
     Returns:
@@ -28,8 +28,8 @@ def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
     from sidecar.pipeline.embedded import is_embedded  # noqa: PLC0415 - the extra
     from sidecar.pipeline.spark import class_archive  # noqa: PLC0415 - the extra
 
-    told = master or os.environ.get("MASTER") or "local[*]"
-    if "PYSPARK_GATEWAY_PORT" in os.environ or not is_embedded(told):
+    url = master or os.environ.get("MASTER") or "local[*]"
+    if "PYSPARK_GATEWAY_PORT" in os.environ or not is_embedded(url):
         return None
     try:
         folder = cache_folder(os.environ)
@@ -41,7 +41,7 @@ def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
 def keep_java_classes(classes: "ClassArchive | None") -> None:
     """Has Java write the classes that it has loaded, unless they are there; ends Spark for it.
 
-    What goes wrong is told and no error: the run is done.
+    A failure is printed and is no error: the run is done.
     """
     from sidecar.pipeline.class_archive import NotKeptError  # noqa: PLC0415 - the extra
     from sidecar.pipeline.spark import keep_classes  # noqa: PLC0415 - the extra

@@ -95,17 +95,17 @@ def run_job(
         SidecarError: it can't be done.
     """
     need_extra()
-    given, asked = inputs or InputOptions(), tried or ReplayOptions()
+    sources, replayed = inputs or InputOptions(), tried or ReplayOptions()
     plan = None if terms is None else terms.plan
-    _check(job, stages, inputs, asked, plan)
-    if "silver" in stages and given.request_logs is not None and given.quotas is None:
+    _check(job, stages, inputs, replayed, plan)
+    if "silver" in stages and sources.request_logs is not None and sources.quotas is None:
         click.echo(_NO_QUOTAS, err=True)
     from sidecar.pipeline.job import run  # noqa: PLC0415 - the extra, and slow to import
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stages import Stage  # noqa: PLC0415 - as above
 
-    told = inputs_of(given)
-    options = options_of(job, asked, terms or TermsOptions(), disks or DiskOptions())
+    read = inputs_of(sources)
+    options = options_of(job, replayed, terms or TermsOptions(), disks or DiskOptions())
     settings = spark_settings(job.jars, job.conf)
     classes = java_classes(job.master, whole=set(stages) == set(Stage))
     with _interruptible(), spark_log() as log, Progress() as progress:
@@ -117,7 +117,7 @@ def run_job(
         outcome = run(
             spark,
             job.out,
-            told,
+            read,
             options,
             stages=[Stage(name) for name in stages],
             tell=progress.step,
@@ -212,7 +212,7 @@ def _is_missing(name: str) -> bool:
         return True
 
 
-def inputs_of(given: InputOptions) -> "Inputs":
+def inputs_of(options: InputOptions) -> "Inputs":
     """What is read.
 
     Raises:
@@ -223,13 +223,13 @@ def inputs_of(given: InputOptions) -> "Inputs":
     from sidecar.pipeline.silver_request import RequestLogs  # noqa: PLC0415 - as above
 
     logs = None
-    if given.request_logs is not None:
-        logs = RequestLogs(given.request_logs, Zones.of(given.zone), given.broker_pattern)
+    if options.request_logs is not None:
+        logs = RequestLogs(options.request_logs, Zones.of(options.zone), options.broker_pattern)
     snapshot = None
-    if given.quotas is not None:
-        written = datetime.fromtimestamp(given.quotas.stat().st_mtime, UTC)
-        snapshot = Snapshot(read_quota_file(given.quotas), given.quotas_at or written)
-    return Inputs(logs, given.volumes, snapshot)
+    if options.quotas is not None:
+        written = datetime.fromtimestamp(options.quotas.stat().st_mtime, UTC)
+        snapshot = Snapshot(read_quota_file(options.quotas), options.quotas_at or written)
+    return Inputs(logs, options.volumes, snapshot)
 
 
 def options_of(

@@ -148,7 +148,7 @@ def command(
     check_stream(out)
     kafka = [] if kafka_jars is None else _jars(kafka_jars)
     rows_of: Callable[[SparkSession], Source]
-    told: AbstractContextManager[None] = nullcontext()
+    failures: AbstractContextManager[None] = nullcontext()
     if request_logs is not None:
         rows_of = _files(
             path=request_logs,
@@ -158,7 +158,7 @@ def command(
             from_start=not from_now,
         )
     else:
-        rows_of, told = _topics(
+        rows_of, failures = _topics(
             bootstrap_servers=bootstrap_server or "",
             topics=topic or "",
             header=broker_header,
@@ -177,7 +177,7 @@ def command(
         spark = _session(master, spark_settings([*kafka, *jars], conf), log)
         end = "until all is read" if until_read else "until Ctrl-C"
         click.echo(f"{request_logs or topic} to {out}, {end}", err=True)
-        with told:
+        with failures:
             _run(spark, rows_of(spark), tables, settings)
 
 
@@ -193,15 +193,15 @@ def _jars(folder: Path) -> list[str]:
     return found
 
 
-def _session(master: str | None, told: Mapping[str, str], log: Path) -> "SparkSession":
+def _session(master: str | None, options: Mapping[str, str], log: Path) -> "SparkSession":
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import REDACTED  # noqa: PLC0415 - as above
 
-    settings = {"spark.sql.shuffle.partitions": _PARTITIONS, **REDACTED, **told}
+    settings = {"spark.sql.shuffle.partitions": _PARTITIONS, **REDACTED, **options}
     return session(master, settings, log, classes=java_classes(master, whole=False))
 
 
-def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of StreamOptions
+def _files(*, zone: tuple[str, ...], **own_options: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of StreamOptions
     from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_source import (  # noqa: PLC0415 - as above
         StreamOptions,
@@ -209,7 +209,7 @@ def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], S
         file_rows,
     )
 
-    options = StreamOptions(zones=str(Zones.of(zone)), **told)
+    options = StreamOptions(zones=str(Zones.of(zone)), **own_options)
     check_followed(options)
     return lambda spark: functools.partial(file_rows, spark, options)
 
@@ -217,14 +217,14 @@ def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], S
 def _topics(
     *,
     zone: tuple[str, ...],
-    **told: Any,  # noqa: ANN401 - the fields of TopicOptions
+    **own_options: Any,  # noqa: ANN401 - the fields of TopicOptions
 ) -> "tuple[Callable[[SparkSession], Source], AbstractContextManager[None]]":
     """The rows, and what tells why they have ended."""
     from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import TopicOptions, topic_rows  # noqa: PLC0415 - as above
     from sidecar.pipeline.topic_failures import topic_failures  # noqa: PLC0415 - as above
 
-    options = TopicOptions(zones=Zones.of(zone), **told)
+    options = TopicOptions(zones=Zones.of(zone), **own_options)
     return lambda spark: functools.partial(topic_rows, spark, options), topic_failures(options)
 
 
@@ -241,19 +241,19 @@ def _run(
     # Elsewhere a lock would outlive a killed stream, which is to be started again by no one's hand.
     lock = nullcontext() if local is None else locked(settings.out, files, local, holder)
     wanted = [table for table in STREAMED if table.name in tables]
-    told = Told()
+    reporter = Reporter()
     try:
         with lock:
-            stream(spark, source, wanted, settings, told)
+            stream(spark, source, wanted, settings, reporter)
     except KeyboardInterrupt:
         click.echo("Stopped; the next call goes on from here.", err=True)
         return
-    if not told.lines:
+    if not reporter.lines:
         click.echo("Nothing new: all that is there was read before.", err=True)
 
 
 @dataclass(slots=True)
-class Told:
+class Reporter:
     """Tells of batches as they come.
 
     Attributes:

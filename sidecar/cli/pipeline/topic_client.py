@@ -2,7 +2,7 @@ r"""The settings of the client that reads topics, from a properties file as Kafk
 
 Spark reads topics with Kafka's Java client, so the file's keys are handed on. What the other
 commands of this program take besides, and Java doesn't, is written in Java's way: PEM files whose
-type isn't told, ``sasl.username`` with ``sasl.password`` or ``sasl.password.file``, a key in a file
+type is not set, ``sasl.username`` with ``sasl.password`` or ``sasl.password.file``, a key in a file
 of its own. PEM goes as text, so that Spark's other machines need no such file.
 
 Example: ``ssl.truststore.location=ca.pem`` is ``ssl.truststore.type=PEM`` and
@@ -28,7 +28,7 @@ def client_properties(path: Path) -> dict[str, str]:
     """The client's settings.
 
     Raises:
-        SettingsError: the file, or one that it names, can't be used; no secret is told.
+        SettingsError: the file, or one that it names, can't be used; no secret is shown.
     """
     import javaproperties  # noqa: PLC0415 - only with topics
 
@@ -67,13 +67,13 @@ def _login(given: dict[str, str]) -> None:
 
 def _pem(given: dict[str, str], store: str, target: str) -> None:
     """A store's files as text, when they are PEM."""
-    location, told = given.get(f"{store}.location"), given.get(f"{store}.type", "PEM")
-    if location is None or told.upper() != "PEM":
+    location, store_type = given.get(f"{store}.location"), given.get(f"{store}.type", "PEM")
+    if location is None or store_type.upper() != "PEM":
         return
     key = given.pop(f"{store}.key.location", None)
     text = _text(f"{store}.location", location)
     if _PEM not in text:
-        # Java's own kind, whose type is not told either.
+        # Java's own kind, whose type is not set either.
         return
     del given[f"{store}.location"]
     given |= {f"{store}.type": "PEM", f"{store}.{target}": text}
