@@ -33,14 +33,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
-    """The options as the command line has them; nothing is read yet.
-
-    Attributes:
-        bootstrap_server: "host:port,host:port".
-        command_config: a properties file of the Java admin client's.
-        config: the daemon's TOML file.
-        properties: the daemon's Java properties file.
-    """
+    """The options as the command line has them; nothing is read yet."""
 
     bootstrap_server: str | None = None
     command_config: Path | None = None

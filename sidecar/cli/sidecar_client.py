@@ -75,13 +75,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request.
-
-    Attributes:
-        method: as in "GET".
-        path: from /v1 on.
-        body: JSON; None sends none.
-    """
+    """One request."""
 
     method: str
     path: str

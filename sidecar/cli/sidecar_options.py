@@ -133,14 +133,7 @@ def merged(answer: Answer) -> dict[str, object]:
 
 
 def report(answers: Sequence[Answer], table: AnswerTable, as_json: bool, **more: object) -> None:
-    """Print every sidecar's answer.
-
-    Args:
-        answers: in the order in which they are printed.
-        table: how a table shows them.
-        as_json: prints JSON instead.
-        more: further members of the JSON document.
-    """
+    """Print every sidecar's answer."""
     hint = _where(answers)
     if hint:
         click.echo(hint, err=True)

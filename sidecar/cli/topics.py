@@ -30,16 +30,7 @@ Call = Callable[..., Coroutine[Any, Any, Sequence["TopicResult"]]]
 
 @dataclass(frozen=True, slots=True)
 class TopicOptions:
-    """What every command of topics takes.
-
-    Attributes:
-        kafka: how the brokers are reached.
-        topics: named on the command line.
-        names_file: with more of them.
-        retry: whether what the quota rejects is sent again.
-        timeout_s: for all of it, seconds.
-        as_json: whether every topic's result is printed.
-    """
+    """What every command of topics takes."""
 
     kafka: KafkaOptions
     topics: tuple[str, ...]

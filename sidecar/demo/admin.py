@@ -44,12 +44,7 @@ class Admin:
     """An admin client of the cluster's plain listener."""
 
     def __init__(self, bootstrap: str, timeout_s: float = 15.0) -> None:
-        """Connects when first used.
-
-        Args:
-            bootstrap: host:port list.
-            timeout_s: the deadline of each call, seconds.
-        """
+        """Connects when first used."""
         self._timeout_s = timeout_s
         self._client = AdminClient(
             {

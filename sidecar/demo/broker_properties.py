@@ -44,13 +44,7 @@ _BROKER = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one listener of one node listens on the loopback address.
-
-    Attributes:
-        listener: its name.
-        protocol: Kafka's security.protocol.
-        port: the TCP port.
-    """
+    """Where one listener of one node listens on the loopback address."""
 
     listener: str
     protocol: str

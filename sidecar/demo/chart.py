@@ -55,12 +55,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment or a height worth naming, as a thin dashed line across a panel.
-
-    Attributes:
-        name: what it is.
-        at: where on the axis.
-    """
+    """A moment or a height worth naming, as a thin dashed line across a panel."""
 
     name: str
     at: float

@@ -21,11 +21,7 @@ PREFIX = "throttle-sidecar-cluster-"
 
 
 class OwnedFolder(Closing):
-    """A new temporary folder, removed at the end, or by the next owner's start.
-
-    Attributes:
-        path: the folder.
-    """
+    """A new temporary folder, removed at the end, or by the next owner's start."""
 
     __slots__ = ("_lock_fd", "path")
 

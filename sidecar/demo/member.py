@@ -29,14 +29,7 @@ class Member:
         processes: Processes,
         more_jars: Sequence[Path] = (),
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            broker: its values, without a pid.
-            properties: its server.properties.
-            processes: start and end it.
-            more_jars: on its class path, behind Kafka's.
-        """
+        """Nothing is started yet."""
         self.broker = broker
         self.is_paused = False
         self._name = f"broker {broker.id}"

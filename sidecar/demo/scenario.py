@@ -60,13 +60,7 @@ class Step:
 
 @dataclass(slots=True)
 class VolumeNow:
-    """A volume by its file system.
-
-    Attributes:
-        name: broker and log dir, short.
-        total_bytes: its size.
-        available_bytes: what is left.
-    """
+    """A volume by its file system."""
 
     name: str
     total_bytes: int
@@ -148,10 +142,6 @@ class Scenario:
 
 async def tell(scenario: Scenario, cluster: Cluster) -> None:
     """Let the story happen on a cluster that is up.
-
-    Args:
-        scenario: filled as things are seen.
-        cluster: its sidecars run beside its brokers afterwards.
 
     Raises:
         ClusterError: a step was not seen.

@@ -29,13 +29,7 @@ _LISTENS: Final = re.compile(r"listens on http://([0-9.]+):(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One HTTP answer.
-
-    Attributes:
-        status: the status code.
-        etag: the ETag header, quotes included; None without one.
-        body: the bytes of the body.
-    """
+    """One HTTP answer."""
 
     status: int
     etag: str | None
@@ -53,14 +47,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A running daemon.
-
-    Attributes:
-        broker_id: the broker that it stands beside.
-        host: where its HTTP API listens.
-        port: likewise.
-        log: its log file.
-    """
+    """A running daemon."""
 
     broker_id: int
     host: str
@@ -76,11 +63,6 @@ class Sidecar:
         self, path: str, headers: dict[str, str] | None = None, wait_s: float = 0.0
     ) -> Answer:
         """Ask it.
-
-        Args:
-            path: from the slash on.
-            headers: of the request.
-            wait_s: how long the answer may wait for a change, seconds.
 
         Raises:
             ClusterError: it did not answer.

@@ -32,14 +32,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Who sends.
-
-    Attributes:
-        user: who it logs in as.
-        client_id: what it calls itself.
-        broker: where its topic is.
-        connections: what each of them sends.
-    """
+    """Who sends."""
 
     user: str
     client_id: str
@@ -81,13 +74,7 @@ def _steps(round_s: float, period_s: float) -> tuple[float, ...]:
 
 
 def _senders(round_s: float, alice_s: float, carol_s: float) -> tuple[Tenant, ...]:
-    """In bursts on three connections, steadily, and one user with two client-ids.
-
-    Args:
-        round_s: of the round.
-        alice_s: from burst to burst.
-        carol_s: from one large request of hers to the next.
-    """
+    """In bursts on three connections, steadily, and one user with two client-ids."""
     # One after the other, so that it is known whose wait is the longest.
     bursts = tuple(
         tuple(Send(at_s + 0.3 * number, 3_000_000) for at_s in _steps(round_s, alice_s))

@@ -51,15 +51,7 @@ def read_by_workers(
     schema: str,
     tasks_per_core: int,
 ) -> DataFrame:
-    """What workers make of files.
-
-    Args:
-        spark: whose workers see the files.
-        files: of any sizes.
-        made: from some of the files; it is sent to workers.
-        schema: of what it gives.
-        tasks_per_core: into how many parts the work is divided.
-    """
+    """What workers make of files."""
     tasks = shared_out(files, tasks_per_core * spark.sparkContext.defaultParallelism)
 
     def of_task(_: int, some: Sequence[Path]) -> Batches:

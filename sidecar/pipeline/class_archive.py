@@ -42,14 +42,7 @@ class ClassArchive:
 
     @classmethod
     def of(cls, folder: Path, java: Path, spark: Path, *, whole: bool) -> "ClassArchive":
-        """The one of this JDK and this Spark.
-
-        Args:
-            folder: where it is kept.
-            java: the JVM's binary.
-            spark: the folder of Spark's jars.
-            whole: whether this run loads all that others do, and so may write it.
-        """
+        """The one of this JDK and this Spark; a ``whole`` run loads all and may write it."""
         paths = (java.resolve(), spark.resolve())
         key = "|".join(f"{path}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in paths)
         file = folder / f"classes-{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsa"

@@ -9,11 +9,7 @@ from datetime import UTC, date, datetime
 
 
 def no_requests(days: Sequence[date]) -> str:
-    """The message when tables have no requests, or none of the days asked for.
-
-    Args:
-        days: that they have, in order.
-    """
+    """The message when tables have no requests, or none of the days asked for."""
     if days:
         which = f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}"
         return (

@@ -54,9 +54,6 @@ class _Tenants:
 
     Of a client's three forms the strictest that the replay knows is the right one: the eight levels
     resolve a client to one of them.
-
-    Attributes:
-        known: quota types and who shares one.
     """
 
     known: frozenset[tuple[str, str]]

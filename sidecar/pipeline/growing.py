@@ -47,12 +47,7 @@ _TIME: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9}
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The beginning of a file, which it is known by.
-
-    Attributes:
-        length: bytes, > 0.
-        digest: of them.
-    """
+    """The beginning of a file, which it is known by: its length in bytes, > 0, and digest."""
 
     length: int
     digest: str

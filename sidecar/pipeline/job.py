@@ -68,14 +68,6 @@ def run(
 ) -> Outcome:
     """Runs stages, and puts their tables in place of the last good ones: all, or none.
 
-    Args:
-        spark: its time zone is UTC.
-        out: the folder of the tables, made if need be.
-        inputs: what is read.
-        options: how.
-        stages: which, in their order.
-        tell: is called with each stage when it begins.
-
     Raises:
         SidecarError: it can't be done, and says what to do; the tables are as they were.
     """

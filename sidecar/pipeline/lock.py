@@ -33,12 +33,6 @@ class UnwritableError(SidecarError):
 def locked(root: str, files: Files, local: Path | None, holder: str) -> Iterator[None]:
     """Holds the lock of a folder.
 
-    Args:
-        root: the folder.
-        files: where it is.
-        local: where it is on this machine's disk; None when it isn't.
-        holder: who holds it, for a person.
-
     Raises:
         LockedError: another run holds it.
         UnwritableError: the folder can't be made or written to.
@@ -78,10 +72,6 @@ def locked(root: str, files: Files, local: Path | None, holder: str) -> Iterator
 
 def refuse_locked(root: str, local: Path) -> None:
     """Refuses a folder that another run writes to now; nothing is written, and no lock is taken.
-
-    Args:
-        root: the folder.
-        local: where it is on this machine's disk.
 
     Raises:
         LockedError: another run holds its lock.

@@ -25,12 +25,7 @@ class ObjectStorageError(SidecarError):
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """What went wrong.
-
-    Attributes:
-        sign: a part of what is said then.
-        message: to a person.
-    """
+    """What went wrong: what is said then, and the message to a person."""
 
     sign: re.Pattern[str]
     message: str

@@ -35,12 +35,7 @@ class RequestLogsError(SidecarError):
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """Of which time zone the brokers' clocks are.
-
-    Attributes:
-        default: of those that are not named.
-        named: by broker.
-    """
+    """The time zones of the brokers' clocks: ``named`` by broker, ``default`` of all others."""
 
     default: str = "UTC"
     named: Mapping[int, str] = field(default_factory=dict)

@@ -132,12 +132,7 @@ def _function(rows: Callable[[Records], pa.Table]) -> Callable[[pa.Table], pa.Ta
 
 @dataclass(frozen=True, slots=True)
 class _Quotas:
-    """The quotas of all clients; each is a slot, by its place.
-
-    Attributes:
-        slots: as the kernels have them.
-        numbers: of quota types and names.
-    """
+    """The quotas of all clients; each is a slot, by its place."""
 
     slots: Slots
     numbers: Mapping[tuple[str, str], int]

@@ -33,13 +33,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
 
 
 def rows(files: Iterable[Path], columns: Sequence[str], days: frozenset[date] | None) -> Batches:
-    """What was charged on some days.
-
-    Args:
-        files: of the table.
-        columns: that are read; ``quota_ts`` among them.
-        days: None: all.
-    """
+    """What was charged on some days, or on all; ``quota_ts`` is among the columns."""
     for group in _groups(files, _ROWS):
         for batch in group.batches(columns):
             of_admins = _is_charged_on(batch, days)

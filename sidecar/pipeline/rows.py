@@ -105,12 +105,7 @@ _INTS: Final = attrgetter(*_BELOW)
 
 
 def row(line: Line, zone: tzinfo) -> Row | Rejected:
-    """A line's row.
-
-    Args:
-        line: of a broker or controller.
-        zone: of the clock that its times are of.
-    """
+    """A line's row."""
     logged_us = since_1970_us(line.time, zone)
     queued_ms = line.body.send_time_ms + line.body.response_queue_time_ms
     if logged_us is None:

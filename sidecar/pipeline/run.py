@@ -26,12 +26,7 @@ class InputsError(SidecarError):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The quotas that were set.
-
-    Attributes:
-        quotas: of all entities.
-        as_of: when, UTC.
-    """
+    """The quotas that were set at a time, UTC."""
 
     quotas: ClientQuotas
     as_of: datetime
@@ -39,12 +34,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the job reads besides its own tables.
+    """What the job reads besides its own tables; None is not read.
 
-    Attributes:
-        request_logs: None for none.
-        volumes: the folder, file or glob of the volume history; None for none.
-        quotas: None for none: only what the logs tell is known then.
+    Without quotas only those are known that the logs have.
     """
 
     request_logs: RequestLogs | None = None

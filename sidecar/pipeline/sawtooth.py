@@ -90,11 +90,7 @@ class Saw:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why nothing was fitted.
-
-    Attributes:
-        reason: for a person.
-    """
+    """Why nothing was fitted."""
 
     reason: str
 

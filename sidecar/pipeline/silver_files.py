@@ -78,12 +78,6 @@ def write_requests(
 ) -> tuple[Written, ...]:
     """Reads the logs and writes the table's files.
 
-    Args:
-        spark: whose tasks see ``target``.
-        parts: of the logs.
-        target: the table's folder; nothing is there yet.
-        span: of the requests.
-
     Returns:
         The files, that are in their places.
 

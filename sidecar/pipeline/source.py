@@ -107,11 +107,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Task(InputPartition):
-    """What one task reads.
-
-    Attributes:
-        parts: one after the other.
-    """
+    """What one task reads."""
 
     parts: Sequence[Part]
 
@@ -135,12 +131,7 @@ class RequestLogSource(DataSource):
 
 @dataclass
 class RequestLogReader(DataSourceReader):
-    """Reads parts of files.
-
-    Attributes:
-        options: what was asked for.
-        wanted: which rows.
-    """
+    """Reads parts of files."""
 
     options: Options
     wanted: Wanted = field(default_factory=Wanted)

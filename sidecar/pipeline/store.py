@@ -63,12 +63,7 @@ class Store:
         return self._output.files.local(self._output.staged(table))
 
     def files(self, table: Table, days: Iterable[date]) -> tuple[Path, ...] | None:
-        """The Parquet files of some days, if they are on this machine's disk; else None.
-
-        Args:
-            table: one with days.
-            days: only these.
-        """
+        """The Parquet files of some days, if they are on this machine's disk; else None."""
         found: list[Path] = []
         asked = set(days)
         for staged in (False, True):
@@ -80,12 +75,7 @@ class Store:
         return tuple(found)
 
     def wrote(self, table: Table, rows: Mapping[date, int]) -> None:
-        """Takes note of a table that was written to its ``local`` folder.
-
-        Args:
-            table: one with days.
-            rows: how many, of each day that is there.
-        """
+        """Takes note of a table that was written to its ``local`` folder."""
         self._written[table] = tuple(sorted(rows))
         self._counted[table] = rows
 
@@ -97,12 +87,7 @@ class Store:
         return self.read(table).count() if folder is None else _rows_in(folder)
 
     def read(self, table: Table, days: Sequence[date] | None = None) -> "DataFrame":
-        """A table as it will be once the run is published; empty when there is none.
-
-        Args:
-            table: any of them.
-            days: only these; None for all.
-        """
+        """A table as it will be once the run is published; empty when there is none."""
         if not table.partitions:
             staged = table in self._written
             root = self._root(table, staged=staged)

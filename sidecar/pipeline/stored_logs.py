@@ -76,10 +76,6 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
 def open_input(path: str, options: str = "") -> BufferedIOBase:
     """Opens a file to read from any place of it; to be closed by the caller.
 
-    Args:
-        path: of a ``LogFile``.
-        options: of the same.
-
     Raises:
         OSError: it can't be opened.
     """

@@ -100,13 +100,6 @@ def stream(
 ) -> None:
     """Streams tables until the end that the settings say, or for ever.
 
-    Args:
-        spark: with the source's classes and jars.
-        source: of the tables' rows.
-        tables: of ``STREAMED``.
-        settings: how.
-        tell: is called with every batch.
-
     Raises:
         LateLinesError: lines were dropped by the watermark, now or by an earlier run.
         OtherWriterError: the output has tables of batch runs.

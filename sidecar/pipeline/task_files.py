@@ -79,11 +79,7 @@ def attempts_of(target: Path) -> Path:
 
 
 def attempt(number: int) -> str:
-    """What the names of a task's files begin with; no other attempt's do.
-
-    Args:
-        number: of the task's part of the work.
-    """
+    """What the names of a task's files begin with; no other attempt's do."""
     from pyspark import TaskContext  # noqa: PLC0415  of a worker
 
     context = TaskContext.get()
@@ -150,10 +146,6 @@ def collected(written_files: "DataFrame") -> tuple[Written, ...]:
 
 def place(written: Iterable[Written], target: Path) -> None:
     """Moves reported files to their days and hours, and removes all others.
-
-    Args:
-        written: what tasks reported.
-        target: the table's folder.
 
     Raises:
         NotWrittenError: one wasn't written, or isn't there.

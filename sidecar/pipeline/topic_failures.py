@@ -71,9 +71,6 @@ class TopicsError(SidecarError):
 def topic_failures(options: TopicOptions) -> Iterator[None]:
     """What the cluster is to blame for becomes a refusal; all else is as it was.
 
-    Args:
-        options: which topics.
-
     Raises:
         TopicsError: the cluster can't be reached, or refuses.
     """

@@ -108,12 +108,7 @@ class VolumeForecast:
 
 
 def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForecast:
-    """The forecast.
-
-    Args:
-        readings: one at least.
-        forecasting: how.
-    """
+    """The forecast; there is one reading at least."""
     online = readings.online
     refused = _too_little(readings, online, forecasting)
     if refused is not None:

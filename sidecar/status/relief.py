@@ -150,13 +150,7 @@ def _topics(topics: LogDirTopics, broker_id: int, memory: Memory) -> tuple[Topic
 
 
 def commands(topic: TopicSize, address: str, targets: list[int]) -> tuple[Command, ...]:
-    """What makes a topic smaller on one volume.
-
-    Args:
-        topic: what it has there.
-        address: "host:port" of a broker that answers.
-        targets: brokers with room for it.
-    """
+    """What makes a topic smaller on one volume."""
     at = f"--bootstrap-server {shlex.quote(address)}"
     return _retention(topic, at), _deletion(topic, at), _move(topic, at, targets)
 

@@ -28,12 +28,7 @@ _MOST: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What a client sent or received.
-
-    Attributes:
-        requests: how many.
-        bytes: of them together.
-    """
+    """What a client sent or received."""
 
     requests: int
     bytes: float
@@ -61,12 +56,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Those of an entity in a round.
-
-    Attributes:
-        throttled: requests that had to wait.
-        total_ms: of their waits.
-    """
+    """Those of an entity in a round."""
 
     throttled: int
     total_ms: int
@@ -74,14 +64,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that has to hold.
-
-    Attributes:
-        title: what.
-        expected: by whoever knows.
-        seen: in the tables.
-        holds: whether it does.
-    """
+    """Something that has to hold."""
 
     title: str
     expected: str

@@ -65,12 +65,6 @@ async def record(
 ) -> list[Round]:
     """Sends both rounds and keeps what was logged.
 
-    Args:
-        cluster: started.
-        plan: of a round.
-        folder: where ``first`` and ``second`` are made.
-        tell: is called with what begins.
-
     Raises:
         ClusterError: the cluster or a client did not do as it should.
     """

@@ -36,13 +36,7 @@ _DOUBLED: Final = "x2"
 
 
 def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
-    """Runs the pipeline over both rounds and compares; leaves the tables and the report.
-
-    Args:
-        rounds: the first, and that of doubled quotas.
-        out: the folder of both.
-        log: for what Spark says.
-    """
+    """Runs the pipeline over both rounds and compares; leaves the tables and the report."""
     once, doubled = rounds
     # Little is to be done: more tasks take longer to start than to do it.
     spark = session(settings={"spark.sql.shuffle.partitions": "2"}, log=log, brief=True)

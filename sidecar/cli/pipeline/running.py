@@ -80,14 +80,6 @@ def run_job(
 ) -> "ClassArchive | None":
     """Runs stages and prints what they did.
 
-    Args:
-        job: how.
-        stages: their names.
-        inputs: what is read.
-        tried: what is replayed.
-        terms: on which quotas are recommended.
-        disks: how they are forecast.
-
     Returns:
         The classes that Java may write (``keep_java_classes``) when all is done.
 
@@ -180,11 +172,7 @@ def _interruptible() -> Iterator[None]:
 
 
 def write_report(out: Path) -> Path:
-    """Writes the page of the tables, beside them.
-
-    Args:
-        out: the folder of the tables, on this machine.
-    """
+    """Writes the page of the tables, beside them."""
     from sidecar.pipeline.report import report  # noqa: PLC0415 - as above
     from sidecar.pipeline.report.reading import read_tables  # noqa: PLC0415 - as above
 

@@ -59,10 +59,6 @@ CONF: Final = click.option(
 def spark_settings(jars: Iterable[str], conf: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Settings of a session.
 
-    Args:
-        jars: their paths.
-        conf: names and values.
-
     Raises:
         SettingsError: jars are named in both.
     """

@@ -254,11 +254,7 @@ def _run(
 
 @dataclass(slots=True)
 class Reporter:
-    """Tells of batches as they come.
-
-    Attributes:
-        lines: that they had.
-    """
+    """Prints batches as they come, and counts their lines."""
 
     lines: int = 0
 

@@ -97,12 +97,7 @@ def _near(entity: str, names: Collection[str]) -> str:
 
 
 def plan_line(path: Path, entities: int) -> str:
-    """The line about the plan that was written.
-
-    Args:
-        path: of it.
-        entities: that it has quotas of.
-    """
+    """The line about the plan that was written."""
     if not entities:
         return f"plan: {path}, no quota: the table gold_recommendation has the reasons"
     whose = counted(entities, "entity", "entities")

@@ -33,12 +33,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class PlannedChanges:
-    """What is to change, and what to know of it.
-
-    Attributes:
-        changes: against the quotas of today.
-        warnings: one each.
-    """
+    """What is to change, and what to know of it."""
 
     changes: tuple[Change, ...]
     warnings: tuple[object, ...]

@@ -113,16 +113,7 @@ def command(
 
 @dataclass(slots=True)
 class Watcher:
-    """Reads, plans and sets, again and again.
-
-    Attributes:
-        admin: how to reach the brokers.
-        options: what is shared on what terms.
-        source: who the tenants are.
-        watch: who counts and how large a step is.
-        dry_run: nothing is set.
-        as_json: a line of JSON for each step.
-    """
+    """Reads, plans and sets, again and again."""
 
     admin: "KafkaAdmin"
     options: PlanOptions

@@ -101,12 +101,7 @@ class Columns:
 
     @classmethod
     def of(cls, charges: Records, slots: Slots) -> "Columns":
-        """Charges by (time, file, offset) in each group.
-
-        Args:
-            charges: of CHARGE.
-            slots: that they are of.
-        """
+        """Charges (of CHARGE) by (time, file, offset) in each group."""
         shared = slots.shared[charges["slot"]]
         order = np.lexsort((charges["line"], charges["at_ms"], shared, charges["place"]))
         amount = charges["amount"][order]

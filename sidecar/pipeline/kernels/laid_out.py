@@ -34,13 +34,7 @@ _MS_PER_DAY: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a worker needs.
-
-    Attributes:
-        numbers: of clients and files.
-        slots: of the clients' quotas.
-        shards: how many there are.
-    """
+    """What a worker needs."""
 
     numbers: Numbers
     slots: Slots

@@ -15,12 +15,7 @@ from sidecar.pipeline.kernels.values import Longs
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Every name and its number.
-
-    Attributes:
-        clients: by user and client-id.
-        files: by name.
-    """
+    """The numbers of clients, by user and client-id, and of files, by name."""
 
     clients: Mapping[tuple[str, str], int]
     files: Mapping[str, int]

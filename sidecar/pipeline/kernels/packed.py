@@ -81,12 +81,7 @@ class Used:
 
 
 def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED; a name and a broker may come several times.
-
-    Args:
-        batches: with the columns of ``READ``; names may be numbered.
-        names_of: who shares a client's quota.
-    """
+    """Rows of PACKED; a name and a broker may come several times."""
     for table in _chunks(batches):
         yield from _packed(table, names_of).to_batches()
 

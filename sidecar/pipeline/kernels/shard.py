@@ -84,13 +84,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Retold:
-    """What the quotas in force did with each charge.
-
-    Attributes:
-        windows: how far back quotas look.
-        slots: that charges are of.
-        files: their names, by their numbers.
-    """
+    """What the quotas in force did with each charge."""
 
     windows: Windows
     slots: Slots

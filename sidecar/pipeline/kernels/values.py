@@ -15,12 +15,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Span(NamedTuple):
-    """``quotas.rate.QuotaWindow``.
-
-    Attributes:
-        samples: how many windows.
-        window_ms: one of them, milliseconds.
-    """
+    """``quotas.rate.QuotaWindow``: so many samples of one window each."""
 
     samples: int
     window_ms: int
@@ -53,12 +48,7 @@ class Charges(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """A rate after each charge.
-
-    Attributes:
-        rate: per second.
-        over_ms: what it is taken over, milliseconds.
-    """
+    """A rate per second after each charge, and over how many milliseconds it is taken."""
 
     rate: Doubles
     over_ms: Longs

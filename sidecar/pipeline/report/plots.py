@@ -132,13 +132,7 @@ def svg(plot: Plot) -> str:
 
 
 def bars(title: str, rows: Sequence[tuple[str, float, str]], level: Mark | None = None) -> str:
-    """Bars to the right, one below the other.
-
-    Args:
-        title: for those who can't see it.
-        rows: what it is, its length, and its length as a person reads it.
-        level: marked across all.
-    """
+    """Bars to the right, one below the other."""
     most = max((*(length for _, length, _ in rows), level.at if level else 0.0), default=0.0) or 1.0
     left, right, top = 170, 150, 20 if level else 4
     height = top + _BAR * len(rows) + 4

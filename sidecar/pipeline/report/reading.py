@@ -39,9 +39,6 @@ _AHEAD: Final = {"batch_readahead": 1, "fragment_readahead": 1}
 def read_tables(out: str) -> dict[str, list[Row]]:
     """Rows of each table that is there, as ``report`` takes them.
 
-    Args:
-        out: the folder of the tables, on this machine.
-
     Raises:
         ReportError: there is no table at all, or one can't be read.
     """

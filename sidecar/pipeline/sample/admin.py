@@ -54,12 +54,7 @@ class AdminLine:
 
 @dataclass(slots=True)
 class Admins:
-    """Grace and the admin.
-
-    Attributes:
-        raise_ms: when alice's quota is raised.
-        raised: to what.
-    """
+    """Grace and the admin."""
 
     raise_ms: int
     raised: Limit

@@ -33,13 +33,7 @@ _LOCAL_MS: Final = 1.28
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A user's quota.
-
-    Attributes:
-        user: whose.
-        key: of what.
-        value: at the start, in the key's unit.
-    """
+    """A user's quota."""
 
     user: str
     key: QuotaKey

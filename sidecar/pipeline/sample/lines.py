@@ -92,14 +92,7 @@ def local_ms(batch: Batch, times: Times) -> Floats:
 
 
 def rendered(batch: Batch, stamps: dict[int, str], times: Times, broker: int) -> list[str]:
-    """The lines, each with its end.
-
-    Args:
-        batch: what is in them.
-        stamps: seconds since 1970 as the log has them, filled as needed.
-        times: prepared.
-        broker: whose log it is.
-    """
+    """The lines, each with its end; ``stamps`` are filled as needed."""
     flow, shape = batch.flow, batch.flow.shape
     seconds, ms = np.divmod(batch.log_ms, 1000)
     logged = [stamps[s] + _MS[m] for s, m in zip(seconds.tolist(), ms.tolist(), strict=True)]

@@ -54,13 +54,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What differs in a batch of lines.
-
-    Attributes:
-        request: a column for each ``%s`` of the request.
-        response: of the answer.
-        records: bytes of records in the request or answer.
-    """
+    """What differs in a batch of lines."""
 
     request: tuple[Column, ...]
     response: tuple[Column, ...]

@@ -56,13 +56,7 @@ class Written:
 def write_sample(
     out: Path, sample: Sample, progress: Callable[[int], None] = lambda _: None
 ) -> Written:
-    """Writes it; what is there of an earlier one is overwritten.
-
-    Args:
-        out: the folder, made if need be.
-        sample: what it is to be like.
-        progress: gets the bytes of the request logs that were written so far.
-    """
+    """Writes it; what is there of an earlier one is overwritten."""
     logs = out / "request-logs"
     writer = _Writer(logs, sample)
     seconds = sample.seconds
