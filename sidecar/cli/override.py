@@ -12,7 +12,7 @@ import click
 
 from sidecar.cli.full_volumes import still_full
 from sidecar.cli.options import duration
-from sidecar.cli.sidecar_client import Address, Answer, Question, ask
+from sidecar.cli.sidecar_client import Address, Answer, Request, request_all
 from sidecar.cli.sidecar_options import (
     AnswerTable,
     change,
@@ -108,7 +108,7 @@ def set_override(
     Above 0, standard error lists the volumes at or below the limit: producers still fill them.
     """
     body = {"factor": factor, "reason": reason, "duration": duration}
-    answers = change(Question("PUT", "/v1/override", body), sidecars, token_file)
+    answers = change(Request("PUT", "/v1/override", body), sidecars, token_file)
     report(answers, AnswerTable(["Answer"], _set_cells), as_json)
     for line in still_full(answers) if factor > 0 else ():
         click.echo(line, err=True)
@@ -130,7 +130,7 @@ def clear_override(
     context: click.Context, sidecars: tuple[Address, ...], token_file: Path | None, as_json: bool
 ) -> None:
     """End the override before its time."""
-    answers = change(Question("DELETE", "/v1/override"), sidecars, token_file)
+    answers = change(Request("DELETE", "/v1/override"), sidecars, token_file)
     report(answers, AnswerTable(["Answer"], _cleared_cells), as_json)
     context.exit(exit_code(answers))
 
@@ -147,8 +147,8 @@ Examples:
 @click.pass_context
 def show_override(context: click.Context, sidecars: tuple[Address, ...], as_json: bool) -> None:
     """Show each sidecar's factor, its source and its override, and whether they agree."""
-    questions = [Question("GET", "/v1/throttle-factor"), Question("GET", "/v1/override")]
-    answers = ask(sidecars, questions)
+    requests = [Request("GET", "/v1/throttle-factor"), Request("GET", "/v1/override")]
+    answers = request_all(sidecars, requests)
     agree = len({_position(merged(each)) for each in answers if each.problem is None}) <= 1
     report(
         answers,

@@ -1,7 +1,7 @@
 """What ``request-log on``, ``off`` and ``status`` do, once their options are read.
 
 Example: ``await on(target, 600.0)`` prints a row for each broker, stays for ten minutes or until a
-signal, sets every broker back to the level that it had, and gives the exit code.
+signal, sets every broker back to the level that it had, and returns the exit code.
 """
 
 import asyncio

@@ -67,7 +67,7 @@ def build_app(
         persist: writes the state now; returns whether it is on disk.
         capabilities: what adds routes of its own, in the order of the documentation.
         failures: gets each that can't.
-        contents: what lies on volumes; None when no broker is asked.
+        contents: what lies on volumes; None when no broker is queried.
         peers: the addresses of other sidecars, as far as they are known.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")

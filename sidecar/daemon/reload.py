@@ -3,7 +3,7 @@
 All are read and checked first. Only when nothing was refused are they taken over, which can't fail.
 
 Example: the certificate is new and the token file is empty: the log says "nothing was changed", and
-brokers are still asked with the old certificate.
+brokers are still polled with the old certificate.
 """
 
 import logging
@@ -80,6 +80,6 @@ class Reload:
             return capability.reload(settings)
         except SidecarError:
             raise
-        except Exception as error:  # noqa: BLE001 - no optional part keeps the others from it
+        except Exception as error:  # noqa: BLE001 - no optional part prevents the others
             self.failures.failed(capability.name, "reload", error)
             return None

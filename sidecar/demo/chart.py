@@ -189,12 +189,12 @@ def _legend(panel: Panel, y: float) -> Iterator[str]:
 
 def _path(points: Iterable[Point]) -> str:
     """The points joined; those that lie on one pixel column and height once."""
-    words: list[str] = []
+    parts_of_path: list[str] = []
     for x, y in points:
-        word = f"{x:.1f} {y:.1f}"
-        if not words or words[-1] != word:
-            words.append(word)
-    return "M" + "L".join(words)
+        point = f"{x:.1f} {y:.1f}"
+        if not parts_of_path or parts_of_path[-1] != point:
+            parts_of_path.append(point)
+    return "M" + "L".join(parts_of_path)
 
 
 def _stroke(line: Line) -> str:
@@ -204,5 +204,5 @@ def _stroke(line: Line) -> str:
 
 
 def _text(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "") -> str:
-    words = f' class="{kind}"' if kind else ""
-    return f'<text{words} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    css_class = f' class="{kind}"' if kind else ""
+    return f'<text{css_class} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

@@ -104,7 +104,7 @@ class Cluster(Members):
                 callback's, say, that is to query the sidecar at ``Broker.sidecar_url``.
             broker_jars: on the brokers' class path behind Kafka's.
             controller_too: whether the controller has ``properties`` and ``broker_jars`` as well,
-                as where a platform gives all nodes the same.
+                as where a platform configures all nodes alike.
             combined: whether the one broker is the controller too.
             listeners: listeners besides the plain one.
             super_users: with a value, even an empty one, StandardAuthorizer is on and these may do
@@ -142,7 +142,7 @@ class Cluster(Members):
 
     @property
     def volumes_are_real(self) -> bool:
-        """Whether each volume is a file system of its own with the size asked for."""
+        """Whether each volume is a file system of its own with the configured size."""
         return self.isolation.has_mounts
 
     async def __aenter__(self) -> Self:
@@ -183,7 +183,7 @@ class Cluster(Members):
         self.isolation = await asyncio.to_thread(isolation.probe)
         folder = self._stack.enter_context(OwnedFolder()).path
         ports = self._stack.enter_context(Ports())
-        # Entered last, left first: the brokers end before their folder and their ports go.
+        # Entered last, left first: the brokers end before their folder and their ports are freed.
         supervisor = self._stack.enter_context(Supervisor(self.isolation))
         self._supervisor = supervisor
         processes = Processes(supervisor, command, found, self._heap_mb)

@@ -42,7 +42,7 @@ class Sent:
 
     Attributes:
         requests: PRODUCE or FETCH requests that it sent.
-        bytes: that it sent for PRODUCE or received for FETCH, with what else it asked: its
+        bytes: that it sent for PRODUCE or received for FETCH, with its other requests: its
             greeting takes some 200 bytes.
         longest_wait_s: the longest throttle time from a broker, seconds.
         late_s: how much later than planned its latest request was.
@@ -192,7 +192,7 @@ def _fetch(bootstrap: str, plan: Plan) -> Sent:
             read += sum(not message.error() for message in consumer.consume(100, 0.1))
         if read < records:
             raise ClusterError(f"{topic}: {records - read} records were not read")
-        # What is asked now is answered within fetch.wait.max.ms: then nothing is on its way.
+        # A fetch sent now is answered within fetch.wait.max.ms: then no answer is outstanding.
         consumer.pause([partition])
         time.sleep(1.0)
         _last_stats(counted, consumer.poll)

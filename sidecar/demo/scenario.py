@@ -27,7 +27,7 @@ from sidecar.errors import ClusterError
 MINIMUM_INTERVAL: Final = "PT0.1S"
 INTERVAL: Final = "PT1S"
 PAUSE_MAX_S: Final = 4.0
-"""The longest pause that brokers give by default, client.quota.callback.sidecar.pause.max.ms."""
+"""The longest pause of brokers by default, client.quota.callback.sidecar.pause.max.ms."""
 THROTTLED_SHARE: Final = 0.2
 BACK_SHARE: Final = 0.9
 _THROTTLED_S: Final = 6.0
@@ -69,7 +69,7 @@ class VolumeNow:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedFactor:
-    """What a reader that waits at a sidecar last heard.
+    """What a reader that waits at a sidecar last received.
 
     Attributes:
         factor: the throttle factor.
@@ -90,7 +90,7 @@ class Scenario:
         volumes: those of the broker that is filled.
         crossed: whether one of them is at or below the limit now.
         crossed_at: when that last changed, loop seconds.
-        received: broker id -> what was last heard from its sidecar.
+        received: broker id -> what its sidecar last published.
         notes: what has to be said besides.
         sidecars: the running daemons.
         loads: the producers.
@@ -140,8 +140,8 @@ class Scenario:
             step.seconds = now() - began
 
 
-async def tell(scenario: Scenario, cluster: Cluster) -> None:
-    """Let the story happen on a cluster that is up.
+async def play(scenario: Scenario, cluster: Cluster) -> None:
+    """Play the story on a cluster that is up.
 
     Raises:
         ClusterError: a step was not seen.
@@ -276,7 +276,7 @@ async def _quotas_were_held_to(scenario: Scenario) -> None:
 
 
 async def _watch_volumes(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
-    """Ask the file systems themselves, so that the sidecars are measured by another's clock."""
+    """Query the file systems themselves, so that the sidecars are measured by another's clock."""
     now = asyncio.get_running_loop().time
     broker = cluster.brokers[broker_id]
     while True:
@@ -306,7 +306,7 @@ async def _listen(scenario: Scenario, sidecar: Sidecar) -> None:
 
 
 async def _received_everywhere(scenario: Scenario, factor: float, measured_from: str) -> None:
-    """One step for each sidecar: a reader that waits there hears the factor."""
+    """One step for each sidecar: a reader that waits there receives the factor."""
     for sidecar in scenario.sidecars:
         title = f"factor {factor} at the sidecar of broker {sidecar.broker_id}"
         async with scenario.step(title, measured_from) as step:
@@ -325,8 +325,8 @@ def _observes_no_violation(answer: Answer) -> bool:
     return (document["factor"], document["source"]) == (1.0, "observation")
 
 
-async def _until_reported(sidecar: Sidecar, path: str, tells: Callable[[Answer], bool]) -> None:
-    while not tells(await sidecar.get(path)):  # noqa: ASYNC110 - it is a question over HTTP
+async def _until_reported(sidecar: Sidecar, path: str, matches: Callable[[Answer], bool]) -> None:
+    while not matches(await sidecar.get(path)):  # noqa: ASYNC110 - it is a request over HTTP
         await asyncio.sleep(_SAMPLE_S)
 
 

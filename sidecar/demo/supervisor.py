@@ -119,7 +119,7 @@ class Supervisor(Closing):
                 continue
             with self._lock:
                 future = self._waiting.popleft()
-            # The one who asked may have stopped waiting.
+            # The caller may have stopped waiting.
             with suppress(InvalidStateError):
                 if "error" in message:
                     future.set_exception(ClusterError(message["error"]))

@@ -1,8 +1,8 @@
-"""The classes that Spark's JVM loads, kept by one run for all later ones (JEP 350).
+"""The classes that Spark's JVM loads, archived by one run for all later ones (JEP 350).
 
 To find, check and lay out some 20,000 classes takes a short run longer than its work. The JVM
 writes them to a file when it ends, and the next one maps it. A file of another JDK or Spark isn't
-used, as its name tells; one that the JVM can't use it leaves aside by itself.
+used, by its name; one that the JVM can't use it leaves aside by itself.
 
 Example, JDK 17 and two cores: a file of 190 MB, written in some 15 s once; a later run has its
 first answer of Spark after 5 s, not 10.
@@ -59,7 +59,7 @@ class ClassArchive:
         return ()
 
     def keep(self, jvm: "Popen[bytes]") -> None:
-        """Waits for a JVM that is ending, and keeps what it has written.
+        """Waits for a JVM that is ending, and retains what it has written.
 
         Raises:
             NotKeptError: it wasn't written.

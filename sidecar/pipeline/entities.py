@@ -206,7 +206,7 @@ def entity_name(user: str | None, client_id: str | None) -> str:
 
 
 def quotas_of(config: DataFrame) -> dict[str, Quotas]:
-    """The quotas of each kind; asks Spark for them, which are few.
+    """The quotas of each kind, by a query; they are few.
 
     Args:
         config: of SILVER_QUOTA_CONFIG.

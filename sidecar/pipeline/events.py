@@ -4,7 +4,7 @@ A request is charged with its bytes (PRODUCE, consumers' FETCH), with its handle
 is exempt, with the new producer id that was allocated, and on the controller's line with each topic
 that it creates, grows or deletes. This is ``sidecar.requestlog.charges`` for DataFrames.
 
-What a line doesn't tell is an event too, with ``known`` false: the demand of a throttled FETCH,
+What a line doesn't have is an event too, with ``known`` false: the demand of a throttled FETCH,
 whose answer is empty; a PRODUCE that can't be read; a topic whose size is unknown.
 
 Mutations are counted from forwarded lines alone, since the broker that passed them on logged the
@@ -53,7 +53,7 @@ EVENTS: Final = Table(
         Column("client_id", "string", "as the client gave it"),
         Column("at_ms", "bigint", "when it was charged, milliseconds since 1970"),
         Column("amount", "double", "bytes, percent of a second, partitions or 1 id; null: unknown"),
-        Column("known", "boolean", "whether a line tells the amount"),
+        Column("known", "boolean", "whether a line has the amount"),
         Column("strict", "boolean", "of mutations: refused while the quota is used up"),
         Column("waited_ms", "bigint", "of mutations: from the charge to the answer"),
         Column("producer_id", "bigint", "that was allocated; null for other kinds"),
@@ -64,7 +64,7 @@ EVENTS: Final = Table(
         Column("position", "int", "of this event among its request's"),
     ),
     (),
-    "a charge of a request to a quota; not kept, but made from silver_request when asked for",
+    "a charge of a request to a quota; not kept, but made from silver_request on demand",
 )
 
 _CREATE_TOPICS: Final = ("CREATE_TOPICS", "19")
@@ -87,7 +87,7 @@ def charges(
 
     Args:
         silver: of SILVER_REQUEST.
-        dim_topic: of DIM_TOPIC; what it tells before a line is the size that the line's topic had.
+        dim_topic: of DIM_TOPIC; its size before a line is the one that the line's topic had.
         quota_types: of QUOTA_TYPES; others are left out.
 
     Returns:

@@ -35,7 +35,7 @@ def evidence(usage: UsageRows, replay: DataFrame, terms: Terms) -> DataFrame:
     """What is known of each tenant's use.
 
     Args:
-        usage: of the time that is asked for.
+        usage: of the requested time.
         replay: of GOLD_REPLAY: it knows who shares a quota.
         terms: the percentile and the half-life count.
 

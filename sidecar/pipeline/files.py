@@ -155,9 +155,9 @@ class HadoopFiles:
             Py4JJavaError,
         )
 
-        asked = system.createFile(at).overwrite(False).opt(_ONLY_NEW, "true")
+        builder = system.createFile(at).overwrite(False).opt(_ONLY_NEW, "true")
         try:
-            stream = asked.build()
+            stream = builder.build()
             stream.write(text.encode())
             stream.close()
         except Py4JJavaError as error:
@@ -167,6 +167,6 @@ class HadoopFiles:
         return True
 
     def _at(self, path: str) -> tuple[Any, Any]:
-        address_of(path)  # Refuses credentials; Hadoop's refusal would tell them.
+        address_of(path)  # Refuses credentials; Hadoop's error would show them.
         at = self._jvm.org.apache.hadoop.fs.Path(path)
         return at.getFileSystem(self._conf), at

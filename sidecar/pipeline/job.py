@@ -39,7 +39,7 @@ class Outcome:
         files: of request logs, that were read.
         bytes: of them, as they are stored.
         quarantined: lines that can't be read.
-        unknown: requests whose bytes or partitions no line tells.
+        unknown: requests whose bytes or partitions no line has.
         recommended: the rows of gold_recommendation that were made.
         replayed: quota types with whose quotas they were or who shared them, where scenarios were
             asked for.
@@ -64,7 +64,7 @@ def run(
     options: Options,
     *,
     stages: Iterable[Stage] = tuple(Stage),
-    tell: Callable[[Stage], None] = lambda _: None,
+    report: Callable[[Stage], None] = lambda _: None,
 ) -> Outcome:
     """Runs stages, and puts their tables in place of the last good ones: all, or none.
 
@@ -79,7 +79,7 @@ def run(
         rolled_forward = recover(output)
         job = Run(spark, Store(spark, output), inputs, options)
         try:
-            return _outcome(job, stages, tell, rolled_forward=rolled_forward)
+            return _outcome(job, stages, report, rolled_forward=rolled_forward)
         except SidecarError:
             # What a kill leaves, the next run removes; this one may be the last.
             discard(output)
@@ -89,11 +89,11 @@ def run(
 
 
 def _outcome(
-    job: Run, stages: Iterable[Stage], tell: Callable[[Stage], None], *, rolled_forward: bool
+    job: Run, stages: Iterable[Stage], report: Callable[[Stage], None], *, rolled_forward: bool
 ) -> Outcome:
     store = job.store
     for stage in stages:
-        tell(stage)
+        report(stage)
         STAGES[stage](job)
     rows = {table.name: store.rows_of(table) for table in store.written()}
     days = store.written_days()

@@ -2,8 +2,8 @@
 
 On this machine's disk the lock ends with the process that holds it, however it ends. In HDFS and in
 object storage it is a file that says who holds it: after a kill it has to be removed by hand, since
-nobody there can tell a killed run from a slow one. A folder that was made for a run which left
-nothing in it is removed with its lock.
+nobody there can distinguish a killed run from a slow one. A folder that was made for a run which
+left nothing in it is removed with its lock.
 
 Example: a second run in the same folder raises ``LockedError``, which names the first.
 """

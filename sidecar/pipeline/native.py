@@ -1,7 +1,7 @@
 """The rows of silver_request by Spark's own functions alone: what the parser is compared with.
 
-It knows Kafka's usual pattern and whole lines only, tells no place in a file, and is slower; it is
-another way to the same values, by another JSON reader and another hand at the sizes.
+It knows Kafka's usual pattern and whole lines only, knows no place in a file, and is slower; it is
+another implementation of the same values, by another JSON reader and another hand at the sizes.
 
 Example: a PRODUCE v11 of "etl" with 10,000 bytes for a partition of "t1": 10,035 bytes, by SQL.
 

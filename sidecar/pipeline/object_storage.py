@@ -82,7 +82,7 @@ def storage_failures(where: str | None = None) -> Iterator[None]:
     """What a store is to blame for becomes a refusal; all else is as it was.
 
     Args:
-        where: whose failure it is then; None: as what was said tells.
+        where: whose failure it is then; None: by what was said.
 
     Raises:
         ObjectStorageError: a store is to blame.

@@ -1,9 +1,9 @@
-r"""What a path of the request log tells: whose a file is, its time zone, and what a glob means.
+r"""What a path of the request log means: whose a file is, its time zone, and globs.
 
 A path is a file, a folder (all files below it but hidden ones) or a glob (``*``, ``?``, ``[ab]``,
 ``**`` for any number of folders), on this machine or in object storage (``s3://bucket/logs``,
 ``gs://``, ``hdfs://``; a ``?`` there begins options, as in ``s3://bucket/logs?region=eu-west-1``,
-which are no part of a file's name); ``stored_logs`` finds them. Whose a file is, its path tells:
+which are no part of a file's name); ``stored_logs`` finds them. A file's broker is in its path:
 ``broker-3``, ``kafka-3`` or a folder ``3``, the last one of them; or a pattern of the caller's,
 with a group named ``broker``.
 

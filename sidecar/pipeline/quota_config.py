@@ -1,6 +1,6 @@
 """Which entity had which quota from when to when: from a snapshot and the changes in the logs.
 
-ALTER_CLIENT_QUOTAS on the controller's line tells each change; what failed, or was only to be
+ALTER_CLIENT_QUOTAS on the controller's line has each change; what failed, or was only to be
 validated, changes nothing. A snapshot tells what was in force at its time: a quota in it holds from
 there on until the logs tell otherwise, and back to the last change that they tell before it, or as
 long as is known where they tell none. A quota that the snapshot does not have, and that the logs
@@ -94,9 +94,9 @@ def silver_quota_config(
         ValueError: a snapshot without a time, or a time without a zone.
     """
     if as_of is None and snapshot:
-        raise ValueError("tell when the quotas of the snapshot were in force")
+        raise ValueError("name the time at which the quotas of the snapshot were in force")
     if as_of is not None and as_of.tzinfo is None:
-        raise ValueError("tell the time zone of the snapshot's time")
+        raise ValueError("name the time zone of the snapshot's time")
     rows = _changes(silver)
     if as_of is not None:
         rows = _with_snapshot(silver.sparkSession, rows, snapshot, as_of)

@@ -6,9 +6,9 @@ kernels. All quotas to try are replayed in one pass over the charges.
 
 Each day starts with empty windows and full buckets, so that a day can be replayed by itself: what
 was used in the last seconds (producer ids: hours) before midnight is not counted. Charges
-whose amount no line tells are counted and not replayed.
+whose amount no line has are counted and not replayed.
 
-Who the clients are, and which files there are, is asked first, in a pass of its own (``Known``);
+Who the clients are, and which files there are, is read first, in a pass of its own (``Known``);
 both are few, and every worker gets all of them. Workers lay out what requests are charged with, in
 Arrow, and hand the charges on in shards of many groups each, packed; one group is in one shard, and
 its charges, some 200 bytes each, in the memory of one worker.

@@ -49,7 +49,7 @@ def admins_rows(files: Iterable[Path], days: frozenset[date] | None, size: int =
         size: of one group in memory, rows.
     """
     for group in _groups(files, size):
-        # Most groups have none, which three columns tell; a line has thirty.
+        # Most groups have none, which three columns show; a line has thirty.
         of_api = group.batches(("api", "is_forwarded", "quota_ts"))
         of_admins = [_is_of_admins(batch) & _is_charged_on(batch, days) for batch in of_api]
         if not any(each.any() for each in of_admins):

@@ -3,7 +3,7 @@
 This is what a row means; ``usual`` gives the same rows faster. A line with what no column can hold,
 a time before 1970 or a number beyond 64 bits, is not read.
 
-The log's times are of the broker's clock, in a zone that the line doesn't tell. In the hour that a
+The log's times are of the broker's clock, in a zone that the line doesn't name. In the hour that a
 clock goes through twice, the first is taken.
 
 Example: a PRODUCE by hand of 25,532 bytes in two partitions, logged at 10:00:00.123 in Berlin after
@@ -74,7 +74,7 @@ class Row(NamedTuple):
 
 
 class _Details(NamedTuple):
-    """What only some APIs tell."""
+    """What only some APIs have."""
 
     is_follower: bool = False
     acks: int | None = None

@@ -85,10 +85,10 @@ class Run:
         files: of request logs, that were read.
         bytes: of them, as they are stored.
         quarantined: lines that can't be read.
-        unknown: requests whose bytes or partitions no line tells.
+        unknown: requests whose bytes or partitions no line has.
         of_admins: their lines (``Requests.of_admins``), of these days at least; None: not yet
             read.
-        requests: that the gold tables are made of; None: not yet asked for.
+        requests: that the gold tables are made of; None: not yet read.
         replaces: the table no day of which may lose rows.
     """
 
@@ -110,13 +110,13 @@ class Run:
         return Requests(self.store.read(SILVER_REQUEST), files)
 
     def keep_of_admins(self, requests: Requests) -> DataFrame:
-        """Looks for admins' lines once, and keeps them until the run ends."""
+        """Finds admins' lines once, and retains them until the run ends."""
         self.release()
         self.of_admins = requests.of_admins().persist()
         return self.of_admins
 
     def release(self) -> None:
-        """Gives back what Spark keeps for the run."""
+        """Frees what Spark retains for the run."""
         if self.of_admins is not None:
             self.of_admins.unpersist()
 

@@ -122,7 +122,7 @@ def write_parts(
 
 
 def unknown(rows: pa.Table) -> int:
-    """How many requests' bytes or partitions no line tells."""
+    """How many requests' bytes or partitions no line has."""
     bytes_known = rows["bytes_known"].fill_null(True)
     mutations_known = rows["mutations_known"].fill_null(True)
     return int(np.count_nonzero(~(bytes_known.to_numpy() & mutations_known.to_numpy())))

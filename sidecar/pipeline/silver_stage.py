@@ -106,7 +106,7 @@ def _written_by_spark(run: Run, logs: RequestLogs) -> None:
     # Lines are read once for both tables: those that can't be read have no day, and so a place of
     # their own, from where they are taken. Their outcome is in columns that are theirs anyhow.
     is_read = sql.col("rejected_kind").isNull()
-    marked = both.where(~is_read | _asked(run.options)).withColumns(
+    marked = both.where(~is_read | _selected(run.options)).withColumns(
         {
             name: sql.when(is_read, sql.col(name)).otherwise(sql.col(f"rejected_{outcome}"))
             for outcome, name in OUTCOME.items()
@@ -132,8 +132,8 @@ def none_read(run: Run, logs: RequestLogs) -> str:
         why = f" ({bad[0]['src_file']}: {bad[0]['reason']})" if bad else ""
         return f"{logs.path}: there is no line of a request in it{why}; name the request logs"
     return (
-        f"{logs.path} has requests from {first:%FT%TZ} to {last:%FT%TZ}, and none of the time that"
-        " is asked for: look at --since, --until and --zone"
+        f"{logs.path} has requests from {first:%FT%TZ} to {last:%FT%TZ}, and none of the"
+        " requested time: see --since, --until and --zone"
     )
 
 
@@ -167,10 +167,10 @@ def _silver_volume(run: Run, path: str) -> None:
     run.store.write(SILVER_VOLUME, one_per_slot(kept))
 
 
-def _asked(options: Options) -> Column:
-    asked = sql.lit(True)
+def _selected(options: Options) -> Column:
+    selected = sql.lit(True)
     if options.since is not None:
-        asked &= sql.col("log_ts") >= sql.lit(options.since)
+        selected &= sql.col("log_ts") >= sql.lit(options.since)
     if options.until is not None:
-        asked &= sql.col("log_ts") < sql.lit(options.until)
-    return asked
+        selected &= sql.col("log_ts") < sql.lit(options.until)
+    return selected

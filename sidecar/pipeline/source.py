@@ -46,7 +46,7 @@ _OUTCOME: Final = {"rejected_kind": "kind", "rejected_reason": "reason", "reject
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for.
+    """What is read.
 
     Attributes:
         path: of a file, a folder or a glob.
@@ -117,11 +117,11 @@ class RequestLogSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """As it is asked for."""
+        """By its options."""
         return FORMAT
 
     def schema(self) -> str:
-        """Of what is asked for."""
+        """Of the requested rows."""
         return Options.of(self.options).schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  as Spark calls it

@@ -65,9 +65,9 @@ class Store:
     def files(self, table: Table, days: Iterable[date]) -> tuple[Path, ...] | None:
         """The Parquet files of some days, if they are on this machine's disk; else None."""
         found: list[Path] = []
-        asked = set(days)
+        requested = set(days)
         for staged in (False, True):
-            for day in asked.intersection(self._kept(table, staged=staged)):
+            for day in requested.intersection(self._kept(table, staged=staged)):
                 folder = self._output.files.local(self._output.day(table, day, staged=staged))
                 if folder is None:
                     return None
@@ -92,16 +92,16 @@ class Store:
             staged = table in self._written
             root = self._root(table, staged=staged)
             return self._parquet(table, root, [root] if self._output.files.names(root) else [])
-        asked = [
+        frames = [
             [day for day in self._kept(table, staged=staged) if days is None or day in days]
             for staged in (False, True)
         ]
         kept, written = (
             self._of_days(table, found, staged=staged)
-            for found, staged in zip(asked, (False, True), strict=True)
+            for found, staged in zip(frames, (False, True), strict=True)
         )
-        if not all(asked):
-            return kept if asked[0] else written
+        if not all(frames):
+            return kept if frames[0] else written
         return kept.unionByName(written)
 
     def without_day(self, table: Table, rows_of: Table | None = None) -> "DataFrame":

@@ -3,7 +3,7 @@
 A store that doesn't answer times out after half a minute.
 
 Example: ``s3://logs/*/kafka-request.log*`` lists what is below ``s3://logs`` and takes those files
-that the glob means; whose each is, ``paths`` tells.
+that the glob means; ``paths`` finds the broker of each.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The pipeline as a stream: silver_request and gold_usage_1s as the logs grow.
 
 The tables' code is the batch's. A table is a query of its own, with its checkpoint under
-``<checkpoint>/<table>``: killed and restarted, it goes on where it was, and a batch that it was
+``<checkpoint>/<table>``: killed and restarted, it resumes where it was, and a batch that it was
 killed in is written again in place of what is left of it (``stream_sink``).
 
 gold_usage_1s is written when no more lines of a second are expected: its watermark is the latest
@@ -59,7 +59,7 @@ class StreamSettings:
     Attributes:
         out: the folder of the tables.
         checkpoint: the folder of where the stream is; one for each output.
-        watermark_s: how late a line may be, seconds, > 0. State is kept for so long.
+        watermark_s: how late a line may be, seconds, > 0. State is retained for so long.
         trigger_s: from batch to batch, seconds.
         until_read: whether to end when all is read that was there at the start; the seconds
             within ``watermark_s`` of the end are then written by the next run.
@@ -96,7 +96,7 @@ def stream(
     source: Source,
     tables: Sequence[Table],
     settings: StreamSettings,
-    tell: Callable[[Progress], None] = lambda _progress: None,
+    report: Callable[[Progress], None] = lambda _progress: None,
 ) -> None:
     """Streams tables until the end that the settings say, or for ever.
 
@@ -115,7 +115,7 @@ def stream(
         for table in tables:
             frame = rows_of(table, source, settings.watermark_s)
             begun.append((table, _start(frame, table, files, settings)))
-        _follow(begun, files, settings, tell)
+        _follow(begun, files, settings, report)
     finally:
         for _, query in begun:
             query.stop()
@@ -159,7 +159,7 @@ def _follow(
     begun: Sequence[tuple[Table, "StreamingQuery"]],
     files: Files,
     settings: StreamSettings,
-    tell: Callable[[Progress], None],
+    report: Callable[[Progress], None],
 ) -> None:
     reported = {table: -1 for table, _ in begun}
     running = list(begun)
@@ -172,7 +172,7 @@ def _follow(
                 if seen["batchId"] > reported[table]:
                     reported[table] = seen["batchId"]
                     _check_late(seen, table, files, settings)
-                    tell(_progress(seen, table))
+                    report(_progress(seen, table))
             if not is_active:
                 error = query.exception()
                 if error is not None:

@@ -1,8 +1,8 @@
 """Request logs from a Kafka topic: a line for each message, as a log shipper sends it.
 
 Spark's connector reads the topic (deploy/spark/kafka-connector/pom.xml); the lines are parsed as
-those of files are. Whose log a line is, its key tells, or a header: the digits at the end, so "3"
-and "broker-3" do. A message that doesn't tell is in the quarantine. In the tables the file is
+those of files are. A line's broker is in its key or in a header: the digits at the end, so "3"
+and "broker-3" do. A message without it is in the quarantine. In the tables the file is
 ``kafka:<topic>/<partition>`` and the offset the message's.
 
 Example: the message at offset 42 of partition 1 of ``request-log`` with the key "3" is a row with
@@ -209,7 +209,7 @@ def _nobodys(batch: pa.RecordBatch) -> pa.RecordBatch:
         "src_file": batch["place"],
         "src_offset": batch["offset"],
         "kind": pa.array([str(RejectedKind.UNEXPECTED)] * rows, pa.string()),
-        "reason": pa.array(["the message doesn't tell whose log it is"] * rows, pa.string()),
+        "reason": pa.array(["the message doesn't name its broker"] * rows, pa.string()),
         "bytes": pc.binary_length(batch["value"]).cast(pa.int64()),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in REJECTED.names], schema=REJECTED)

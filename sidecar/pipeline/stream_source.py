@@ -136,7 +136,7 @@ class RequestLogStream(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """Of the columns that are asked for."""
+        """Of the requested columns."""
         columns = StreamOptions.of(self.options).selected
         return ", ".join(f"`{name}` {type_}" for name, type_ in columns)
 
@@ -244,7 +244,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         names = [name for name, _ in self._options.selected]
         zone = ZoneInfo(partition.zone)
         is_rows = self._options.table == SILVER_REQUEST.name
-        # What is not asked for isn't made.
+        # Columns that are not requested are not made.
         schema = pa.schema([field for field in ROWS if not is_rows or field.name in names])
         for one in lines_of_piece(partition):
             if isinstance(one, Block):

@@ -118,14 +118,14 @@ SILVER_REQUEST: Final = Table(
         Column(
             "bytes_known",
             "boolean",
-            "whether the line tells quota_bytes; a throttled FETCH is answered empty, and no other"
-            " line tells what it would have got; null where those quotas don't apply",
+            "whether the line has quota_bytes; a throttled FETCH is answered empty, and no other"
+            " line has what it would have got; null where those quotas don't apply",
         ),
         Column("local_ms", "double", "a request handler's time: a lower bound of what is charged"),
         Column("remote_ms", "double", "milliseconds of waiting for others"),
         Column("throttle_ms", "bigint", "the greater of the line's and the answer's"),
         Column("producer_id", "bigint", "that INIT_PRODUCER_ID gave; null otherwise"),
-        Column("mutations", "bigint", "partitions created and deleted, where the line tells all"),
+        Column("mutations", "bigint", "partitions created and deleted, where the line has all"),
         Column("mutations_known", "boolean", "whether it does; null when it is about no topics"),
         Column("validate_only", "boolean", "of a request about topics or quotas; null otherwise"),
         Column(
@@ -219,8 +219,8 @@ GOLD_USAGE_1S: Final = Table(
         Column(
             "lower_bound",
             "boolean",
-            "whether more was asked for or used than the amount says: request time always, bytes"
-            " and partitions where a line doesn't tell them",
+            "whether more was requested or used than the amount says: request time always, bytes"
+            " and partitions where a line doesn't have them",
         ),
     ),
     ("dt",),
@@ -256,7 +256,7 @@ GOLD_REPLAY: Final = Table(
         ),
         Column("near", "bigint", "charges at 80 % of the quota or more"),
         Column("over", "bigint", "charges over it"),
-        Column("unknown", "bigint", "charges whose amount no line tells; not replayed"),
+        Column("unknown", "bigint", "charges whose amount no line has; not replayed"),
     ),
     ("dt",),
     "what a quota would have done to those who share it, on one broker in one day",
@@ -276,7 +276,7 @@ GOLD_RECOMMENDATION: Final = Table(
         Column("throttled_share", "double", "of the charges, if it had been set"),
         Column("events", "bigint", "charges that it stands on"),
         Column("hours", "double", "in which there were any"),
-        Column("coverage", "double", "share of the asked-for time that the logs cover"),
+        Column("coverage", "double", "share of the requested time that the logs cover"),
         Column("confidence", "string", "low, medium or high"),
         Column("refused", "string", "why there is none; null when there is one"),
         Column(

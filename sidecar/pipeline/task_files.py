@@ -1,12 +1,12 @@
 """Files of a table that tasks write themselves, past the JVM's row path, and their commit.
 
-Each task writes Parquet files into a folder of attempts, that nobody reads, and tells what it
+Each task writes Parquet files into a folder of attempts, that nobody reads, and reports what it
 wrote. Once all have reported, the driver moves the reported files to their days and hours,
 as Spark names them, and removes the rest: what a task that failed, or was done twice, has left
 there is never a part of the table. All tasks and the driver must see the folder as a disk; where
 they don't, Spark writes the table (``stages``).
 
-Example: task 3 tells of ``part-00003-7-0-490000.parquet`` of hour 10; it becomes
+Example: task 3 reports ``part-00003-7-0-490000.parquet`` of hour 10; it becomes
 ``dt=2026-11-21/hour=10/part-00003-7-0-490000.parquet``.
 """
 
@@ -54,7 +54,7 @@ class Written:
         day: of its rows, UTC; None: of lines that can't be read.
         hour: of its rows, in a table that has hours; None: of lines that can't be read.
         rows: in it.
-        unknown: requests among them whose bytes or partitions no line tells.
+        unknown: requests among them whose bytes or partitions no line has.
         problem: for a person; None when it was written.
     """
 

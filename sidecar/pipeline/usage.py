@@ -75,7 +75,7 @@ class _Kind:
         charged: which requests are charged.
         amount: of a request, a whole number.
         per_unit: how much of it is 1 in the table.
-        short: which requests used or asked for more than their amount says.
+        short: which requests used or requested more than their amount states.
     """
 
     quota_type: str

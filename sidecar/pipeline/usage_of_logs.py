@@ -1,9 +1,9 @@
 """gold_usage_1s straight from request logs, in one reading and with no table of requests.
 
-The tasks that parse the logs sum them up at once (``kernels.seconds``); what they tell Spark is
+The tasks that parse the logs sum them up at once (``kernels.seconds``); what they send to Spark is
 some rows of a megabyte. Lines that can't be read go to files of their own.
 
-Of mutations only what a request's own line tells is counted, and ``lower_bound`` says so: the sizes
+Of mutations only what a request's own line has is counted, and ``lower_bound`` says so: the sizes
 of topics are in other lines, which takes the table of requests (``usage.usage_of_days``).
 
 Example: 2.5 GB of logs, 2.2 million lines, are two thousand rows of 80 MB together.
@@ -50,7 +50,7 @@ _LEAST_SHARDS: Final = 64
 _SHARD_BYTES: Final = 1 << 31
 """Of logs: some two million lines, so that what a worker holds stays bounded."""
 _OF_TASKS: Final = -1
-"""The shard of what tasks tell of their lines."""
+"""The shard of the tasks' own counts."""
 _TYPES: Final = (pa.int32(), pa.binary(), pa.binary())
 _UNPACKED_TIMES: Final = 16
 """How much longer a gzip file is unpacked."""
@@ -62,7 +62,7 @@ class LogsUsage(NamedTuple):
     Attributes:
         usage: files of gold_usage_1s, that are in their places.
         rejected: lines that can't be read.
-        unknown: requests whose bytes or partitions no line tells.
+        unknown: requests whose bytes or partitions no line has.
     """
 
     usage: tuple[Written, ...]
@@ -123,7 +123,7 @@ def _times(part: Part) -> int:
 
 
 def _read(parts: Iterable[Part], span: Span, shards: int, file: Path) -> Batches:
-    """Rows of PACKED, and one that tells what else there was, as files.
+    """Rows of PACKED, and one with the counts, as files.
 
     Those are the file of lines that can't be read, maybe without any, and for each day on which a
     request was answered one without rows.

@@ -20,7 +20,7 @@ from sidecar.pipeline.time_to_limit import reach
 
 
 class ForecastError(SidecarError):
-    """A forecast was asked for that can't be made."""
+    """A forecast was requested that can't be made."""
 
 
 @dataclass(frozen=True, slots=True)

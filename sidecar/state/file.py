@@ -60,7 +60,7 @@ class StateFile:
             now: epoch seconds.
 
         Returns:
-            What was kept; None when there is no file; Damaged when it can't be used.
+            What was stored; None when there is no file; Damaged when it can't be used.
         """
         try:
             raw = self.path.read_bytes()
@@ -82,7 +82,7 @@ class StateFile:
         """Replaces the file.
 
         Args:
-            kept: what to keep, in steady seconds.
+            kept: what to store, in steady seconds.
             wall: steady to epoch seconds.
 
         Raises:

@@ -27,7 +27,7 @@ class Down:
         why: its failure in words, "" when none is known.
         since: since when it fails so.
         last_seen: when it last answered.
-        counts: whether its last reading keeps producers throttled until it is forgotten.
+        counts: whether its last reading throttles producers until it is forgotten.
     """
 
     broker_id: int

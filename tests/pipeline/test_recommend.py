@@ -131,7 +131,7 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     refused = "every candidate throttles more than 1 %: sweep higher ones"
     assert (None, None, 1e5, None, refused) == _told(found["user=carol"])
     unseen = found["user=erin"].refused
-    assert unseen.startswith("40 % of the charges have amounts that no line tells")
+    assert unseen.startswith("40 % of the charges have amounts that no line has")
     assert (
         "no candidate was replayed: `pipeline replay` with --candidates tries some"
         == found["user=dave"].refused

@@ -183,7 +183,7 @@ def test_a_batch_has_as_many_bytes_as_allowed(tmp_path: Path) -> None:
 
 
 def test_lines_that_cannot_be_read_are_rows_of_quarantine(tmp_path: Path) -> None:
-    """With their places; only the columns that are asked for are given."""
+    """With their places; only the requested columns are given."""
     GrowingLog(tmp_path, 3).write(line(0) + b"torn\n" + line(1, 1))
     reading = reader(tmp_path, table="quarantine", columns="src_offset,kind")
     _, pieces = planned(reading, {})

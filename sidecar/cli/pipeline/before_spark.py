@@ -63,7 +63,7 @@ def check_master(master: str | None) -> None:
     if master.startswith(_STANDALONE):
         several = master.removeprefix(_STANDALONE).split(",")
         if not any(_listens(each) for each in several):
-            raise NotThereError(f"no Spark master answers at {master}: look whether it is up")
+            raise NotThereError(f"no Spark master answers at {master}: is it up?")
 
 
 def check_batch(out: str) -> None:
@@ -110,7 +110,7 @@ def check_tables(
         candidates: how many quotas are to be tried in a replay.
 
     Raises:
-        NotThereError: a table is missing, or has nothing of the time that is asked for.
+        NotThereError: a table is missing, or has nothing of the requested time.
     """
     folder = tables_here(out)
     if folder is None or "silver" in stages:
@@ -154,7 +154,7 @@ def check_volumes(path: str) -> None:
 
 
 def tables_here(path: str) -> Path | None:
-    """Where it is on this machine's disk; None when only Spark can tell."""
+    """Where it is on this machine's disk; None when only Spark knows."""
     if path.startswith("file:"):
         return Path(urlsplit(path).path)
     if "://" in path or any(name in os.environ for name in _OF_HADOOP):

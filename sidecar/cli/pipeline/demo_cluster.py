@@ -61,9 +61,9 @@ def cluster_of(environ: Mapping[str, str], version: str) -> Cluster:
 
 
 async def record(
-    cluster: Cluster, plan: Plan, folder: Path, tell: Callable[[str], None]
+    cluster: Cluster, plan: Plan, folder: Path, report: Callable[[str], None]
 ) -> list[Round]:
-    """Sends both rounds and keeps what was logged.
+    """Sends both rounds and stores what was logged.
 
     Raises:
         ClusterError: the cluster or a client did not do as it should.
@@ -73,7 +73,7 @@ async def record(
     rounds = []
     for number, name in enumerate(("first", "second")):
         if number:
-            tell("the windows empty and the buckets fill")
+            report("the windows empty and the buckets fill")
             await _set_quotas(cluster, factor=2.0)
             await asyncio.sleep(plan.drain_s)
         else:
@@ -82,7 +82,7 @@ async def record(
         marks = {file: file.stat().st_size for file in _logs(cluster).values()}
         began = datetime.now(UTC)
         under = "under doubled quotas" if number else f"{plan.round_s:g} s of it"
-        tell(f"the tenants' traffic, {under}")
+        report(f"the tenants' traffic, {under}")
         ledger = await send_round(cluster.bootstrap_of(LISTENER), plan, number)
         await asyncio.sleep(_SETTLE_S)
         rounds.append(Round(ledger, folder / name, began))

@@ -1,6 +1,6 @@
-"""Java's classes, kept by the first whole run for all later commands (``class_archive``).
+"""Java's classes, archived by the first whole run for all later commands (``class_archive``).
 
-Example: ``pipeline run`` ends with "Once, for later runs to start sooner, Java's classes are kept
+Example: ``pipeline run`` ends with "Once, for later runs to start sooner, Java's classes are stored
 in /home/ops/.cache/throttle-sidecar/classes-9522ec2fef2a.jsa ...", and never again.
 """
 
@@ -23,7 +23,7 @@ def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
         whole: whether the command loads all that others do, and so may write it.
 
     Returns:
-        None where the JVM is another's, or there is no place to keep anything.
+        None where the JVM is another's, or there is no folder for it.
     """
     from sidecar.pipeline.embedded import is_embedded  # noqa: PLC0415 - the extra
     from sidecar.pipeline.spark import class_archive  # noqa: PLC0415 - the extra
@@ -49,12 +49,12 @@ def keep_java_classes(classes: "ClassArchive | None") -> None:
     if classes is None or classes.partial is None:
         return
     click.echo(
-        f"Once, for later runs to start sooner, Java's classes are kept in {classes.file} ...",
+        f"Once, for later runs to start sooner, Java's classes are stored in {classes.file} ...",
         err=True,
     )
     try:
         keep_classes(classes)
     except NotKeptError as error:
-        click.echo(f"they can't be kept, and the next run tries again: {error}", err=True)
+        click.echo(f"they can't be stored, and the next run tries again: {error}", err=True)
     except KeyboardInterrupt:
-        click.echo("not kept; the run is done.", err=True)
+        click.echo("not stored; the run is done.", err=True)

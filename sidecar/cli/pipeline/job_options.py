@@ -270,7 +270,7 @@ def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
             "--volumes",
             metavar="PATH",
             callback=_place,
-            help="The volume history that sidecars keep: a file, a folder or a glob.",
+            help="The volume history that sidecars write: a file, a folder or a glob.",
         ),
         click.option(
             "--quotas",

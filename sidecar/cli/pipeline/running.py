@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sidecar.pipeline.run import Inputs, Options
 
 _NO_QUOTAS: Final = (
-    "without --quotas, no quota is known but those that the logs tell of:"
+    "without --quotas, no quota is known but those in the logs:"
     " `throttle-sidecar quotas show --json` prints them"
 )
 _EXTRA: Final = ("pyspark", "pyarrow", "pandas", "numba", "google.protobuf")
@@ -57,7 +57,7 @@ class MissingExtraError(SidecarError):
 
 
 def need_extra() -> None:
-    """Refuses to go on without the optional packages.
+    """Refuses to run without the optional packages.
 
     Raises:
         MissingExtraError: with the line that installs them.
@@ -112,7 +112,7 @@ def run_job(
             read,
             options,
             stages=[Stage(name) for name in stages],
-            tell=progress.step,
+            report=progress.step,
         )
     click.echo(json.dumps(document(outcome), indent=2) if job.as_json else text(outcome))
     for line in scenarios_of_nobody(options.scenarios, outcome.replayed):
@@ -137,7 +137,7 @@ def _check(
     if plan is not None and not plan.parent.is_dir() and plan.parent != Path(job.out):
         raise SettingsError((f"{plan}: there is no folder {plan.parent}; make it",))
     if job.since is not None and job.until is not None and job.since >= job.until:
-        raise SettingsError(("--since is not before --until: nothing is asked for",))
+        raise SettingsError(("--since is not before --until: no time is between them",))
     check_master(job.master)
     check_batch(job.out)
     if inputs is None:
@@ -157,7 +157,7 @@ def _interrupt(*_: object) -> None:
 def _interruptible() -> Iterator[None]:
     """Ctrl-C ends the run at once, and quietly.
 
-    Spark's own handler asks Spark to cancel, in the middle of another question: its client then
+    Spark's own handler requests a cancel from Spark, in the middle of another call: its client then
     logs tracebacks. The Java process ends with this one, and its jobs with it.
     """
     before = signal.signal(signal.SIGINT, _interrupt)
@@ -182,7 +182,7 @@ def write_report(out: Path) -> Path:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Writes a file that a person asked for.
+    """Writes a file for a person.
 
     Raises:
         SettingsError: it can't be written.

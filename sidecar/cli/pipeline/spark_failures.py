@@ -53,13 +53,13 @@ _KNOWN: Final = (
     ),
     (
         r"All masters are unresponsive|Failed to connect to master",
-        Trouble("no master answers there", "look at --master, and whether it is up"),
+        Trouble("no master answers there", "see --master, and whether it is up"),
     ),
     (
         r"Permission denied|AccessControlException|Mkdirs failed to create|Read-only file system",
         Trouble(
             "it may not write there",
-            "look at whose the folder of --out is, and that of SPARK_LOCAL_DIRS, by default /tmp",
+            "see whose the folder of --out is, and that of SPARK_LOCAL_DIRS, by default /tmp",
         ),
     ),
     (

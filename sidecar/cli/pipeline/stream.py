@@ -1,7 +1,7 @@
 """``throttle-sidecar pipeline stream``: tables from logs as they grow, or from a Kafka topic.
 
 Example: ``throttle-sidecar pipeline stream --request-logs '/logs/*/kafka-request.log*' --out live``
-writes each second's usage once a minute has passed, until Ctrl-C; the next call goes on there.
+writes each second's usage once a minute has passed, until Ctrl-C; the next call resumes there.
 """
 
 import functools
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _TABLES: Final = ("gold_usage_1s", "silver_request", "quarantine")
 _PARTITIONS: Final = "4"
-"""After a shuffle; a checkpoint keeps the number that it began with."""
+"""After a shuffle; a checkpoint retains the number that it began with."""
 
 
 @click.command(
@@ -74,7 +74,7 @@ Examples:
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    help="Where it keeps how far it is; by default the folder _checkpoint of the tables'.",
+    help="Where its position is stored; by default the folder _checkpoint of the tables'.",
 )
 @click.option(
     "--table",
@@ -136,7 +136,7 @@ def command(
     """Write usage and requests as they come, until Ctrl-C.
 
     A second's usage is written once no more lines of it are expected. Killed and started again, it
-    goes on where it was: nothing is lost and nothing doubled. Give it a folder of its own: a batch
+    resumes where it was: nothing is lost and nothing doubled. Give it a folder of its own: a batch
     run replaces days that a stream adds to.
     """
     if (request_logs is None) == (topic is None):
@@ -219,7 +219,7 @@ def _topics(
     zone: tuple[str, ...],
     **own_options: Any,  # noqa: ANN401 - the fields of TopicOptions
 ) -> "tuple[Callable[[SparkSession], Source], AbstractContextManager[None]]":
-    """The rows, and what tells why they have ended."""
+    """The rows, and what reports why they have ended."""
     from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import TopicOptions, topic_rows  # noqa: PLC0415 - as above
     from sidecar.pipeline.topic_failures import topic_failures  # noqa: PLC0415 - as above
@@ -246,7 +246,7 @@ def _run(
         with lock:
             stream(spark, source, wanted, settings, reporter)
     except KeyboardInterrupt:
-        click.echo("Stopped; the next call goes on from here.", err=True)
+        click.echo("Stopped; the next call resumes here.", err=True)
         return
     if not reporter.lines:
         click.echo("Nothing new: all that is there was read before.", err=True)

@@ -66,7 +66,7 @@ def scenarios_of_nobody(
     """A line for each scenario that was about nobody, with the nearest names.
 
     Args:
-        scenarios: that were asked for.
+        scenarios: of the command line.
         replayed: quota types with whose quotas they were or who shared them.
     """
     lines = []

@@ -1,9 +1,9 @@
 r"""The settings of the client that reads topics, from a properties file as Kafka's tools take it.
 
 Spark reads topics with Kafka's Java client, so the file's keys are handed on. What the other
-commands of this program take besides, and Java doesn't, is written in Java's way: PEM files whose
-type is not set, ``sasl.username`` with ``sasl.password`` or ``sasl.password.file``, a key in a file
-of its own. PEM goes as text, so that Spark's other machines need no such file.
+commands of this program take besides, and Java doesn't, is translated to Java's properties: PEM
+files whose type is not set, ``sasl.username`` with ``sasl.password`` or ``sasl.password.file``, a
+key in a file of its own. PEM is sent as text, so that Spark's other machines need no such file.
 
 Example: ``ssl.truststore.location=ca.pem`` is ``ssl.truststore.type=PEM`` and
 ``ssl.truststore.certificates=-----BEGIN CERTIFICATE-----\n...``.

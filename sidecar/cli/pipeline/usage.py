@@ -25,7 +25,7 @@ def command(job: JobOptions, inputs: InputOptions) -> None:
     """Who used how much of each broker, second by second.
 
     From the requests in the tables, or with --request-logs straight from the logs, of which no
-    requests are kept then: nothing can be replayed, and of topics that grow or are deleted the
+    requests are stored then: nothing can be replayed, and of topics that grow or are deleted the
     partitions are not counted. --since and --until are then about when requests were charged.
     """
     if inputs.names_nothing and inputs != InputOptions():

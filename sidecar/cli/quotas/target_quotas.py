@@ -52,7 +52,7 @@ def target_options(function: Callable[..., _R]) -> Callable[..., _R]:
     exact = click.option(
         "--exact",
         is_flag=True,
-        help="With --plan: quotas that the file does not have are to go.",
+        help="With --plan: quotas that the file does not have are removed.",
     )
     decorated: Callable[..., Any] = plan_options(plan_file(exact(function)))
     return decorated

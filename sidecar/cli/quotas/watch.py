@@ -1,7 +1,7 @@
 """``throttle-sidecar quotas watch``: renew the plan as tenants come and go.
 
-Example: 100 tenants have 64 % of 6,400 %; 15 more come, and once they have been there for the hold
-time all 115 have 55.7 %, in steps no larger than --largest-change.
+Example: 100 tenants have 64 % of 6,400 %; 15 more come, and once they have been there for the
+stabilization time all 115 have 55.7 %, in steps no larger than --largest-change.
 """
 
 import asyncio
@@ -137,7 +137,7 @@ class Watcher:
             await asyncio.sleep(interval_s)
 
     async def observe(self, now_ms: int) -> bool:
-        """One look, and the step that follows from it.
+        """One poll, and the step that follows from it.
 
         Returns:
             Whether it did what it should.

@@ -45,8 +45,8 @@ class Charged(NamedTuple):
     Attributes:
         row: of the batch, for each charge.
         kind: of the quota, a place in QUOTA_TYPES.
-        amount: bytes, nanoseconds, ids; whole numbers; 0 where nobody tells.
-        known: whether the line tells it.
+        amount: bytes, nanoseconds, ids; whole numbers; 0 where that is unknown.
+        known: whether the line has it.
     """
 
     row: Longs
@@ -78,7 +78,7 @@ def charged(batch: pa.RecordBatch) -> Charged:
 
 
 def charged_with_mutations(batch: pa.RecordBatch) -> Charged:
-    """The same and mutations, as far as a request's own line tells their number.
+    """The same and mutations, as far as a request's own line has their number.
 
     Args:
         batch: of NEEDED_WITH_MUTATIONS.
@@ -130,7 +130,7 @@ def _mutations(line: Mapping[str, Any]) -> int:
 
 
 def _is_complete(line: Mapping[str, Any]) -> bool:
-    """Whether a line tells all of its mutations: what was refused was asked for too."""
+    """Whether a line has all of its mutations: refused ones were requested too."""
     refused = any(change["error"] == QUOTA_EXCEEDED for change in line["topic_changes"] or ())
     return bool(line["mutations_known"]) and not refused
 

@@ -81,7 +81,7 @@ class Columns:
         slots: that they are of.
         place: day and broker.
         slot: of each.
-        shared: of each; it tells the kind too.
+        shared: of each; it implies the kind too.
         known: whether the amount is.
         extra: what only some kinds have.
         at_ms: when.

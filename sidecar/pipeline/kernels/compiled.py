@@ -1,9 +1,9 @@
-"""How kernels are compiled: to machine code on the first call, kept on disk where that is possible.
+"""How kernels are compiled: to machine code on the first call, cached on disk if possible.
 
 Spark's workers are processes of their own: without the copy on disk each would compile for seconds.
-It is kept where numba keeps it: beside the package, or in the home folder. An executor in an image
-may be able to write to neither; there it is in the folder of the executor's blocks, which all its
-workers share, and which Spark removes at the end. Without that too, each process compiles.
+It is cached where numba caches it: beside the package, or in the home folder. An executor in an
+image may be able to write to neither; there it is in the folder of the executor's blocks, which all
+its workers share, and which Spark removes at the end. Without that too, each process compiles.
 
 Example: ``rates`` is compiled in 2 s once, and loaded in 20 ms by the next process.
 
@@ -58,7 +58,7 @@ def _in_executor(function: Callable[_P, _R], options: dict[str, Any]) -> Any:  #
 def _made(function: Callable[_P, _R], options: dict[str, Any]) -> Callable[_P, _R]:
     try:
         made = _kept(njit(cache=True, **options)(function))
-    except RuntimeError:  # numba has no place to keep it
+    except RuntimeError:  # numba has no place for it
         made = _in_executor(function, options)
     return cast("Callable[_P, _R]", made)
 

@@ -1,4 +1,4 @@
-"""What a line tells of its bytes, as ``requestlog.size`` and ``requestlog.fetch`` reckon it.
+"""What a line says of its bytes, as ``requestlog.size`` and ``requestlog.fetch`` reckon it.
 
 Both sum parts whose sizes depend on the version, so that sums of them that don't are enough.
 
@@ -35,8 +35,8 @@ def length_bytes(length: int) -> int:
 
 
 @merged
-def tell(row: Longs) -> None:
-    """Fills what follows from the rest of a line's row; no number where there is none to tell."""
+def fill_sizes(row: Longs) -> None:
+    """Fills what follows from the rest of a line's row; no number where there is none."""
     key = row[Slot.API_KEY]
     row[Slot.THROTTLE] = max(row[Slot.THROTTLE], row[Slot.ANSWER_THROTTLE])
     allocated = row[Slot.ERROR] == 0 and row[Slot.PRODUCER_ID] >= 0

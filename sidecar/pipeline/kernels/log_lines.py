@@ -21,7 +21,7 @@ from sidecar.pipeline.kernels.bytes_at import LOOKED_AT, NEWLINE, to_newline
 from sidecar.pipeline.kernels.compiled import merged, walking
 from sidecar.pipeline.kernels.line_fields import NONE, UNSET, Slot
 from sidecar.pipeline.kernels.line_json import read_json
-from sidecar.pipeline.kernels.line_sizes import tell
+from sidecar.pipeline.kernels.line_sizes import fill_sizes
 from sidecar.pipeline.kernels.values import Bytes, Doubles, Longs
 from sidecar.pipeline.rows import LONGEST_QUEUED_MS
 
@@ -150,7 +150,7 @@ def read_lines(
             and (row[Slot.ACKS] == NONE or _fits(row[Slot.ACKS]))
         ):
             row[Slot.START] = start
-            tell(row)
+            fill_sizes(row)
             found += 1
         else:
             left[others, 0] = start

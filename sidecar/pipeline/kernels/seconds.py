@@ -36,7 +36,7 @@ SECOND: Final = np.dtype(
     ]
 )
 """Day and broker, client, quota and second since 1970; sums; ``short`` counts requests that used or
-asked for more than their amount says."""
+requested more than their amount states."""
 NEEDED: Final = charging.NEEDED
 """The columns of SILVER_REQUEST that are needed."""
 USED: Final = (

@@ -2,7 +2,7 @@
 
 Usage is summed up over windows of the length that the page draws, as it is read, and one file at a
 time: a row a second of a busy day would not fit into memory as Python's values. Of the readings of
-volumes and of the other tables all are kept; of a replay, those of the newest days.
+volumes and of the other tables all are read; of a replay, those of the newest days.
 
 Example: a day's gold_usage_1s of 40 tenants on 3 brokers, 10 million rows, comes as 288 windows of
 5 min, some 35,000 rows.

@@ -2,8 +2,8 @@
 
 Grace creates a topic of 12 partitions, grows it to 24 and deletes it, again and again, under a
 mutation quota that refuses her now and then (KIP-599). At half time the admin raises alice's quota.
-Each is a line of the broker that was asked and one of the controller with ``isForwarded`` true;
-both are broker 0 here.
+Each is a line of the broker that got the request and one of the controller with ``isForwarded``
+true; both are broker 0 here.
 
 Example: three requests every 10 s are 24 partitions created and 24 deleted in 30 s, 1.6 a second
 against a quota of 0.5: after the first topic she is refused.
