@@ -27,15 +27,7 @@ Verdict = Literal["within limit", "limit violated", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ClusterCheck:
-    """The result of one poll of the cluster.
-
-    Attributes:
-        verdict: in two words.
-        reason: why, one line.
-        limit: what volumes were compared with.
-        memory: what was seen.
-        view: the same as the API would show it.
-    """
+    """The result of one poll of the cluster."""
 
     verdict: Verdict
     reason: str

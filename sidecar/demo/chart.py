@@ -40,13 +40,7 @@ _STYLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line.
-
-    Attributes:
-        name: for the legend.
-        points: (x, y), x rising.
-        style: which colour and dashes, counted from 0; lines of one style belong together.
-    """
+    """One line, x rising; lines of one ``style``, counted from 0, have one colour and dashes."""
 
     name: str
     points: Sequence[Point]

@@ -36,7 +36,6 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from sidecar.demo import isolation
@@ -158,12 +157,7 @@ class Cluster(Members):
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End everything and remove the folder."""
         # On purpose without an await, so that no cancellation can leave half of it behind.
         self._close()

@@ -64,13 +64,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Ledger:
-    """What was sent in a round.
-
-    Attributes:
-        produced: (user, client-id) -> what its producers counted.
-        fetched: the same of consumers.
-        created: partitions that were created.
-    """
+    """What was sent in a round, by (user, client-id), and how many partitions were created."""
 
     produced: dict[tuple[str, str], Sent] = field(default_factory=dict)
     fetched: dict[tuple[str, str], Sent] = field(default_factory=dict)
@@ -87,11 +81,6 @@ async def place(bootstrap: str, plan: Plan) -> None:
 
 async def send_round(bootstrap: str, plan: Plan, number: int) -> Ledger:
     """Sends everything once.
-
-    Args:
-        bootstrap: of the listener that wants the users' passwords.
-        plan: of what is sent.
-        number: of the round; its topics are called by it.
 
     Raises:
         ClusterError: a record was not acknowledged, or a wait reached into the next request.

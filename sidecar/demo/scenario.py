@@ -43,14 +43,7 @@ _WAIT_S: Final = 1.0
 
 @dataclass(slots=True)
 class Step:
-    """One thing to be seen.
-
-    Attributes:
-        title: what.
-        measured_from: what the seconds are counted from.
-        seconds: how long it took to be seen; None until then.
-        failed: it was not seen.
-    """
+    """One thing to be seen; ``seconds`` are None until it was."""
 
     title: str
     measured_from: str
@@ -69,12 +62,7 @@ class VolumeNow:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedFactor:
-    """What a reader that waits at a sidecar last received.
-
-    Attributes:
-        factor: the throttle factor.
-        at: when, loop seconds.
-    """
+    """What a reader that waits at a sidecar last received, and when (loop seconds)."""
 
     factor: float
     at: float

@@ -26,14 +26,7 @@ def by_workers(
     made: Callable[[int, _Task], Batches],
     schema: str,
 ) -> DataFrame:
-    """What workers make, each task by one of them.
-
-    Args:
-        spark: whose workers.
-        tasks: of any kind that can be pickled.
-        made: from a task's place and the task; it is sent to workers.
-        schema: of what it gives.
-    """
+    """What workers make by ``made``, each task by one of them; both are pickled and sent there."""
 
     def of_tasks(batches: Batches) -> Batches:
         for batch in batches:

@@ -34,11 +34,6 @@ _DAY_S: Final = 86_400
 def evidence(usage: UsageRows, replay: DataFrame, terms: Terms) -> DataFrame:
     """What is known of each tenant's use.
 
-    Args:
-        usage: of the requested time.
-        replay: of GOLD_REPLAY: it knows who shares a quota.
-        terms: the percentile and the half-life count.
-
     Returns:
         Of each TENANT ``percentile_rate`` and ``peak_seen`` in the quota's unit, ``events``, those
         ``held``, the ``hours`` in which there were any, the second of the ``newest``, and the

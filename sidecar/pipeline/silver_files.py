@@ -98,12 +98,6 @@ def write_parts(
 ) -> tuple[Written, ...]:
     """Reads parts of the logs and writes their rows; a disk that fails is reported, not raised.
 
-    Args:
-        parts: of the logs.
-        attempts: the folder to write to, made if need be.
-        name: what names of files begin with; no other attempt's do.
-        span: of the requests.
-
     Raises:
         OSError: the logs can't be read.
     """

@@ -138,12 +138,7 @@ def none_read(run: Run, logs: RequestLogs) -> str:
 
 
 def quarantine(run: Run, unread: DataFrame) -> None:
-    """Writes the lines that can't be read, in place of those that their files had before.
-
-    Args:
-        run: that has counted them.
-        unread: of QUARANTINE, and maybe of more columns.
-    """
+    """Writes the lines that can't be read, in place of those that their files had before."""
     kept = run.store.read(QUARANTINE)
     if not run.quarantined:
         run.store.write(QUARANTINE, kept)

@@ -41,13 +41,7 @@ class Store:
         return f"Store({self._output.root!r}, {len(self._written)} tables written)"
 
     def write(self, table: Table, frame: "DataFrame", days: Iterable[date] | None = None) -> None:
-        """Writes a table beside the last good one.
-
-        Args:
-            table: any of them.
-            frame: its rows.
-            days: that are replaced, in a table that has days; None: those that the rows have.
-        """
+        """Writes a table beside the last good one; None replaces the days that the rows have."""
         # Leftovers are removed before a run begins; a test's bucket has shown some all the same.
         writer = table.select(frame).write.mode("overwrite")
         writer = writer.option("partitionOverwriteMode", "static")
@@ -105,12 +99,7 @@ class Store:
         return kept.unionByName(written)
 
     def without_day(self, table: Table, rows_of: Table | None = None) -> "DataFrame":
-        """The rows without a day that this run has written; they are never published.
-
-        Args:
-            table: in whose folder they are.
-            rows_of: the table whose columns they have; None: the same.
-        """
+        """The rows without a day that this run has written; they are never published."""
         path = f"{self._output.staged(table)}/{NO_DAY}"
         paths = [path] if self._output.files.exists(path) else []
         return self._parquet(rows_of or table, self._root(table, staged=True), paths)

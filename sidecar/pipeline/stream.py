@@ -122,13 +122,7 @@ def stream(
 
 
 def rows_of(table: Table, source: Source, watermark_s: float) -> "DataFrame":
-    """A table's streaming rows: the batch's code, and a watermark where there are seconds.
-
-    Args:
-        table: of ``STREAMED``.
-        source: of what it is made of.
-        watermark_s: how late a line may be, seconds.
-    """
+    """A table's streaming rows: the batch's code, and a watermark where there are seconds."""
     if table is QUARANTINE:
         return QUARANTINE.select(source(QUARANTINE, None))
     if table is SILVER_REQUEST:

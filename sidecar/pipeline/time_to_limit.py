@@ -33,13 +33,7 @@ _MOST_STEPS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """When a limit is reached, in hours from hour 0 of the saw; None beyond the horizon.
-
-    Attributes:
-        hours: expected.
-        low: the early end of the range.
-        high: the late end.
-    """
+    """When a limit is reached, in hours from hour 0 of the saw; None beyond the horizon."""
 
     hours: float | None
     low: float | None

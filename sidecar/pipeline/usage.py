@@ -152,13 +152,7 @@ def mutations_of_days(of_admins: DataFrame, dim_topic: DataFrame) -> DataFrame:
 
 
 def summed(requests: Requests, function: OfShard, schema: str) -> DataFrame:
-    """What becomes of usage, but mutations, that workers sum.
-
-    Args:
-        requests: that were charged on some days.
-        function: of a shard's number, and its rows as USED has them.
-        schema: of what it gives.
-    """
+    """What becomes of usage, but mutations, that workers sum."""
     shards = requests.known.shards
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -168,13 +162,7 @@ def summed(requests: Requests, function: OfShard, schema: str) -> DataFrame:
 
 
 def by_shard(seconds_packed: DataFrame, function: OfShard, schema: str) -> DataFrame:
-    """What becomes of sums that workers have packed.
-
-    Args:
-        seconds_packed: of ``seconds.PACKED``.
-        function: as in ``summed``.
-        schema: of what it gives.
-    """
+    """What becomes of sums that workers have packed."""
 
     def of_shard(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         return function(key[0].as_py(), used(table))

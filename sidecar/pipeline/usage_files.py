@@ -28,10 +28,6 @@ _FEW_VALUES: Final = ["broker", "user", "client_id", "quota_type"]
 def write_usage(requests: Requests, target: Path) -> tuple[Written, ...]:
     """Writes what clients used of brokers in each second, but mutations.
 
-    Args:
-        requests: that were charged on the days that are written.
-        target: the table's folder, that workers see.
-
     Returns:
         The files, that are in their places.
 
@@ -48,11 +44,6 @@ def write_usage(requests: Requests, target: Path) -> tuple[Written, ...]:
 
 def written_by_day(shard: int, used: pa.Table, attempts: Path) -> pa.Table:
     """Writes the rows of a shard; a disk that fails is reported, not raised.
-
-    Args:
-        shard: its number.
-        used: its rows, of ``seconds.USED``.
-        attempts: the folder to write to.
 
     Returns:
         Of WRITTEN, a file for each day.

@@ -37,13 +37,7 @@ _TO_JSON: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to type.
-
-    Attributes:
-        what: what it does, in a few words.
-        lines: the commands, one a line.
-        note: what to know before; "" for nothing.
-    """
+    """What to type."""
 
     what: str
     lines: tuple[str, ...]

@@ -70,15 +70,7 @@ class ThrottledUser:
 
 @dataclass(frozen=True, slots=True)
 class Overridden:
-    """The override in force.
-
-    Attributes:
-        effect: what it does.
-        reason: the operator's words.
-        set_at: when it was set.
-        until: when it ends.
-        hides: the volumes at or below the limit that it does not heed, in words; "" for none.
-    """
+    """The override in force."""
 
     effect: str
     reason: str

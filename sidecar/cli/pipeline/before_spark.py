@@ -9,7 +9,7 @@ Example: ``pipeline usage --out nowhere`` says in half a second that there are n
 import os
 import re
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Final
@@ -72,11 +72,7 @@ def check_batch(out: str) -> None:
     Raises:
         SidecarError: it does.
     """
-    folder = tables_here(out)
-    if folder is not None:
-        _check_writable(out, folder)
-        refuse_locked(out, folder)
-        refuse_batch(out, _names(folder))
+    _check_folder(out, refuse_batch)
 
 
 def check_stream(out: str) -> None:
@@ -85,11 +81,7 @@ def check_stream(out: str) -> None:
     Raises:
         SidecarError: they do.
     """
-    folder = tables_here(out)
-    if folder is not None:
-        _check_writable(out, folder)
-        refuse_locked(out, folder)
-        refuse_stream(out, _names(folder))
+    _check_folder(out, refuse_stream)
 
 
 def check_tables(
@@ -160,6 +152,14 @@ def tables_here(path: str) -> Path | None:
     if "://" in path or any(name in os.environ for name in _OF_HADOOP):
         return None
     return Path(path)
+
+
+def _check_folder(out: str, refuse: Callable[[str, list[str]], None]) -> None:
+    folder = tables_here(out)
+    if folder is not None:
+        _check_writable(out, folder)
+        refuse_locked(out, folder)
+        refuse(out, _names(folder))
 
 
 def _check_writable(out: str, folder: Path) -> None:

@@ -36,13 +36,7 @@ _SETTLE_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round left.
-
-    Attributes:
-        ledger: what the clients count of it.
-        folder: of its logs and quotas.
-        began: when its quotas were in force.
-    """
+    """What one round left."""
 
     ledger: Ledger
     folder: Path

@@ -1,7 +1,4 @@
-"""``throttle-sidecar pipeline forecast``: when each volume will be at its limit.
-
-Example: ``throttle-sidecar pipeline forecast --out tables --limit-bytes 10000000000``.
-"""
+"""``throttle-sidecar pipeline forecast``: when each volume will be at its limit."""
 
 import click
 

@@ -93,18 +93,7 @@ UTC_TIME: Final = _Utc(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """How the job is run, from the command line.
-
-    Attributes:
-        out: the folder of the tables.
-        master: of Spark; None: what spark-submit says, or this machine.
-        since: UTC; None for no bound.
-        until: UTC; None for no bound.
-        allow_fewer: whether a day may be replaced by fewer requests than it has.
-        as_json: whether the summary is JSON.
-        jars: that Spark needs besides its own, their paths.
-        conf: settings of Spark's, names and values.
-    """
+    """How the job is run, from the command line; each option's help says what it is. Times are UTC."""
 
     out: str
     master: str | None = None
@@ -118,16 +107,7 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """What is read, from the command line.
-
-    Attributes:
-        request_logs: a file, a folder or a glob.
-        volumes: the same, of the volume history.
-        quotas: what ``quotas show --json`` printed.
-        zone: "Europe/Berlin" or "3=UTC".
-        broker_pattern: with a group named ``broker``.
-        quotas_at: UTC, when those quotas were set; None: when the file was written.
-    """
+    """What is read, from the command line."""
 
     request_logs: str | None = None
     volumes: str | None = None
@@ -144,12 +124,7 @@ class InputOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What is replayed, from the command line.
-
-    Attributes:
-        candidates: how many quotas are tried for each who share one.
-        scenario: others, "x2" or "produce:user=alice:=1000000".
-    """
+    """What is replayed, from the command line."""
 
     candidates: int = 20
     scenario: tuple[str, ...] = ()
@@ -157,21 +132,7 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class TermsOptions:
-    """On which terms quotas are recommended, from the command line.
-
-    Attributes:
-        target: percent of charges that may have to wait.
-        percentile: of a tenant's rates, 0 to 100.
-        margin: percent on top of it.
-        half_life_days: after which a rate counts half.
-        floor: the smallest quota of a type, instead of its default.
-        least_coverage: percent of the time that the logs have to cover.
-        cluster_user: brokers' own principals.
-        capacity: what ``quotas capacity --json`` printed.
-        network: bytes per second of a broker, each way.
-        disk: bytes per second that its disks can write.
-        plan: where the quotas are written, for ``quotas diff`` and ``apply``.
-    """
+    """On which terms quotas are recommended, from the command line."""
 
     target: float = 1.0
     percentile: float = 99.0
@@ -188,15 +149,7 @@ class TermsOptions:
 
 @dataclass(frozen=True, slots=True)
 class DiskOptions:
-    """How disks are forecast, from the command line.
-
-    Attributes:
-        as_of: UTC; None for the newest reading.
-        limit_bytes: available bytes at which producers are throttled.
-        limit_ratio: likewise, of the total.
-        horizon_days: how far to look.
-        history_days: how far back readings count.
-    """
+    """How disks are forecast, from the command line."""
 
     as_of: datetime | None = None
     limit_bytes: int = 0

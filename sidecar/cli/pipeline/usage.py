@@ -1,7 +1,4 @@
-"""``throttle-sidecar pipeline usage``: who used how much, second by second.
-
-Example: ``throttle-sidecar pipeline usage --request-logs logs --out tables``.
-"""
+"""``throttle-sidecar pipeline usage``: who used how much, second by second."""
 
 import click
 

@@ -45,13 +45,7 @@ _MS: Final = 1000
 
 
 class Windows(NamedTuple):
-    """How far back quotas look.
-
-    Attributes:
-        rate: of produce, fetch and request time.
-        mutation: of controller mutations.
-        ids: of producer ids.
-    """
+    """How far back quotas look."""
 
     rate: Span = Span(11, 1000)
     mutation: Span = Span(11, 1000)

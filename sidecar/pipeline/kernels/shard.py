@@ -34,14 +34,7 @@ TOLD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Sums for each group, entity and scenario.
-
-    Attributes:
-        windows: how far back quotas look.
-        slots: that charges are of.
-        general: scenarios about everybody.
-        special: those about one of the names, by its number.
-    """
+    """Sums for each group, entity and scenario; ``special`` ones are about one name's number."""
 
     windows: Windows
     slots: Slots

@@ -27,13 +27,7 @@ _NEAR: Final = 0.8
 
 
 class Sums(NamedTuple):
-    """A row for each entity.
-
-    Attributes:
-        counts: ``COUNTS`` of them.
-        peaks: the highest rate.
-        last: the last limit; NaN for none.
-    """
+    """A row for each entity: counts, the highest rate, and the last limit, NaN for none."""
 
     counts: Longs
     peaks: Doubles

@@ -41,12 +41,7 @@ _LEAST_S: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class AdminLine:
-    """A line of broker 0.
-
-    Attributes:
-        log_ms: when it is written, milliseconds since 1970.
-        text: with its end.
-    """
+    """A line of broker 0, and when it is written, milliseconds since 1970."""
 
     log_ms: int
     text: str

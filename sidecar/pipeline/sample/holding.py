@@ -34,13 +34,7 @@ class Holding:
     __slots__ = ("_muted_until_ms", "_quotas", "_raise_ms", "_raised")
 
     def __init__(self, limits: Sequence[Limit], raise_ms: int, raised: Limit) -> None:
-        """Nothing was recorded.
-
-        Args:
-            limits: at the start.
-            raise_ms: when one of them changes, milliseconds since 1970.
-            raised: to what.
-        """
+        """Nothing was recorded."""
         self._quotas = {
             (limit.user, limit.key): RateQuota(
                 limit.value, _WINDOW, _WINDOW.window_ms if limit.key is QuotaKey.REQUEST else None
