@@ -93,7 +93,7 @@ UTC_TIME: Final = _Utc(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """How the job is run, from the command line; each option's help says what it is. Times are UTC."""
+    """How the job is run, from the command line: see each option's help. Times are UTC."""
 
     out: str
     master: str | None = None
