@@ -41,7 +41,7 @@ class Store:
         return f"Store({self._output.root!r}, {len(self._written)} tables written)"
 
     def write(self, table: Table, frame: "DataFrame", days: Iterable[date] | None = None) -> None:
-        """Writes a table beside the last good one; ``days`` are replaced, None: those of the rows."""
+        """Writes a table beside the last good one; ``days`` None are those of the rows."""
         # Leftovers are removed before a run begins; a test's bucket has shown some all the same.
         writer = table.select(frame).write.mode("overwrite")
         writer = writer.option("partitionOverwriteMode", "static")
