@@ -35,7 +35,7 @@ from sidecar.pipeline.kernels.charge import CHARGE, PACKED, Records, unpacked
 from sidecar.pipeline.kernels.columns import Slots
 from sidecar.pipeline.kernels.group import Windows
 from sidecar.pipeline.kernels.laid_out import OF_EVENTS, OF_REQUESTS, Layout
-from sidecar.pipeline.kernels.shard import SUMMED, TOLD, Retold, Sweep
+from sidecar.pipeline.kernels.shard import COMPARED, SUMMED, Comparison, Sweep
 from sidecar.pipeline.known import Known
 from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.sweep import IN_FORCE, QUOTA_TYPES, Scenario
@@ -116,9 +116,9 @@ def replay_events(events: DataFrame, config: DataFrame, windows: Windows = WINDO
     """
     known = Known.of_events(events)
     slots = _Quotas.of(known, config).slots
-    compared_events = Retold(windows, slots, known.files)
+    comparison = Comparison(windows, slots, known.files)
     sharded = _sharded(Layout(known.numbers, slots, known.shards), events, None)
-    return REPLAY_EVENTS.select(sharded.applyInArrow(_function(compared_events.rows), TOLD))
+    return REPLAY_EVENTS.select(sharded.applyInArrow(_function(comparison.rows), COMPARED))
 
 
 def _function(rows: Callable[[Records], pa.Table]) -> Callable[[pa.Table], pa.Table]:

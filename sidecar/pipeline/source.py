@@ -39,7 +39,6 @@ ROW_COLUMNS: Final = tuple(
 )
 """What a row has of silver_request: dt and hour follow from log_ts."""
 _TABLES: Final = (SILVER_REQUEST.name, QUARANTINE.name, "both")
-_PLACE: Final = ("broker", "src_file", "src_offset")
 _OUTCOME: Final = {"rejected_kind": "kind", "rejected_reason": "reason", "rejected_bytes": "bytes"}
 """Columns of ``both``, by the names that they have in quarantine."""
 

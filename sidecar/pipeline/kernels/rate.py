@@ -17,9 +17,6 @@ from sidecar.pipeline.kernels.compiled import compiled, inlined
 from sidecar.pipeline.kernels.values import Charges, Doubles, Flags, Longs, Rates, Span
 from sidecar.pipeline.kernels.wait import is_limit
 
-Ring = tuple[Longs, Longs, Doubles, Longs]
-"""When samples opened and were last used, their totals, and what is known of them: see below."""
-
 _EVER: Final = 1 << 62
 
 # What is kept: the samples' totals, and an array of times and numbers. It has for each sample when

@@ -25,11 +25,11 @@ SUMMED: Final = (
     " near bigint, over bigint, peak_rate double, unknown bigint"
 )
 """The rows of ``Sweep``."""
-TOLD: Final = (
+COMPARED: Final = (
     f"{_GROUP}, at_ms bigint, src_file string, src_offset bigint, position int,"
     " limit double, rate double, throttle_ms bigint, accepted boolean, told_ms bigint"
 )
-"""The rows of ``Retold``."""
+"""The rows of ``Comparison``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Retold:
+class Comparison:
     """What the quotas in force did with each charge."""
 
     windows: Windows
@@ -84,7 +84,7 @@ class Retold:
     files: Sequence[str]
 
     def rows(self, charges: Records) -> pa.Table:
-        """The rows of ``TOLD``; of charges whose amount is known."""
+        """The rows of ``COMPARED``; of charges whose amount is known."""
         columns = Columns.of(charges, self.slots)
         kept, results = [], []
         for rows in columns.groups():
@@ -93,9 +93,9 @@ class Retold:
             results.append(replayer.replay(group.algorithms[0], group.limit, counts=False))
             kept.append(columns.order[rows][columns.known[rows]])
         if not kept:
-            return _table(TOLD, [])
+            return _table(COMPARED, [])
         found = ChargeResults(*(np.concatenate(each) for each in zip(*results, strict=True)))
-        return _table(TOLD, self._columns(charges[np.concatenate(kept)], found))
+        return _table(COMPARED, self._columns(charges[np.concatenate(kept)], found))
 
     def _columns(self, charges: Records, found: ChargeResults) -> list[object]:
         places, slot, line = charges["place"].tolist(), charges["slot"], charges["line"]
