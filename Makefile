@@ -103,7 +103,7 @@ bench-enforcement: tools-demo $(INSTALLED) $(JAR)
 bench-mutations: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks.mutations
 
-# A user who opens producer ids in a loop, held in each way: 6 minutes, on such a machine too.
+# A user who opens producer ids in a loop, throttled in each way: 6 minutes, on such a machine too.
 bench-producer-ids: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/python -m benchmarks.producer_ids
 

@@ -1,4 +1,4 @@
-"""The process that ``benchmarks.api`` measures: the API over a board of a given size.
+"""The process that ``benchmarks.api`` measures: the API over a board of a set size.
 
 ``python -m benchmarks.api_server --brokers 3 --volumes 2`` prints its address, then for each line
 on standard input either changes the decision ("change") and prints when, by the system-wide

@@ -17,7 +17,7 @@ _PACKAGES = ("aiokafka", "fastapi", "uvicorn", "httptools", "pydantic")
 def quiet_cores(count: int) -> list[int]:
     """The idlest cores that this process may use, the idlest first; repeated where there are fewer.
 
-    They were looked at for 0.3 s.
+    They were measured for 0.3 s.
     """
     before = _idle_ticks()
     time.sleep(_CHECK_S)

@@ -3,7 +3,7 @@
 Three brokers with a daemon beside each, as deployed, and a reader that waits at each daemon. A
 crossing counts from the last moment at which the volume's own file system was seen on the other
 side of the limit, to the moment at which the last of the three readers has the answer; so what is
-told is rather too long, by a sample of some milliseconds.
+reported is rather too long, by a sample of some milliseconds.
 
 Two ways over the limit:
 - at once, out of a standstill: a file takes the space. Nothing announces that, so daemons that

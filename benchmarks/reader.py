@@ -17,7 +17,7 @@ _MARGIN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ReceivedFactor:
-    """What a reader was told.
+    """What a reader received.
 
     Attributes:
         at: when all of the answer was there, ``time.monotonic()`` seconds.

@@ -2,10 +2,10 @@
 
 One broker with the JVM's own defaults of the compiler, one connection that sends the same bytes
 over and over, with the request log off and on in turn. The CPU time is that of the threads that
-read, handle and answer requests and that collect garbage, as the kernel counts it; what is told is
-the difference that the log makes. A line is written for a request when it was answered, so its size
-is that of request and answer as JSON: it grows with the partitions in them, not with the bytes of
-the records.
+read, handle and answer requests and that collect garbage, as the kernel counts it; what is reported
+is the difference that the log makes. A line is written for a request when it was answered, so its
+size is that of request and answer as JSON: it grows with the partitions in them, not with the bytes
+of the records.
 
 Example: 1,000 produce requests to one partition that make the file 0.9 MB longer and take the
 broker 0.055 s of CPU time instead of 0.038 s cost 0.9 MB and 0.017 s.

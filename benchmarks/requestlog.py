@@ -85,14 +85,14 @@ def run() -> list[Row]:
     with TemporaryDirectory() as folder:
         reading = _follow(Path(folder), blocks, lambda _: None, _LINES // 10)
         usage = Usage()
-        given: Counter[str] = Counter()
+        allocated: Counter[str] = Counter()
 
         def count(lines: tuple[bytes, ...]) -> None:
             for text in lines:
                 parsed = parse(text)
                 usage.record(parsed)
                 if isinstance(parsed, Line) and (made := producer_id(parsed)) is not None:
-                    given[made.user] += 1
+                    allocated[made.user] += 1
 
         gc.collect()
         before = _resident_bytes()
@@ -100,7 +100,7 @@ def run() -> list[Row]:
         after = _resident_bytes()
     assert sum(usage.rejected.values()) == 0
     assert usage.evicted.requests + sum(one.requests for one in usage.clients().values()) == _LINES
-    assert sum(given.values()) == _LINES // len(_KINDS)
+    assert sum(allocated.values()) == _LINES // len(_KINDS)
     return [
         Row("reading a request log, lines as they are", reading.mib_s, "MiB/s of a core"),
         Row("reading, parsing and counting it", counting.mib_s, "MiB/s of a core"),
@@ -141,15 +141,15 @@ def _follow(
         more = True
         while more and measured.lines < lines:
             began = time.thread_time()
-            looked = tail.read()
-            given = looked.lines[: lines - measured.lines]
+            tail_read = tail.read()
+            lines_read = tail_read.lines[: lines - measured.lines]
             read = time.thread_time()
-            use(given)
+            use(lines_read)
             ended = time.thread_time()
             measured.took_s += ended - began
             measured.stood.append(1000 * (ended - read))
-            measured.lines += len(given)
-            more = looked.more
+            measured.lines += len(lines_read)
+            more = tail_read.more
         if measured.lines == lines:
             break
     counts = tail.counts

@@ -17,7 +17,7 @@ class Row:
         name: what was measured.
         value: the figure.
         unit: what it is counted in.
-        target: what it is to be at most, in the same unit; None when it is only told.
+        target: what it is to be at most, in the same unit; None when it is only reported.
         spread: the lowest and the highest of what the figure is the median of.
     """
 

@@ -1,1 +1,1 @@
-"""Producers held by a full volume, and let go: ours and Strimzi's plugin side by side."""
+"""Producers throttled for a full volume, and released: ours and Strimzi's plugin side by side."""

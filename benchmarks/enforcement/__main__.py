@@ -78,7 +78,7 @@ def _try(what: str, run: Callable[[], None]) -> bool:
     print(f"{what} ...", end="", flush=True, file=sys.stderr)
     try:
         run()
-    except Exception:  # noqa: BLE001 - told, and in the exit code
+    except Exception:  # noqa: BLE001 - reported, and in the exit code
         print(" failed", file=sys.stderr)
         traceback.print_exc()
         return False

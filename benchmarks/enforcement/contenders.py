@@ -39,7 +39,7 @@ _STATIC: Final = "client.quota.callback.static."
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """How often the volumes are looked at.
+    """How often the volumes are polled.
 
     Attributes:
         peer_interval_s: the plugin's storage.check-interval; None leaves its default of 60 s.

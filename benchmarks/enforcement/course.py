@@ -43,7 +43,7 @@ class Course:
         available: of the fullest volume.
         crossed_at: when that reached the limit; None: never.
         freed_at: when its space was freed; None: never.
-        longest_throttle_s: the longest wait that a client was told.
+        longest_throttle_s: the longest throttle time of a client.
         failed_records: records that a client gave up.
         leaks: one for each broker.
         notes: what else has to be known.

@@ -1,8 +1,8 @@
 """The issue's figures, worked out of a course; nothing here measures.
 
 Example: 18 MB/s are stored until the limit is crossed at 100.0 s and nothing from 100.4 s on: the
-producers are held 0.4 s after the crossing, since from then on a second brings less than a fifth of
-the earlier rate.
+producers are throttled 0.4 s after the crossing, since from then on a second brings less than a
+fifth of the earlier rate.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from benchmarks.enforcement.course import Course
 from sidecar.demo.series import Series
 
 THROTTLED_SHARE: Final = 0.2
-"""Producers are held when a second brings at most this share of the earlier rate."""
+"""Producers are throttled when a second brings at most this share of the earlier rate."""
 
 BACK_SHARE: Final = 0.9
 """They are back when two seconds bring at least this share of it."""
@@ -35,11 +35,11 @@ class Figures:
 
     Attributes:
         before: acknowledged bytes/s before the crossing.
-        stopped_s: from the crossing to producers held; None: never.
+        stopped_s: from the crossing to producers throttled; None: never.
         past_at_throttled: bytes written past the limit on the fullest volume until then.
         past_at_freed: likewise until space was freed, with what was let through.
         throttled_s: how long after the crossing that was.
-        longest_throttle_s: the longest wait that a client was told.
+        longest_throttle_s: the longest throttle time of a client.
         let_through: bytes/s appended while throttled, all brokers together; None: not measured.
         promise: what max(budget, N x r / pause.max) comes to for them, bytes/s.
         back_s: from space freed to 90 % of the earlier rate; None: not seen.
@@ -71,13 +71,13 @@ def figures(course: Course) -> Figures:
     crossed, freed = course.crossed_at, course.freed_at
     if crossed is None:
         raise ValueError(f"{course.scenario}, {course.contender}: the limit was never crossed")
-    held, back = throttled_at(course), back_at(course)
+    throttled, back = throttled_at(course), back_at(course)
     before = course.acknowledged.rate(crossed - BEFORE_S, crossed)
     ended = last(course.acknowledged)
     return Figures(
         before=before,
-        stopped_s=None if held is None else held - crossed,
-        past_at_throttled=None if held is None else _past(course, held),
+        stopped_s=None if throttled is None else throttled - crossed,
+        past_at_throttled=None if throttled is None else _past(course, throttled),
         past_at_freed=None if freed is None else _past(course, freed),
         throttled_s=None if freed is None else freed - crossed,
         longest_throttle_s=course.longest_throttle_s,

@@ -2,7 +2,7 @@
 
 CPU time of the three broker processes over some time, less that of brokers without any callback
 over as long, for each poll of the whole cluster. The plugin's polls are three too, one by each
-broker; its own work is in the brokers' processes and counted, the sidecars' is told apart.
+broker; its own work is in the brokers' processes and counted, the sidecars' is counted apart.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def _sidecars(cluster: Cluster) -> list[int]:
-    """The processes that were given a state file in this cluster's folder."""
+    """The processes that have a state file in this cluster's folder."""
     mark = os.fsencode(f"SIDECAR_STATE_FILE={cluster.folder}/")
     found = []
     for entry in Path("/proc").iterdir():

@@ -1,7 +1,7 @@
 """Tables and pictures out of a folder of results.
 
 In the folder: ``SCENARIO.CONTENDER.ROUND.json`` for each course, ``overhead.json``, ``polls.json``,
-``machine.json``. What is missing is left out, so a part can be looked at before all is measured.
+``machine.json``. What is missing is left out, so a part can be read before all is measured.
 """
 
 import json

@@ -29,9 +29,9 @@ _ASSIGNMENT: Final = ((0, 2), (1, 2), (2, 0))
 _FULLEST: Final = 2
 _FULLEST_SHARE: Final = 2 / 3
 _THROTTLED_S: Final = 22.0
-"""From the crossing to the freeing, if producers were held soon."""
+"""From the crossing to the freeing, if producers were throttled soon."""
 _THROTTLED_FOR_S: Final = 15.0
-"""They are held for so long at least before space is freed."""
+"""They are throttled for so long at least before space is freed."""
 _SETTLE_S: Final = PAUSE_MAX_S + 1.0
 _AFTER_S: Final = 13.0
 _SAMPLE_S: Final = 0.02
@@ -44,7 +44,7 @@ _METERS: Final = "kafka.server:type=BrokerTopicMetrics,name="
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Who produces, and how often the volumes are looked at.
+    """Who produces, and how often the volumes are polled.
 
     Attributes:
         key: short, for names of files.
@@ -77,7 +77,7 @@ class Scenario:
 
     @property
     def limit_bytes(self) -> int:
-        """The limit: room for what is written until producers are held."""
+        """The limit: room for what is written until producers are throttled."""
         return int(self.fill * self.throttled_timeout_s) + _SPARE_BYTES
 
     @property
@@ -167,7 +167,7 @@ async def happen(scenario: Scenario, contender: Contender, phase: float = 0.0) -
 
 
 def _by_their_own_clocks(seen: Series, producers: Sequence[Producers]) -> Series:
-    """What was acknowledged, at the times at which it was looked at.
+    """What was acknowledged, at the times at which it was read.
 
     A JVM tells it ten times a second: when that is read is up to a tenth of a second later, which
     would make some seconds look a tenth fuller than they were.
@@ -180,12 +180,12 @@ async def _act(scenario: Scenario, cluster: Cluster, course: Course, watch: "_Wa
     if course.crossed_at is None:
         raise ClusterError("the limit was not reached")
     await _until(lambda: throttled_at(course) is not None, scenario.throttled_timeout_s)
-    held = throttled_at(course)
-    if held is None:
-        course.notes.append(f"not held within {scenario.throttled_timeout_s:.0f} s")
+    throttled_since = throttled_at(course)
+    if throttled_since is None:
+        course.notes.append(f"not throttled within {scenario.throttled_timeout_s:.0f} s")
         return
-    free_at = max(course.crossed_at + _THROTTLED_S, held + _THROTTLED_FOR_S)
-    await _sleep_until(held + _SETTLE_S)
+    free_at = max(course.crossed_at + _THROTTLED_S, throttled_since + _THROTTLED_FOR_S)
+    await _sleep_until(throttled_since + _SETTLE_S)
     before = await _meters(cluster)
     await _sleep_until(free_at - 1.0)
     course.leaks = _leaks(before, await _meters(cluster))

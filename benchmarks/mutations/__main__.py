@@ -86,7 +86,7 @@ def _try(folder: Path, contender: Contender, load: Load, count: int) -> bool:
     try:
         course = asyncio.run(happen(contender, load))
         course.save(folder / f"{contender.key}.{count}.json")
-    except Exception:  # noqa: BLE001 - told, and in the exit code
+    except Exception:  # noqa: BLE001 - reported, and in the exit code
         print(" failed", file=sys.stderr)
         traceback.print_exc()
         return False

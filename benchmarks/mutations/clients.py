@@ -1,8 +1,8 @@
 """Connections of one user to all brokers in turn, each for one request at a time.
 
 A broker reads the next request of a connection when the one before is answered, and later when it
-was throttled. Who keeps a pace whatever he is told needs several: the one that was unused longest
-is taken, and another is dialled when all are in use.
+was throttled. A client that sends at a pace despite throttle times needs several: the one that was
+unused longest is taken, and another is dialled when all are in use.
 
 Example: at 10 requests a second that take 0.05 s one connection would do, and 6 that are there from
 the beginning are used in turn, each once in 0.6 s.

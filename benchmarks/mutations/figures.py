@@ -37,7 +37,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What is told of a course.
+    """What is reported of a course.
 
     Attributes:
         answer: waits for the answer of another's operation.
@@ -46,7 +46,7 @@ class Figures:
             seconds from the storm's beginning; None: none did.
         failed: others' operations that failed.
         sent: requests of the storm that reached Kafka.
-        created: topics that the storm was given.
+        created: topics that the storm got.
         rejected: topics that Kafka rejected for the quota; each as often as it was asked for.
         kept: topics that the endpoint kept from Kafka; likewise.
         own_s: the median wait of the storm's requests for Kafka's answer, seconds, with the asking

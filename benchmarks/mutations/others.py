@@ -149,7 +149,7 @@ class FirstRecords:
         """When the record was acknowledged, ``time.monotonic()`` seconds.
 
         Raises:
-            TimeoutError: it was given up.
+            TimeoutError: it timed out.
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[float] = loop.create_future()

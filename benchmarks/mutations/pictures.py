@@ -1,4 +1,4 @@
-"""Others' waits over time, and how many topics the storm was given, in one picture.
+"""Others' waits over time, and how many topics the storm got, in one picture.
 
 Example: an operation that was due 5 s after the storm began and took 2 s is the point (5, 2).
 """

@@ -1,7 +1,7 @@
 """The table and the picture out of a folder of results.
 
 In the folder: ``CONTENDER.ROUND.json`` for each course, ``load.json``, ``machine.json``. A
-contender that was not measured is left out, so that one can be looked at alone.
+contender that was not measured is left out, so that one can be read alone.
 
 Example: three rounds that took 0.8, 0.9 and 1.2 s are "900 ms (800 ms to 1.20 s)".
 """

@@ -71,14 +71,14 @@ class Contender:
     Attributes:
         key: short, for names of files.
         name: for a reader.
-        held: the user that has the quota; None: nobody has.
+        limited_user: the user that has the quota; None: nobody has.
         user: who the storm logs in as.
         asks: whether it asks a sidecar first.
     """
 
     key: str
     name: str
-    held: str | None
+    limited_user: str | None
     user: str
     asks: bool
 
@@ -111,7 +111,7 @@ async def happen(contender: Contender, load: Load) -> Course:
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(cluster)
         sidecars = await start_sidecars(cluster, {_SIDECAR_LIMIT: "1"})
-        await _prepare(cluster, contender.held, load)
+        await _prepare(cluster, contender.limited_user, load)
         others = Others(cluster, load.replication, _PATIENCE_S)
         await stack.enter_async_context(others)
         await _wait_calm(others.operations, _SETTLED_S)
@@ -123,7 +123,7 @@ async def happen(contender: Contender, load: Load) -> Course:
             begin=begin,
             patience_s=_PATIENCE_S,
             ask_url=sidecars[0].url if contender.asks else None,
-            ask_for=contender.held or "",
+            ask_for=contender.limited_user or "",
         )
         async with asyncio.TaskGroup() as group:
             storming = group.create_task(storm(order), name="storm")
@@ -139,7 +139,7 @@ async def happen(contender: Contender, load: Load) -> Course:
     return course
 
 
-async def _prepare(cluster: Cluster, held: str | None, load: Load) -> None:
+async def _prepare(cluster: Cluster, limited_user: str | None, load: Load) -> None:
     admin = KafkaAdmin(bootstrap_servers=addresses(cluster.bootstrap))
     warm = [
         NewTopic(f"warm-{number}", load.partitions, load.replication)
@@ -148,8 +148,8 @@ async def _prepare(cluster: Cluster, held: str | None, load: Load) -> None:
     failed = [each for each in await create_topics(admin, warm) if each.outcome is not Outcome.DONE]
     if failed:
         raise ClusterError(f"{len(failed)} topics can't be created: {failed[0].message}")
-    if held is not None:
-        quota = ({"user": held}, {"controller_mutation_rate": load.rate})
+    if limited_user is not None:
+        quota = ({"user": limited_user}, {"controller_mutation_rate": load.rate})
         failure = await alter_client_quotas(admin, [quota])
         if failure is not None:
             raise ClusterError(f"the quota can't be set: {failure.message}")

@@ -1,4 +1,4 @@
-"""The storm: new topics at a pace that it keeps whatever it is told.
+"""The storm: new topics at a pace that no throttle time changes.
 
 At each tick the next topics that are not there yet are asked for, those that were rejected first.
 Where there is somebody to ask before, that is done, and Kafka is asked for what was admitted alone.
@@ -39,7 +39,7 @@ class Load:
         topics: in a request.
         partitions: of a topic.
         replication: replicas of a partition.
-        rate: the quota of who is held, partitions a second.
+        rate: the quota of the throttled user, partitions a second.
     """
 
     seconds: float = 20.0

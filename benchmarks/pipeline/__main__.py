@@ -1,4 +1,4 @@
-"""Measures the pipeline and prints one table; ``--size`` of logs, 2.5 GB unless told.
+"""Measures the pipeline and prints one table; ``--size`` of logs, 2.5 GB by default.
 
 Everything runs on two cores, Spark, peers and clients alike. It measures and does not judge: a
 target that is missed is marked, and the exit code is 0 all the same.

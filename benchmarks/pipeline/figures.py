@@ -15,7 +15,7 @@ class Figure:
         name: what was measured.
         value: the figure; the median where there are several.
         unit: what it is counted in.
-        target: what it is to be at least, or at most, in the same unit; None: it is only told.
+        target: what it is to be at least, or at most, in the same unit; None: it is only reported.
         remark: as a share of S, the lowest and the highest, on what it was measured.
         most: whether the target is what it may be at most.
     """

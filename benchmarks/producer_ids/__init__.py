@@ -1,1 +1,1 @@
-"""A user who opens a producer id for every batch, held in each way that there is, and measured."""
+"""A user who opens a producer id for every batch, throttled in each way, and measured."""

@@ -29,7 +29,7 @@ _OUT: Final = Path("docs/producer-ids.md")
 def main() -> int:
     """Runs what is asked for; 1 if something could not be measured."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.producer_ids", description="A rogue producer, held and not held."
+        prog="python -m benchmarks.producer_ids", description="A rogue producer, throttled and not."
     )
     parser.add_argument(
         "parts", nargs="*", metavar="PART", help=f"of {', '.join(_CLUSTERS)} (brokers), {_REPORT}"
@@ -61,7 +61,7 @@ def _measure(folder: Path, brokers: int, count: int) -> bool:
     print(f"brokers: {brokers}, round {count + 1} ...", end="", flush=True, file=sys.stderr)
     try:
         asyncio.run(_courses(folder, brokers, count))
-    except Exception:  # noqa: BLE001 - told, and in the exit code
+    except Exception:  # noqa: BLE001 - reported, and in the exit code
         print(" failed", file=sys.stderr)
         traceback.print_exc()
         return False

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sidecar.demo.series import Series
 
-_SERIES: Final = ("given", "counted", "neighbour")
+_SERIES: Final = ("allocated", "counted", "neighbour")
 
 
 @dataclass(slots=True)
@@ -24,12 +24,12 @@ class Course:
         began_at: when they began.
         settled_at: from here on it is measured.
         ended_at: when it was over.
-        throttled_at: when every sidecar held the user; None: never.
-        given: ids that brokers gave to the user so far, by their request logs.
+        throttled_at: when every sidecar throttled the user; None: never.
+        allocated: ids that brokers allocated to the user so far, by their request logs.
         counted: ids that all brokers together remember, by their metric ProducerIdCount.
         neighbour: bytes of another user that brokers acknowledged so far.
-        told_ms: API -> the longest throttle time that the user was told.
-        neighbour_throttled_ms: the longest that the neighbour was told.
+        throttle_ms: API -> the longest throttle time in an answer to the user.
+        neighbour_throttled_ms: the longest of the neighbour.
     """
 
     variant: str
@@ -39,10 +39,10 @@ class Course:
     settled_at: float
     ended_at: float
     throttled_at: float | None = None
-    given: Series = field(default_factory=Series)
+    allocated: Series = field(default_factory=Series)
     counted: Series = field(default_factory=Series)
     neighbour: Series = field(default_factory=Series)
-    told_ms: dict[str, int] = field(default_factory=dict)
+    throttle_ms: dict[str, int] = field(default_factory=dict)
     neighbour_throttled_ms: int = 0
 
     def save(self, file: Path) -> None:

@@ -1,7 +1,7 @@
 """The page and its pictures out of a folder of results.
 
 In the folder: ``BROKERS.VARIANT.ROUND.json`` for each course, and ``machine.json``. What is missing
-is left out, so a part can be looked at before all is measured.
+is left out, so a part can be read before all is measured.
 """
 
 import json
@@ -64,7 +64,7 @@ not even slow batches of a few bytes."""
 _WIDTH: Final = 100
 _ROWS: Final[tuple[tuple[str, Callable[[Figures], float | None], str], ...]] = (
     ("throttled by every sidecar, after the first id too many", lambda each: each.stopped_s, "s"),
-    ("ids that brokers allocated, a second", lambda each: each.given, ""),
+    ("ids that brokers allocated, a second", lambda each: each.allocated, ""),
     ("ids that were used and are retained, a second", lambda each: each.produced, ""),
     ("retained after a day of it (computed)", lambda each: each.a_day, ""),
     ("longest throttle time with an id", lambda each: each.init_ms, "ms"),

@@ -2,7 +2,7 @@
 
 The brokers have the quota callback and write their request logs; a sidecar beside each reads its
 own and asks the others. A neighbour produces all the time. The clients are those of
-``tests.support.rogue``: one connects, is given an id, sends one record and goes away, for ever.
+``tests.support.rogue``: one connects, gets an id, sends one record and goes away, for ever.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import Final
 
 from benchmarks.producer_ids.counts import Counts
 from benchmarks.producer_ids.course import Course
-from benchmarks.producer_ids.told import RequestLogs, told
+from benchmarks.producer_ids.logged import RequestLogs, logged_user
 from benchmarks.producer_ids.variants import (
     IP_RATE,
     WINDOW_S,
@@ -146,10 +146,10 @@ async def _act(scene: _Scene, variant: Variant, measure_s: float) -> Course:
     scene.counts.check()
     lines = await asyncio.to_thread(logs.lines)
     ahead_s = time.monotonic() - time.time()
-    found = told(lines, user, began, ahead_s)
-    course.given, course.told_ms = found.given, dict(found.told_ms)
-    of_neighbour = told(lines, _NEIGHBOUR, began, ahead_s)
-    course.neighbour_throttled_ms = max(of_neighbour.told_ms.values(), default=0)
+    found = logged_user(lines, user, began, ahead_s)
+    course.allocated, course.throttle_ms = found.allocated, dict(found.throttle_ms)
+    of_neighbour = logged_user(lines, _NEIGHBOUR, began, ahead_s)
+    course.neighbour_throttled_ms = max(of_neighbour.throttle_ms.values(), default=0)
     course.counted = scene.counts.samples.window(began - 1.0, course.ended_at + 1.0)
     course.neighbour = scene.neighbour.samples.window(began - 1.0, course.ended_at + 1.0)
     return course
@@ -205,7 +205,7 @@ async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def _create_topics(cluster: Cluster) -> None:
-    """One partition on each broker, so that most ids are used where they were not given."""
+    """One partition on each broker, so that most ids are used where they were not allocated."""
     leaders = [[broker] for broker in cluster.brokers]
     async with Admin(cluster.bootstrap) as admin:
         await admin.create_topic("ids", assignment=leaders)

@@ -53,7 +53,7 @@ VARIANTS: Final = (
 
 
 def quota_file(variants: Sequence[Variant]) -> str:
-    """The sidecars' TOML file with a quota for each user that is to be held."""
+    """The sidecars' TOML file with a quota for each user that is to be throttled."""
     parts = []
     for each in variants:
         if each.is_throttled:

@@ -76,7 +76,7 @@ async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path 
     from sidecar.cli.callback.jar import callback_jar as found  # noqa: PLC0415
     from sidecar.demo import callback  # noqa: PLC0415
     from sidecar.demo.cluster import Cluster  # noqa: PLC0415
-    from sidecar.demo.scenario import Scenario, tell  # noqa: PLC0415
+    from sidecar.demo.scenario import Scenario, play  # noqa: PLC0415
     from sidecar.demo.screen import addresses, draw, picture, summary  # noqa: PLC0415
 
     jar = found(callback_jar)
@@ -100,7 +100,7 @@ async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path 
                 async with scenario.step(title, timeout_s=_START_TIMEOUT_S):
                     await stack.enter_async_context(cluster)
                 try:
-                    await tell(scenario, cluster)
+                    await play(scenario, cluster)
                 except ClusterError as error:
                     scenario.notes.append(str(error))
         finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from sidecar.cli.sidecar_client import Address, Question
+from sidecar.cli.sidecar_client import Address, Request
 from sidecar.cli.sidecar_options import (
     AnswerTable,
     change,
@@ -45,7 +45,7 @@ def command(
     Every sidecar's answer is printed. The exit code is 0 only if all forgot it; a sidecar that has
     no reading of it answers so.
     """
-    answers = change(Question("DELETE", f"/v1/brokers/{broker_id}"), sidecars, token_file)
+    answers = change(Request("DELETE", f"/v1/brokers/{broker_id}"), sidecars, token_file)
     report(answers, AnswerTable(["Answer"], _forgotten_cells), as_json)
     context.exit(exit_code(answers))
 

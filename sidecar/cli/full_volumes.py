@@ -10,7 +10,7 @@ Example: "1 volume is at or below the limit: broker 1 /d has 11.1 MB left; produ
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from sidecar.cli.sidecar_client import Answer, Question, ask
+from sidecar.cli.sidecar_client import Answer, Request, request_all
 from sidecar.cli.sidecar_options import merged
 
 _NAMED: Final = 3
@@ -32,7 +32,7 @@ def still_full(answers: Sequence[Answer]) -> list[str]:
     """
     until = {answer.address: _until(merged(answer)) for answer in answers if not answer.problem}
     fullest: dict[str, tuple[list[_Volume], str]] = {}
-    for answer in ask([*until], [Question("GET", "/v1/throttle-factor")]):
+    for answer in request_all([*until], [Request("GET", "/v1/throttle-factor")]):
         document = merged(answer)
         volumes = _volumes(document.get("violations"))
         cluster = str(document.get("cluster_id") or answer.address)

@@ -6,7 +6,7 @@ little: it is started every half minute.
 
 import click
 
-from sidecar.cli.sidecar_client import Address, Question, ask, parse_address
+from sidecar.cli.sidecar_client import Address, Request, parse_address, request_all
 from sidecar.cli.sidecar_options import own_address
 
 _DEADLINE_S = 3.0
@@ -43,6 +43,6 @@ def command(context: click.Context, sidecar: Address) -> None:
     The exit code is 0 when it lives, which it does as long as its loop turns, and 1 when not. It
     lives when it can't see the cluster, too: /readyz and the metrics show that.
     """
-    (answer,) = ask([sidecar], [Question("GET", "/healthz")], deadline_s=_DEADLINE_S)
+    (answer,) = request_all([sidecar], [Request("GET", "/healthz")], deadline_s=_DEADLINE_S)
     click.echo(f"{sidecar} {answer.problem or 'lives'}")
     context.exit(0 if answer.problem is None else 1)

@@ -1,4 +1,4 @@
-"""What the commands share that ask brokers: how these are reached.
+"""What the commands share that contact brokers: how these are reached.
 
 ``--bootstrap-server`` and ``--command-config`` are those of Kafka's own tools. With neither, the
 daemon's settings are used: the environment, and the files of ``--config`` and ``--properties``.
@@ -11,16 +11,15 @@ Example::
         admin = load_kafka_admin(kafka)
 """
 
-import functools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
-from sidecar.cli.options import settings_options
+from sidecar.cli.options import gathered, settings_options
 from sidecar.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -34,14 +33,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
-    """The options as the command line has them; nothing is read yet.
-
-    Attributes:
-        bootstrap_server: "host:port,host:port".
-        command_config: a properties file of the Java admin client's.
-        config: the daemon's TOML file.
-        properties: the daemon's Java properties file.
-    """
+    """The options as the command line has them; nothing is read yet."""
 
     bootstrap_server: str | None = None
     command_config: Path | None = None
@@ -51,19 +43,6 @@ class KafkaOptions:
 
 def kafka_options(function: Callable[..., _R]) -> Callable[..., _R]:
     """Give a command ``kafka: KafkaOptions``."""
-
-    @functools.wraps(function)
-    def with_kafka(
-        *args: Any,  # noqa: ANN401 - the command's own arguments are passed through
-        bootstrap_server: str | None,
-        command_config: Path | None,
-        config: Path | None,
-        properties: Path | None,
-        **options: Any,  # noqa: ANN401 - as above
-    ) -> _R:
-        kafka = KafkaOptions(bootstrap_server, command_config, config, properties)
-        return function(*args, kafka=kafka, **options)
-
     bootstrap = click.option(
         "--bootstrap-server",
         metavar="HOST:PORT[,...]",
@@ -77,7 +56,7 @@ def kafka_options(function: Callable[..., _R]) -> Callable[..., _R]:
         help="A properties file of the Java admin client's (security.protocol, sasl.jaas.config,"
         " ...), as in Kafka's tools.",
     )
-    return bootstrap(command_config(settings_options(with_kafka)))
+    return gathered(function, "kafka", KafkaOptions, bootstrap, command_config, settings_options)
 
 
 def load_kafka_admin(options: KafkaOptions) -> "KafkaAdmin":

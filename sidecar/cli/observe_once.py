@@ -1,4 +1,4 @@
-"""One look at the cluster, judged by the daemon's own rules; what ``check`` prints.
+"""One poll of the cluster, judged by the daemon's own rules; what ``check`` prints.
 
 Example: two brokers healthy, the third down: unknown, since the third may be full. One of the two
 full: the limit is violated, whatever the third answers.
@@ -27,15 +27,7 @@ Verdict = Literal["within limit", "limit violated", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ClusterCheck:
-    """The result of one poll of the cluster.
-
-    Attributes:
-        verdict: in two words.
-        reason: why, one line.
-        limit: what volumes were compared with.
-        memory: what was seen.
-        view: the same as the API would show it.
-    """
+    """The result of one poll of the cluster."""
 
     verdict: Verdict
     reason: str
@@ -74,7 +66,7 @@ async def check_cluster(settings: Settings) -> ClusterCheck:
         )
     clock = SteadyClock()
     timing = Timing(settings.check_interval_s, settings.check_interval_minimum_s)
-    # Nothing is remembered here, so nothing can be too old.
+    # Nothing is retained here, so nothing can be too old.
     factors = VolumeLimit(settings.limit, math.inf, settings.fallback)
     async with KafkaVolumeSource(settings.kafka_admin, clock=clock.now) as source:
         result = await source.observe(None, timing.deadline_s)

@@ -1,4 +1,4 @@
-"""What several commands share: where settings are read from.
+"""What several commands share: where settings are read from, durations, options as one value.
 
 Example::
 
@@ -8,10 +8,12 @@ Example::
         loaded = load_settings(config, properties)
 """
 
+import functools
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
@@ -54,3 +56,54 @@ def load_settings(config: Path | None, properties: Path | None) -> "Loaded":
     from sidecar.settings import load  # noqa: PLC0415 - see TYPE_CHECKING above
 
     return load(environ=os.environ, config=config, properties=properties)
+
+
+def gathered(
+    function: Callable[..., _R],
+    name: str,
+    kind: Callable[..., Any],
+    *options: Callable[[Callable[..., _R]], Callable[..., _R]],
+) -> Callable[..., _R]:
+    """Give a command options as one argument ``name``, of the dataclass ``kind``."""
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # a dataclass's class
+
+    @functools.wraps(function)
+    def call(*args: Any, **values: Any) -> _R:  # noqa: ANN401 - the command's own arguments
+        mine = {each: values.pop(each) for each in names if each in values}
+        return function(*args, **{name: kind(**mine)}, **values)
+
+    for option in reversed(options):
+        call = option(call)
+    return call
+
+
+def shown(
+    name: str,
+    kind: click.ParamType[Any] | type,
+    default: object,
+    text: str,
+    **more: Any,  # noqa: ANN401 - click's own
+) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
+    """An option whose help shows its default."""
+    return click.option(name, type=kind, default=default, show_default=True, help=text, **more)
+
+
+def duration(zero: str | None = None) -> Callable[[click.Context, click.Parameter, str], float]:
+    """A callback that reads ISO 8601 as seconds.
+
+    Args:
+        zero: why 0 s is refused; None accepts it.
+    """
+
+    def read(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
+        from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
+
+        try:
+            seconds = parse_duration(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+        if seconds == 0 and zero is not None:
+            raise click.BadParameter(zero)
+        return seconds
+
+    return read

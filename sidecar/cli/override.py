@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from sidecar.cli.full_volumes import still_full
-from sidecar.cli.sidecar_client import Address, Answer, Question, ask
+from sidecar.cli.options import duration
+from sidecar.cli.sidecar_client import Address, Answer, Request, request_all
 from sidecar.cli.sidecar_options import (
     AnswerTable,
     change,
@@ -37,16 +38,12 @@ def _reason(_context: click.Context, _parameter: click.Parameter, value: str) ->
     return value
 
 
-def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """The text, which the sidecar reads itself, once it is sure to be a duration."""
-    from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
+_above_zero = duration('it must be more than nothing; to end one: "override clear"')
 
-    try:
-        seconds = parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    if seconds == 0:
-        raise click.BadParameter('it must be more than nothing; to end one: "override clear"')
+
+def _duration(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """The text, which the sidecar reads itself, once it is sure to be a duration."""
+    _above_zero(context, parameter, value)
     return value
 
 
@@ -111,7 +108,7 @@ def set_override(
     Above 0, standard error lists the volumes at or below the limit: producers still fill them.
     """
     body = {"factor": factor, "reason": reason, "duration": duration}
-    answers = change(Question("PUT", "/v1/override", body), sidecars, token_file)
+    answers = change(Request("PUT", "/v1/override", body), sidecars, token_file)
     report(answers, AnswerTable(["Answer"], _set_cells), as_json)
     for line in still_full(answers) if factor > 0 else ():
         click.echo(line, err=True)
@@ -133,7 +130,7 @@ def clear_override(
     context: click.Context, sidecars: tuple[Address, ...], token_file: Path | None, as_json: bool
 ) -> None:
     """End the override before its time."""
-    answers = change(Question("DELETE", "/v1/override"), sidecars, token_file)
+    answers = change(Request("DELETE", "/v1/override"), sidecars, token_file)
     report(answers, AnswerTable(["Answer"], _cleared_cells), as_json)
     context.exit(exit_code(answers))
 
@@ -150,8 +147,8 @@ Examples:
 @click.pass_context
 def show_override(context: click.Context, sidecars: tuple[Address, ...], as_json: bool) -> None:
     """Show each sidecar's factor, its source and its override, and whether they agree."""
-    questions = [Question("GET", "/v1/throttle-factor"), Question("GET", "/v1/override")]
-    answers = ask(sidecars, questions)
+    requests = [Request("GET", "/v1/throttle-factor"), Request("GET", "/v1/override")]
+    answers = request_all(sidecars, requests)
     agree = len({_position(merged(each)) for each in answers if each.problem is None}) <= 1
     report(
         answers,

@@ -7,12 +7,14 @@ Example: ``throttle-sidecar request-log on --for PT10M`` ends after ten minutes 
 the level that it had; Ctrl-C ends it before and does the same.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from sidecar.cli.kafka_options import kafka_options
+from sidecar.cli.options import duration
 
 
 def _nodes_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -32,19 +34,6 @@ def _nodes_options(function: Callable[..., None]) -> Callable[..., None]:
         " are not brokers too, only their log shows who changed topics.",
     )
     return broker(controller(kafka_options(function)))
-
-
-def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
-    """Seconds."""
-    from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
-
-    try:
-        seconds = parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    if seconds == 0.0:
-        raise click.BadParameter('it must be more than nothing; to turn it off: "request-log off"')
-    return seconds
 
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
@@ -79,7 +68,7 @@ Examples:
 @click.option(
     "--for",
     "for_s",
-    callback=_duration,
+    callback=duration('it must be more than nothing; to turn it off: "request-log off"'),
     required=True,
     metavar="DURATION",
     help="For how long, such as PT10M or PT1H: the command stays and turns it off at the end.",
@@ -102,7 +91,8 @@ def turn_on(context: click.Context, /, for_s: float, **nodes: Any) -> None:  # n
     """
     from sidecar.cli import request_log_commands  # noqa: PLC0415 - so that the help is quick
 
-    context.exit(request_log_commands.on(request_log_commands.Target(**nodes), for_s))
+    target = request_log_commands.Target(**nodes)
+    context.exit(asyncio.run(request_log_commands.on(target, for_s)))
 
 
 @command.command("off")
@@ -125,7 +115,7 @@ def turn_off(context: click.Context, /, level: str, as_json: bool, **nodes: Any)
     from sidecar.cli import request_log_commands  # noqa: PLC0415 - so that the help is quick
 
     target = request_log_commands.Target(**nodes)
-    context.exit(request_log_commands.off(target, level.upper(), json=as_json))
+    context.exit(asyncio.run(request_log_commands.off(target, level.upper(), json=as_json)))
 
 
 @command.command("status")
@@ -140,4 +130,5 @@ def show_status(context: click.Context, /, as_json: bool, **nodes: Any) -> None:
     """
     from sidecar.cli import request_log_commands  # noqa: PLC0415 - so that the help is quick
 
-    context.exit(request_log_commands.status(request_log_commands.Target(**nodes), json=as_json))
+    target = request_log_commands.Target(**nodes)
+    context.exit(asyncio.run(request_log_commands.status(target, json=as_json)))

@@ -1,7 +1,7 @@
 """What ``request-log on``, ``off`` and ``status`` do, once their options are read.
 
-Example: ``on(target, 600.0)`` prints a row for each broker, stays for ten minutes or until a
-signal, sets every broker back to the level that it had, and gives the exit code.
+Example: ``await on(target, 600.0)`` prints a row for each broker, stays for ten minutes or until a
+signal, sets every broker back to the level that it had, and returns the exit code.
 """
 
 import asyncio
@@ -54,38 +54,6 @@ class Target:
     bootstrap_controller: str | None = None
 
 
-def on(target: Target, for_s: float) -> int:
-    """Turn it on, stay, turn it back.
-
-    Returns:
-        The exit code.
-    """
-    return asyncio.run(_on(_Nodes(target), for_s))
-
-
-def off(target: Target, level: str, *, json: bool) -> int:
-    """Turn it off wherever it is on.
-
-    Args:
-        target: whose.
-        level: to set, one at which nothing is written.
-        json: prints JSON instead of a table.
-
-    Returns:
-        The exit code.
-    """
-    return asyncio.run(_off(_Nodes(target), level, json=json))
-
-
-def status(target: Target, *, json: bool) -> int:
-    """Show where it is on.
-
-    Returns:
-        The exit code.
-    """
-    return asyncio.run(_status(_Nodes(target), json=json))
-
-
 class _Nodes:
     """The brokers, or controllers, in question."""
 
@@ -115,7 +83,9 @@ class _Nodes:
         return await describe_broker_configs(self._admin, self._ids, LOG_DIRS, nodes=self._kind)
 
 
-async def _on(nodes: _Nodes, for_s: float) -> int:
+async def on(target: Target, for_s: float) -> int:
+    """Turn it on, stay for so many seconds, turn it back; the exit code."""
+    nodes = _Nodes(target)
     ended = asyncio.Event()
     for number in _ENDS:
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -145,7 +115,9 @@ async def _on(nodes: _Nodes, for_s: float) -> int:
     return 0 if all_on and not still_enabled else 1
 
 
-async def _off(nodes: _Nodes, level: str, *, json: bool) -> int:
+async def off(target: Target, level: str, *, json: bool) -> int:
+    """Turn it off wherever it is on, by a level at which nothing is written; the exit code."""
+    nodes = _Nodes(target)
     before = await nodes.read()
     if isinstance(before, Failure):
         return _report_failure(before)
@@ -162,7 +134,9 @@ async def _off(nodes: _Nodes, level: str, *, json: bool) -> int:
     return 0 if not any(isinstance(each.after, Failure) for each in turned.values()) else 1
 
 
-async def _status(nodes: _Nodes, *, json: bool) -> int:
+async def status(target: Target, *, json: bool) -> int:
+    """Show where it is on; the exit code."""
+    nodes = _Nodes(target)
     levels = await nodes.read()
     if isinstance(levels, Failure):
         return _report_failure(levels)

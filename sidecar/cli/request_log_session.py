@@ -35,7 +35,7 @@ class Loggers:
 
     Attributes:
         read: the levels of all brokers in question; a failure when these can't be listed.
-        write: sets levels, by broker id; gives those that were set, and a failure for each that
+        write: sets levels, by broker id; returns those that were set, and a failure for each that
             may not have been.
     """
 

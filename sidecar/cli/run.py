@@ -51,6 +51,6 @@ def command(context: click.Context, config: Path | None, properties: Path | None
 def _leave_out_pydantic_v1() -> None:
     """Makes an import of pydantic's old self fail, which takes 1.4 MB and which nothing here uses.
 
-    FastAPI asks for it to refuse its models, and does without where it is not there.
+    FastAPI imports it to refuse its models, and does without where it is not there.
     """
     sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]  # None: it can't be imported

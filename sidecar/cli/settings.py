@@ -18,7 +18,7 @@ from sidecar.settings import Examined, SettingRow, examine
 _NAMES = """\
 Environment: SIDECAR_ and the name in capitals, with _ for each dot.
 Properties: client.quota.callback.static. and the name, as the Strimzi plugin has it.
-TOML: the name's words grouped in tables; --json tells each setting's own keys."""
+TOML: the name's words grouped in tables; --json has each setting's own keys."""
 
 _COLUMN = 44
 """How many characters of a name fit into the first column at a width of 80."""

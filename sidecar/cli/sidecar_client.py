@@ -1,7 +1,7 @@
-"""Asks many sidecars at once: a small HTTP client, since a cluster has a sidecar per broker.
+"""Requests to many sidecars at once: a small HTTP client, since a cluster has a sidecar per broker.
 
-Each sidecar is asked in a thread of its own, all with one deadline. Nothing is followed, an answer
-is read up to 1 MiB, and the token is sent where it is needed and told nowhere.
+Each sidecar has a thread of its own, all with one deadline. Nothing is followed, an answer
+is read up to 1 MiB, and the token is sent where it is needed and shown nowhere.
 
 Example: of three sidecars one hangs; after 5 s there are two answers and one "no answer within
 5 s".
@@ -27,11 +27,10 @@ DEFAULT_PORT: Final = 7070
 
 _LONGEST_ANSWER: Final = 1 << 20
 _WANTS_ONE: Final = (
-    "a change needs the sidecar's token: give the file that holds it, by --token-file FILE or "
-    "SIDECAR_TOKEN_FILE"
+    "a change needs the sidecar's token: name its file by --token-file FILE or SIDECAR_TOKEN_FILE"
 )
 _HAS_ANOTHER: Final = (
-    "the sidecar has another token than the file of --token-file, or of SIDECAR_TOKEN_FILE, holds"
+    "the sidecar has another token than the file of --token-file, or of SIDECAR_TOKEN_FILE"
 )
 _REFUSED: Final = (
     "Connection refused: nothing listens there; a sidecar's API listens where its "
@@ -68,20 +67,14 @@ class Address:
 
     @property
     def exposes(self) -> bool:
-        """Whether what is sent can be read on the way."""
+        """Whether what is sent crosses a network unencrypted."""
         local = self.host in _LOOPBACK or self.host.startswith("127.")
         return self.scheme == "http" and not local
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One request.
-
-    Attributes:
-        method: as in "GET".
-        path: from /v1 on.
-        body: JSON; None sends none.
-    """
+class Request:
+    """One request."""
 
     method: str
     path: str
@@ -90,12 +83,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a sidecar said.
+    """A sidecar's answer.
 
     Attributes:
-        address: who said it.
-        documents: one for each question, as far as they were answered.
-        problem: why not all were answered as asked, one line; None when they were.
+        address: whose it is.
+        documents: one for each request, as far as they were answered.
+        problem: why not all were carried out, one line; None when they were.
         reached: whether a sidecar answered, be it with a refusal.
     """
 
@@ -129,18 +122,18 @@ def parse_address(text: str) -> Address:
     return Address(parts.scheme, host, port, parts.path.rstrip("/"))
 
 
-def ask(
+def request_all(
     addresses: Sequence[Address],
-    questions: Sequence[Question],
+    requests: Sequence[Request],
     token: str | None = None,
     deadline_s: float = DEADLINE_S,
 ) -> list[Answer]:
-    """Asks all sidecars at once.
+    """Sends requests to all sidecars at once.
 
     Args:
-        addresses: whom to ask.
-        questions: what to ask each, in this order, until one is refused.
-        token: sent with every question; None sends none.
+        addresses: the sidecars.
+        requests: sent to each, in this order, until one is refused.
+        token: sent with every request; None sends none.
         deadline_s: one deadline for all, seconds.
 
     Returns:
@@ -152,10 +145,10 @@ def ask(
     def query_one(number: int) -> None:
         # Who is too late has no answer, as one that hangs.
         with contextlib.suppress(TimeoutError):
-            answered.put((number, _ask(addresses[number], questions, token, ends_at)))
+            answered.put((number, _send(addresses[number], requests, token, ends_at)))
 
     for number in range(len(addresses)):
-        # Daemons: one that hangs in a name server or a slow answer does not hold up the end.
+        # Daemons: one that hangs in a name server or a slow answer does not delay the end.
         threading.Thread(target=query_one, args=(number,), daemon=True).start()
     answers = {
         number: _unreached(address, (), f"no answer within {deadline_s:g} s")
@@ -170,8 +163,8 @@ def ask(
     return [answers[number] for number in range(len(addresses))]
 
 
-def _ask(
-    address: Address, questions: Sequence[Question], token: str | None, ends_at: float
+def _send(
+    address: Address, requests: Sequence[Request], token: str | None, ends_at: float
 ) -> Answer:
     """One sidecar's answer.
 
@@ -180,8 +173,8 @@ def _ask(
     """
     documents: list[Mapping[str, object]] = []
     try:
-        for question in questions:
-            document, problem = _one(address, question, token, ends_at)
+        for request in requests:
+            document, problem = _one(address, request, token, ends_at)
             if problem is not None:
                 return Answer(address, tuple(documents), problem)
             documents.append(document)
@@ -204,20 +197,20 @@ def _unreached(address: Address, documents: Sequence[Mapping[str, object]], prob
 
 
 def _one(
-    address: Address, question: Question, token: str | None, ends_at: float
+    address: Address, request: Request, token: str | None, ends_at: float
 ) -> tuple[Mapping[str, object], str | None]:
-    """One question's answer, and what is wrong with it."""
+    """One request's answer, and what is wrong with it."""
     headers = {"Accept": "application/json"}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     body = b""
-    if question.body is not None:
-        body = json.dumps(question.body).encode()
+    if request.body is not None:
+        body = json.dumps(request.body).encode()
         headers["Content-Type"] = "application/json"
     try:
         response = request_blocking(
-            question.method,
-            f"{address}{question.path}",
+            request.method,
+            f"{address}{request.path}",
             headers=headers,
             deadline_s=ends_at - time.monotonic(),
             body=body,
@@ -229,7 +222,7 @@ def _one(
         return {}, f"it answered {response.status} {response.reason}, which is not followed"
     document = json.loads(response.body)
     if not isinstance(document, dict):
-        raise ValueError("not an object")  # noqa: TRY004 - told like any other foreign answer
+        raise ValueError("not an object")  # noqa: TRY004 - reported like any other foreign answer
     if not 200 <= response.status < 300:
         return {}, _problem(response.status, document, token is not None)
     return document, None
@@ -241,7 +234,7 @@ def _problem(status: int, document: Mapping[str, object], has_token: bool) -> st
     if not isinstance(detail, str):
         return f"it answered {status}"
     if status == 401:
-        # Its own words are of HTTP's headers.
+        # Its own message is about HTTP's headers.
         return _HAS_ANOTHER if has_token else _WANTS_ONE
     if status == 404 and detail == _NOTHING_HERE:
         return _NO_API

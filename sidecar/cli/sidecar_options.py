@@ -14,7 +14,14 @@ import click
 from click.core import ParameterSource
 
 from sidecar.api.bearer_token import read_token as token_in
-from sidecar.cli.sidecar_client import DEFAULT_PORT, Address, Answer, Question, ask, parse_address
+from sidecar.cli.sidecar_client import (
+    DEFAULT_PORT,
+    Address,
+    Answer,
+    Request,
+    parse_address,
+    request_all,
+)
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -48,7 +55,7 @@ def sidecars_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
         metavar="URL[,URL...]",
         default=own_address,
         show_default=f"SIDECAR_HTTP_LISTEN, or 127.0.0.1:{DEFAULT_PORT}",
-        help="The sidecars to ask, all at once: host:port or a URL each.",
+        help="The sidecars to send it to, all at once: host:port or a URL each.",
     )
     as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
     return sidecars(as_json(function))
@@ -77,10 +84,8 @@ def own_address() -> str:
     return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
 
 
-def change(
-    question: Question, sidecars: Sequence[Address], token_file: Path | None
-) -> list[Answer]:
-    """Asks every sidecar for one change, with the token.
+def change(request: Request, sidecars: Sequence[Address], token_file: Path | None) -> list[Answer]:
+    """Requests one change from every sidecar, with the token.
 
     Raises:
         SettingsError: the token can't be read.
@@ -94,7 +99,7 @@ def change(
                     "beside the sidecar.",
                     err=True,
                 )
-    return ask(sidecars, [question], token)
+    return request_all(sidecars, [request], token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +138,7 @@ def merged(answer: Answer) -> dict[str, object]:
 
 
 def report(answers: Sequence[Answer], table: AnswerTable, as_json: bool, **more: object) -> None:
-    """Print every sidecar's answer.
-
-    Args:
-        answers: in the order in which they are printed.
-        table: how a table shows them.
-        as_json: prints JSON instead.
-        more: further members of the JSON document.
-    """
+    """Print every sidecar's answer."""
     hint = _where(answers)
     if hint:
         click.echo(hint, err=True)

@@ -8,33 +8,36 @@ names at the pace of the user's controller_mutation_rate.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
+from sidecar.cli.options import duration, gathered
 from sidecar.cli.topic_names import NamedTopic, names_options, read_names
 
 if TYPE_CHECKING:
     # Not at run time: see above.
-    from sidecar.kafka.mutation_batches import ResultCallback
     from sidecar.kafka.topic_results import TopicResult
-    from sidecar.settings import KafkaAdmin
 
-Call = Callable[["KafkaAdmin", "ResultCallback"], Coroutine[Any, Any, Sequence["TopicResult"]]]
+_R = TypeVar("_R")
+
+Call = Callable[..., Coroutine[Any, Any, Sequence["TopicResult"]]]
 
 
-def _duration(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
-    from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    """What every command of topics takes."""
 
-    try:
-        seconds = parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    if seconds == 0:
-        raise click.BadParameter("it must be more than nothing")
-    return seconds
+    kafka: KafkaOptions
+    topics: tuple[str, ...]
+    names_file: Path | None
+    retry: bool
+    timeout_s: float
+    as_json: bool
 
 
 def _configs(
@@ -58,7 +61,7 @@ _timeout = click.option(
     default="PT10M",
     show_default=True,
     metavar="DURATION",
-    callback=_duration,
+    callback=duration("it must be more than nothing"),
     help="For all of it, as ISO 8601 has it: PT30S, PT2H.",
 )
 _validate = click.option(
@@ -68,6 +71,13 @@ _validate = click.option(
     " against KIP-599's text.",
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print every topic's result as JSON.")
+
+
+def _topic_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """Give a command ``options: TopicOptions``."""
+    return gathered(
+        function, "options", TopicOptions, kafka_options, names_options, _retry, _timeout, _json
+    )
 
 
 @click.group(
@@ -97,8 +107,6 @@ Examples:
   seq -f 'load-%05g' 5000 | throttle-sidecar topics create --from - --partitions 4 --retry
 """,
 )
-@kafka_options
-@names_options
 @click.option(
     "--partitions",
     type=click.IntRange(1),
@@ -118,27 +126,20 @@ Examples:
     help="A setting of each topic; may be repeated.",
 )
 @_validate
-@_retry
-@_timeout
-@_json
+@_topic_options
 @click.pass_context
 def create(
     context: click.Context,
     *,
-    kafka: KafkaOptions,
-    topics: tuple[str, ...],
-    names_file: Path | None,
+    options: TopicOptions,
     partitions: int | None,
     replication_factor: int | None,
     configs: dict[str, str],
     validate_only: bool,
-    retry: bool,
-    timeout_s: float,
-    as_json: bool,
 ) -> None:
     """Create topics."""
-    names = read_names(topics, names_file)
-    from sidecar.kafka.topic_changes import create_topics  # noqa: PLC0415 - as above
+    names = read_names(options.topics, options.names_file)
+    from sidecar.kafka.topic_changes import create_topics  # noqa: PLC0415 - see above
     from sidecar.kafka.topic_messages import BROKERS_CHOICE, NewTopic  # noqa: PLC0415 - see above
 
     new_topics = [
@@ -150,19 +151,9 @@ def create(
         )
         for named in names
     ]
-
-    async def call(admin: "KafkaAdmin", text: "ResultCallback") -> "Sequence[TopicResult]":
-        return await create_topics(
-            admin,
-            new_topics,
-            timeout_s=timeout_s,
-            retry_on_quota_violation=retry,
-            validate_only=validate_only,
-            on_result=text,
-        )
-
     done = "could be created" if validate_only else "created"
-    _run(context, kafka, call, names, done=done, as_json=as_json)
+    call = partial(create_topics, validate_only=validate_only)
+    _run(context, options, call, new_topics, names, done=done)
 
 
 @command.command(
@@ -173,33 +164,20 @@ Examples:
   throttle-sidecar topics grow --from names-and-partitions.txt --retry
 """,
 )
-@kafka_options
-@names_options
 @click.option(
     "--partitions",
     type=click.IntRange(1),
     help="How many each topic is to have in all, where the file has no number.",
 )
 @_validate
-@_retry
-@_timeout
-@_json
+@_topic_options
 @click.pass_context
 def grow(
-    context: click.Context,
-    *,
-    kafka: KafkaOptions,
-    topics: tuple[str, ...],
-    names_file: Path | None,
-    partitions: int | None,
-    validate_only: bool,
-    retry: bool,
-    timeout_s: float,
-    as_json: bool,
+    context: click.Context, *, options: TopicOptions, partitions: int | None, validate_only: bool
 ) -> None:
     """Give topics more partitions."""
-    names = read_names(topics, names_file)
-    from sidecar.kafka.topic_changes import create_partitions  # noqa: PLC0415 - as above
+    names = read_names(options.topics, options.names_file)
+    from sidecar.kafka.topic_changes import create_partitions  # noqa: PLC0415 - see above
     from sidecar.kafka.topic_messages import Growth  # noqa: PLC0415 - see above
 
     growths: list[Growth] = []
@@ -208,19 +186,9 @@ def grow(
         if count is None:
             raise click.UsageError(f"--partitions: how many is {named.name} to have?")
         growths.append(Growth(named.name, count))
-
-    async def call(admin: "KafkaAdmin", text: "ResultCallback") -> "Sequence[TopicResult]":
-        return await create_partitions(
-            admin,
-            growths,
-            timeout_s=timeout_s,
-            retry_on_quota_violation=retry,
-            validate_only=validate_only,
-            on_result=text,
-        )
-
     done = "could be grown" if validate_only else "grown"
-    _run(context, kafka, call, names, done=done, as_json=as_json)
+    call = partial(create_partitions, validate_only=validate_only)
+    _run(context, options, call, growths, names, done=done)
 
 
 @command.command(
@@ -231,64 +199,48 @@ Examples:
   throttle-sidecar topics delete --from names.txt --yes --retry --timeout PT1H
 """,
 )
-@kafka_options
-@names_options
 @click.option("--yes", is_flag=True, help="Do not ask whether it is meant.")
-@_retry
-@_timeout
-@_json
+@_topic_options
 @click.pass_context
-def delete(
-    context: click.Context,
-    *,
-    kafka: KafkaOptions,
-    topics: tuple[str, ...],
-    names_file: Path | None,
-    yes: bool,
-    retry: bool,
-    timeout_s: float,
-    as_json: bool,
-) -> None:
+def delete(context: click.Context, *, options: TopicOptions, yes: bool) -> None:
     """Delete topics, and all that is in them."""
-    names = read_names(topics, names_file)
+    names = read_names(options.topics, options.names_file)
     if not yes:
         one = f"the topic {names[0].name} with all that is in it"
         many = f"{len(names):,} topics with all that is in them"
         click.confirm(f"Delete {one if len(names) == 1 else many}?", abort=True, err=True)
     from sidecar.kafka.topic_changes import delete_topics  # noqa: PLC0415 - see above
 
-    async def call(admin: "KafkaAdmin", text: "ResultCallback") -> "Sequence[TopicResult]":
-        return await delete_topics(
-            admin,
-            [named.name for named in names],
-            timeout_s=timeout_s,
-            retry_on_quota_violation=retry,
-            on_result=text,
-        )
-
-    _run(context, kafka, call, names, done="deleted", as_json=as_json)
+    _run(context, options, delete_topics, [named.name for named in names], names, done="deleted")
 
 
 def _run(
     context: click.Context,
-    kafka: KafkaOptions,
+    options: TopicOptions,
     call: Call,
+    changes: Sequence[object],
     names: Sequence[NamedTopic],
     *,
     done: str,
-    as_json: bool,
 ) -> None:
     from sidecar import logs  # noqa: PLC0415 - see the module's docstring
     from sidecar.cli.topic_report import Results, bar  # noqa: PLC0415 - as above
 
-    admin = load_kafka_admin(kafka)
+    admin = load_kafka_admin(options.kafka)
     # A failure is reported below, once.
     logs.set_up("text", "error")
     results = Results(done, [named.name for named in names])
     try:
-        with bar(results) as text:
-            results.take(asyncio.run(call(admin, text)))
+        with bar(results) as on_result:
+            request = call(
+                admin,
+                changes,
+                timeout_s=options.timeout_s,
+                retry_on_quota_violation=options.retry,
+                on_result=on_result,
+            )
+            results.take(asyncio.run(request))
     finally:
         # Also after Ctrl-C: what was done by then is done.
-        results.print(as_json=as_json)
+        results.print(as_json=options.as_json)
     context.exit(results.exit_code)

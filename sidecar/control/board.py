@@ -1,9 +1,9 @@
 """The board: the one published snapshot, and waiting for its next change.
 
-All news comes in through the board's methods (an observation, a failed poll, an operator's word, or
-nothing but time): it is folded into the memory, decided upon and published in one synchronous step
-of the loop, so that no reader sees half of a change. Everyone else reads the snapshot. The board
-alone holds the rules that memory and factor follow.
+All news comes in through the board's methods (an observation, a failed poll, an operator's
+override, or nothing but time): it is folded into the memory, decided upon and published in one
+synchronous step of the loop, so that no reader sees half of a change. Everyone else reads the
+snapshot. The board alone has the rules that memory and factor follow.
 
 The generation grows by one when factor, source, override, users' factors or the set of violating
 volumes changes; not when free bytes or the validity move. With the start id it makes the ETag, so
@@ -114,7 +114,7 @@ class Tally:
 
 
 Listener = Callable[[Snapshot | None, Snapshot], None]
-"""Called after each update with the snapshot before and the new one. Whoever tells of the very
+"""Called after each update with the snapshot before and the new one. Whoever reports the very
 first snapshot has none before."""
 
 
@@ -201,7 +201,7 @@ class Board:
 
         Args:
             failure: why.
-            partial: only some brokers were asked, so it is counted and nothing follows from it.
+            partial: only some brokers were polled, so it is counted and nothing follows from it.
 
         Returns:
             The new snapshot.

@@ -1,8 +1,8 @@
 """What failed of the optional parts of the daemon: logged, counted, shown, and never passed on.
 
-Each part fails for itself: a collector, a block of the page or a listener that raises gives its
-default instead, and who called it goes on. Of each kind of error one traceback is logged, until
-what failed has worked again.
+Each part fails for itself: a collector, a block of the page or a listener that raises is replaced
+by its default, and the caller continues. Of each kind of error one traceback is logged, until what
+failed has worked again.
 
 Example: a collector of ``history`` raises at each scrape, 3 times: one traceback, the metric
 ``kafka_throttle_capability_failures_total{capability="history"}`` is 3, and the page says so.
@@ -28,7 +28,7 @@ class Failing:
     Attributes:
         capability: whose it is.
         what: which task, route, collector, block or listener.
-        kind: the error's class; its text may hold what nobody should see on a page.
+        kind: the error's class; its text may hold secrets that no page may show.
     """
 
     capability: str

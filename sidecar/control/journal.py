@@ -78,7 +78,7 @@ def _log_users(before: Snapshot | None, after: Snapshot) -> None:
 def _level(before: Snapshot | None, after: Snapshot) -> int:
     new = after.decision
     if before is None:
-        # No observation yet is no fault; a throttle that a restart finds is worth a look.
+        # No observation yet is no fault; a throttle that a restart finds is worth a line.
         throttles = new.source is Source.OBSERVATION and new.factor < 1.0
         return logging.WARNING if throttles else logging.INFO
     old = before.decision

@@ -1,10 +1,10 @@
 """The poller: observe, publish, schedule, wait; for ever.
 
 One poll at a time, each under one deadline. No failed poll ends it, not even one that fails by a
-bug of ours: a sidecar that stopped looking would hold its last factor and then fall back, which is
-what it is there to prevent.
+bug of ours: a sidecar that stopped polling would publish its last factor and then fall back, which
+is what it is there to prevent.
 
-Example: interval 60 s, minimum 1 s: polls at 0 s and 1 s give the first fill rates; nothing fills,
+Example: interval 60 s, minimum 1 s: polls at 0 s and 1 s bring the first fill rates; nothing fills,
 so the next poll comes at 61 s.
 """
 
@@ -26,7 +26,7 @@ _GRACE_S: Final = 1.0
 """What a source may take beyond its own deadline, to close what did not answer."""
 
 _HAIR_S: Final = 1e-6
-"""Waits shorter than what a clock can tell would never end."""
+"""Waits shorter than what a clock resolves would never end."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Poller:
     Attributes:
         source: where observations come from.
         board: where decisions are published.
-        timing: how often to look.
+        timing: how often to poll.
         polled: called with the duration of each poll, seconds.
         observed: called with each observation that was published; must not raise.
     """
@@ -62,7 +62,7 @@ class Poller:
             plan = await self._wait(snapshot, whole_started)
             brokers = plan.brokers
             # A poll that failed may have needed longer: a deadline that stayed short would never
-            # see a cluster that is slow to tell its brokers.
+            # see a cluster that is slow to list its brokers.
             failed = snapshot.memory.failed_polls > 0
             timing = self.timing
             deadline_s = timing.deadline_s if failed else timing.deadline_after(plan.delay_s)
@@ -91,7 +91,7 @@ class Poller:
         """Looks once and publishes what follows.
 
         Args:
-            brokers: who to ask alone; None for the whole cluster.
+            brokers: which are polled alone; None for the whole cluster.
             deadline_s: of the poll, seconds, > 0.
         """
         try:

@@ -62,14 +62,14 @@ def build_app(
         board: what is read and changed.
         wall: steady seconds -> epoch seconds of the machine's clock.
         validity_s: for how long an answer may be used that has no end of its own, seconds.
-        limit: what volumes are held against; None when disabled.
+        limit: what volumes are compared with; None when disabled.
         polling: what polling is to be like.
         registry: the metrics; None when they are served elsewhere.
         token: the bearer token for changes, read at each request; None refuses them.
         persist: writes the state now; returns whether it is on disk.
         capabilities: what adds routes of its own, in the order of the documentation.
         failures: what of them failed, a request to one of their routes too.
-        contents: what lies on volumes; None when no broker is asked.
+        contents: what lies on volumes; None when no broker is queried.
         peers: the addresses of other sidecars, as far as they are known.
     """
     app = _app("The throttle factor of a Kafka cluster, and why.")

@@ -27,7 +27,7 @@ from sidecar.settings import Settings
 _log = logging.getLogger(__name__)
 
 _STOP_S: Final = 1.8
-"""After a signal the process is gone in 2 s, even if a disk or a peer holds something up."""
+"""After a signal the process is gone in 2 s, even if a disk or a peer blocks."""
 
 _LEAVE_S: Final = 1.1
 """Of these, for all capabilities to leave at the same time; what is left is for the state file."""
@@ -37,7 +37,7 @@ _HAIR_S: Final = 0.1
 
 _OBJECTS_PER_COLLECTION: Final = 10_000
 """At Python's 700 the search for reference cycles is 40 % of the CPU of a poll of 12,000 volumes,
-which makes 100,000 objects and keeps most until the next poll, none of them in a cycle."""
+which makes 100,000 objects and retains most until the next poll, none of them in a cycle."""
 
 
 def run(settings: Settings, load: Callable[[], Settings]) -> int:
@@ -63,7 +63,7 @@ def run(settings: Settings, load: Callable[[], Settings]) -> int:
 
 
 def collect_garbage_rarely() -> None:
-    """Lets this process look for reference cycles less often, as suits large observations."""
+    """Lets this process collect reference cycles less often, as suits large observations."""
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
 
 
@@ -75,7 +75,7 @@ async def _run(settings: Settings, load: Callable[[], Settings], connections: Co
     def on_reload() -> None:
         parts.reload()
 
-    # Before anybody can be told that it listens; they run when the loop turns, after ``compose``.
+    # Before anybody can know that it listens; they run when the loop turns, after ``compose``.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_stop, number, stop)
     loop.add_signal_handler(signal.SIGHUP, on_reload)
@@ -101,7 +101,7 @@ async def _run(settings: Settings, load: Callable[[], Settings], connections: Co
 
 
 async def _leave(parts: Composition) -> None:
-    """Lets readers go, then capabilities, and writes what is known at the end."""
+    """Ends readers' long polls, then capabilities, and writes what is known at the end."""
     parts.board.close()
     for server in parts.servers:
         server.stop()

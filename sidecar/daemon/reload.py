@@ -3,7 +3,7 @@
 All are read and checked first. Only when nothing was refused are they taken over, which can't fail.
 
 Example: the certificate is new and the token file is empty: the log says "nothing was changed", and
-brokers are still asked with the old certificate.
+brokers are still polled with the old certificate.
 """
 
 import logging
@@ -42,7 +42,7 @@ class Reload:
         credentials: changed by it.
         source: changed by it; None when disabled.
         capabilities: changed by it.
-        failures: told when one fails by a bug of ours.
+        failures: gets each failure that is a bug of ours.
     """
 
     load: Callable[[], Settings]
@@ -80,6 +80,6 @@ class Reload:
             return capability.reload(settings)
         except SidecarError:
             raise
-        except Exception as error:  # noqa: BLE001 - no optional part keeps the others from it
+        except Exception as error:  # noqa: BLE001 - no optional part prevents the others
             self.failures.failed(capability.name, "reload", error)
             return None

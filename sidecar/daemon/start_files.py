@@ -1,7 +1,7 @@
 """What the daemon needs before it starts; ``check`` refuses what it is refused for.
 
 Example: a token file that is not there stops ``run`` and ``check`` with the same line, before any
-broker is asked.
+broker is contacted.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class StartFiles:
 
     Attributes:
         token: what changes need; None refuses them.
-        state_file: where the state is kept, in a folder that is there; None is nowhere.
+        state_file: where the state is stored, in a folder that is there; None is nowhere.
         capabilities: what builds each capability, by name.
     """
 
@@ -34,7 +34,7 @@ def read_start_files(settings: Settings) -> StartFiles:
     """Reads and checks as the daemon does at its start.
 
     Raises:
-        SettingsError: a file can't be read, or does not hold what it must.
+        SettingsError: a file can't be read, or does not have what it must.
     """
     return StartFiles(token_of(settings), _state_file(settings), prepare_all(settings))
 
@@ -43,13 +43,13 @@ def token_of(settings: Settings) -> str | None:
     """The token that changes need; None refuses them.
 
     Raises:
-        SettingsError: its file can't be read, or holds no token.
+        SettingsError: its file can't be read, or has no token.
     """
     return read_token(settings.token_file) if settings.token_file is not None else None
 
 
 def _state_file(settings: Settings) -> Path | None:
-    # Disabled, nothing is kept.
+    # Disabled, nothing is stored.
     if settings.state_file is None or settings.check_interval_s == 0.0:
         return None
     folder = settings.state_file.parent

@@ -27,7 +27,7 @@ async def supervise(
         capability: whose it is.
         what: the task's name.
         task: makes what runs.
-        failures: told of each failure, and when the task works again.
+        failures: gets each failure, and when the task works again.
     """
     loop = asyncio.get_running_loop()
     pause_s = FIRST_PAUSE_S

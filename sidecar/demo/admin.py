@@ -1,9 +1,9 @@
 """Topics, users, ACLs and configurations of the demo's cluster, through confluent-kafka.
 
-Every call has a deadline and fails with a ``ClusterError`` in one line. A partition goes to the log
-dir of its broker that has the fewest partitions, so with M volumes a broker's volumes are filled
-alike by M (or a multiple of M) partitions placed on it: ``assignment=[[2], [2]]`` puts a partition
-on each of broker 2's two volumes, where nothing else is.
+Every call has a deadline and fails with a ``ClusterError`` in one line. A partition is placed in
+the log dir of its broker that has the fewest partitions, so with M volumes a broker's volumes are
+filled alike by M (or a multiple of M) partitions placed on it: ``assignment=[[2], [2]]`` puts a
+partition on each of broker 2's two volumes, where nothing else is.
 """
 
 import asyncio
@@ -44,18 +44,13 @@ class Admin:
     """An admin client of the cluster's plain listener."""
 
     def __init__(self, bootstrap: str, timeout_s: float = 15.0) -> None:
-        """Connects when first used.
-
-        Args:
-            bootstrap: host:port list.
-            timeout_s: the deadline of each call, seconds.
-        """
+        """Connects when first used."""
         self._timeout_s = timeout_s
         self._client = AdminClient(
             {
                 "bootstrap.servers": bootstrap,
                 "socket.timeout.ms": int(timeout_s * 1000),
-                # A broker that is not up yet is asked again soon.
+                # A broker that is not up yet is dialled again soon.
                 "reconnect.backoff.ms": 50,
                 "reconnect.backoff.max.ms": 200,
             },
@@ -118,7 +113,7 @@ class Admin:
         await self._done(f"topic {name} can't be created", futures[name])
 
     async def delete_topic(self, *names: str) -> None:
-        """Delete topics; their segments go from the disk after log.segment.delete.delay.ms."""
+        """Delete topics; their segments are removed after log.segment.delete.delay.ms."""
         if names:
             futures = self._client.delete_topics(list(names), request_timeout=self._timeout_s)
             for name in names:
@@ -152,7 +147,7 @@ class Admin:
         await self._done(f"user {user} can't be created", futures[user])
 
     async def allow(self, user: str, operation: str, resource: str, name: str) -> None:
-        """Give a user an ACL, such as ("alice", "DESCRIBE", "BROKER", "kafka-cluster").
+        """Create an ACL for a user, such as ("alice", "DESCRIBE", "BROKER", "kafka-cluster").
 
         librdkafka calls the resource type CLUSTER "BROKER".
         """

@@ -1,8 +1,8 @@
 """The brokers' and the controller's server.properties.
 
-What is short here is short so that a scenario takes seconds: a dead broker is fenced after 4 s
-(8 heartbeats of 500 ms, so a machine that stands still for 3 s fences nobody), retention is looked
-at every second, deleted segments go after half a second, segments are 1 MiB, and a log dir that
+What is short here is short so that a scenario takes seconds: a dead broker is fenced after 4 s (8
+heartbeats of 500 ms, so a machine that stands still for 3 s fences nobody), retention runs every
+second, deleted segments are removed after half a second, segments are 1 MiB, and a log dir that
 can't be written is noticed within about a second, when its checkpoints are written.
 """
 
@@ -26,7 +26,7 @@ _BROKER = {
     "log.index.size.max.bytes": str(1 << 20),
     "log.retention.check.interval.ms": "1000",
     "log.segment.delete.delay.ms": "500",
-    # Retention first runs after 30 s otherwise; Kafka 3.3 can't be told.
+    # Retention first runs after 30 s otherwise; Kafka 3.3 has no such property.
     "log.initial.task.delay.ms": "1000",
     "log.flush.offset.checkpoint.interval.ms": "1000",
     "log.flush.start.offset.checkpoint.interval.ms": "1000",
@@ -44,13 +44,7 @@ _BROKER = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one listener of one node listens on the loopback address.
-
-    Attributes:
-        listener: its name.
-        protocol: Kafka's security.protocol.
-        port: the TCP port.
-    """
+    """Where one listener of one node listens on the loopback address."""
 
     listener: str
     protocol: str
@@ -91,7 +85,7 @@ def broker_properties(
         broker_id: its node id.
         endpoints: its listeners; the first is the brokers' own.
         log_dirs: one for each volume.
-        metadata_log_dir: off the volumes: a full volume that held the metadata log would stop the
+        metadata_log_dir: off the volumes: a full volume with the metadata log would stop the
             whole broker.
         controller_port: the controller's port.
         brokers: how many there are in the cluster, which bounds the internal topics' replicas.

@@ -1,4 +1,4 @@
-"""What is made once and kept: folders that appear complete or not at all.
+"""What is made once and cached: folders that appear complete or not at all.
 
 A folder is filled beside its final place and renamed when complete, under a lock between processes:
 who comes second waits and finds it done. What a killed process left half-filled is removed by the
@@ -21,7 +21,7 @@ _PARTIAL = "partial-"
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Where it is kept: ``throttle-sidecar`` in the XDG base directory for caches."""
+    """Where it is cached: ``throttle-sidecar`` in the XDG base directory for caches."""
     base = environ.get("XDG_CACHE_HOME", "")
     # The specification says that a relative path is to be ignored.
     root = Path(base) if base.startswith("/") else Path.home() / ".cache"

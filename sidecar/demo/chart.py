@@ -1,9 +1,9 @@
 """Line charts over time as SVG, from data alone: panels one above the other on one time axis.
 
 Example: ``svg("Traffic", "seconds", [Panel("throughput, MB/s", [Line("ours", points)])])`` is a
-whole SVG document, the lines told apart by colour and by dashes, a legend above each panel.
+whole SVG document, the lines distinguished by colour and by dashes, a legend above each panel.
 
-Colours are Okabe and Ito's, which colour-blind people can tell apart; text and grid follow the
+Colours are Okabe and Ito's, which colour-blind people can distinguish; text and grid follow the
 reader's light or dark scheme.
 """
 
@@ -40,13 +40,7 @@ _STYLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line.
-
-    Attributes:
-        name: for the legend.
-        points: (x, y), x rising.
-        style: which colour and dashes, counted from 0; lines of one style belong together.
-    """
+    """One line, x rising; lines of one ``style``, counted from 0, have one colour and dashes."""
 
     name: str
     points: Sequence[Point]
@@ -55,12 +49,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment or a height worth naming, as a thin dashed line across a panel.
-
-    Attributes:
-        name: what it is.
-        at: where on the axis.
-    """
+    """A moment or a height worth naming, as a thin dashed line across a panel."""
 
     name: str
     at: float
@@ -194,12 +183,12 @@ def _legend(panel: Panel, y: float) -> Iterator[str]:
 
 def _path(points: Iterable[Point]) -> str:
     """The points joined; those that lie on one pixel column and height once."""
-    words: list[str] = []
+    parts_of_path: list[str] = []
     for x, y in points:
-        word = f"{x:.1f} {y:.1f}"
-        if not words or words[-1] != word:
-            words.append(word)
-    return "M" + "L".join(words)
+        point = f"{x:.1f} {y:.1f}"
+        if not parts_of_path or parts_of_path[-1] != point:
+            parts_of_path.append(point)
+    return "M" + "L".join(parts_of_path)
 
 
 def _stroke(line: Line) -> str:
@@ -209,5 +198,5 @@ def _stroke(line: Line) -> str:
 
 
 def _text(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "") -> str:
-    words = f' class="{kind}"' if kind else ""
-    return f'<text{words} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    css_class = f' class="{kind}"' if kind else ""
+    return f'<text{css_class} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

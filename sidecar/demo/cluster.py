@@ -33,11 +33,9 @@ started in, as tests use a session's; the thread that started it must live as lo
 """
 
 import asyncio
-import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import MappingProxyType, TracebackType
 from typing import Self
 
 from sidecar.demo import isolation
@@ -46,9 +44,10 @@ from sidecar.demo.broker_properties import SESSION_TIMEOUT_MS, authorizer_proper
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.folders import OwnedFolder
 from sidecar.demo.jars import DEFAULT_VERSION, jars, java
-from sidecar.demo.layout import PLAIN, Layout, random_id
+from sidecar.demo.layout import Layout, random_id
 from sidecar.demo.listeners import Listener, is_scram
 from sidecar.demo.member import Member
+from sidecar.demo.members import Members
 from sidecar.demo.nodes import Broker, version_tuple
 from sidecar.demo.ports import Ports
 from sidecar.demo.processes import Processes
@@ -61,7 +60,7 @@ _CONTROLLER = "the controller"
 _SCRAM_SINCE = (3, 5)
 
 
-class Cluster:
+class Cluster(Members):
     """The cluster, as an async context manager.
 
     Attributes:
@@ -94,17 +93,17 @@ class Cluster:
         """Nothing is started yet.
 
         Args:
-            environ: where XDG_CACHE_HOME and JAVA_HOME are looked up.
+            environ: where XDG_CACHE_HOME and JAVA_HOME are read.
             version: Kafka's version: 3.3.2 and newer.
             brokers: how many.
             volumes: how many each broker has.
             volume_bytes: the size of each.
             properties: extra broker properties, over those of ``properties.py``.
             properties_of: those that differ from broker to broker, over all others: a quota
-                callback's, say, that is to ask the sidecar at ``Broker.sidecar_url``.
+                callback's, say, that is to query the sidecar at ``Broker.sidecar_url``.
             broker_jars: on the brokers' class path behind Kafka's.
             controller_too: whether the controller has ``properties`` and ``broker_jars`` as well,
-                as where a platform gives all nodes the same.
+                as where a platform configures all nodes alike.
             combined: whether the one broker is the controller too.
             listeners: listeners besides the plain one.
             super_users: with a value, even an empty one, StandardAuthorizer is on and these may do
@@ -116,6 +115,7 @@ class Cluster:
         Raises:
             ClusterError: that version has no such thing, or several brokers are to be combined.
         """
+        super().__init__()
         if combined and brokers != 1:
             raise ClusterError("a combined node is a cluster of one broker")
         if version_tuple(version) < _SCRAM_SINCE and any(is_scram(each) for each in listeners):
@@ -136,32 +136,13 @@ class Cluster:
         self._quorum = {"broker.session.timeout.ms": str(session_timeout_ms)}
         self._heap_mb = heap_mb
         self._start_timeout_s = start_timeout_s
-        self._members: dict[int, Member] = {}
         self._supervisor: Supervisor | None = None
         self._stack = ExitStack()
 
     @property
-    def brokers(self) -> Mapping[int, Broker]:
-        """The brokers by id, running or not."""
-        return MappingProxyType({key: member.broker for key, member in self._members.items()})
-
-    @property
-    def bootstrap(self) -> str:
-        """The plain listener's addresses, "host:port,host:port"."""
-        return self.bootstrap_of(PLAIN)
-
-    @property
     def volumes_are_real(self) -> bool:
-        """Whether each volume is a file system of its own with the size asked for."""
+        """Whether each volume is a file system of its own with the configured size."""
         return self.isolation.has_mounts
-
-    def bootstrap_of(self, listener: str) -> str:
-        """One listener's addresses, "host:port,host:port"."""
-        return ",".join(broker.addresses[listener] for broker in self.brokers.values())
-
-    def is_running(self, broker_id: int) -> bool:
-        """Whether the broker's process lives, paused or not."""
-        return self._members[broker_id].is_running
 
     async def __aenter__(self) -> Self:
         """Start everything; returns when every broker is active in the eyes of every other.
@@ -176,12 +157,7 @@ class Cluster:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End everything and remove the folder."""
         # On purpose without an await, so that no cancellation can leave half of it behind.
         self._close()
@@ -201,7 +177,7 @@ class Cluster:
         self.isolation = await asyncio.to_thread(isolation.probe)
         folder = self._stack.enter_context(OwnedFolder()).path
         ports = self._stack.enter_context(Ports())
-        # Entered last, left first: the brokers end before their folder and their ports go.
+        # Entered last, left first: the brokers end before their folder and their ports are freed.
         supervisor = self._stack.enter_context(Supervisor(self.isolation))
         self._supervisor = supervisor
         processes = Processes(supervisor, command, found, self._heap_mb)
@@ -276,79 +252,6 @@ class Cluster:
                 for user, password, mechanism in users:
                     await admin.create_scram_user(user, password, mechanism)
 
-    async def wait_active(self, ids: Collection[int], timeout_s: float = 30.0) -> None:
-        """Wait until every running, not paused broker sees exactly these brokers active.
-
-        Raises:
-            ClusterError: they don't in time.
-        """
-        expected = frozenset(ids)
-        async with deadline(timeout_s, f"brokers {sorted(expected)} were not the active ones"):
-            await self._wait_all_see(lambda active: active == expected)
-
-    async def _wait_all_see(self, holds: Callable[[frozenset[int]], bool]) -> None:
-        async with asyncio.TaskGroup() as group:
-            for member in self._members.values():
-                if member.is_running and not member.is_paused:
-                    group.create_task(member.wait_sees(holds))
-
-    async def kill_broker(
-        self, broker_id: int, signal: signal.Signals = signal.SIGKILL, timeout_s: float = 30.0
-    ) -> None:
-        """Send a signal that ends the broker and wait for its end."""
-        await self._members[broker_id].end(signal, timeout_s)
-
-    async def stop_broker(self, broker_id: int, timeout_s: float = 30.0) -> None:
-        """Stop the broker cleanly: leadership moves first, data is flushed."""
-        await self._members[broker_id].end(signal.SIGTERM, timeout_s)
-
-    async def start_broker(self, broker_id: int, timeout_s: float = 60.0) -> None:
-        """Start a broker that was killed or stopped; returns when the others see it active.
-
-        Soon after a kill that takes until the controller has fenced the dead one, some 4 s.
-        """
-        await self._members[broker_id].start(timeout_s)
-        async with deadline(timeout_s, f"broker {broker_id} was not active"):
-            await self._wait_all_see(lambda active: broker_id in active)
-
-    async def pause_broker(self, broker_id: int) -> None:
-        """Stop the broker's process in its tracks (SIGSTOP): it accepts and never answers."""
-        await self._members[broker_id].pause()
-
-    async def resume_broker(self, broker_id: int) -> None:
-        """Let a paused broker go on (SIGCONT)."""
-        await self._members[broker_id].resume()
-
-    async def set_broker_properties(self, broker_id: int, properties: Mapping[str, str]) -> None:
-        """Set static properties of one broker, in force from its next start."""
-        self._members[broker_id].set_properties(properties)
-
-    async def fail_log_dir(self, broker_id: int, index: int, timeout_s: float = 30.0) -> None:
-        """Make a log dir fail for real; returns when the broker has taken it offline.
-
-        The folder is moved aside and a file put in its place, so the broker's next checkpoint in it
-        (they are written every second here) fails as it would on a dead disk. A read-only remount
-        would be refused while the broker has files open there. A broker whose last log dir fails
-        ends itself.
-        """
-        await self._members[broker_id].fail_log_dir(index, timeout_s)
-
-    async def restore_log_dir(self, broker_id: int, index: int, timeout_s: float = 60.0) -> None:
-        """Make a failed log dir whole again, and restart the broker, as Kafka needs for it."""
-        await self._members[broker_id].restore_log_dir(index, timeout_s)
-
-    async def occupy(self, broker_id: int, index: int, size_bytes: int) -> None:
-        """Take so many bytes of a volume with a file of the cluster's own; 0 frees them.
-
-        Raises:
-            ClusterError: there are not so many.
-        """
-        await self._members[broker_id].occupy(index, size_bytes)
-
-    async def usage(self, broker_id: int, index: int) -> tuple[int, int]:
-        """Total and available bytes of a volume, as its file system tells."""
-        return await self._members[broker_id].usage(index)
-
     async def run_beside(self, name: str, argv: Sequence[str], log: Path) -> int:
         """Run any other process where the brokers are, so that it ends with them.
 
@@ -370,13 +273,6 @@ class Cluster:
     def ended(self, name: str) -> int | None:
         """How a process of ``run_beside`` ended (negative: by that signal); None while it runs."""
         return None if self._supervisor is None else self._supervisor.exit_status(name)
-
-    async def heal(self, timeout_s: float = 60.0) -> None:
-        """Undo what was done to brokers and volumes; every broker is active afterwards."""
-        async with asyncio.TaskGroup() as group:
-            for member in self._members.values():
-                group.create_task(member.heal(timeout_s))
-        await self.wait_active(self._members)
 
 
 def _nothing(_: Broker) -> Mapping[str, str]:

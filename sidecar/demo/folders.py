@@ -14,18 +14,14 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from sidecar.demo.closing import Closing
 
 PREFIX = "throttle-sidecar-cluster-"
 
 
-class OwnedFolder:
-    """A new temporary folder, removed at the end, or by the next owner's start.
-
-    Attributes:
-        path: the folder.
-    """
+class OwnedFolder(Closing):
+    """A new temporary folder, removed at the end, or by the next owner's start."""
 
     __slots__ = ("_lock_fd", "path")
 
@@ -49,17 +45,6 @@ class OwnedFolder:
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock_fd)
         self._lock_fd = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def sweep(parent: Path) -> tuple[Path, ...]:

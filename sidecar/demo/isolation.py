@@ -1,10 +1,10 @@
 """What the brokers can be shut into, so that nothing outlives the process that started them.
 
-Best is a mount and a pid namespace: volumes are real file systems (tmpfs) of a given size that
+Best is a mount and a pid namespace: volumes are real file systems (tmpfs) of a set size that
 nobody else sees, and when the namespace's first process ends the kernel ends all others and the
 mounts with them. Root makes one directly; an ordinary user makes one inside a user namespace, where
 the machine allows that. Where neither works, volumes are plain folders. Which it is gets tried, not
-guessed from versions and sysctls: containers refuse these calls in too many ways.
+guessed from versions and sysctls: containers refuse these calls for too many reasons.
 """
 
 import os
@@ -27,7 +27,7 @@ class Isolation:
         name: "namespace", "user namespace" or "plain folders".
         prefix: the command that runs another command inside.
         has_mounts: whether tmpfs volumes can be mounted inside.
-        why_not: for plain folders, what each better way failed with, one line; else "".
+        why_not: for plain folders, why each better kind failed, one line; else "".
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The brokers' jars: resolved once with Maven from the pom beside this file, then kept.
+"""The brokers' jars: resolved once with Maven from the pom beside this file, then cached.
 
 The folder's name holds the Kafka version and a hash of the pom, so a change of either resolves
-anew. A second call is a look at that folder and needs no Maven.
+anew. A second call checks that folder and needs no Maven.
 
 Example: ``kafka-4.3.1-8c1f2a9d03be`` in the cache folder, 44 MB.
 """
@@ -38,7 +38,7 @@ async def jars(version: str, cache: Path, timeout_s: float = 600.0) -> Path:
 
     Args:
         version: of org.apache.kafka:kafka_2.13, such as "4.3.1".
-        cache: where such folders are kept.
+        cache: where such folders are cached.
         timeout_s: for Maven's downloads, seconds; also how long another process that fetches the
             same jars is waited for.
 

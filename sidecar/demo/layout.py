@@ -34,18 +34,7 @@ _META = "meta.properties"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Makes the places of one cluster.
-
-    Attributes:
-        folder: the cluster's temporary folder.
-        supervisor: works inside the namespace, where the mounts are.
-        ports: gives free ones.
-        cluster_id: in Kafka's form.
-        version: Kafka's, as numbers.
-        has_mounts: whether volumes can be mounted; else they are folders.
-        listeners: the listeners besides the plain one.
-        controller_port: the controller's port.
-    """
+    """Makes the places of one cluster."""
 
     folder: Path
     supervisor: Supervisor
@@ -69,14 +58,7 @@ class Layout:
     async def broker(
         self, broker_id: int, volumes: int, volume_bytes: int, formatted: Path | None = None
     ) -> Broker:
-        """Lay out a broker: its volumes, mounted and formatted, and its addresses.
-
-        Args:
-            broker_id: its node id.
-            volumes: how many it has.
-            volume_bytes: the size of each.
-            formatted: a controller's formatted log dir, for a broker that is the controller too.
-        """
+        """Lay out a broker; ``formatted`` is a controller's log dir, for one in combined mode."""
         home = self.folder / f"broker-{broker_id}"
         home.mkdir()
         if formatted is not None:

@@ -1,8 +1,8 @@
 """The demo's producers: one at each broker's own topic, and a tenant with a quota of its own.
 
-The topic of the last broker has a partition on each of its volumes and keeps everything, so that it
-fills them; those of the others keep little. The tenant sends more than its producer_byte_rate
-allows, to the first broker, and tells by its client-id who it is.
+The topic of the last broker has a partition on each of its volumes and retains everything, so that
+it fills them; those of the others retain little. The tenant sends more than its producer_byte_rate
+allows, to the first broker, and is known by its client-id.
 
 Example: ``async with loads(cluster) as running: running[0].rate()`` is about 6e6.
 """
@@ -38,7 +38,7 @@ class Load:
 
     Attributes:
         name: whom it is, for people.
-        target: what it sends when nobody holds it, bytes a second.
+        target: what it sends when nothing throttles it, bytes a second.
         quota: its own producer_byte_rate, bytes a second; None for none.
         traffic: the producer.
     """
@@ -60,7 +60,7 @@ def fill_topic(cluster: Cluster) -> str:
 
 
 async def free_space(cluster: Cluster) -> None:
-    """Let the topic that fills the volumes keep as little as the others, from now on."""
+    """Let the topic that fills the volumes retain as little as the others, from now on."""
     async with Admin(cluster.bootstrap) as admin:
         await admin.set_topic_config(fill_topic(cluster), _SMALL)
 

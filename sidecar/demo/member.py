@@ -11,7 +11,7 @@ from sidecar.demo.nodes import Broker
 from sidecar.demo.processes import Processes
 from sidecar.demo.waiting import deadline, until
 
-_ASK_S = 1.0
+_REQUEST_S = 1.0
 
 
 class Member:
@@ -19,7 +19,7 @@ class Member:
 
     Attributes:
         broker: its values; replaced at each start, with the new pid.
-        is_paused: whether SIGSTOP holds it.
+        is_paused: whether SIGSTOP has stopped it.
     """
 
     def __init__(
@@ -29,14 +29,7 @@ class Member:
         processes: Processes,
         more_jars: Sequence[Path] = (),
     ) -> None:
-        """Nothing is started yet.
-
-        Args:
-            broker: its values, without a pid.
-            properties: its server.properties.
-            processes: start and end it.
-            more_jars: on its class path, behind Kafka's.
-        """
+        """Nothing is started yet."""
         self.broker = broker
         self.is_paused = False
         self._name = f"broker {broker.id}"
@@ -80,7 +73,7 @@ class Member:
 
     async def wait_sees(self, holds: Callable[[frozenset[int]], bool]) -> None:
         """Until this holds of the brokers active in its eyes; the caller has the deadline."""
-        async with Admin(self.broker.address, timeout_s=_ASK_S) as admin:
+        async with Admin(self.broker.address, timeout_s=_REQUEST_S) as admin:
             await admin.wait_active(holds)
 
     async def start(self, timeout_s: float) -> None:
@@ -97,34 +90,34 @@ class Member:
         self.is_paused = False
 
     async def pause(self) -> None:
-        """Hold the process (SIGSTOP)."""
+        """Stop the process (SIGSTOP)."""
         await self._processes.signal(self._name, signal.SIGSTOP)
         self.is_paused = True
 
     async def resume(self) -> None:
-        """Let the process go on (SIGCONT)."""
+        """Resume the process (SIGCONT)."""
         await self._processes.signal(self._name, signal.SIGCONT)
         self.is_paused = False
 
     async def fail_log_dir(self, index: int, timeout_s: float) -> None:
         """Put a file in the log dir's place; returns when the broker has taken it offline."""
         path = self.broker.volumes[index].path
-        ask = self._processes.supervisor.ask
+        request = self._processes.supervisor.ask
         said = self._offline_count(path)
-        await ask("rename", path=path, to=f"{path}.failed")
+        await request("rename", path=path, to=f"{path}.failed")
         self._failed.add(index)
-        await ask("put", path=path, text="A failed disk.\n")
+        await request("put", path=path, text="A failed disk.\n")
         async with deadline(timeout_s, f"{self._name} did not take {path} offline"):
             await until(lambda: not self.is_running or self._offline_count(path) > said)
 
     async def restore_log_dir(self, index: int, timeout_s: float) -> None:
         """Put the log dir back and restart the broker."""
         path = self.broker.volumes[index].path
-        ask = self._processes.supervisor.ask
+        request = self._processes.supervisor.ask
         if self.is_running:
             await self.end(signal.SIGTERM, timeout_s)
-        await ask("remove", path=path)
-        await ask("rename", path=f"{path}.failed", to=path)
+        await request("remove", path=path)
+        await request("rename", path=f"{path}.failed", to=path)
         self._failed.discard(index)
         await self.start(timeout_s)
 

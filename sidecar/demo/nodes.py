@@ -14,7 +14,7 @@ class VolumeDir:
         path: the log dir on it, as the broker names it: a folder in the file system's root, so that
             the log dir can fail while the volume stays.
         mount: the file system's root; inside the cluster's namespace only, where there is one.
-        size_bytes: the size asked for; what it really has if ``Cluster.volumes_are_real``.
+        size_bytes: the configured size; what it really has if ``Cluster.volumes_are_real``.
     """
 
     path: str
@@ -34,8 +34,8 @@ class Broker:
         log: its log file, standard error included; the request log is the file ``<log>.requests``.
         pid: as this process sees it, of the last start.
         addresses: listener name -> host:port.
-        sidecar_port: reserved for the sidecar beside it, so that it can be told of it before either
-            starts.
+        sidecar_port: reserved for the sidecar beside it, so that the broker can be configured with
+            it before either starts.
     """
 
     id: int

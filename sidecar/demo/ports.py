@@ -1,17 +1,17 @@
 """Free ports that stay ours for as long as the cluster lives.
 
-Each port is bound, but not listened on, by a socket that is kept open. With SO_REUSEADDR, which a
-broker's Java sets too, the broker can still listen there, while the kernel gives the port to nobody
-who asks for a free one, nor to an outgoing connection. So two clusters that start together do not
+Each port is bound, but not listened on, by a socket that stays open. With SO_REUSEADDR, which a
+broker's Java sets too, the broker can still listen there, while the kernel allocates the port to no
+other socket, nor to an outgoing connection. So two clusters that start together do not
 take each other's ports, and a killed broker finds its own still free when it comes back.
 """
 
 import socket
-from types import TracebackType
-from typing import Self
+
+from sidecar.demo.closing import Closing
 
 
-class Ports:
+class Ports(Closing):
     """The reserved ports."""
 
     __slots__ = ("_sockets",)
@@ -32,18 +32,7 @@ class Ports:
         port: int = reserved.getsockname()[1]
         return port
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
-        """Give all of them back; more than once is harmless."""
+        """Free all of them; more than once is harmless."""
         while self._sockets:
             self._sockets.pop().close()

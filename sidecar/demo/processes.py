@@ -22,14 +22,7 @@ _TAIL_BYTES = 64 << 10
 
 
 class Processes:
-    """Starts JVMs through the warden, and knows which of them have ended.
-
-    Attributes:
-        supervisor: what holds them.
-        java: the command.
-        jars: the folder with Kafka's jars.
-        archive: the class archive to start with; None: without.
-    """
+    """Starts JVMs through the supervisor, and knows which of them have ended."""
 
     def __init__(self, supervisor: Supervisor, java: str, jars: Path, heap_mb: int) -> None:
         self.supervisor = supervisor

@@ -1,7 +1,7 @@
 """The known tenants' traffic on a real cluster, and what their clients count of it.
 
 Example: after ``await send_round(bootstrap, FULL, 0)`` the ledger says that carol's "batch" sent 3
-requests of 12,000,723 bytes together, and was told to wait for 3.334 s at most.
+requests of 12,000,723 bytes together, and had to wait for 3.334 s at most.
 """
 
 import asyncio
@@ -42,9 +42,9 @@ class Sent:
 
     Attributes:
         requests: PRODUCE or FETCH requests that it sent.
-        bytes: that it sent for PRODUCE or received for FETCH, with what else it asked: its
+        bytes: that it sent for PRODUCE or received for FETCH, with its other requests: its
             greeting takes some 200 bytes.
-        longest_wait_s: that a broker told it.
+        longest_wait_s: the longest throttle time from a broker, seconds.
         late_s: how much later than planned its latest request was.
     """
 
@@ -64,13 +64,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Ledger:
-    """What was sent in a round.
-
-    Attributes:
-        produced: (user, client-id) -> what its producers counted.
-        fetched: the same of consumers.
-        created: partitions that were created.
-    """
+    """What was sent in a round, by (user, client-id), and how many partitions were created."""
 
     produced: dict[tuple[str, str], Sent] = field(default_factory=dict)
     fetched: dict[tuple[str, str], Sent] = field(default_factory=dict)
@@ -87,11 +81,6 @@ async def place(bootstrap: str, plan: Plan) -> None:
 
 async def send_round(bootstrap: str, plan: Plan, number: int) -> Ledger:
     """Sends everything once.
-
-    Args:
-        bootstrap: of the listener that wants the users' passwords.
-        plan: of what is sent.
-        number: of the round; its topics are called by it.
 
     Raises:
         ClusterError: a record was not acknowledged, or a wait reached into the next request.
@@ -135,7 +124,7 @@ class _Counted:
 
     def __init__(self, api: str, bytes_key: str) -> None:
         self.sent = Sent()
-        self.told = threading.Event()
+        self.updated = threading.Event()
         self._api = api
         self._bytes_key = bytes_key
 
@@ -143,7 +132,7 @@ class _Counted:
         brokers = json.loads(text)["brokers"].values()
         self.sent.requests = sum(broker.get("req", {}).get(self._api, 0) for broker in brokers)
         self.sent.bytes = sum(broker[self._bytes_key] for broker in brokers)
-        self.told.set()
+        self.updated.set()
 
     def throttle(self, event: ThrottleEvent) -> None:
         self.sent.longest_wait_s = max(self.sent.longest_wait_s, event.throttle_time)
@@ -192,7 +181,7 @@ def _fetch(bootstrap: str, plan: Plan) -> Sent:
             read += sum(not message.error() for message in consumer.consume(100, 0.1))
         if read < records:
             raise ClusterError(f"{topic}: {records - read} records were not read")
-        # What is asked now is answered within fetch.wait.max.ms: then nothing is on its way.
+        # A fetch sent now is answered within fetch.wait.max.ms: then no answer is outstanding.
         consumer.pause([partition])
         time.sleep(1.0)
         _last_stats(counted, consumer.poll)
@@ -204,16 +193,16 @@ def _fetch(bootstrap: str, plan: Plan) -> Sent:
 def _last_stats(counted: _Counted, poll: Callable[[float], object]) -> None:
     """Waits for statistics of after the last answer: the second from now on."""
     for _ in range(2):
-        counted.told.clear()
+        counted.updated.clear()
         deadline = time.monotonic() + _DEADLINE_S
-        while not counted.told.is_set():
+        while not counted.updated.is_set():
             poll(0.05)
             if time.monotonic() > deadline:
-                raise ClusterError("librdkafka gave no statistics")
+                raise ClusterError("librdkafka sent no statistics")
 
 
 async def _create(bootstrap: str, plan: Plan, number: int, begin: float) -> int:
-    """Creates topics, each when it is due; the wait that is told is the connection's."""
+    """Creates topics, each when it is due; the reported wait is the connection's."""
     created = 0
     counted = _Counted("CreateTopics", "txbytes")
     with AdminClient(_client(bootstrap, CREATOR, "portal", counted)) as admin:

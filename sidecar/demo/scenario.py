@@ -1,9 +1,9 @@
 """The story that the demo shows, step by step, each step seen on the real cluster or failed.
 
 Sidecars up, producers at full speed on every broker, one broker's volumes reach the limit, the
-factor falls at every sidecar and the brokers hold every producer; retention frees the space, the
-factor rises and the throughput is back; a tenant never had more than its own quota. Times are from
-when a volume's own file system says that the limit is crossed, or that it no longer is.
+factor falls at every sidecar and the brokers throttle every producer; retention frees the space,
+the factor rises and the throughput is back; a tenant never had more than its own quota. Times are
+from when a volume's own file system says that the limit is crossed, or that it no longer is.
 
 Example of a step that was seen: ``Step("factor 0.0 at the sidecar of broker 1", seconds=0.11)``.
 """
@@ -27,11 +27,11 @@ from sidecar.errors import ClusterError
 MINIMUM_INTERVAL: Final = "PT0.1S"
 INTERVAL: Final = "PT1S"
 PAUSE_MAX_S: Final = 4.0
-"""The longest pause that brokers give by default, client.quota.callback.sidecar.pause.max.ms."""
+"""The longest pause of brokers by default, client.quota.callback.sidecar.pause.max.ms."""
 THROTTLED_SHARE: Final = 0.2
 BACK_SHARE: Final = 0.9
 _THROTTLED_S: Final = 6.0
-"""How long the throttle is looked at before space is freed, and the traffic afterwards."""
+"""How long the throttle is watched before space is freed, and the traffic afterwards."""
 _STEP_TIMEOUT_S: Final = 60.0
 """Kafka 3.3 takes 20 s to free what is deleted; all else here is a matter of seconds."""
 _SCENARIO_TIMEOUT_S: Final = 600.0
@@ -43,14 +43,7 @@ _WAIT_S: Final = 1.0
 
 @dataclass(slots=True)
 class Step:
-    """One thing to be seen.
-
-    Attributes:
-        title: what.
-        measured_from: what the seconds are counted from.
-        seconds: how long it took to be seen; None until then.
-        failed: it was not seen.
-    """
+    """One thing to be seen; ``seconds`` are None until it was."""
 
     title: str
     measured_from: str
@@ -60,13 +53,7 @@ class Step:
 
 @dataclass(slots=True)
 class VolumeNow:
-    """A volume as its file system tells.
-
-    Attributes:
-        name: broker and log dir, short.
-        total_bytes: its size.
-        available_bytes: what is left.
-    """
+    """A volume by its file system."""
 
     name: str
     total_bytes: int
@@ -75,12 +62,7 @@ class VolumeNow:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedFactor:
-    """What a reader that waits at a sidecar last heard.
-
-    Attributes:
-        factor: the throttle factor.
-        at: when, loop seconds.
-    """
+    """What a reader that waits at a sidecar last received, and when (loop seconds)."""
 
     factor: float
     at: float
@@ -96,7 +78,7 @@ class Scenario:
         volumes: those of the broker that is filled.
         crossed: whether one of them is at or below the limit now.
         crossed_at: when that last changed, loop seconds.
-        received: broker id -> what was last heard from its sidecar.
+        received: broker id -> what its sidecar last published.
         notes: what has to be said besides.
         sidecars: the running daemons.
         loads: the producers.
@@ -146,12 +128,8 @@ class Scenario:
             step.seconds = now() - began
 
 
-async def tell(scenario: Scenario, cluster: Cluster) -> None:
-    """Let the story happen on a cluster that is up.
-
-    Args:
-        scenario: filled as things are seen.
-        cluster: its sidecars run beside its brokers afterwards.
+async def play(scenario: Scenario, cluster: Cluster) -> None:
+    """Play the story on a cluster that is up.
 
     Raises:
         ClusterError: a step was not seen.
@@ -286,7 +264,7 @@ async def _quotas_were_held_to(scenario: Scenario) -> None:
 
 
 async def _watch_volumes(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
-    """Ask the file systems themselves, so that the sidecars are measured by another's clock."""
+    """Query the file systems themselves, so that the sidecars are measured by another's clock."""
     now = asyncio.get_running_loop().time
     broker = cluster.brokers[broker_id]
     while True:
@@ -316,7 +294,7 @@ async def _listen(scenario: Scenario, sidecar: Sidecar) -> None:
 
 
 async def _received_everywhere(scenario: Scenario, factor: float, measured_from: str) -> None:
-    """One step for each sidecar: a reader that waits there hears the factor."""
+    """One step for each sidecar: a reader that waits there receives the factor."""
     for sidecar in scenario.sidecars:
         title = f"factor {factor} at the sidecar of broker {sidecar.broker_id}"
         async with scenario.step(title, measured_from) as step:
@@ -335,8 +313,8 @@ def _observes_no_violation(answer: Answer) -> bool:
     return (document["factor"], document["source"]) == (1.0, "observation")
 
 
-async def _until_reported(sidecar: Sidecar, path: str, tells: Callable[[Answer], bool]) -> None:
-    while not tells(await sidecar.get(path)):  # noqa: ASYNC110 - it is a question over HTTP
+async def _until_reported(sidecar: Sidecar, path: str, matches: Callable[[Answer], bool]) -> None:
+    while not matches(await sidecar.get(path)):  # noqa: ASYNC110 - it is a request over HTTP
         await asyncio.sleep(_SAMPLE_S)
 
 

@@ -30,12 +30,7 @@ class Series:
         return zip(self._times, self._values, strict=True)
 
     def add(self, at: float, value: float) -> None:
-        """Add a sample; one that is not later than the last is dropped.
-
-        Args:
-            at: when, seconds of any clock that is the same for all.
-            value: the figure.
-        """
+        """Add a sample, seconds of one clock; one that is not later than the last is dropped."""
         if not self._times or at > self._times[-1]:
             self._times.append(at)
             self._values.append(value)

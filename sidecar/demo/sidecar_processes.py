@@ -1,7 +1,7 @@
 """The sidecars of a demo cluster: the real daemon, one process beside each broker.
 
 They are started with an environment of their own, so that no SIDECAR_* of the caller's shell
-reaches them, and end with the cluster. Asked over HTTP, as anyone would.
+reaches them, and end with the cluster. Their API is used over HTTP, as by anyone.
 """
 
 import asyncio
@@ -23,19 +23,13 @@ from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
 
 _START_TIMEOUT_S: Final = 15.0
-_ASK_TIMEOUT_S: Final = 5.0
+_REQUEST_TIMEOUT_S: Final = 5.0
 _LISTENS: Final = re.compile(r"listens on http://([0-9.]+):(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One HTTP answer.
-
-    Attributes:
-        status: the status code.
-        etag: the ETag header, quotes included; None without one.
-        body: the bytes of the body.
-    """
+    """One HTTP answer."""
 
     status: int
     etag: str | None
@@ -53,14 +47,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A running daemon.
-
-    Attributes:
-        broker_id: the broker that it stands beside.
-        host: where its HTTP API listens.
-        port: likewise.
-        log: its log file.
-    """
+    """A running daemon."""
 
     broker_id: int
     host: str
@@ -75,12 +62,7 @@ class Sidecar:
     async def get(
         self, path: str, headers: dict[str, str] | None = None, wait_s: float = 0.0
     ) -> Answer:
-        """Ask it.
-
-        Args:
-            path: from the slash on.
-            headers: of the request.
-            wait_s: how long the answer may wait for a change, seconds.
+        """Request a document.
 
         Raises:
             ClusterError: it did not answer.
@@ -89,7 +71,7 @@ class Sidecar:
 
     def _get(self, path: str, headers: dict[str, str], wait_s: float) -> Answer:
         connection = http.client.HTTPConnection(
-            self.host, self.port, timeout=wait_s + _ASK_TIMEOUT_S
+            self.host, self.port, timeout=wait_s + _REQUEST_TIMEOUT_S
         )
         try:
             connection.request("GET", path, headers=headers)
@@ -128,13 +110,13 @@ async def start_sidecars(
         settings_of: those that differ from broker to broker, over all others.
 
     Returns:
-        One for each broker, listening; ``cluster.ended(f"sidecar {id}")`` tells its end.
+        One for each broker, listening; ``cluster.ended(f"sidecar {id}")`` is its exit status.
 
     Raises:
         ClusterError: one did not start; the message has the end of its log.
     """
     async with (
-        # Each has a deadline of its own; this one tells the first error of the group.
+        # Each has a deadline of its own; this one reports the first error of the group.
         deadline(2 * _START_TIMEOUT_S, "the sidecars did not start"),
         asyncio.TaskGroup() as group,
     ):

@@ -1,11 +1,11 @@
 """Starts the process that runs the brokers (``supervisor_process.py``) and talks to it.
 
-Nothing here belongs to an event loop: a thread reads what the warden says, and every request is a
+Nothing here belongs to an event loop: a thread reads what that process says, and every request is a
 future that any loop can wait for. So a cluster started in one loop (a session's fixture) can be
 used from another (a test's).
 
-The thread that creates a Warden must outlive it: Linux tells a child of its parent's death when the
-thread that started it ends.
+The thread that creates a Supervisor must outlive it: Linux signals a child its parent's death when
+the thread that started it ends.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 
+from sidecar.demo.closing import Closing
 from sidecar.demo.isolation import Isolation
 from sidecar.errors import ClusterError
 
@@ -29,8 +29,8 @@ _REQUEST_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 5.0
 
 
-class Supervisor:
-    """The warden as this process sees it."""
+class Supervisor(Closing):
+    """The supervisor process as this process sees it."""
 
     def __init__(self, isolation: Isolation) -> None:
         """Start it; returns at once.
@@ -54,20 +54,9 @@ class Supervisor:
         self._gone = False
         assert self._process.stdout is not None  # noqa: S101 - PIPE above
         self._reader = threading.Thread(
-            target=self._read, args=(self._process.stdout,), name="warden-reader", daemon=True
+            target=self._read, args=(self._process.stdout,), name="supervisor-reader", daemon=True
         )
         self._reader.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     async def ask(self, do: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
         """One request (see ``supervisor_process``) and its answer.
@@ -83,14 +72,14 @@ class Supervisor:
             raise ClusterError(f"{do}: no answer from the process that runs the brokers") from error
 
     async def spawn(self, name: str, argv: list[str], log: Path) -> int:
-        """Start a process and give its pid."""
+        """Start a process; its pid."""
         self._ended.pop(name, None)
         pid: int = await self.ask("spawn", name=name, argv=argv, log=str(log))
         return pid
 
     def exit_status(self, name: str) -> int | None:
         """How a process ended (negative: by that signal); None while it runs."""
-        # What still ran when the warden ended was killed.
+        # What still ran when that process ended was killed.
         return self._ended.get(name, -signal.SIGKILL if self._gone else None)
 
     def close(self) -> None:
@@ -130,7 +119,7 @@ class Supervisor:
                 continue
             with self._lock:
                 future = self._waiting.popleft()
-            # The one who asked may have stopped waiting.
+            # The caller may have stopped waiting.
             with suppress(InvalidStateError):
                 if "error" in message:
                     future.set_exception(ClusterError(message["error"]))

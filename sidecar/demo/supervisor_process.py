@@ -144,7 +144,7 @@ class Supervisor:
 def _become(argv: list[str], log: str, writer: int) -> None:
     """In the forked child: turn into the program. Never returns."""
     try:
-        # Without a pid namespace this is what ends a broker when the warden is killed.
+        # Without a pid namespace this is what ends a broker when this process is killed.
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # /proc is the parents', so this is the pid that they see.
         os.write(writer, str(Path("/proc/self").readlink()).encode())

@@ -1,8 +1,8 @@
 """Tenants whose traffic is known: what each of them sends, and when.
 
 Every record is a request of its own, sent at a time that was fixed before. No wait that a broker
-tells is longer than the pause until the same connection's next request: so the same traffic comes
-again under other quotas, as if nobody had been told to wait. That is 48 s of traffic, with bursts
+reports is longer than the pause until the same connection's next request: so the same traffic comes
+again under other quotas, as if nobody had had to wait. That is 48 s of traffic, with bursts
 that meet what is left of those before; or, to be quick, 8 s of it with one burst of each.
 
 Example: alice's three connections send 3 MB each, 0.3 s apart, every 20 s. Under 350 kB/s the first
@@ -32,14 +32,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Who sends.
-
-    Attributes:
-        user: who it logs in as.
-        client_id: what it calls itself.
-        broker: where its topic is.
-        connections: what each of them sends.
-    """
+    """Who sends."""
 
     user: str
     client_id: str
@@ -81,13 +74,7 @@ def _steps(round_s: float, period_s: float) -> tuple[float, ...]:
 
 
 def _senders(round_s: float, alice_s: float, carol_s: float) -> tuple[Tenant, ...]:
-    """In bursts on three connections, steadily, and one user with two client-ids.
-
-    Args:
-        round_s: of the round.
-        alice_s: from burst to burst.
-        carol_s: from one large request of hers to the next.
-    """
+    """In bursts on three connections, steadily, and one user with two client-ids."""
     # One after the other, so that it is known whose wait is the longest.
     bursts = tuple(
         tuple(Send(at_s + 0.3 * number, 3_000_000) for at_s in _steps(round_s, alice_s))
@@ -112,7 +99,7 @@ QUICK: Final = Plan(8.0, 12.0, _senders(8.0, 7.0, 7.0), (1.0, 5.0))
 """The same in an eighth of the time; a bucket overdrawn by 15 is full after 10 s at most."""
 
 READER: Final = Tenant("dave", "reports", 1, ())
-"""Reads what ``Plan.read`` tells."""
+"""Reads the records of ``Plan.read``."""
 
 CREATOR: Final = "erin"
 """Creates topics of ``CREATED_PARTITIONS``."""

@@ -1,7 +1,7 @@
-"""Real messages at a given rate, and what the brokers make the producer wait.
+"""Real messages at a set rate, and how long the brokers make the producer wait.
 
 A thread of its own produces with confluent-kafka, so nothing in an event loop slows it down or is
-slowed down by it. Its queue is bounded: when the brokers hold it back the queue fills, producing
+slowed down by it. Its queue is bounded: when the brokers throttle it the queue fills, producing
 stops until there is room, and what could not be sent in that time is not made up for later.
 
 Example: ``Traffic(bootstrap, "t", bytes_per_s=6e6)`` sends 600 records of 10 kB a second.
@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -27,7 +26,7 @@ _STOP_TIMEOUT_S = 10.0
 
 
 class ThrottleEvent(Protocol):
-    """What librdkafka tells its throttle_cb: by whom, and for how many seconds."""
+    """What librdkafka passes to its throttle_cb: by whom, and for how many seconds."""
 
     broker_id: int
     throttle_time: float
@@ -35,10 +34,10 @@ class ThrottleEvent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ThrottleTime:
-    """How long a broker last told the producer to wait.
+    """The last throttle time that a broker reported.
 
     Attributes:
-        wait_s: seconds; 0.0 tells the end of a throttle.
+        wait_s: seconds; 0.0 is the end of a throttle.
         broker_id: which broker.
         at: when, ``time.monotonic()`` seconds.
     """
@@ -53,10 +52,10 @@ class Traffic:
 
     Attributes:
         acknowledged_bytes: of record values that brokers acknowledged, so far.
-        failed_records: records given up, so far.
+        failed_records: records that were dropped, so far.
         last_failure: why the last of them was, one line; None while there is none.
         last_throttle: what the last throttle_cb said; None while there was none.
-        longest_throttle_s: the longest wait that was told, seconds.
+        longest_throttle_s: the longest reported throttle time, seconds.
         samples: the acknowledged bytes so far, ten times a second, ``time.monotonic()`` seconds.
     """
 
@@ -113,12 +112,7 @@ class Traffic:
         self._thread.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def stop(self) -> None:

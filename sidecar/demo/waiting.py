@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from sidecar.errors import ClusterError
 
 POLL_S = 0.05
-"""How often a condition that nobody announces is looked at, seconds."""
+"""How often a condition that nobody announces is checked, seconds."""
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Look every 50 ms; the caller has the deadline."""
+    """Check every 50 ms; the caller has the deadline."""
     while not holds():  # noqa: ASYNC110 - files and other processes announce nothing
         await asyncio.sleep(POLL_S)
 

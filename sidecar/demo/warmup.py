@@ -42,10 +42,6 @@ class Warm:
 async def warm_up(processes: Processes, folder: Path) -> Warm:
     """Make it, or find it made.
 
-    Args:
-        processes: they know the JDK and the jars, beside which it is kept.
-        folder: for the files of the node that starts and stops, temporary.
-
     Raises:
         ClusterError: this Kafka does not start.
     """

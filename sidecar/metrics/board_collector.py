@@ -50,11 +50,11 @@ class SidecarRegistry(CollectorRegistry):
     def collect(self) -> Iterable[Metric]:
         """Every metric with the unit that its name ends in, and none of the library's ``_created``.
 
-        A ``_created`` series for each counter would tell when this process started, which
+        A ``_created`` series for each counter would show when this process started, which
         ``process_start_time_seconds`` does; the library's own switch for them is global.
         """
         for metric in super().collect():
-            # Of the process's metrics too, which the library gives without.
+            # Of the process's metrics too, which the library exposes without.
             metric.unit = metric.unit or _unit(metric.name)
             if metric.type == "histogram":
                 metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
@@ -217,10 +217,10 @@ class _BoardCollector(Collector):
             ]
             if name == "online":
                 family.samples += [
-                    Sample(family.name, _labels(broker_id, dark.log_dir), 0.0)
+                    Sample(family.name, _labels(broker_id, offline.log_dir), 0.0)
                     for broker_id, broker in memory.brokers.items()
-                    for dark in broker.offline
-                    if (broker_id, dark.log_dir) not in labels
+                    for offline in broker.offline
+                    if (broker_id, offline.log_dir) not in labels
                 ]
             yield family
 

@@ -1,11 +1,11 @@
 """The metrics of single brokers: whether they are seen, and whether their callbacks follow.
 
 A broker has series while it is in the cluster, and as long as anything is remembered of it; what
-its callback says, until 10 minutes after it was last heard. Only the sidecar that a callback asks
+its callback says, until 10 minutes after its last request. Only the sidecar that a callback polls
 knows of it, so in Prometheus the largest value of all sidecars counts.
 
 Example: broker 3 is killed. Its ``broker_active`` is 0 as soon as it is fenced, and its
-``reader_follows`` 0 until its last word is 10 minutes old; then it has none.
+``reader_follows`` 0 until its last report is 10 minutes old; then it has none.
 """
 
 from collections.abc import Iterable, Iterator

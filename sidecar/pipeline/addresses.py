@@ -3,7 +3,7 @@
 ``s3://bucket/logs?region=eu-west-1`` is ``/logs`` in the store ``s3://bucket``; a ``?`` begins
 options there, as pyarrow.fs has them. Names are taken as they are: a file ``a b%20.log`` is written
 so. ``s3://`` and ``s3a://`` are one, Arrow's name and Hadoop's. Credentials are refused, since
-paths are told in tables, logs and messages.
+paths appear in tables, logs and messages.
 
 Example: ``s3://key:secret@logs`` is refused by a sentence that names ``s3://logs`` alone.
 """
@@ -41,7 +41,7 @@ class Address:
     options: str = ""
 
     def __str__(self) -> str:
-        """As it is told to people: without options."""
+        """As people see it: without options."""
         return self.store + self.path
 
     @property
@@ -54,7 +54,7 @@ def address_of(text: str) -> Address:
     """What a path says.
 
     Raises:
-        SecretInPathError: credentials, which are not told again.
+        SecretInPathError: credentials, which are not repeated.
     """
     remote = _REMOTE.match(text)
     if remote is None:
@@ -64,7 +64,7 @@ def address_of(text: str) -> Address:
     scheme = _SCHEMES.get(remote["scheme"], remote["scheme"])
     if ":" in user or _SECRET.search(mark + options):
         raise SecretInPathError(
-            f"{scheme}://{host}{path}: a path must not hold credentials, since it is told in"
+            f"{scheme}://{host}{path}: a path must not hold credentials, since it appears in"
             " tables and logs: leave them to the environment (AWS_ACCESS_KEY_ID and"
             " AWS_SECRET_ACCESS_KEY), or to the machine's role"
         )

@@ -1,10 +1,10 @@
 """How far off a forecast of a disk was on history that it was not shown.
 
-The newest fifth, third and half of a history are held out in turn; a saw is fitted to the rest, and
-what retention really left in the held-out part is compared with what the saw says it would be.
+The newest fifth, third and half of a history are left out in turn; a saw is fitted to the rest, and
+what retention really left in that part is compared with what the saw says it would be.
 
 Example: the floor was said to be 60.2 GB at an hour when it was 60.0 GB: an error of 0.2 GB. The
-median of all of these is told.
+result is the median of all.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ _HELD_OUT: Final = (0.2, 1 / 3, 0.5)
 
 
 def backtest_error(hours: Floats, used: Floats) -> float | None:
-    """The median error on held-out tails, bytes; None when no part of the history can be fitted.
+    """The median error on tails left out, bytes; None when no part of the history can be fitted.
 
     Args:
         hours: of the readings, ascending.

@@ -26,14 +26,7 @@ def by_workers(
     made: Callable[[int, _Task], Batches],
     schema: str,
 ) -> DataFrame:
-    """What workers make, each task by one of them.
-
-    Args:
-        spark: whose workers.
-        tasks: of any kind that can be pickled.
-        made: from a task's place and the task; it is sent to workers.
-        schema: of what it gives.
-    """
+    """What workers make by ``made``, each task by one of them; both are pickled and sent there."""
 
     def of_tasks(batches: Batches) -> Batches:
         for batch in batches:
@@ -51,15 +44,7 @@ def read_by_workers(
     schema: str,
     tasks_per_core: int,
 ) -> DataFrame:
-    """What workers make of files.
-
-    Args:
-        spark: whose workers see the files.
-        files: of any sizes.
-        made: from some of the files; it is sent to workers.
-        schema: of what it gives.
-        tasks_per_core: into how many parts the work is divided.
-    """
+    """What workers make of files."""
     tasks = shared_out(files, tasks_per_core * spark.sparkContext.defaultParallelism)
 
     def of_task(_: int, some: Sequence[Path]) -> Batches:

@@ -1,8 +1,8 @@
-"""The classes that Spark's JVM loads, kept by one run for all later ones (JEP 350).
+"""The classes that Spark's JVM loads, archived by one run for all later ones (JEP 350).
 
 To find, check and lay out some 20,000 classes takes a short run longer than its work. The JVM
 writes them to a file when it ends, and the next one maps it. A file of another JDK or Spark isn't
-used, as its name tells; one that the JVM can't use it leaves aside by itself.
+used, by its name; one that the JVM can't use it leaves aside by itself.
 
 Example, JDK 17 and two cores: a file of 190 MB, written in some 15 s once; a later run has its
 first answer of Spark after 5 s, not 10.
@@ -21,7 +21,7 @@ from sidecar.errors import SidecarError
 
 _DEADLINE_S: Final = 120.0
 _SAYS_NOTHING: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
-"""What the JVM says of classes that it leaves out goes to standard output unless it is told."""
+"""Without these options the JVM writes of left-out classes to standard output."""
 
 
 class NotKeptError(SidecarError):
@@ -42,16 +42,9 @@ class ClassArchive:
 
     @classmethod
     def of(cls, folder: Path, java: Path, spark: Path, *, whole: bool) -> "ClassArchive":
-        """The one of this JDK and this Spark.
-
-        Args:
-            folder: where it is kept.
-            java: the JVM's binary.
-            spark: the folder of Spark's jars.
-            whole: whether this run loads all that others do, and so may write it.
-        """
-        told = (java.resolve(), spark.resolve())
-        key = "|".join(f"{path}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in told)
+        """The one of this JDK and this Spark; a ``whole`` run loads all and may write it."""
+        paths = (java.resolve(), spark.resolve())
+        key = "|".join(f"{path}:{path.stat().st_size}:{path.stat().st_mtime_ns}" for path in paths)
         file = folder / f"classes-{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsa"
         writes = whole and not file.exists() and _is_writable(folder)
         return cls(file, file.with_suffix(f".{os.getpid()}.partial") if writes else None)
@@ -66,7 +59,7 @@ class ClassArchive:
         return ()
 
     def keep(self, jvm: "Popen[bytes]") -> None:
-        """Waits for a JVM that has been told to end, and keeps what it has written.
+        """Waits for a JVM that is ending, and retains what it has written.
 
         Raises:
             NotKeptError: it wasn't written.

@@ -1,4 +1,4 @@
-"""Which days of the tables are asked for, and what a person is told when there are none.
+"""Which days of the tables are requested, and the message when there are none.
 
 Example: since 2026-11-20T23:00 and until 2026-11-21 ask for 20 November, of which a part is asked
 for; 21 November is not, since the bound is not included.
@@ -9,16 +9,12 @@ from datetime import UTC, date, datetime
 
 
 def no_requests(days: Sequence[date]) -> str:
-    """What a person is told when tables have no requests, or none of the days asked for.
-
-    Args:
-        days: that they have, in order.
-    """
+    """The message when tables have no requests, or none of the requested days."""
     if days:
         which = f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}"
         return (
-            f"the tables have requests of {which}, and none of the days that are"
-            " asked for: look at --since and --until"
+            f"the tables have requests of {which}, and none of the requested"
+            " days: see --since and --until"
         )
     return (
         "there are no requests in the tables:"
@@ -29,7 +25,7 @@ def no_requests(days: Sequence[date]) -> str:
 def asked_days(
     days: Iterable[date], since: datetime | None, until: datetime | None
 ) -> tuple[date, ...]:
-    """The days that are asked for, wholly or in part.
+    """The requested days, wholly or in part.
 
     Args:
         days: that there are.

@@ -1,8 +1,8 @@
-"""How many partitions each topic has, and from when to when, as controllers' lines tell it.
+"""How many partitions each topic has, and from when to when, by controllers' lines.
 
-CREATE_TOPICS and CREATE_PARTITIONS tell a size, DELETE_TOPICS ends it; a creation whose answer
+CREATE_TOPICS and CREATE_PARTITIONS have a size, DELETE_TOPICS ends it; a creation whose answer
 doesn't say how many makes it unknown. What failed, or was only to be validated, changes nothing.
-Each change holds from the line that tells it on; ties are in the order (time, file, offset).
+Each change is in force from its line on; ties are in the order (time, file, offset).
 
 Example: a topic that is created with 12 partitions at 10:00, grown to 24 at 11:00 and deleted at
 12:00 has three rows: 12 until 11:00, 24 until 12:00, and null from then on.
@@ -21,7 +21,7 @@ def dim_topic(silver: DataFrame) -> DataFrame:
     """The sizes of topics.
 
     Args:
-        silver: of SILVER_REQUEST, all of the time that is asked for and what came before.
+        silver: of SILVER_REQUEST, all of the requested time and what came before.
 
     Returns:
         Of DIM_TOPIC.
@@ -39,5 +39,5 @@ def dim_topic(silver: DataFrame) -> DataFrame:
     same = Window.partitionBy("topic", sf.when(sf.col("topic") == "", sf.col("topic_id"))).orderBy(
         "valid_from", "src_file", "src_offset", "at"
     )
-    told = changes.withColumn("valid_to", sf.lead("valid_from").over(same))
-    return DIM_TOPIC.select(told)
+    changes_until = changes.withColumn("valid_to", sf.lead("valid_from").over(same))
+    return DIM_TOPIC.select(changes_until)

@@ -21,7 +21,7 @@ _POOL: Final = "ARROW_DEFAULT_MEMORY_POOL"
 _ENVIRON: Final[Mapping[str, str]] = {
     # Else Spark warns of a host name that is of the loopback.
     "SPARK_LOCAL_IP": "127.0.0.1",
-    # Memory that is given back: without these, workers and JVM keep half as much again.
+    # Memory that is returned to the system: without these, workers and JVM keep half as much again.
     _POOL: "system",
     "MALLOC_ARENA_MAX": "2",
 }
@@ -44,13 +44,7 @@ def is_embedded(master: str) -> bool:
 
 
 def settings(master: str, classes: ClassArchive | None, *, brief: bool) -> Mapping[str, str]:
-    """Of Spark.
-
-    Args:
-        master: that is embedded.
-        classes: that the JVM reads or writes.
-        brief: whether the work is done in Python and soon over.
-    """
+    """Of Spark; ``brief`` work is done in Python and soon over."""
     kept = () if classes is None else classes.options
     if not brief:
         return {**_SETTINGS, **_LONG, JAVA_OPTIONS: " ".join((*_OPTIONS, *kept))}
@@ -63,11 +57,7 @@ def settings(master: str, classes: ClassArchive | None, *, brief: bool) -> Mappi
 
 
 def prepare(environ: "os._Environ[str] | dict[str, str]") -> None:
-    """Sets what the JVM and its workers inherit, unless it is set, and the same for this process.
-
-    Args:
-        environ: of this process.
-    """
+    """Sets what the JVM and its workers inherit, unless it is set, for this process too."""
     for name, value in _ENVIRON.items():
         environ.setdefault(name, value)
     if environ[_POOL] == _ENVIRON[_POOL]:
@@ -75,7 +65,7 @@ def prepare(environ: "os._Environ[str] | dict[str, str]") -> None:
 
 
 def _cores(master: str) -> int:
-    told = _CORES.match(master)
-    if told is not None:
-        return int(told[1])
+    found = _CORES.match(master)
+    if found is not None:
+        return int(found[1])
     return 1 if master == "local" else len(os.sched_getaffinity(0))

@@ -1,10 +1,11 @@
 """Which quota each client was under, and with whom it shared it, from when to when.
 
-For each (user, client-id) the eight levels of ``sidecar.quotas.entities`` are looked up in the
+For each (user, client-id) the eight levels of ``sidecar.quotas.entities`` are resolved in the
 quotas of each kind. The first level that has one gives the tags, the tags the limit. Who is under
 none shares by the shape of the quotas that there are, as in ``sidecar.quotas.prediction``: by user,
 client-id or both while all quotas of the kind are for one of these, else by client-id. While there
-are none of the kind, nothing counts; then clients are told by user, whom a quota would be set for.
+are none of the kind, nothing counts; then clients are identified by user, whom a quota would be set
+for.
 
 Clients and quotas are few beside requests: this is done once for each client, and joined.
 
@@ -123,18 +124,18 @@ class Quotas:
         edges = sorted({-EVER, EVER} | changes)
         last: ClientQuota | None = None
         for from_ms, to_ms in pairwise(edges):
-            held = [each for each in found if each[1].from_ms <= from_ms < each[1].to_ms]
-            told = self._resolved(user, client_id, from_ms, to_ms, held)
-            if last is None or last[_AFTER_TIMES:] == told[_AFTER_TIMES:]:
-                last = told._replace(from_ms=told.from_ms if last is None else last.from_ms)
+            in_force = [each for each in found if each[1].from_ms <= from_ms < each[1].to_ms]
+            resolved = self._resolved(user, client_id, from_ms, to_ms, in_force)
+            if last is None or last[_AFTER_TIMES:] == resolved[_AFTER_TIMES:]:
+                last = resolved._replace(from_ms=resolved.from_ms if last is None else last.from_ms)
                 continue
             yield last
-            last = told
+            last = resolved
         if last is not None:
             yield last
 
     def _resolved(
-        self, user: str, client_id: str, from_ms: int, to_ms: int, held: list[tuple[int, Quota]]
+        self, user: str, client_id: str, from_ms: int, to_ms: int, in_force: list[tuple[int, Quota]]
     ) -> ClientQuota:
         shapes = [
             shape
@@ -142,7 +143,7 @@ class Quotas:
             if any(span[0] <= from_ms < span[1] for span in spans)
         ]
         counts = bool(shapes) or self._quota_type == PRODUCER_IDS
-        tags, quota = _resolve(user, client_id, held)
+        tags, quota = _resolve(user, client_id, in_force)
         if quota is None:
             by_user, by_client = (True, False) if not shapes else (False, True)
             if self._quota_type == PRODUCER_IDS:
@@ -163,16 +164,16 @@ _AFTER_TIMES: Final = ClientQuota._fields.index("counts")
 
 
 def _resolve(
-    user: str, client_id: str, held: list[tuple[int, Quota]]
+    user: str, client_id: str, in_force: list[tuple[int, Quota]]
 ) -> tuple[tuple[str, str], Quota | None]:
-    """The tags and the quota; the levels in ``held`` are in order, and those of now."""
-    if not held:
+    """The tags and the quota; the levels in ``in_force`` are in order, and those of now."""
+    if not in_force:
         return ("", ""), None
-    first, _ = held[0]
+    first, _ = in_force[0]
     # The first level gives the tags, and the tags the quota: an empty one takes no part.
     tags = (user if first in _BY_USER else "", client_id if first in _BY_CLIENT else "")
     allowed = _SHARED_BY[bool(tags[0]), bool(tags[1])]
-    quota = next((quota for level, quota in held if level in allowed), None)
+    quota = next((quota for level, quota in in_force if level in allowed), None)
     # Brokers refuse a limit that is not above 0; an infinite one holds nobody.
     return tags, quota if quota is not None and 0 < quota.limit < math.inf else None
 
@@ -205,18 +206,18 @@ def entity_name(user: str | None, client_id: str | None) -> str:
 
 
 def quotas_of(config: DataFrame) -> dict[str, Quotas]:
-    """The quotas of each kind; asks Spark for them, which are few.
+    """The quotas of each kind, by a query; they are few.
 
     Args:
         config: of SILVER_QUOTA_CONFIG.
     """
     found = {quota_type: Quotas(quota_type) for quota_type in KEYS}
-    told = config.where(sf.col("value").isNotNull() & sf.col("key").isin(*_TYPES)).select(
+    quotas = config.where(sf.col("value").isNotNull() & sf.col("key").isin(*_TYPES)).select(
         *("entity", "user", "client_id", "key", "value"),
         sf.unix_millis("valid_from").alias("from_ms"),
         sf.coalesce(sf.unix_millis("valid_to"), sf.lit(EVER)).alias("to_ms"),
     )
-    for row in told.collect():
+    for row in quotas.collect():
         quota = Quota(row.entity, row.value, row.from_ms, row.to_ms)
         found[_TYPES[row.key]].add(row.user, row.client_id, quota)
     return found

@@ -1,11 +1,11 @@
 """What each request was charged with: an event for each quota that it counts for.
 
 A request is charged with its bytes (PRODUCE, consumers' FETCH), with its handlers' time unless it
-is exempt, with the new producer id that it was given, and on the controller's line with each topic
+is exempt, with the new producer id that was allocated, and on the controller's line with each topic
 that it creates, grows or deletes. This is ``sidecar.requestlog.charges`` for DataFrames.
 
-What a line doesn't tell is an event too, with ``known`` false: the demand of a throttled FETCH,
-whose answer is empty; a PRODUCE that can't be read; a topic whose size nobody told.
+What a line doesn't have is an event too, with ``known`` false: the demand of a throttled FETCH,
+whose answer is empty; a PRODUCE that can't be read; a topic whose size is unknown.
 
 Mutations are counted from forwarded lines alone, since the broker that passed them on logged the
 same request. Those that are only to be validated are charged too, as KRaft does.
@@ -53,10 +53,10 @@ EVENTS: Final = Table(
         Column("client_id", "string", "as the client gave it"),
         Column("at_ms", "bigint", "when it was charged, milliseconds since 1970"),
         Column("amount", "double", "bytes, percent of a second, partitions or 1 id; null: unknown"),
-        Column("known", "boolean", "whether a line tells the amount"),
+        Column("known", "boolean", "whether a line has the amount"),
         Column("strict", "boolean", "of mutations: refused while the quota is used up"),
         Column("waited_ms", "bigint", "of mutations: from the charge to the answer"),
-        Column("producer_id", "bigint", "that was given; null for other kinds"),
+        Column("producer_id", "bigint", "that was allocated; null for other kinds"),
         Column("told_ms", "bigint", "the throttle time in the request's line, for any quota"),
         Column("log_ts", "timestamp", "when the answer was sent"),
         Column("src_file", "string", "the file that the line is in"),
@@ -64,7 +64,7 @@ EVENTS: Final = Table(
         Column("position", "int", "of this event among its request's"),
     ),
     (),
-    "a charge of a request to a quota; not kept, but made from silver_request when asked for",
+    "a charge of a request to a quota; not kept, but made from silver_request on demand",
 )
 
 _CREATE_TOPICS: Final = ("CREATE_TOPICS", "19")
@@ -87,7 +87,7 @@ def charges(
 
     Args:
         silver: of SILVER_REQUEST.
-        dim_topic: of DIM_TOPIC; what it tells before a line is the size that the line's topic had.
+        dim_topic: of DIM_TOPIC; its size before a line is the one that the line's topic had.
         quota_types: of QUOTA_TYPES; others are left out.
 
     Returns:
@@ -124,7 +124,7 @@ def is_mutation_line() -> Expression:
 
 
 def _charged(silver: DataFrame, quota_types: Collection[str]) -> DataFrame:
-    """A row for each charge; the sizes of topics are not looked up yet."""
+    """A row for each charge; the sizes of topics are not resolved yet."""
     is_charged = {quota_type: _is_charged(quota_type) for quota_type in quota_types}
     # A request is of one API, so one slot is enough for what depends on it.
     by_api = [
@@ -210,7 +210,7 @@ def _charge(
 
 
 def _with_sizes(charged: DataFrame, dim_topic: DataFrame) -> DataFrame:
-    """Amounts of mutations: created, or the difference to the size that a line before told."""
+    """Amounts of mutations: created, or the difference to the size that an earlier line has."""
     sizes = _sizes(dim_topic)
     named = sf.when(sf.col("topic") != "", _by_name(sf.col("topic"))).otherwise(
         _by_id(sf.col("topic_id"))
@@ -233,11 +233,11 @@ def _with_sizes(charged: DataFrame, dim_topic: DataFrame) -> DataFrame:
 
 
 def _sizes(dim_topic: DataFrame) -> DataFrame:
-    """For each name and each id of a topic, all that was told of its size."""
-    told = sf.struct("valid_from", "src_file", "src_offset", "partitions")
+    """For each name and each id of a topic, all that is known of its size."""
+    stated = sf.struct("valid_from", "src_file", "src_offset", "partitions")
     by_name = sf.when(sf.col("topic") != "", _by_name(sf.col("topic")))
     by_id = sf.when(sf.col("topic_id") != "", _by_id(sf.col("topic_id")))
-    keyed = dim_topic.select(sf.explode(sf.array(by_name, by_id)).alias("key"), told.alias("one"))
+    keyed = dim_topic.select(sf.explode(sf.array(by_name, by_id)).alias("key"), stated.alias("one"))
     sizes = keyed.where("key is not null").groupBy("key").agg(sf.collect_list("one").alias("told"))
     return sf.broadcast(sizes)
 

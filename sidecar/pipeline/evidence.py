@@ -34,11 +34,6 @@ _DAY_S: Final = 86_400
 def evidence(usage: UsageRows, replay: DataFrame, terms: Terms) -> DataFrame:
     """What is known of each tenant's use.
 
-    Args:
-        usage: of the time that is asked for.
-        replay: of GOLD_REPLAY: it knows who shares a quota.
-        terms: the percentile and the half-life count.
-
     Returns:
         Of each TENANT ``percentile_rate`` and ``peak_seen`` in the quota's unit, ``events``, those
         ``held``, the ``hours`` in which there were any, the second of the ``newest``, and the
@@ -54,9 +49,6 @@ class _Tenants:
 
     Of a client's three forms the strictest that the replay knows is the right one: the eight levels
     resolve a client to one of them.
-
-    Attributes:
-        known: quota types and who shares one.
     """
 
     known: frozenset[tuple[str, str]]
@@ -70,8 +62,8 @@ class _Tenants:
 
 
 def _names_of(replay: DataFrame) -> _Tenants:
-    told = replay.select("quota_type", "shared_by").distinct().collect()
-    return _Tenants(frozenset((row["quota_type"], row["shared_by"]) for row in told))
+    replayed = replay.select("quota_type", "shared_by").distinct().collect()
+    return _Tenants(frozenset((row["quota_type"], row["shared_by"]) for row in replayed))
 
 
 def _percentiles(used: DataFrame, bounds: DataFrame, terms: Terms) -> DataFrame:
@@ -87,11 +79,11 @@ def _percentiles(used: DataFrame, bounds: DataFrame, terms: Terms) -> DataFrame:
 def _bounds(usage: UsageRows) -> DataFrame:
     """One row: the end, and the share of all brokers' 10 minutes in which anything was charged."""
     since, until = usage.since, usage.until
-    told = usage.mapped(("broker", "window_start"), covered, COVERED)
-    slots = told.groupBy("broker", "slot").agg(sf.max("last").alias("last"))
+    slots_covered = usage.mapped(("broker", "window_start"), covered, COVERED)
+    slots = slots_covered.groupBy("broker", "slot").agg(sf.max("last").alias("last"))
     first = sf.min("slot") if since is None else sf.lit(int(since.timestamp()) // COVER_S)
     last = sf.max("slot") if until is None else sf.lit(int(until.timestamp() - 1) // COVER_S)
     brokers = sf.size(sf.collect_set("broker"))
-    asked = brokers * sf.greatest(sf.lit(1), last - first + 1)
+    expected = brokers * sf.greatest(sf.lit(1), last - first + 1)
     end = sf.max("last") if until is None else sf.lit(int(until.timestamp()))
-    return slots.agg((sf.count("*") / asked).alias("coverage"), end.alias("end"))
+    return slots.agg((sf.count("*") / expected).alias("coverage"), end.alias("end"))

@@ -6,7 +6,7 @@ scheme is of Spark's default file system: this machine's disk where Spark is emb
 
 In object storage a move is a copy and a removal, of file after file; on a disk and in HDFS it is
 one step. A file that must not be there yet is made in one step everywhere: S3 refuses the second
-one (``If-None-Match``). A store that doesn't answer is given up after some two minutes, where
+one (``If-None-Match``). A store that doesn't answer times out after some two minutes, where
 Hadoop's own deadlines add up to an hour and more: 15 s for each answer, the least that S3A takes,
 twice, and all that three times.
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sidecar.errors import SidecarError
 from sidecar.pipeline.addresses import address_of
-from sidecar.pipeline.object_storage import told_in_a_line
+from sidecar.pipeline.object_storage import storage_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,13 +92,13 @@ class HadoopFiles:
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
-        with told_in_a_line(path):
+        with storage_failures(path):
             system, at = self._at(path)
             return bool(system.exists(at))
 
     def names(self, path: str) -> list[str]:
         """Of what is in a folder, sorted; empty for a file, or when there is none."""
-        with told_in_a_line(path):
+        with storage_failures(path):
             system, at = self._at(path)
             if not system.exists(at) or not system.getFileStatus(at).isDirectory():
                 return []
@@ -110,7 +110,7 @@ class HadoopFiles:
         Raises:
             FilesError: the file system did not.
         """
-        with told_in_a_line(target):
+        with storage_failures(target):
             system, there = self._at(target)
             system.mkdirs(there.getParent())
             if not system.rename(self._at(source)[1], there):
@@ -118,13 +118,13 @@ class HadoopFiles:
 
     def remove(self, path: str) -> None:
         """Removes a file, or a folder with all that is in it; nothing when there is none."""
-        with told_in_a_line(path):
+        with storage_failures(path):
             system, at = self._at(path)
             system.delete(at, True)
 
     def read(self, path: str) -> str:
         """The text of a small file."""
-        with told_in_a_line(path):
+        with storage_failures(path):
             system, at = self._at(path)
             stream = system.open(at)
             try:
@@ -134,7 +134,7 @@ class HadoopFiles:
 
     def create(self, path: str, text: str) -> bool:
         """Writes a small file; False, and nothing is written, when there is one already."""
-        with told_in_a_line(path):
+        with storage_failures(path):
             system, at = self._at(path)
             if system.exists(at):
                 return False
@@ -143,7 +143,7 @@ class HadoopFiles:
 
     def local(self, path: str) -> Path | None:
         """Where it is on this machine's disk; None when it isn't."""
-        with told_in_a_line(path):
+        with storage_failures(path):
             system, at = self._at(path)
             if system.getUri().getScheme() != "file":
                 return None
@@ -155,9 +155,9 @@ class HadoopFiles:
             Py4JJavaError,
         )
 
-        asked = system.createFile(at).overwrite(False).opt(_ONLY_NEW, "true")
+        builder = system.createFile(at).overwrite(False).opt(_ONLY_NEW, "true")
         try:
-            stream = asked.build()
+            stream = builder.build()
             stream.write(text.encode())
             stream.close()
         except Py4JJavaError as error:
@@ -167,6 +167,6 @@ class HadoopFiles:
         return True
 
     def _at(self, path: str) -> tuple[Any, Any]:
-        address_of(path)  # Refuses credentials; Hadoop's refusal would tell them.
+        address_of(path)  # Refuses credentials; Hadoop's error would show them.
         at = self._jvm.org.apache.hadoop.fs.Path(path)
         return at.getFileSystem(self._conf), at

@@ -69,13 +69,7 @@ def head_of(key: str) -> Head:
 
 
 def advanced(offset: Offset, files: Iterable[Followed], ends: Mapping[str, int]) -> Offset:
-    """The offset after a batch; the same one when there is nothing to read.
-
-    Args:
-        offset: before it.
-        files: that are there.
-        ends: up to where each is read.
-    """
+    """The offset after a batch; the same one when there is nothing to read."""
     there: Offset = {
         file.key: {
             "broker": file.broker,

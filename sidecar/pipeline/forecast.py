@@ -1,4 +1,4 @@
-"""When each volume is at the limit at which producers are held: a row for each.
+"""When each volume is at the limit at which producers are throttled: a row for each.
 
 Each volume by itself, in a Python worker; what is done with its readings is
 ``sidecar.pipeline.volume_forecast``.
@@ -59,11 +59,11 @@ def disk_forecast(
     else:
         readings = readings.withColumn("as_of", sql.timestamp_micros(sql.lit(_micros(as_of))))
     hours = (sql.unix_micros("observed_ts") - sql.unix_micros("as_of")) / sql.lit(3_600_000_000.0)
-    told = ("as_of", "hours", "total_bytes", "available_bytes", "offline")
+    fields = ("as_of", "hours", "total_bytes", "available_bytes", "offline")
     forecasts = (
         readings.withColumn("hours", hours)
         .where((sql.col("hours") <= 0) & (sql.col("hours") >= -24 * chosen.history_days))
-        .select("broker", "log_dir", *told)
+        .select("broker", "log_dir", *fields)
         .groupBy("broker", "log_dir", "as_of")
         .applyInPandas(
             _of_volume(chosen), ", ".join(f"{name} {kind}" for name, kind in _TOLD.items())

@@ -39,7 +39,7 @@ HEAD: Final = 1024
 _GZIP: Final = b"\x1f\x8b"
 _PIECE: Final = 1 << 16
 _LOOKED_FOR_TIME: Final = 1 << 22
-"""Bytes in which a line with a time is looked for: a line of 1,000 partitions has 100 kB."""
+"""Bytes in which a line with a time is searched: a line of 1,000 partitions has 100 kB."""
 
 _MARK_EVERY: Final = 1 << 18
 _TIME: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)")
@@ -47,12 +47,7 @@ _TIME: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9}
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The beginning of a file, which it is known by.
-
-    Attributes:
-        length: bytes, > 0.
-        digest: of them.
-    """
+    """The beginning of a file, which it is known by: its length in bytes, > 0, and digest."""
 
     length: int
     digest: str

@@ -3,7 +3,7 @@
 The line is by Theil and Sen: the median of the slopes between any two points, which a third of
 strange ones does not move. Growth changes, though, and disks step: a topic is deleted, partitions
 are moved. So points are parted where two lines lie at most half as far from them, in all, as one
-does; the newer part is parted again, until nothing is won by it. What is asked of the future is
+does; the newer part is parted again, until nothing is won by it. What is read off for the future is
 asked of the last part.
 
 - A part has three points at least: a change is known when three came after it.

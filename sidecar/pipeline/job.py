@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from sidecar.errors import SidecarError
 from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.lock import locked
-from sidecar.pipeline.object_storage import told_in_a_line
+from sidecar.pipeline.object_storage import storage_failures
 from sidecar.pipeline.publish import Output, discard, recover
 from sidecar.pipeline.run import Inputs, Options, Run
 from sidecar.pipeline.stages import STAGES, Stage
@@ -39,7 +39,7 @@ class Outcome:
         files: of request logs, that were read.
         bytes: of them, as they are stored.
         quarantined: lines that can't be read.
-        unknown: requests whose bytes or partitions no line tells.
+        unknown: requests whose bytes or partitions no line has.
         recommended: the rows of gold_recommendation that were made.
         replayed: quota types with whose quotas they were or who shared them, where scenarios were
             asked for.
@@ -64,17 +64,9 @@ def run(
     options: Options,
     *,
     stages: Iterable[Stage] = tuple(Stage),
-    tell: Callable[[Stage], None] = lambda _: None,
+    report: Callable[[Stage], None] = lambda _: None,
 ) -> Outcome:
     """Runs stages, and puts their tables in place of the last good ones: all, or none.
-
-    Args:
-        spark: its time zone is UTC.
-        out: the folder of the tables, made if need be.
-        inputs: what is read.
-        options: how.
-        stages: which, in their order.
-        tell: is told each stage when it begins.
 
     Raises:
         SidecarError: it can't be done, and says what to do; the tables are as they were.
@@ -82,12 +74,12 @@ def run(
     files = HadoopFiles(spark)
     output = Output(files, out)
     holder = f"process {os.getpid()} on {socket.gethostname()}, since {options.now:%FT%TZ},"
-    with told_in_a_line(), locked(out, files, files.local(out), holder):
+    with storage_failures(), locked(out, files, files.local(out), holder):
         refuse_batch(out, files.names(out))
         rolled_forward = recover(output)
         job = Run(spark, Store(spark, output), inputs, options)
         try:
-            return _outcome(job, stages, tell, rolled_forward=rolled_forward)
+            return _outcome(job, stages, report, rolled_forward=rolled_forward)
         except SidecarError:
             # What a kill leaves, the next run removes; this one may be the last.
             discard(output)
@@ -97,11 +89,11 @@ def run(
 
 
 def _outcome(
-    job: Run, stages: Iterable[Stage], tell: Callable[[Stage], None], *, rolled_forward: bool
+    job: Run, stages: Iterable[Stage], report: Callable[[Stage], None], *, rolled_forward: bool
 ) -> Outcome:
     store = job.store
     for stage in stages:
-        tell(stage)
+        report(stage)
         STAGES[stage](job)
     rows = {table.name: store.rows_of(table) for table in store.written()}
     days = store.written_days()

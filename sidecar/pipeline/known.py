@@ -1,4 +1,4 @@
-"""What there is little of in many requests: clients and files; asked once, and told to all workers.
+"""What there is little of in many requests: clients and files; read once, and sent to all workers.
 
 Example: the two million requests of a day are of some hundred clients, from 96 files, and those of
 "kafka" are the brokers' own.
@@ -40,8 +40,8 @@ class Known:
         clients: user and client-id; a client's number is its place.
         files: by name; a file's number is its place, so that numbers are in the names' order.
         rows: how many there are, of requests or events.
-        cluster_users: brokers' own principals, as far as requests tell them: of followers,
-            heartbeats and so on; events tell none.
+        cluster_users: brokers' own principals, as far as requests name them: of followers,
+            heartbeats and so on; events name none.
     """
 
     clients: Sequence[tuple[str, str]]
@@ -51,7 +51,7 @@ class Known:
 
     @classmethod
     def of(cls, counted: DataFrame) -> "Known":
-        """Of COUNTED; asks Spark for it."""
+        """Of COUNTED, by a query."""
         rows = counted.collect()
         return cls(
             sorted({(row["user"], row["client_id"]) for row in rows}),

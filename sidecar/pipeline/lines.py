@@ -3,7 +3,7 @@ r"""Whole lines out of a part of a file: who reads which part, and where each li
 A large file is read in parts by several workers. A part has the lines that begin in it, the last of
 which may end beyond it; so every line is in one part, wherever files are cut. A packed file is one
 part, and places in it are those of its unpacked bytes. A line that doesn't end is left
-out, and told.
+out, and reported.
 
 Example: ``ab\ncd\nef\n`` in parts of 4 bytes: 0-3 has ``ab`` and ``cd``, 4-7 has ``ef``, 8-8 has
 nothing.
@@ -40,7 +40,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A place that isn't given as lines.
+    """A place without lines.
 
     Attributes:
         offset: of its first byte in the file, unpacked.
@@ -104,7 +104,7 @@ def unpacked_blocks(file: BufferedIOBase, sizes: Sizes = Sizes()) -> Iterator[Bl
     reader = _Unpacked(file)
     yield from _cut(reader, 0, None, sizes)
     if reader.damage is not None:
-        yield Unread(reader.given, 0, str(RejectedKind.TORN), reader.damage)
+        yield Unread(reader.read_lines, 0, str(RejectedKind.TORN), reader.damage)
 
 
 class _Readable(Protocol):
@@ -120,7 +120,7 @@ class _Unpacked:
 
     def __init__(self, file: BufferedIOBase) -> None:
         self._file = gzip.GzipFile(fileobj=file)
-        self.given = 0
+        self.read_lines = 0
         self.damage: str | None = None
 
     def readinto(self, buffer: memoryview, /) -> int:
@@ -128,7 +128,7 @@ class _Unpacked:
         while filled < len(buffer) and (piece := self._piece(len(buffer) - filled)):
             buffer[filled : filled + len(piece)] = piece
             filled += len(piece)
-        self.given += filled
+        self.read_lines += filled
         return filled
 
     def _piece(self, most: int) -> bytes:

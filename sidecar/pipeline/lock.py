@@ -2,8 +2,8 @@
 
 On this machine's disk the lock ends with the process that holds it, however it ends. In HDFS and in
 object storage it is a file that says who holds it: after a kill it has to be removed by hand, since
-nobody there can tell a killed run from a slow one. A folder that was made for a run which left
-nothing in it is removed with its lock.
+nobody there can distinguish a killed run from a slow one. A folder that was made for a run which
+left nothing in it is removed with its lock.
 
 Example: a second run in the same folder raises ``LockedError``, which names the first.
 """
@@ -32,12 +32,6 @@ class UnwritableError(SidecarError):
 @contextmanager
 def locked(root: str, files: Files, local: Path | None, holder: str) -> Iterator[None]:
     """Holds the lock of a folder.
-
-    Args:
-        root: the folder.
-        files: where it is.
-        local: where it is on this machine's disk; None when it isn't.
-        holder: who holds it, for a person.
 
     Raises:
         LockedError: another run holds it.
@@ -77,11 +71,7 @@ def locked(root: str, files: Files, local: Path | None, holder: str) -> Iterator
 
 
 def refuse_locked(root: str, local: Path) -> None:
-    """Refuses a folder that another run writes to now; nothing is written, and nothing is held.
-
-    Args:
-        root: the folder.
-        local: where it is on this machine's disk.
+    """Refuses a folder that another run writes to now; nothing is written, and no lock is taken.
 
     Raises:
         LockedError: another run holds its lock.
@@ -89,7 +79,7 @@ def refuse_locked(root: str, local: Path) -> None:
     try:
         handle = os.open(local / _NAME, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        # There is none, or it can't be written to: whoever takes the lock is told.
+        # There is none, or it can't be written to: whoever takes the lock gets the error.
         return
     try:
         _hold(handle, root)

@@ -38,12 +38,7 @@ class Part:
 
 
 def parts_of(files: Iterable[LogFile], split_bytes: int) -> list[Part]:
-    """All of some files.
-
-    Args:
-        files: of request logs.
-        split_bytes: of a part of a plain file, > 0; a gzip file is one part.
-    """
+    """All of some files; a gzip file is one part."""
     return [
         Part(file, start, end)
         for file in files
@@ -53,10 +48,6 @@ def parts_of(files: Iterable[LogFile], split_bytes: int) -> list[Part]:
 
 def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
     """Its rows, and its lines that can't be read, block after block.
-
-    Args:
-        part: of a file that is there.
-        schema: as ``records.parse_block`` has it.
 
     Raises:
         OSError: the file can't be read.
@@ -85,10 +76,6 @@ def in_tasks(parts: Sequence[Part], cores: int) -> list[list[Part]]:
 
     A task costs Spark tens of milliseconds, and a file of an hour that has a few rows costs whoever
     reads it as much; so there are only as many tasks as the cores need to end at the same time.
-
-    Args:
-        parts: of the logs, by path.
-        cores: that read at the same time, > 0.
     """
     total = sum(part.end - part.start for part in parts)
     most = min(TASK_BYTES, total // (_TASKS_OF_A_CORE * cores))

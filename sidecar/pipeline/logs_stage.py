@@ -44,13 +44,13 @@ def usage_of_logs(run: Run, logs: RequestLogs) -> None:
 def _written_by_tasks(run: Run, parts: Sequence[Part], target: Path) -> None:
     span = Span(run.options.since, run.options.until)
     present = run.store.days_of(GOLD_USAGE_1S)
-    told = write_usage_of_logs(run.spark, parts, span, target, present)
+    written = write_usage_of_logs(run.spark, parts, span, target, present)
     rows: Counter[date] = Counter()
-    for file in told.usage:
+    for file in written.usage:
         if file.day is not None:
             rows[file.day] += file.rows
     run.store.wrote(GOLD_USAGE_1S, rows)
-    run.quarantined, run.unknown = told.rejected, told.unknown
+    run.quarantined, run.unknown = written.rejected, written.unknown
     quarantine(run, run.store.without_day(GOLD_USAGE_1S, QUARANTINE))
 
 

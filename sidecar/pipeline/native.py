@@ -1,7 +1,7 @@
 """The rows of silver_request by Spark's own functions alone: what the parser is compared with.
 
-It knows Kafka's usual pattern and whole lines only, tells no place in a file, and is slower; it is
-another way to the same values, by another JSON reader and another hand at the sizes.
+It knows Kafka's usual pattern and whole lines only, knows no place in a file, and is slower; it is
+another implementation of the same values, by another JSON reader and another hand at the sizes.
 
 Example: a PRODUCE v11 of "etl" with 10,000 bytes for a partition of "t1": 10,035 bytes, by SQL.
 
@@ -171,7 +171,7 @@ def _of_every_line(zone: str) -> dict[str, Column]:
         f"timestamp_millis(CAST(floor(unix_millis({local}) - sendTimeMs - responseQueueTimeMs)"
         " AS BIGINT))"
     )
-    told = {
+    by_column = {
         "log_ts": f"to_utc_timestamp({local}, '{zone}')",
         "quota_ts": f"{charged} + (to_utc_timestamp({local}, '{zone}') - {local})",
         "user": "substring(principal, locate(':', principal) + 1)",
@@ -187,7 +187,7 @@ def _of_every_line(zone: str) -> dict[str, Column]:
         "replica": "coalesce(request.replicaState.replicaId, request.replicaId, -1)",
         "src_offset": "CAST(null AS BIGINT)",
     }
-    return {name: sql.expr(value) for name, value in told.items()}
+    return {name: sql.expr(value) for name, value in by_column.items()}
 
 
 def _of_some_apis() -> dict[str, Column]:
@@ -197,7 +197,7 @@ def _of_some_apis() -> dict[str, Column]:
     about_topics = "api_key IN (19, 20, 37)"
     counted = f"filter({_TOPIC_CHANGES}, one -> coalesce(one.error, 0) = 0)"
     unknown = f"exists({counted}, one -> api_key <> 19 OR one.partitions IS NULL)"
-    told = {
+    by_column = {
         "exempt": f"(api_key = 0 AND request.acks = 0) OR is_follower OR api_key IN ({_EXEMPT})"
         f" OR (isForwarded AND api_key IN ({_EXEMPT_FORWARDED}))",
         "acks": "if(api_key = 0, request.acks, null)",
@@ -217,7 +217,7 @@ def _of_some_apis() -> dict[str, Column]:
         "topic_changes": f"if({about_topics}, {_TOPIC_CHANGES}, null)",
         "quota_changes": f"if(api_key = 49, {_quota_changes()}, null)",
     }
-    return {name: sql.expr(value) for name, value in told.items()}
+    return {name: sql.expr(value) for name, value in by_column.items()}
 
 
 def _quota_changes() -> str:

@@ -25,20 +25,15 @@ class ObjectStorageError(SidecarError):
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """What went wrong.
-
-    Attributes:
-        sign: a part of what is said then.
-        told: to a person.
-    """
+    """What went wrong: what is said then, and the message to a person."""
 
     sign: re.Pattern[str]
-    told: str
+    message: str
 
 
 _CAUSES: Final = tuple(
-    _Cause(re.compile(sign), told)
-    for sign, told in (
+    _Cause(re.compile(sign), message)
+    for sign, message in (
         (
             r"S3AFileSystem not found",
             "Spark has no jars for it: `mvn -f deploy/spark/s3-connector/pom.xml package`, then"
@@ -79,15 +74,15 @@ _BUCKET: Final = re.compile(r"\bbucket '([^']+)'|\bs3a://([^/\s:`']+)")
 
 def cause_of(said: str) -> str | None:
     """What to do about a store, by what was said; None when that is of something else."""
-    return next((cause.told for cause in _CAUSES if cause.sign.search(said)), None)
+    return next((cause.message for cause in _CAUSES if cause.sign.search(said)), None)
 
 
 @contextmanager
-def told_in_a_line(where: str | None = None) -> Iterator[None]:
+def storage_failures(where: str | None = None) -> Iterator[None]:
     """What a store is to blame for becomes a refusal; all else is as it was.
 
     Args:
-        where: whose failure it is then; None: as what was said tells.
+        where: whose failure it is then; None: by what was said.
 
     Raises:
         ObjectStorageError: a store is to blame.
@@ -98,10 +93,10 @@ def told_in_a_line(where: str | None = None) -> Iterator[None]:
         raise
     except Exception as error:
         said = str(error)
-        told = cause_of(said)
-        if told is None:
+        message = cause_of(said)
+        if message is None:
             raise
-        raise ObjectStorageError(f"{where or _bucket(said)}: {told}") from error
+        raise ObjectStorageError(f"{where or _bucket(said)}: {message}") from error
 
 
 def _bucket(said: str) -> str:

@@ -1,9 +1,9 @@
-r"""What a path of the request log tells: whose a file is, its time zone, and what a glob means.
+r"""What a path of the request log means: whose a file is, its time zone, and globs.
 
 A path is a file, a folder (all files below it but hidden ones) or a glob (``*``, ``?``, ``[ab]``,
 ``**`` for any number of folders), on this machine or in object storage (``s3://bucket/logs``,
 ``gs://``, ``hdfs://``; a ``?`` there begins options, as in ``s3://bucket/logs?region=eu-west-1``,
-which are no part of a file's name); ``stored_logs`` finds them. Whose a file is, its path tells:
+which are no part of a file's name); ``stored_logs`` finds them. A file's broker is in its path:
 ``broker-3``, ``kafka-3`` or a folder ``3``, the last one of them; or a pattern of the caller's,
 with a group named ``broker``.
 
@@ -30,30 +30,25 @@ _LARGEST_ID: Final = (1 << 31) - 1
 
 
 class RequestLogsError(SidecarError):
-    """The request logs can't be read as they were told."""
+    """The request logs can't be read as they were named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """Of which time zone the brokers' clocks are.
-
-    Attributes:
-        default: of those that are not named.
-        named: by broker.
-    """
+    """The time zones of the brokers' clocks: ``named`` by broker, ``default`` of all others."""
 
     default: str = "UTC"
     named: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, told: Iterable[str]) -> "Zones":
-        """From "Europe/Berlin" and "3=UTC", in any order; UTC when nothing is told.
+    def of(cls, texts: Iterable[str]) -> "Zones":
+        """From "Europe/Berlin" and "3=UTC", in any order; UTC when there is none.
 
         Raises:
             RequestLogsError: there is no such zone, or no broker of that name.
         """
         default, named = "UTC", {}
-        for one in told:
+        for one in texts:
             broker, is_named, zone = one.rpartition("=")
             _known_zone(zone)
             if not is_named:
@@ -61,7 +56,7 @@ class Zones:
             elif broker.isdecimal():
                 named[int(broker)] = zone
             else:
-                raise RequestLogsError(f"{one!r}: a broker's zone is told as 3=Europe/Berlin")
+                raise RequestLogsError(f"{one!r}: a broker's zone is written as 3=Europe/Berlin")
         return cls(default, named)
 
     def name_of(self, broker: int) -> str:
@@ -85,7 +80,7 @@ class LogFile:
         broker: whose it is.
         zone: the name of its clock's time zone.
         size: bytes, as it is stored.
-        options: of the store that it is in, as they were given.
+        options: of the store that it is in, as in the path.
     """
 
     path: str
@@ -111,7 +106,7 @@ def broker_of(path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS)
         if found and int(found[-1]) <= _LARGEST_ID:
             return int(found[-1])
     raise RequestLogsError(
-        f"{path}: which broker's it is can't be told from its path; give a pattern with a group"
+        f"{path}: its path does not name its broker; give a pattern with a group"
         r" named broker: --broker-pattern '/node-(?P<broker>\d+)/'"
     )
 

@@ -25,11 +25,7 @@ _MS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class _SharedBy:
-    """Who shares a client's quotas.
-
-    Attributes:
-        quotas: of each type.
-    """
+    """Who shares a client's quotas."""
 
     quotas: Mapping[str, Quotas]
 

@@ -37,12 +37,7 @@ _TORN: Final = ".new"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The folder with the tables.
-
-    Attributes:
-        files: where it is.
-        root: its path.
-    """
+    """The folder with the tables."""
 
     files: Files
     root: str

@@ -1,6 +1,6 @@
 """Which entity had which quota from when to when: from a snapshot and the changes in the logs.
 
-ALTER_CLIENT_QUOTAS on the controller's line tells each change; what failed, or was only to be
+ALTER_CLIENT_QUOTAS on the controller's line has each change; what failed, or was only to be
 validated, changes nothing. A snapshot tells what was in force at its time: a quota in it holds from
 there on until the logs tell otherwise, and back to the last change that they tell before it, or as
 long as is known where they tell none. A quota that the snapshot does not have, and that the logs
@@ -94,15 +94,15 @@ def silver_quota_config(
         ValueError: a snapshot without a time, or a time without a zone.
     """
     if as_of is None and snapshot:
-        raise ValueError("tell when the quotas of the snapshot were in force")
+        raise ValueError("name the time at which the quotas of the snapshot were in force")
     if as_of is not None and as_of.tzinfo is None:
-        raise ValueError("tell the time zone of the snapshot's time")
-    told = _changes(silver)
+        raise ValueError("name the time zone of the snapshot's time")
+    rows = _changes(silver)
     if as_of is not None:
-        told = _with_snapshot(silver.sparkSession, told, snapshot, as_of)
+        rows = _with_snapshot(silver.sparkSession, rows, snapshot, as_of)
     later = Window.partitionBy(*_BY_ENTITY).orderBy("valid_from", "src_file", "src_offset", "at")
     return SILVER_QUOTA_CONFIG.select(
-        told.withColumns(
+        rows.withColumns(
             {
                 "valid_to": sf.lead("valid_from").over(later),
                 "entity": entity_of(sf.col("user"), sf.col("client_id")),
@@ -145,14 +145,14 @@ def _with_snapshot(
     )
     # As Arrow: else each row goes through a worker.
     rows = [row._asdict() for row in snapshot]
-    given = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_SNAPSHOT))
-    same = [sf.col(f"given.{name}").eqNullSafe(sf.col(f"before.{name}")) for name in _BY_ENTITY]
-    both = given.alias("given").join(before.alias("before"), same, how="full")
-    unlike = ~sf.col("given.value").eqNullSafe(sf.col("was"))
+    stated = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_SNAPSHOT))
+    same = [sf.col(f"stated.{name}").eqNullSafe(sf.col(f"before.{name}")) for name in _BY_ENTITY]
+    both = stated.alias("stated").join(before.alias("before"), same, how="full")
+    unlike = ~sf.col("stated.value").eqNullSafe(sf.col("was"))
     since = sf.when(sf.col("was_told"), taken).otherwise(sf.timestamp_seconds(sf.lit(0)))
     missing = both.where(sf.col("was_told").isNull() | unlike).select(
-        *(sf.coalesce(f"given.{name}", f"before.{name}").alias(name) for name in _BY_ENTITY),
-        sf.col("given.value").alias("value"),
+        *(sf.coalesce(f"stated.{name}", f"before.{name}").alias(name) for name in _BY_ENTITY),
+        sf.col("stated.value").alias("value"),
         since.alias("valid_from"),
         sf.lit("").alias("src_file"),
         sf.lit(-1).cast("bigint").alias("src_offset"),

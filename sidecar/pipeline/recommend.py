@@ -6,17 +6,17 @@ is greater; not under a floor. Rates are those of ``sidecar.pipeline.evidence``;
 of all brokers and days together.
 
 The replay has the last word on throttling: a percentile doesn't know of bursts within a window. The
-share that is told is that of the greatest candidate not above the quota, so at most that.
+reported share is that of the greatest candidate not above the quota, so at most that.
 
 Example: alice's 99th percentile is 1.0 MB/s, with 15 % of margin 1.15 MB/s. Replayed, 1.0 MB/s
 throttles 4 % of her requests, 1.4 MB/s 0.6 %; the target is 1 %: 1.4 MB/s.
 
 It is refused where the logs cover too little of the time, where no candidate was replayed or none
 is enough, and for the brokers' own principals. It is refused too where many charges are of unknown
-amounts: a throttled FETCH is answered empty, so nobody can tell from the log what a tenant asked
+amounts: a throttled FETCH is answered empty, so the log does not say how much a tenant requested
 for whose fetches are throttled; that is not to be taken for no demand.
 
-Confidence is low, whatever the evidence, where clients were told to wait for more than 5 % of the
+Confidence is low, whatever the evidence, where clients had to wait for more than 5 % of the
 charges: they would have sent more, and the replay knows what they sent alone.
 
 Source: the decayed percentile with a margin is that of Kubernetes' vertical pod autoscaler.
@@ -37,9 +37,9 @@ _HIGH: Final = (0.95, 168.0, 10_000)
 _MEDIUM: Final = (0.8, 24.0, 1_000)
 """Coverage, hours and charges that a confidence needs."""
 _MOST_UNKNOWN: Final = 0.05
-"""Above this share of unknown charges it is refused: more was asked for than is seen."""
+"""Above this share of unknown charges it is refused: more was requested than is seen."""
 _MOST_HELD: Final = 0.05
-"""Above this share of charges whose client was told to wait, its demand is not seen as it is."""
+"""Above this share of charges whose client had to wait, its demand is not seen as it is."""
 
 
 def gold_recommendation(
@@ -51,7 +51,7 @@ def gold_recommendation(
     """What to set.
 
     Args:
-        usage: of the time that is asked for.
+        usage: of the requested time.
         replay: of GOLD_REPLAY, with candidates: the scenarios that begin with "=".
         terms: on which.
         capacity: of the smallest broker, by quota type: ``recommended.capacity_of``.
@@ -119,12 +119,12 @@ def _refused(terms: Terms) -> Column:
     unseen = sf.concat(
         sf.round(_unknown() * 100).cast("int"),
         sf.lit(
-            " % of the charges have amounts that no line tells, as throttled fetches have: raise"
+            " % of the charges have amounts that no line has, as throttled fetches have: raise"
             " its quota for a while, and log again"
         ),
     )
     return (
-        sf.when(sf.col("entity").isin(cluster), "a broker's own principal, not to be held back")
+        sf.when(sf.col("entity").isin(cluster), "a broker's own principal, not to be throttled")
         .when(sf.col("coverage") < least, uncovered)
         .when(_unknown() > _MOST_UNKNOWN, unseen)
         .when(

@@ -32,7 +32,7 @@ FLOORS: Final[Mapping[str, float]] = {
     "producer_ids": 10.0,
 }
 """The smallest that is recommended, in the quota's unit: below, one request of a usual size would
-be told to wait, whatever else the tenant does. Bytes per second, percent of a thread, partitions
+have to wait, whatever else the tenant does. Bytes per second, percent of a thread, partitions
 per second, ids per hour."""
 
 _CLIENT_MARK: Final = ",client-id="
@@ -48,13 +48,13 @@ class Terms:
     """On what terms.
 
     Attributes:
-        target: the share of charges that may be told to wait, 0 to 1.
+        target: the share of charges that may have to wait, 0 to 1.
         percentile: of a tenant's rates that the quota is to let through, 0 to 1.
         half_life_days: after so long a rate counts half: what was once is not what will be.
         margin: on top of the percentile, a share.
         floors: the smallest quota of each type.
         least_coverage: under it none is recommended: what the logs don't cover is not known.
-        cluster_users: brokers' own principals, which must not be held back.
+        cluster_users: brokers' own principals, which must not be throttled.
 
     Raises:
         TermsError: a number out of its range.
@@ -134,7 +134,7 @@ def recommended_quotas(
 
     Args:
         rows: of GOLD_RECOMMENDATION. Refused ones are left out, so what is set today stays; so are
-            producer ids, which Kafka has no quota for, and names that can't be told apart.
+            producer ids, which Kafka has no quota for, and names that can't be distinguished.
     """
     found: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
     for row in rows:

@@ -55,12 +55,7 @@ REJECTED: Final = _schema(QUARANTINE)
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a block's lines say.
-
-    Attributes:
-        rows: of ``ROWS``, in the lines' order.
-        rejected: of ``REJECTED``, in the lines' order.
-    """
+    """What a block's lines say, in their order: ``ROWS`` and ``REJECTED``."""
 
     rows: pa.RecordBatch
     rejected: pa.RecordBatch

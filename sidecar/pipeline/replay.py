@@ -1,15 +1,15 @@
-"""What quotas would have done: every charge held against those in force and against others.
+"""What quotas would have done: every charge compared with those in force and against others.
 
 Charges get the quota that their client was under at the time, are grouped by day, broker, kind and
 who shares it, and replayed in the order (time, file, offset), event by event, by the
 kernels. All quotas to try are replayed in one pass over the charges.
 
 Each day starts with empty windows and full buckets, so that a day can be replayed by itself: what
-was used in the last seconds (producer ids: hours) before midnight is not held against it. Charges
-whose amount no line tells are counted and not replayed.
+was used in the last seconds (producer ids: hours) before midnight is not counted. Charges
+whose amount no line has are counted and not replayed.
 
-Who the clients are, and which files there are, is asked first, in a pass of its own (``Known``);
-both are few, and workers are told all of them. Workers lay out what requests are charged with, in
+Who the clients are, and which files there are, is read first, in a pass of its own (``Known``);
+both are few, and every worker gets all of them. Workers lay out what requests are charged with, in
 Arrow, and hand the charges on in shards of many groups each, packed; one group is in one shard, and
 its charges, some 200 bytes each, in the memory of one worker.
 
@@ -35,7 +35,7 @@ from sidecar.pipeline.kernels.charge import CHARGE, PACKED, Records, unpacked
 from sidecar.pipeline.kernels.columns import Slots
 from sidecar.pipeline.kernels.group import Windows
 from sidecar.pipeline.kernels.laid_out import OF_EVENTS, OF_REQUESTS, Layout
-from sidecar.pipeline.kernels.shard import SUMMED, TOLD, Retold, Sweep
+from sidecar.pipeline.kernels.shard import COMPARED, SUMMED, Comparison, Sweep
 from sidecar.pipeline.known import Known
 from sidecar.pipeline.requests import Requests
 from sidecar.pipeline.sweep import IN_FORCE, QUOTA_TYPES, Scenario
@@ -55,9 +55,9 @@ REPLAY_EVENTS: Final = Table(
         Column("position", "int", "of the charge among its request's"),
         Column("limit", "double", "in force; null: none"),
         Column("rate", "double", "as Kafka takes it, with this charge in it"),
-        Column("throttle_ms", "bigint", "how long its client would be told to wait for this quota"),
+        Column("throttle_ms", "bigint", "how long its client would have to wait for this quota"),
         Column("accepted", "boolean", "false: a strict mutation that would be refused"),
-        Column("told_ms", "bigint", "what the line says that the client was told, for any quota"),
+        Column("told_ms", "bigint", "what the line says the client had to wait, for any quota"),
     ),
     (),
     "a charge whose amount is known, and what the quota in force did with it; a request waits for"
@@ -89,22 +89,22 @@ def replay(
         Of GOLD_REPLAY.
     """
     known = Known.of_events(events) if requests is None else requests.known
-    held = _Held.of(known, config)
+    sharing = _Quotas.of(known, config)
     special: dict[int, tuple[Scenario, ...]] = {}
     for each in scenarios:
         if each.quota_type is not None and each.entity is not None:
             # A name that nobody has is about nobody.
-            number = held.numbers.get((each.quota_type, each.entity), -1)
+            number = sharing.numbers.get((each.quota_type, each.entity), -1)
             special[number] = (*special.get(number, ()), each)
     sweep = Sweep(
-        windows, held.slots, tuple(each for each in scenarios if each.entity is None), special
+        windows, sharing.slots, tuple(each for each in scenarios if each.entity is None), special
     )
-    sharded = _sharded(Layout(known.numbers, held.slots, known.shards), events, requests)
+    sharded = _sharded(Layout(known.numbers, sharing.slots, known.shards), events, requests)
     return GOLD_REPLAY.select(sharded.applyInArrow(_function(sweep.rows), SUMMED))
 
 
 def replay_events(events: DataFrame, config: DataFrame, windows: Windows = WINDOWS) -> DataFrame:
-    """What the quotas in force did with each charge, to be compared with what clients were told.
+    """What the quotas in force did with each charge, to be compared with the logged throttle times.
 
     Args:
         events: of EVENTS.
@@ -115,10 +115,10 @@ def replay_events(events: DataFrame, config: DataFrame, windows: Windows = WINDO
         Of REPLAY_EVENTS, in no order.
     """
     known = Known.of_events(events)
-    slots = _Held.of(known, config).slots
-    retold = Retold(windows, slots, known.files)
-    told = _sharded(Layout(known.numbers, slots, known.shards), events, None)
-    return REPLAY_EVENTS.select(told.applyInArrow(_function(retold.rows), TOLD))
+    slots = _Quotas.of(known, config).slots
+    comparison = Comparison(windows, slots, known.files)
+    sharded = _sharded(Layout(known.numbers, slots, known.shards), events, None)
+    return REPLAY_EVENTS.select(sharded.applyInArrow(_function(comparison.rows), COMPARED))
 
 
 def _function(rows: Callable[[Records], pa.Table]) -> Callable[[pa.Table], pa.Table]:
@@ -131,19 +131,14 @@ def _function(rows: Callable[[Records], pa.Table]) -> Callable[[pa.Table], pa.Ta
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """The quotas of all clients; each is a slot, by its place.
-
-    Attributes:
-        slots: as the kernels have them.
-        numbers: of quota types and names.
-    """
+class _Quotas:
+    """The quotas of all clients; each is a slot, by its place."""
 
     slots: Slots
     numbers: Mapping[tuple[str, str], int]
 
     @classmethod
-    def of(cls, known: Known, config: DataFrame) -> "_Held":
+    def of(cls, known: Known, config: DataFrame) -> "_Quotas":
         """Of SILVER_QUOTA_CONFIG."""
         quotas: list[ClientQuota] = []
         first: list[int] = []

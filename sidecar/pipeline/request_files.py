@@ -33,17 +33,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
 
 
 def rows(files: Iterable[Path], columns: Sequence[str], days: frozenset[date] | None) -> Batches:
-    """What was charged on some days.
-
-    Args:
-        files: of the table.
-        columns: that are read; ``quota_ts`` among them.
-        days: None: all.
-    """
+    """What was charged on some days, or on all; ``quota_ts`` is among the columns."""
     for group in _groups(files, _ROWS):
         for batch in group.batches(columns):
-            asked = _is_charged_on(batch, days)
-            yield batch if asked.all() else batch.filter(pa.array(asked))
+            of_admins = _is_charged_on(batch, days)
+            yield batch if of_admins.all() else batch.filter(pa.array(of_admins))
 
 
 def admins_rows(files: Iterable[Path], days: frozenset[date] | None, size: int = _ROWS) -> Batches:
@@ -52,17 +46,17 @@ def admins_rows(files: Iterable[Path], days: frozenset[date] | None, size: int =
     Args:
         files: of the table.
         days: on which they were charged; None: all.
-        size: of what is held at a time, rows.
+        size: of one group in memory, rows.
     """
     for group in _groups(files, size):
-        # Most groups have none, which three columns tell; a line has thirty.
-        told = group.batches(("api", "is_forwarded", "quota_ts"))
-        asked = [_is_of_admins(batch) & _is_charged_on(batch, days) for batch in told]
-        if not any(each.any() for each in asked):
+        # Most groups have none, which three columns show; a line has thirty.
+        of_api = group.batches(("api", "is_forwarded", "quota_ts"))
+        of_admins = [_is_of_admins(batch) & _is_charged_on(batch, days) for batch in of_api]
+        if not any(each.any() for each in of_admins):
             continue
-        is_asked, begin = np.concatenate(asked), 0
+        is_of_admins, begin = np.concatenate(of_admins), 0
         for batch in group.batches(_WHOLE):
-            found = batch.filter(pa.array(is_asked[begin : begin + batch.num_rows]))
+            found = batch.filter(pa.array(is_of_admins[begin : begin + batch.num_rows]))
             begin += batch.num_rows
             plain = [found[name].cast(_PLAIN.get(name, found[name].type)) for name in _WHOLE]
             yield pa.RecordBatch.from_arrays(plain, list(_WHOLE))
@@ -70,8 +64,8 @@ def admins_rows(files: Iterable[Path], days: frozenset[date] | None, size: int =
 
 def _is_of_admins(batch: pa.RecordBatch) -> np.ndarray:
     names, api = coded(batch["api"])
-    asked = np.array([name in ADMINS_APIS for name in names], np.bool_)[api]
-    return asked & flags(batch, "is_forwarded", missing=False)
+    of_admins = np.array([name in ADMINS_APIS for name in names], np.bool_)[api]
+    return of_admins & flags(batch, "is_forwarded", missing=False)
 
 
 @dataclass(frozen=True, slots=True)

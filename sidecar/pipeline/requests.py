@@ -1,6 +1,6 @@
-"""Requests that stages read, and what is looked for in them once for several stages.
+"""Requests that stages read, and what is extracted once for several stages.
 
-Example: who the clients are is asked by usage and by the replay, of the same two million requests.
+Example: usage and the replay both read who the clients are, of the same two million requests.
 """
 
 from collections.abc import Callable, Iterable, Sequence

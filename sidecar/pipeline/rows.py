@@ -3,7 +3,7 @@
 This is what a row means; ``usual`` gives the same rows faster. A line with what no column can hold,
 a time before 1970 or a number beyond 64 bits, is not read.
 
-The log's times are of the broker's clock, in a zone that the line doesn't tell. In the hour that a
+The log's times are of the broker's clock, in a zone that the line doesn't name. In the hour that a
 clock goes through twice, the first is taken.
 
 Example: a PRODUCE by hand of 25,532 bytes in two partitions, logged at 10:00:00.123 in Berlin after
@@ -73,8 +73,8 @@ class Row(NamedTuple):
     quota_changes: list[QuotaValue] | None
 
 
-class _Told(NamedTuple):
-    """What only some APIs tell."""
+class _Details(NamedTuple):
+    """What only some APIs have."""
 
     is_follower: bool = False
     acks: int | None = None
@@ -89,7 +89,7 @@ class _Told(NamedTuple):
     quota_changes: list[QuotaValue] | None = None
 
 
-NOTHING_TOLD: Final = _Told()
+NO_DETAILS: Final = _Details()
 
 _FETCH: Final = msgspec.json.Decoder(Fetch)
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  local times are reckoned as if they were UTC
@@ -105,12 +105,7 @@ _INTS: Final = attrgetter(*_BELOW)
 
 
 def row(line: Line, zone: tzinfo) -> Row | Rejected:
-    """A line's row.
-
-    Args:
-        line: of a broker or controller.
-        zone: of the clock that its times are of.
-    """
+    """A line's row."""
     logged_us = since_1970_us(line.time, zone)
     queued_ms = line.body.send_time_ms + line.body.response_queue_time_ms
     if logged_us is None:
@@ -118,7 +113,7 @@ def row(line: Line, zone: tzinfo) -> Row | Rejected:
     if not queued_ms <= LONGEST_QUEUED_MS:
         return Rejected(RejectedKind.UNEXPECTED, "queued for longer than can be")
     ahead_us = local_us(line.time) - logged_us
-    told = _told(line)
+    details = _details(line)
     made = Row(
         log_ts=logged_us,
         quota_ts=charged_ms(line) * 1000 - ahead_us,
@@ -132,7 +127,7 @@ def row(line: Line, zone: tzinfo) -> Row | Rejected:
         local_ms=line.local_ms,
         remote_ms=line.body.remote_time_ms,
         throttle_ms=line.throttle_ms,
-        **told._asdict(),
+        **details._asdict(),
     )
     return made if _fits(made) else Rejected(RejectedKind.UNEXPECTED, "a number is too large")
 
@@ -163,23 +158,25 @@ def _fits(made: Row) -> bool:
     )
 
 
-def _told(line: Line) -> _Told:
+def _details(line: Line) -> _Details:
     if line.api_key == FETCH:
         return _fetch(line)
     said = detail(line)
     if line.api_key == PRODUCE:
-        return _produce(line, said) if isinstance(said, Produce) else _Told(bytes_known=False)
+        return _produce(line, said) if isinstance(said, Produce) else _Details(bytes_known=False)
     if line.api_key in ABOUT_TOPICS:
         return (
-            _topics(line, said) if isinstance(said, TopicChanges) else _Told(mutations_known=False)
+            _topics(line, said)
+            if isinstance(said, TopicChanges)
+            else _Details(mutations_known=False)
         )
     if isinstance(said, InitProducerIdAnswer):
-        given = said.error == 0 and said.producer_id >= 0
-        return _Told(producer_id=said.producer_id if given else None)
-    return _quotas(said) if isinstance(said, QuotaChanges) else NOTHING_TOLD
+        allocated = said.error == 0 and said.producer_id >= 0
+        return _Details(producer_id=said.producer_id if allocated else None)
+    return _quotas(said) if isinstance(said, QuotaChanges) else NO_DETAILS
 
 
-def _fetch(line: Line) -> _Told:
+def _fetch(line: Line) -> _Details:
     try:
         is_follower = _FETCH.decode(line.body.request).replica >= 0
     except msgspec.MsgspecError:
@@ -187,14 +184,14 @@ def _fetch(line: Line) -> _Told:
     answer = fetched(line)
     records = None if answer is None else answer.records_bytes
     if is_follower:
-        return _Told(is_follower=True, records_bytes=records)
+        return _Details(is_follower=True, records_bytes=records)
     size = None if answer is None else fetch_bytes(answer, line.api_version)
-    return _Told(records_bytes=records, quota_bytes=size, bytes_known=size is not None)
+    return _Details(records_bytes=records, quota_bytes=size, bytes_known=size is not None)
 
 
-def _produce(line: Line, said: Produce) -> _Told:
+def _produce(line: Line, said: Produce) -> _Details:
     size = produce_bytes(said, line.api_version, line.client_id)
-    return _Told(
+    return _Details(
         acks=said.acks,
         records_bytes=said.records_bytes,
         quota_bytes=size,
@@ -202,9 +199,9 @@ def _produce(line: Line, said: Produce) -> _Told:
     )
 
 
-def _topics(line: Line, said: TopicChanges) -> _Told:
+def _topics(line: Line, said: TopicChanges) -> _Details:
     mutations = _mutations(line.api_key, said.changes)
-    return _Told(
+    return _Details(
         mutations=mutations,
         mutations_known=mutations is not None,
         validate_only=said.validate_only,
@@ -226,8 +223,8 @@ def _mutations(api_key: int, changes: Iterable[TopicChange]) -> int | None:
     return total
 
 
-def _quotas(said: QuotaChanges) -> _Told:
-    return _Told(
+def _quotas(said: QuotaChanges) -> _Details:
+    return _Details(
         validate_only=said.validate_only,
         quota_changes=[
             (

@@ -1,4 +1,4 @@
-"""What a run of the batch job is given, and what its stages tell each other.
+"""What a run of the batch job gets, and what its stages pass on.
 
 Example: ``Run(spark, store, Inputs(volumes="history"), Options(now))`` makes the disks' tables.
 """
@@ -26,12 +26,7 @@ class InputsError(SidecarError):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The quotas that were set.
-
-    Attributes:
-        quotas: of all entities.
-        as_of: when, UTC.
-    """
+    """The quotas that were set at a time, UTC."""
 
     quotas: ClientQuotas
     as_of: datetime
@@ -39,12 +34,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the job reads besides its own tables.
+    """What the job reads besides its own tables; None is not read.
 
-    Attributes:
-        request_logs: None for none.
-        volumes: the folder, file or glob of the volume history; None for none.
-        quotas: None for none: only what the logs tell is known then.
+    Without quotas only those are known that the logs have.
     """
 
     request_logs: RequestLogs | None = None
@@ -93,10 +85,10 @@ class Run:
         files: of request logs, that were read.
         bytes: of them, as they are stored.
         quarantined: lines that can't be read.
-        unknown: requests whose bytes or partitions no line tells.
+        unknown: requests whose bytes or partitions no line has.
         of_admins: their lines (``Requests.of_admins``), of these days at least; None: not yet
-            looked for.
-        requests: that the gold tables are made of; None: not yet asked for.
+            read.
+        requests: that the gold tables are made of; None: not yet read.
         replaces: the table no day of which may lose rows.
     """
 
@@ -118,13 +110,13 @@ class Run:
         return Requests(self.store.read(SILVER_REQUEST), files)
 
     def keep_of_admins(self, requests: Requests) -> DataFrame:
-        """Looks for admins' lines once, and keeps them until the run ends."""
+        """Finds admins' lines once, and retains them until the run ends."""
         self.release()
         self.of_admins = requests.of_admins().persist()
         return self.of_admins
 
     def release(self) -> None:
-        """Gives back what Spark keeps for the run."""
+        """Frees what Spark retains for the run."""
         if self.of_admins is not None:
             self.of_admins.unpersist()
 

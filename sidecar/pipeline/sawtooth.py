@@ -9,7 +9,7 @@ disk that has not deleted yet has no valleys, and the line goes through all it h
   lines, and more than a thousandth of the used bytes: log cleaning and index files make small ones.
   The lines go through thirds of the time, since a topic's deletion is in one of them; one or two
   dips must be so great beside a line through all of it too.
-- One or two valleys tell no slope: that is refused.
+- One or two valleys have no slope: that is refused.
 - The floor's level is where the newest points have it: a floor that has wandered off its line does
   not come back to it.
 - What each step from point to point differs from the slope of its time by, a surprise, is kept:
@@ -90,11 +90,7 @@ class Saw:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why nothing was fitted.
-
-    Attributes:
-        reason: for a person.
-    """
+    """Why nothing was fitted."""
 
     reason: str
 
@@ -114,7 +110,7 @@ def fit(hours: Floats, used: Floats) -> Saw | Refused:
     count = len(found.valleys)
     if 0 < count < FEWEST_TEETH:
         return Refused(
-            f"deletions were seen {count} times: {FEWEST_TEETH} are needed to tell growth from"
+            f"deletions were seen {count} times: {FEWEST_TEETH} are needed to separate growth from"
             " retention's teeth; if they were a topic's, --history-days leaves out what was before"
         )
     points = found.valleys if count else np.arange(len(hours))

@@ -78,12 +78,6 @@ def write_requests(
 ) -> tuple[Written, ...]:
     """Reads the logs and writes the table's files.
 
-    Args:
-        spark: whose tasks see ``target``.
-        parts: of the logs.
-        target: the table's folder; nothing is there yet.
-        span: of the requests.
-
     Returns:
         The files, that are in their places.
 
@@ -92,23 +86,17 @@ def write_requests(
     """
     attempts = attempts_of(target)
 
-    def told(number: int, some: Sequence[Part]) -> Iterator[pa.RecordBatch]:
+    def write_part(number: int, some: Sequence[Part]) -> Iterator[pa.RecordBatch]:
         yield as_batch(write_parts(some, attempts, attempt(number), span))
 
     tasks = in_tasks(parts, spark.sparkContext.defaultParallelism)
-    return committed(by_workers(spark, tasks, told, WRITTEN), target)
+    return committed(by_workers(spark, tasks, write_part, WRITTEN), target)
 
 
 def write_parts(
     parts: Iterable[Part], attempts: Path, name: str, span: Span
 ) -> tuple[Written, ...]:
-    """Reads parts of the logs and writes their rows; a disk that fails is told, not raised.
-
-    Args:
-        parts: of the logs.
-        attempts: the folder to write to, made if need be.
-        name: what names of files begin with; no other attempt's do.
-        span: of the requests.
+    """Reads parts of the logs and writes their rows; a disk that fails is reported, not raised.
 
     Raises:
         OSError: the logs can't be read.
@@ -118,17 +106,17 @@ def write_parts(
         for hour, some in _by_hour(rows):
             file = f"{name}-{number}-{'none' if hour is None else hour}.parquet"
             problem = write(some, attempts / file, _FEW_VALUES)
-            untold = 0 if hour is None else unknown(some)
+            unmeasured = 0 if hour is None else unknown(some)
             day = None if hour is None else _time(hour).date()
             of_day = None if hour is None else _time(hour).hour
-            written.append(Written(file, day, of_day, some.num_rows, untold, problem))
+            written.append(Written(file, day, of_day, some.num_rows, unmeasured, problem))
             if problem is not None:
                 return tuple(written)
     return tuple(written)
 
 
 def unknown(rows: pa.Table) -> int:
-    """How many requests' bytes or partitions no line tells."""
+    """How many requests' bytes or partitions no line has."""
     bytes_known = rows["bytes_known"].fill_null(True)
     mutations_known = rows["mutations_known"].fill_null(True)
     return int(np.count_nonzero(~(bytes_known.to_numpy() & mutations_known.to_numpy())))

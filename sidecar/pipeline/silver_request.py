@@ -35,10 +35,10 @@ class RequestLogs:
 
     def options(self) -> Mapping[str, str]:
         """For the source."""
-        told = {"zones": str(self.zones), "splitBytes": str(self.split_bytes)}
+        options_of_logs = {"zones": str(self.zones), "splitBytes": str(self.split_bytes)}
         if self.broker_pattern is not None:
-            told["brokerPattern"] = self.broker_pattern
-        return told
+            options_of_logs["brokerPattern"] = self.broker_pattern
+        return options_of_logs
 
 
 def silver_request(rows: DataFrame) -> DataFrame:
@@ -90,5 +90,5 @@ def both_of(spark: SparkSession, logs: RequestLogs) -> DataFrame:
 def _read(spark: SparkSession, logs: RequestLogs, options: Mapping[str, str]) -> DataFrame:
     spark.dataSource.register(RequestLogSource)
     cores = spark.sparkContext.defaultParallelism
-    told = {**logs.options(), "cores": str(cores), **options}
-    return spark.read.format(FORMAT).options(**told).load(logs.path)
+    options_of_logs = {**logs.options(), "cores": str(cores), **options}
+    return spark.read.format(FORMAT).options(**options_of_logs).load(logs.path)

@@ -37,30 +37,30 @@ from sidecar.pipeline.tables import (
 
 
 def silver(run: Run) -> None:
-    """Writes the tables of what is given.
+    """Writes the tables of all inputs.
 
     Raises:
         SidecarError: there is nothing in it, or it can't be read.
     """
-    given = run.inputs
-    if given.request_logs is None and given.volumes is None and given.quotas is None:
+    inputs = run.inputs
+    if inputs.request_logs is None and inputs.volumes is None and inputs.quotas is None:
         raise InputsError("name what to read: --request-logs, --volumes, --quotas")
-    if given.request_logs is not None:
-        _silver_request(run, given.request_logs)
-    if given.request_logs is not None or given.quotas is not None:
+    if inputs.request_logs is not None:
+        _silver_request(run, inputs.request_logs)
+    if inputs.request_logs is not None or inputs.quotas is not None:
         _told_by_admins(run)
-    if given.volumes is not None:
-        _silver_volume(run, given.volumes)
+    if inputs.volumes is not None:
+        _silver_volume(run, inputs.volumes)
 
 
 def _told_by_admins(run: Run) -> None:
-    """Topics and quotas: of few lines, that are looked for once for both."""
-    given, store = run.inputs, run.store
+    """Topics and quotas: of few lines, that are read once for both."""
+    inputs, store = run.inputs, run.store
     of_admins = run.keep_of_admins(run.all_requests())
-    if given.request_logs is not None:
+    if inputs.request_logs is not None:
         store.write(DIM_TOPIC, dim_topic(of_admins))
-    rows = () if given.quotas is None else snapshot_rows(given.quotas.quotas)
-    as_of = None if given.quotas is None else given.quotas.as_of
+    rows = () if inputs.quotas is None else snapshot_rows(inputs.quotas.quotas)
+    as_of = None if inputs.quotas is None else inputs.quotas.as_of
     store.write(SILVER_QUOTA_CONFIG, silver_quota_config(of_admins, rows, as_of))
 
 
@@ -106,7 +106,7 @@ def _written_by_spark(run: Run, logs: RequestLogs) -> None:
     # Lines are read once for both tables: those that can't be read have no day, and so a place of
     # their own, from where they are taken. Their outcome is in columns that are theirs anyhow.
     is_read = sql.col("rejected_kind").isNull()
-    marked = both.where(~is_read | _asked(run.options)).withColumns(
+    marked = both.where(~is_read | _selected(run.options)).withColumns(
         {
             name: sql.when(is_read, sql.col(name)).otherwise(sql.col(f"rejected_{outcome}"))
             for outcome, name in OUTCOME.items()
@@ -132,23 +132,18 @@ def none_read(run: Run, logs: RequestLogs) -> str:
         why = f" ({bad[0]['src_file']}: {bad[0]['reason']})" if bad else ""
         return f"{logs.path}: there is no line of a request in it{why}; name the request logs"
     return (
-        f"{logs.path} has requests from {first:%FT%TZ} to {last:%FT%TZ}, and none of the time that"
-        " is asked for: look at --since, --until and --zone"
+        f"{logs.path} has requests from {first:%FT%TZ} to {last:%FT%TZ}, and none of the"
+        " requested time: see --since, --until and --zone"
     )
 
 
-def quarantine(run: Run, told: DataFrame) -> None:
-    """Writes the lines that can't be read, in place of those that their files had before.
-
-    Args:
-        run: that has counted them.
-        told: of QUARANTINE, and maybe of more columns.
-    """
+def quarantine(run: Run, unread: DataFrame) -> None:
+    """Writes the lines that can't be read, in place of those that their files had before."""
     kept = run.store.read(QUARANTINE)
     if not run.quarantined:
         run.store.write(QUARANTINE, kept)
         return
-    rejected = QUARANTINE.select(told)
+    rejected = QUARANTINE.select(unread)
     files = rejected.select("src_file").distinct()
     others = kept.join(sql.broadcast(files), "src_file", how="left_anti")
     run.store.write(QUARANTINE, QUARANTINE.select(others).unionByName(rejected))
@@ -159,18 +154,18 @@ def _silver_volume(run: Run, path: str) -> None:
     there = run.store.days_of(SILVER_VOLUME)
     try:
         readings = silver_volume(run.spark.read.text(path, recursiveFileLookup=True))
-        told = readings.select("dt").distinct().collect() if there else ()
-        days = [row["dt"] for row in told]
+        found = readings.select("dt").distinct().collect() if there else ()
+        days = [row["dt"] for row in found]
     except AnalysisException as error:
         raise InputsError(f"{path}: there is no volume history; name its folder") from error
     kept = run.store.read(SILVER_VOLUME, days).unionByName(readings)
     run.store.write(SILVER_VOLUME, one_per_slot(kept))
 
 
-def _asked(options: Options) -> Column:
-    asked = sql.lit(True)
+def _selected(options: Options) -> Column:
+    selected = sql.lit(True)
     if options.since is not None:
-        asked &= sql.col("log_ts") >= sql.lit(options.since)
+        selected &= sql.col("log_ts") >= sql.lit(options.since)
     if options.until is not None:
-        asked &= sql.col("log_ts") < sql.lit(options.until)
-    return asked
+        selected &= sql.col("log_ts") < sql.lit(options.until)
+    return selected

@@ -28,7 +28,6 @@ HISTORY_LINE: Final = (
 SLOT_S: Final = 10
 """Seconds of the clock in which a volume has one row; a divisor of a day's."""
 
-_IS_WHOLE: Final = "line._corrupt_record IS NULL AND observed_ts IS NOT NULL"
 _READING: Final = (
     "named_struct('broker', one.broker_id, 'log_dir', one.log_dir, 'total_bytes', {total},"
     " 'available_bytes', {available}, 'offline', {offline})"
@@ -60,36 +59,26 @@ def one_per_slot(readings: DataFrame) -> DataFrame:
     Args:
         readings: with its columns but ``dt``.
     """
-    told = ["observed_ts", "offline", "total_bytes", "available_bytes"]
+    fields = ["observed_ts", "offline", "total_bytes", "available_bytes"]
     return SILVER_VOLUME.select(
         readings.withColumn("slot", sql.expr(f"unix_seconds(observed_ts) DIV {SLOT_S}"))
         .groupBy("broker", "log_dir", "slot")
-        .agg(sql.max(sql.struct(*told)).alias("latest"))
+        .agg(sql.max(sql.struct(*fields)).alias("latest"))
         .select("broker", "log_dir", "latest.*")
         .withColumn("dt", sql.to_date("observed_ts"))
     )
 
 
-def torn_lines(lines: DataFrame) -> DataFrame:
-    """The lines that can't be read: ``value``."""
-    return _parsed(lines).where("NOT is_whole").select("value")
-
-
-def _parsed(lines: DataFrame) -> DataFrame:
+def _readings(lines: DataFrame) -> DataFrame:
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt_record"}
-    return (
+    readings = (
         lines.select("value")
         .where("trim(value) != ''")
         .withColumn("line", sql.from_json("value", HISTORY_LINE, options))
         .withColumn("observed_ts", sql.expr("TRY_CAST(line.time AS timestamp)"))
-        .withColumn(
-            "is_whole", sql.expr("line._corrupt_record IS NULL AND observed_ts IS NOT NULL")
-        )
+        .where("line._corrupt_record IS NULL AND observed_ts IS NOT NULL")
+        .selectExpr("observed_ts", f"inline({_READINGS})")
     )
-
-
-def _readings(lines: DataFrame) -> DataFrame:
-    readings = _parsed(lines).where("is_whole").selectExpr("observed_ts", f"inline({_READINGS})")
     return readings.where(
         "broker IS NOT NULL AND log_dir IS NOT NULL"
         " AND (offline OR total_bytes >= 0 AND available_bytes BETWEEN 0 AND total_bytes)"

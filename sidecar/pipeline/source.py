@@ -39,14 +39,13 @@ ROW_COLUMNS: Final = tuple(
 )
 """What a row has of silver_request: dt and hour follow from log_ts."""
 _TABLES: Final = (SILVER_REQUEST.name, QUARANTINE.name, "both")
-_PLACE: Final = ("broker", "src_file", "src_offset")
 _OUTCOME: Final = {"rejected_kind": "kind", "rejected_reason": "reason", "rejected_bytes": "bytes"}
 """Columns of ``both``, by the names that they have in quarantine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was asked for.
+    """What is read.
 
     Attributes:
         path: of a file, a folder or a glob.
@@ -84,10 +83,10 @@ class Options:
         for name, number in (("splitBytes", split_bytes), ("cores", cores)):
             if number is not None and number <= 0:
                 raise ValueError(f"{name} {number} is not positive")
-        told = (zone.strip() for zone in options.get("zones", "").split(","))
+        zones = (zone.strip() for zone in options.get("zones", "").split(","))
         return cls(
             path,
-            Zones.of(filter(None, told)),
+            Zones.of(filter(None, zones)),
             options.get("brokerPattern"),
             table,
             _columns(options.get("columns")),
@@ -96,7 +95,7 @@ class Options:
         )
 
     def schema(self) -> str:
-        """Of what is given, in Spark's SQL."""
+        """Of these columns, in Spark's SQL."""
         if self.table == QUARANTINE.name:
             return QUARANTINE.schema
         types = {column.name: column.type for column in (*ROW_COLUMNS, *QUARANTINE.columns)}
@@ -107,11 +106,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Task(InputPartition):
-    """What one task reads.
-
-    Attributes:
-        parts: one after the other.
-    """
+    """What one task reads."""
 
     parts: Sequence[Part]
 
@@ -121,11 +116,11 @@ class RequestLogSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """As it is asked for."""
+        """By its options."""
         return FORMAT
 
     def schema(self) -> str:
-        """Of what is asked for."""
+        """Of the requested rows."""
         return Options.of(self.options).schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  as Spark calls it
@@ -135,12 +130,7 @@ class RequestLogSource(DataSource):
 
 @dataclass
 class RequestLogReader(DataSourceReader):
-    """Reads parts of files.
-
-    Attributes:
-        options: what was asked for.
-        wanted: which rows.
-    """
+    """Reads parts of files."""
 
     options: Options
     wanted: Wanted = field(default_factory=Wanted)
@@ -195,14 +185,14 @@ class RequestLogReader(DataSourceReader):
                     yield _as(batch.rename_columns(names), schema)
 
 
-def _columns(told: str | None) -> tuple[str, ...]:
+def _columns(listed: str | None) -> tuple[str, ...]:
     known = tuple(column.name for column in ROW_COLUMNS)
-    if told is None:
+    if listed is None:
         return known
-    asked = {name.strip() for name in told.split(",")}
-    if unknown := asked - set(known):
+    wanted = {name.strip() for name in listed.split(",")}
+    if unknown := wanted - set(known):
         raise ValueError(f"there is no column {', '.join(sorted(unknown))} in silver_request")
-    return tuple(name for name in known if name in asked)
+    return tuple(name for name in known if name in wanted)
 
 
 def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -68,7 +68,7 @@ def session(
         log: the file that the standard error of a JVM that is started here is appended to; None:
             this process's own standard error.
         brief: whether the work is done in Python and soon over, so that a JVM that is embedded here
-            had better not get ready for a long run. Settings that are told win.
+            had better not get ready for a long run. Explicit settings win.
         classes: for a JVM that is embedded here.
 
     Raises:
@@ -113,7 +113,7 @@ def session(
 
 
 def class_archive(folder: Path, *, whole: bool) -> ClassArchive | None:
-    """The one of this machine's Java and this Spark; None where it can't be told.
+    """The one of this machine's Java and this Spark; None where that is unknown.
 
     Args:
         folder: where it is kept.
@@ -137,8 +137,8 @@ def keep_classes(classes: ClassArchive) -> None:
     # There is no public way to ask for these, nor to end the JVM before this process does.
     context: Any = SparkContext._active_spark_context  # noqa: SLF001  see above
     gateway: Any = SparkContext._gateway  # noqa: SLF001  see above
-    told = "" if context is None else context.getConf().get(embedded.JAVA_OPTIONS) or ""
-    if classes.partial is None or str(classes.partial) not in told:
+    options = "" if context is None else context.getConf().get(embedded.JAVA_OPTIONS) or ""
+    if classes.partial is None or str(classes.partial) not in options:
         return
     context.stop()
     gateway.shutdown()

@@ -174,6 +174,6 @@ def _any_requests(run: Run) -> Requests:
 
 
 def _of_admins(run: Run, requests: Requests) -> DataFrame:
-    """Those of the requests that ``Requests.of_admins`` finds; silver may have looked for them."""
-    told = run.keep_of_admins(requests) if run.of_admins is None else run.of_admins
-    return told.where(sql.to_date("quota_ts").isin(*requests.days or ()))
+    """Those of the requests that ``Requests.of_admins`` finds; silver may have found them."""
+    of_admins = run.keep_of_admins(requests) if run.of_admins is None else run.of_admins
+    return of_admins.where(sql.to_date("quota_ts").isin(*requests.days or ()))

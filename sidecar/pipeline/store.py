@@ -41,13 +41,7 @@ class Store:
         return f"Store({self._output.root!r}, {len(self._written)} tables written)"
 
     def write(self, table: Table, frame: "DataFrame", days: Iterable[date] | None = None) -> None:
-        """Writes a table beside the last good one.
-
-        Args:
-            table: any of them.
-            frame: its rows.
-            days: that are replaced, in a table that has days; None: those that the rows have.
-        """
+        """Writes a table beside the last good one; ``days`` None are those of the rows."""
         # Leftovers are removed before a run begins; a test's bucket has shown some all the same.
         writer = table.select(frame).write.mode("overwrite")
         writer = writer.option("partitionOverwriteMode", "static")
@@ -63,16 +57,11 @@ class Store:
         return self._output.files.local(self._output.staged(table))
 
     def files(self, table: Table, days: Iterable[date]) -> tuple[Path, ...] | None:
-        """The Parquet files of some days, if they are on this machine's disk; else None.
-
-        Args:
-            table: one with days.
-            days: only these.
-        """
+        """The Parquet files of some days, if they are on this machine's disk; else None."""
         found: list[Path] = []
-        asked = set(days)
+        requested = set(days)
         for staged in (False, True):
-            for day in asked.intersection(self._kept(table, staged=staged)):
+            for day in requested.intersection(self._kept(table, staged=staged)):
                 folder = self._output.files.local(self._output.day(table, day, staged=staged))
                 if folder is None:
                     return None
@@ -80,12 +69,7 @@ class Store:
         return tuple(found)
 
     def wrote(self, table: Table, rows: Mapping[date, int]) -> None:
-        """Takes note of a table that was written to its ``local`` folder.
-
-        Args:
-            table: one with days.
-            rows: how many, of each day that is there.
-        """
+        """Takes note of a table that was written to its ``local`` folder."""
         self._written[table] = tuple(sorted(rows))
         self._counted[table] = rows
 
@@ -97,35 +81,25 @@ class Store:
         return self.read(table).count() if folder is None else _rows_in(folder)
 
     def read(self, table: Table, days: Sequence[date] | None = None) -> "DataFrame":
-        """A table as it will be once the run is published; empty when there is none.
-
-        Args:
-            table: any of them.
-            days: only these; None for all.
-        """
+        """A table as it will be once the run is published; empty when there is none."""
         if not table.partitions:
             staged = table in self._written
             root = self._root(table, staged=staged)
             return self._parquet(table, root, [root] if self._output.files.names(root) else [])
-        asked = [
+        frames = [
             [day for day in self._kept(table, staged=staged) if days is None or day in days]
             for staged in (False, True)
         ]
         kept, written = (
             self._of_days(table, found, staged=staged)
-            for found, staged in zip(asked, (False, True), strict=True)
+            for found, staged in zip(frames, (False, True), strict=True)
         )
-        if not all(asked):
-            return kept if asked[0] else written
+        if not all(frames):
+            return kept if frames[0] else written
         return kept.unionByName(written)
 
     def without_day(self, table: Table, rows_of: Table | None = None) -> "DataFrame":
-        """The rows without a day that this run has written; they are never published.
-
-        Args:
-            table: in whose folder they are.
-            rows_of: the table whose columns they have; None: the same.
-        """
+        """The rows without a day that this run has written; they are never published."""
         path = f"{self._output.staged(table)}/{NO_DAY}"
         paths = [path] if self._output.files.exists(path) else []
         return self._parquet(rows_of or table, self._root(table, staged=True), paths)
@@ -177,11 +151,11 @@ class Store:
             return self._counted[table]
         replaced = self._written[table]
         days = [day for day in self._output.days(table, staged=staged) if day in replaced]
-        told = {
+        folders_by_day = {
             day: self._output.files.local(self._output.day(table, day, staged=staged))
             for day in days
         }
-        folders = {day: folder for day, folder in told.items() if folder is not None}
+        folders = {day: folder for day, folder in folders_by_day.items() if folder is not None}
         if len(folders) == len(days):
             return {day: _rows_in(folder) for day, folder in folders.items()}
         frame = self._of_days(table, days, staged=staged)

@@ -1,9 +1,9 @@
 """The request log's files, found and opened: on this machine, or in object storage, by Arrow.
 
-A store that doesn't answer is given up after half a minute.
+A store that doesn't answer times out after half a minute.
 
 Example: ``s3://logs/*/kafka-request.log*`` lists what is below ``s3://logs`` and takes those files
-that the glob means; whose each is, ``paths`` tells.
+that the glob means; ``paths`` finds the broker of each.
 """
 
 import os
@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from sidecar.pipeline.addresses import Address, address_of
-from sidecar.pipeline.object_storage import told_in_a_line
+from sidecar.pipeline.object_storage import storage_failures
 from sidecar.pipeline.paths import (
     DEFAULT_PATTERNS,
     WILDCARDS,
@@ -51,7 +51,7 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
         broker_pattern: a regular expression with a group named ``broker``, to find in the path.
 
     Raises:
-        RequestLogsError: there are none, or it can't be told whose one is.
+        RequestLogsError: there are none, or the broker of one is unknown.
         ObjectStorageError: the store can't be reached, or refuses.
         SecretInPathError: the path holds credentials.
     """
@@ -75,10 +75,6 @@ def log_files(path: str, zones: Zones, broker_pattern: str | None = None) -> tup
 
 def open_input(path: str, options: str = "") -> BufferedIOBase:
     """Opens a file to read from any place of it; to be closed by the caller.
-
-    Args:
-        path: of a ``LogFile``.
-        options: of the same.
 
     Raises:
         OSError: it can't be opened.
@@ -105,18 +101,20 @@ def _located(at: Address) -> tuple[fs.FileSystem, str]:
 
 def _impatient(region: str, options: str) -> fs.S3FileSystem:
     """The same store with shorter waits than a URI can ask for: its own add up to 99 s."""
-    given: dict[str, Any] = {name: values[-1] for name, values in parse_qs(options[1:]).items()}
-    given.pop("region", None)
-    for name in _FLAGS & given.keys():
-        given[name] = given[name].lower() in {"1", "true"}
-    # Arrow looks for it in the environment only when it is given a URI.
+    options_of_store: dict[str, Any] = {
+        name: values[-1] for name, values in parse_qs(options[1:]).items()
+    }
+    options_of_store.pop("region", None)
+    for name in _FLAGS & options_of_store.keys():
+        options_of_store[name] = options_of_store[name].lower() in {"1", "true"}
+    # Arrow reads it from the environment only with a URI.
     endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), None)
     return fs.S3FileSystem(
         region=region,
         connect_timeout=_CONNECT_S,
         request_timeout=_ANSWER_S,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
-        **{"endpoint_override": endpoint, **given},
+        **{"endpoint_override": endpoint, **options_of_store},
     )
 
 
@@ -130,7 +128,7 @@ def _found(path: Address) -> Iterable[tuple[str, int]]:
     if wildcard := WILDCARDS.search(base):
         base = base[: base.rindex("/", 0, wildcard.start())] or ("" if path.store else "/")
     try:
-        with told_in_a_line(str(path)):
+        with storage_failures(str(path)):
             system, inner = _located(replace(path, path=base))
             infos = _infos(system, inner)
     except (OSError, pa.ArrowException) as error:

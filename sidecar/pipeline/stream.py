@@ -1,7 +1,7 @@
 """The pipeline as a stream: silver_request and gold_usage_1s as the logs grow.
 
 The tables' code is the batch's. A table is a query of its own, with its checkpoint under
-``<checkpoint>/<table>``: killed and restarted, it goes on where it was, and a batch that it was
+``<checkpoint>/<table>``: killed and restarted, it resumes where it was, and a batch that it was
 killed in is written again in place of what is left of it (``stream_sink``).
 
 gold_usage_1s is written when no more lines of a second are expected: its watermark is the latest
@@ -59,7 +59,7 @@ class StreamSettings:
     Attributes:
         out: the folder of the tables.
         checkpoint: the folder of where the stream is; one for each output.
-        watermark_s: how late a line may be, seconds, > 0. State is kept for so long.
+        watermark_s: how late a line may be, seconds, > 0. State is retained for so long.
         trigger_s: from batch to batch, seconds.
         until_read: whether to end when all is read that was there at the start; the seconds
             within ``watermark_s`` of the end are then written by the next run.
@@ -96,16 +96,9 @@ def stream(
     source: Source,
     tables: Sequence[Table],
     settings: StreamSettings,
-    tell: Callable[[Progress], None] = lambda _progress: None,
+    report: Callable[[Progress], None] = lambda _progress: None,
 ) -> None:
     """Streams tables until the end that the settings say, or for ever.
-
-    Args:
-        spark: with the source's classes and jars.
-        source: of the tables' rows.
-        tables: of ``STREAMED``.
-        settings: how.
-        tell: is told of every batch.
 
     Raises:
         LateLinesError: lines were dropped by the watermark, now or by an earlier run.
@@ -122,20 +115,14 @@ def stream(
         for table in tables:
             frame = rows_of(table, source, settings.watermark_s)
             begun.append((table, _start(frame, table, files, settings)))
-        _follow(begun, files, settings, tell)
+        _follow(begun, files, settings, report)
     finally:
         for _, query in begun:
             query.stop()
 
 
 def rows_of(table: Table, source: Source, watermark_s: float) -> "DataFrame":
-    """A table's streaming rows: the batch's code, and a watermark where there are seconds.
-
-    Args:
-        table: of ``STREAMED``.
-        source: of what it is made of.
-        watermark_s: how late a line may be, seconds.
-    """
+    """A table's streaming rows: the batch's code, and a watermark where there are seconds."""
     if table is QUARANTINE:
         return QUARANTINE.select(source(QUARANTINE, None))
     if table is SILVER_REQUEST:
@@ -166,9 +153,9 @@ def _follow(
     begun: Sequence[tuple[Table, "StreamingQuery"]],
     files: Files,
     settings: StreamSettings,
-    tell: Callable[[Progress], None],
+    report: Callable[[Progress], None],
 ) -> None:
-    told = {table: -1 for table, _ in begun}
+    reported = {table: -1 for table, _ in begun}
     running = list(begun)
     while running:
         time.sleep(_CHECK_S)
@@ -176,10 +163,10 @@ def _follow(
             is_active = query.isActive
             for each in query.recentProgress:
                 seen: dict[str, Any] = json.loads(each.json)
-                if seen["batchId"] > told[table]:
-                    told[table] = seen["batchId"]
+                if seen["batchId"] > reported[table]:
+                    reported[table] = seen["batchId"]
                     _check_late(seen, table, files, settings)
-                    tell(_progress(seen, table))
+                    report(_progress(seen, table))
             if not is_active:
                 error = query.exception()
                 if error is not None:
@@ -220,7 +207,7 @@ def _late(what: str, settings: StreamSettings) -> str:
 
 
 def _stream_id(files: Files, checkpoint: str) -> str:
-    """The id that Spark gives to the checkpoint; the one it will have is given here."""
+    """The id that Spark gives to the checkpoint; the one it will have is written here."""
     path = f"{checkpoint}/metadata"
     if not files.exists(path):
         import uuid  # noqa: PLC0415  once in a stream's life

@@ -1,8 +1,8 @@
 """Request logs from a Kafka topic: a line for each message, as a log shipper sends it.
 
 Spark's connector reads the topic (deploy/spark/kafka-connector/pom.xml); the lines are parsed as
-those of files are. Whose log a line is, its key tells, or a header: the digits at the end, so "3"
-and "broker-3" do. A message that doesn't tell is in the quarantine. In the tables the file is
+those of files are. A line's broker is in its key or in a header: the digits at the end, so "3"
+and "broker-3" do. A message without it is in the quarantine. In the tables the file is
 ``kafka:<topic>/<partition>`` and the offset the message's.
 
 Example: the message at offset 42 of partition 1 of ``request-log`` with the key "3" is a row with
@@ -39,7 +39,7 @@ FORMAT: Final = "kafka"
 REDACTED: Final[Mapping[str, str]] = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore[.]key",
 }
-"""A setting of a session that reads topics: what is never told."""
+"""A setting of a session that reads topics: what is never shown."""
 _BROKER: Final = r"(\d{1,9})$"
 _ANSWER_MS: Final = 20_000
 _TIMEOUTS: Final[Mapping[str, str]] = {
@@ -75,7 +75,7 @@ class TopicOptions:
     from_start: bool = True
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def told(self) -> dict[str, str]:
+    def spark_options(self) -> dict[str, str]:
         """As options of Spark's reader."""
         client = dict(self.client)
         if not _TIMEOUTS.keys() & client.keys():
@@ -106,7 +106,7 @@ def topic_rows(
     Raises:
         ConnectorError: there are no such jars.
     """
-    reader = spark.readStream.format(FORMAT).options(**options.told())
+    reader = spark.readStream.format(FORMAT).options(**options.spark_options())
     try:
         messages = reader.load()
     except Exception as error:
@@ -133,12 +133,12 @@ def rows_of_messages(
         table: as of ``topic_rows``.
         columns: as of ``topic_rows``.
     """
-    told = sql.col("key")
+    source = sql.col("key")
     name = options.header
     if name is not None:
         named = sql.filter("headers", lambda header: header["key"].eqNullSafe(name))
-        told = sql.get(named, 0)["value"]
-    broker = sql.regexp_extract(told.cast("string"), _BROKER, 1)
+        source = sql.get(named, 0)["value"]
+    broker = sql.regexp_extract(source.cast("string"), _BROKER, 1)
     lines = messages.select(
         sql.when(broker != "", broker.cast("int")).alias("broker"),
         "value",
@@ -209,7 +209,7 @@ def _nobodys(batch: pa.RecordBatch) -> pa.RecordBatch:
         "src_file": batch["place"],
         "src_offset": batch["offset"],
         "kind": pa.array([str(RejectedKind.UNEXPECTED)] * rows, pa.string()),
-        "reason": pa.array(["the message doesn't tell whose log it is"] * rows, pa.string()),
+        "reason": pa.array(["the message doesn't name its broker"] * rows, pa.string()),
         "bytes": pc.binary_length(batch["value"]).cast(pa.int64()),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in REJECTED.names], schema=REJECTED)

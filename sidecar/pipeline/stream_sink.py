@@ -68,12 +68,7 @@ class BatchSink:
                     )
 
     def write(self, frame: "DataFrame", batch_id: int) -> None:
-        """Writes a batch in place of what an earlier attempt left of it.
-
-        Args:
-            frame: of the table.
-            batch_id: Spark's, from 0 on.
-        """
+        """Writes a batch in place of what an earlier attempt left of it."""
         beside = f"{self.root.rstrip('/')}/{_BESIDE}/{self.table.name}"
         self.files.remove(beside)
         self._write(self.table.select(frame), beside)

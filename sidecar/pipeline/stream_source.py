@@ -2,8 +2,8 @@
 
 ``spark.readStream.format("requestlog-stream")`` gives SILVER_REQUEST's rows (QUARANTINE's with the
 option ``table``) without what they are partitioned by. A batch reads every broker's log up to the
-same time (``in_step``), and is told by how much of each file was read (``followed``): a batch that
-is done again after a kill reads the same lines, wherever the files are by then.
+same time (``in_step``), and is identified by how much of each file was read (``followed``): a batch
+that is done again after a kill reads the same lines, wherever the files are by then.
 
 Example: 4 logs of 150 MB and 64 MiB a batch: 9 batches. Killed in the fourth, the next run reads
 the same 64 MiB as the fourth, then the rest.
@@ -67,7 +67,7 @@ class StreamOptions:
     max_bytes: int = 1 << 30
     from_start: bool = True
 
-    def told(self) -> dict[str, str]:
+    def spark_options(self) -> dict[str, str]:
         """As options of Spark's reader."""
         return {
             "path": self.path,
@@ -80,16 +80,16 @@ class StreamOptions:
         }
 
     @classmethod
-    def of(cls, told: Mapping[str, str]) -> "StreamOptions":
+    def of(cls, texts: Mapping[str, str]) -> "StreamOptions":
         """From options of Spark's reader."""
         return cls(
-            path=told["path"],
-            zones=told.get("zones", "UTC"),
-            broker_pattern=told.get("brokerPattern", ""),
-            table=told.get("table", SILVER_REQUEST.name),
-            columns=told.get("columns", ""),
-            max_bytes=int(told.get("maxBytes", 1 << 30)),
-            from_start=told.get("fromStart", "true") == "true",
+            path=texts["path"],
+            zones=texts.get("zones", "UTC"),
+            broker_pattern=texts.get("brokerPattern", ""),
+            table=texts.get("table", SILVER_REQUEST.name),
+            columns=texts.get("columns", ""),
+            max_bytes=int(texts.get("maxBytes", 1 << 30)),
+            from_start=texts.get("fromStart", "true") == "true",
         )
 
     @property
@@ -128,7 +128,7 @@ class Piece(InputPartition):
 
 
 class RequestLogStream(DataSource):
-    """The data source; its options are ``StreamOptions.told``."""
+    """The data source; its options are ``StreamOptions.spark_options``."""
 
     @classmethod
     def name(cls) -> str:
@@ -136,7 +136,7 @@ class RequestLogStream(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """Of the columns that are asked for."""
+        """Of the requested columns."""
         columns = StreamOptions.of(self.options).selected
         return ", ".join(f"`{name}` {type_}" for name, type_ in columns)
 
@@ -149,7 +149,7 @@ def check_followed(options: StreamOptions) -> None:
     """Refuses what can't be followed.
 
     Raises:
-        RequestLogsError: there are no files, or it can't be told whose they are, or they are in
+        RequestLogsError: there are no files, or the broker of one is unknown, or they are in
             object storage.
     """
     files = log_files(options.path, Zones(), options.broker_pattern or None)
@@ -180,7 +180,7 @@ def file_rows(
     check_followed(options)
     spark.dataSource.register(RequestLogStream)
     wanted = replace(options, table=table.name, columns=",".join(columns or ()))
-    return spark.readStream.format(FORMAT).options(**wanted.told()).load()
+    return spark.readStream.format(FORMAT).options(**wanted.spark_options()).load()
 
 
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -244,7 +244,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         names = [name for name, _ in self._options.selected]
         zone = ZoneInfo(partition.zone)
         is_rows = self._options.table == SILVER_REQUEST.name
-        # What is not asked for isn't made.
+        # Columns that are not requested are not made.
         schema = pa.schema([field for field in ROWS if not is_rows or field.name in names])
         for one in lines_of_piece(partition):
             if isinstance(one, Block):

@@ -31,8 +31,8 @@ class Scenario:
 
     Attributes:
         name: as in the table.
-        factor: of what is in force; None: ``quota`` is given.
-        quota: instead of what is in force, in its unit; None: ``factor`` is given.
+        factor: of what is in force; None: ``quota`` is set.
+        quota: instead of what is in force, in its unit; None: ``factor`` is set.
         quota_type: that it is about; None: all.
         entity: whose quota, or who shares it, "user=alice"; None: everybody's.
 

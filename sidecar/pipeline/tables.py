@@ -118,14 +118,14 @@ SILVER_REQUEST: Final = Table(
         Column(
             "bytes_known",
             "boolean",
-            "whether the line tells quota_bytes; a throttled FETCH is answered empty, and no other"
-            " line tells what it would have got; null where those quotas don't apply",
+            "whether the line has quota_bytes; a throttled FETCH is answered empty, and no other"
+            " line has what it would have got; null where those quotas don't apply",
         ),
         Column("local_ms", "double", "a request handler's time: a lower bound of what is charged"),
         Column("remote_ms", "double", "milliseconds of waiting for others"),
         Column("throttle_ms", "bigint", "the greater of the line's and the answer's"),
         Column("producer_id", "bigint", "that INIT_PRODUCER_ID gave; null otherwise"),
-        Column("mutations", "bigint", "partitions created and deleted, where the line tells all"),
+        Column("mutations", "bigint", "partitions created and deleted, where the line has all"),
         Column("mutations_known", "boolean", "whether it does; null when it is about no topics"),
         Column("validate_only", "boolean", "of a request about topics or quotas; null otherwise"),
         Column(
@@ -177,11 +177,11 @@ DIM_TOPIC: Final = Table(
     "dim_topic",
     (
         Column("topic", "string", "its name"),
-        Column("topic_id", "string", "base64, as logged; empty when it was not told"),
-        Column("partitions", "int", "how many; null after it was deleted, or when not told"),
+        Column("topic_id", "string", "base64, as logged; empty when it was not logged"),
+        Column("partitions", "int", "how many; null after it was deleted, or when unknown"),
         Column("valid_from", "timestamp", "from when on"),
         Column("valid_to", "timestamp", "the next change; null for none known"),
-        Column("src_file", "string", "the file of the line that told it"),
+        Column("src_file", "string", "the file of the line that says so"),
         Column("src_offset", "bigint", "of that line, so that ties in time have an order"),
     ),
     (),
@@ -214,13 +214,13 @@ GOLD_USAGE_1S: Final = Table(
         Column("window_start", "timestamp", "of a second of the clock, by quota_ts"),
         Column("amount", "double", _AMOUNT),
         Column("events", "bigint", "requests that were charged"),
-        Column("throttled", "bigint", "those whose client was told to wait, for whatever quota"),
+        Column("throttled", "bigint", "those whose client had to wait, for whatever quota"),
         Column("throttle_ms", "bigint", "the sum of those waits"),
         Column(
             "lower_bound",
             "boolean",
-            "whether more was asked for or used than the amount says: request time always, bytes"
-            " and partitions where a line doesn't tell them",
+            "whether more was requested or used than the amount says: request time always, bytes"
+            " and partitions where a line doesn't have them",
         ),
     ),
     ("dt",),
@@ -246,7 +246,7 @@ GOLD_REPLAY: Final = Table(
         ),
         Column("quota", "double", f"the last one in the day; null when none was in force; {_UNIT}"),
         Column("events", "bigint", "charges"),
-        Column("throttled", "bigint", "those told to wait, or refused"),
+        Column("throttled", "bigint", "those that had to wait, or were refused"),
         Column("throttle_ms_total", "bigint", "milliseconds; not one after the other"),
         Column("throttle_ms_max", "bigint", "the longest, milliseconds"),
         Column(
@@ -256,7 +256,7 @@ GOLD_REPLAY: Final = Table(
         ),
         Column("near", "bigint", "charges at 80 % of the quota or more"),
         Column("over", "bigint", "charges over it"),
-        Column("unknown", "bigint", "charges whose amount no line tells; not replayed"),
+        Column("unknown", "bigint", "charges whose amount no line has; not replayed"),
     ),
     ("dt",),
     "what a quota would have done to those who share it, on one broker in one day",
@@ -276,7 +276,7 @@ GOLD_RECOMMENDATION: Final = Table(
         Column("throttled_share", "double", "of the charges, if it had been set"),
         Column("events", "bigint", "charges that it stands on"),
         Column("hours", "double", "in which there were any"),
-        Column("coverage", "double", "share of the asked-for time that the logs cover"),
+        Column("coverage", "double", "share of the requested time that the logs cover"),
         Column("confidence", "string", "low, medium or high"),
         Column("refused", "string", "why there is none; null when there is one"),
         Column(
@@ -299,7 +299,7 @@ GOLD_DISK_FORECAST: Final = Table(
         Column("as_of", "timestamp", "up to when readings counted; hours are from here"),
         Column("total_bytes", "bigint", "of the volume at the last reading; null while offline"),
         Column("available_bytes", "bigint", "free at the last reading"),
-        Column("limit_bytes", "bigint", "available bytes at which producers are held"),
+        Column("limit_bytes", "bigint", "available bytes at which producers are throttled"),
         Column("growth_bytes_per_hour", "double", "of what retention leaves; negative: it shrinks"),
         Column("hours_to_limit", "double", "expected; null: not within the horizon, or refused"),
         Column("hours_low", "double", "the early end of the range"),
@@ -308,7 +308,9 @@ GOLD_DISK_FORECAST: Final = Table(
         Column("history_hours", "double", "from the first to the last of them"),
         Column("teeth", "bigint", "how often retention was seen to delete"),
         Column(
-            "backtest_error_bytes", "double", "median error on held-out tails; null: none possible"
+            "backtest_error_bytes",
+            "double",
+            "median error on tails left out of fits; null: none possible",
         ),
         Column("refused", "string", "why there is no forecast; null when there is one"),
     ),

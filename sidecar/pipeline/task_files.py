@@ -1,12 +1,12 @@
 """Files of a table that tasks write themselves, past the JVM's row path, and their commit.
 
-Each task writes Parquet files into a folder of attempts, that nobody reads, and tells what it
-wrote. Once all have told, the driver moves the files that it was told of to their days and hours,
+Each task writes Parquet files into a folder of attempts, that nobody reads, and reports what it
+wrote. Once all have reported, the driver moves the reported files to their days and hours,
 as Spark names them, and removes the rest: what a task that failed, or was done twice, has left
 there is never a part of the table. All tasks and the driver must see the folder as a disk; where
 they don't, Spark writes the table (``stages``).
 
-Example: task 3 tells of ``part-00003-7-0-490000.parquet`` of hour 10; it becomes
+Example: task 3 reports ``part-00003-7-0-490000.parquet`` of hour 10; it becomes
 ``dt=2026-11-21/hour=10/part-00003-7-0-490000.parquet``.
 """
 
@@ -54,7 +54,7 @@ class Written:
         day: of its rows, UTC; None: of lines that can't be read.
         hour: of its rows, in a table that has hours; None: of lines that can't be read.
         rows: in it.
-        unknown: requests among them whose bytes or partitions no line tells.
+        unknown: requests among them whose bytes or partitions no line has.
         problem: for a person; None when it was written.
     """
 
@@ -79,11 +79,7 @@ def attempts_of(target: Path) -> Path:
 
 
 def attempt(number: int) -> str:
-    """What the names of a task's files begin with; no other attempt's do.
-
-    Args:
-        number: of the task's part of the work.
-    """
+    """What the names of a task's files begin with; no other attempt's do."""
     from pyspark import TaskContext  # noqa: PLC0415  of a worker
 
     context = TaskContext.get()
@@ -91,7 +87,7 @@ def attempt(number: int) -> str:
 
 
 def write(rows: pa.Table, file: Path, few_values: Sequence[str]) -> str | None:
-    """Writes rows; a disk that fails is told, not raised.
+    """Writes rows; a disk that fails is reported, not raised.
 
     Args:
         rows: in the table's types, without its day and hour.
@@ -121,11 +117,11 @@ def as_batch(written: Sequence[Written]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([asdict(file) for file in written], schema=_SCHEMA)
 
 
-def committed(told: "DataFrame", target: Path) -> tuple[Written, ...]:
-    """Has the tasks write, and takes what they told of.
+def committed(written_files: "DataFrame", target: Path) -> tuple[Written, ...]:
+    """Has the tasks write, and returns what they report.
 
     Args:
-        told: of WRITTEN, by tasks that write to ``attempts_of(target)``.
+        written_files: of WRITTEN, by tasks that write to ``attempts_of(target)``.
         target: the table's folder.
 
     Returns:
@@ -134,26 +130,22 @@ def committed(told: "DataFrame", target: Path) -> tuple[Written, ...]:
     Raises:
         NotWrittenError: one can't be written, or isn't there.
     """
-    written = collected(told)
+    written = collected(written_files)
     place(written, target)
     return written
 
 
-def collected(told: "DataFrame") -> tuple[Written, ...]:
+def collected(written_files: "DataFrame") -> tuple[Written, ...]:
     """Has the tasks write.
 
     Args:
-        told: of WRITTEN.
+        written_files: of WRITTEN.
     """
-    return tuple(Written(**row.asDict()) for row in told.collect())
+    return tuple(Written(**row.asDict()) for row in written_files.collect())
 
 
 def place(written: Iterable[Written], target: Path) -> None:
-    """Moves files that were told of to their days and hours, and removes all others.
-
-    Args:
-        written: what tasks told.
-        target: the table's folder.
+    """Moves reported files to their days and hours, and removes all others.
 
     Raises:
         NotWrittenError: one wasn't written, or isn't there.

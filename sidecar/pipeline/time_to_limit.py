@@ -33,13 +33,7 @@ _MOST_STEPS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """When a limit is reached, in hours from hour 0 of the saw; None beyond the horizon.
-
-    Attributes:
-        hours: expected.
-        low: the early end of the range.
-        high: the late end.
-    """
+    """When a limit is reached, in hours from hour 0 of the saw; None beyond the horizon."""
 
     hours: float | None
     low: float | None
@@ -54,7 +48,7 @@ def reach(
     Args:
         saw: as fitted.
         used_bytes: at hour 0.
-        limit_bytes: used bytes at which producers are held.
+        limit_bytes: used bytes at which producers are throttled.
         horizon_h: how far to look, hours, > 0.
         seed: of the futures.
     """

@@ -2,7 +2,7 @@
 
 Example: "...SaslAuthenticationException: Authentication failed during authentication due to invalid
 credentials..." of ``b1:9093`` is ``b1:9093: the login was refused: ...``. Nothing that Kafka or
-Spark said is told again, since settings may be a part of it.
+Spark said is repeated, since settings may be a part of it.
 
 Source: org.apache.kafka.common.errors, and what Spark's KafkaOffsetReaderAdmin makes of them.
 """
@@ -60,7 +60,7 @@ _CAUSES: Final = (
         " listener speaks {protocol}",
     ),
 )
-"""What a failure's words are a sign of, and what is told then, the more telling first."""
+"""What a failure's words are a sign of, and its message, the more specific first."""
 
 
 class TopicsError(SidecarError):
@@ -68,11 +68,8 @@ class TopicsError(SidecarError):
 
 
 @contextmanager
-def told_of_topics(options: TopicOptions) -> Iterator[None]:
+def topic_failures(options: TopicOptions) -> Iterator[None]:
     """What the cluster is to blame for becomes a refusal; all else is as it was.
-
-    Args:
-        options: which topics.
 
     Raises:
         TopicsError: the cluster can't be reached, or refuses.
@@ -80,10 +77,10 @@ def told_of_topics(options: TopicOptions) -> Iterator[None]:
     try:
         yield
     except StreamError as error:
-        told = _told(f"{error}\n{getattr(error.__cause__, '_stackTrace', '')}")
-        if told is None:
+        message = _message_of(f"{error}\n{getattr(error.__cause__, '_stackTrace', '')}")
+        if message is None:
             raise
-        text = told.format(
+        text = message.format(
             bootstrap_servers=options.bootstrap_servers,
             topics=options.topics,
             protocol=options.client.get("security.protocol", "PLAINTEXT"),
@@ -91,5 +88,5 @@ def told_of_topics(options: TopicOptions) -> Iterator[None]:
         raise TopicsError(text) from error
 
 
-def _told(said: str) -> str | None:
-    return next((told for sign, told in _CAUSES if re.search(sign, said)), None)
+def _message_of(said: str) -> str | None:
+    return next((message for sign, message in _CAUSES if re.search(sign, said)), None)

@@ -75,7 +75,7 @@ class _Kind:
         charged: which requests are charged.
         amount: of a request, a whole number.
         per_unit: how much of it is 1 in the table.
-        short: which requests used or asked for more than their amount says.
+        short: which requests used or requested more than their amount states.
     """
 
     quota_type: str
@@ -152,13 +152,7 @@ def mutations_of_days(of_admins: DataFrame, dim_topic: DataFrame) -> DataFrame:
 
 
 def summed(requests: Requests, function: OfShard, schema: str) -> DataFrame:
-    """What becomes of usage, but mutations, that workers sum.
-
-    Args:
-        requests: that were charged on some days.
-        function: of a shard's number, and its rows as USED has them.
-        schema: of what it gives.
-    """
+    """What becomes of usage, but mutations, that workers sum."""
     shards = requests.known.shards
 
     def of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -167,19 +161,13 @@ def summed(requests: Requests, function: OfShard, schema: str) -> DataFrame:
     return by_shard(requests.mapped(SUMMED_OF, of_batches, PACKED), function, schema)
 
 
-def by_shard(told: DataFrame, function: OfShard, schema: str) -> DataFrame:
-    """What becomes of sums that workers have packed.
-
-    Args:
-        told: of ``seconds.PACKED``.
-        function: as in ``summed``.
-        schema: of what it gives.
-    """
+def by_shard(seconds_packed: DataFrame, function: OfShard, schema: str) -> DataFrame:
+    """What becomes of sums that workers have packed."""
 
     def of_shard(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         return function(key[0].as_py(), used(table))
 
-    return told.groupBy("shard").applyInArrow(of_shard, schema)
+    return seconds_packed.groupBy("shard").applyInArrow(of_shard, schema)
 
 
 def with_sizes(silver: DataFrame, dim_topic: DataFrame) -> DataFrame:
@@ -200,7 +188,7 @@ def with_sizes(silver: DataFrame, dim_topic: DataFrame) -> DataFrame:
         "topic_changes", lambda change: sql.coalesce(change["error"], sql.lit(0)) == 0
     )
     line = ("broker", "src_file", "src_offset")
-    told = (
+    counted = (
         charges(
             silver.where(is_open).withColumn("topic_changes", accepted),
             dim_topic,
@@ -210,7 +198,7 @@ def with_sizes(silver: DataFrame, dim_topic: DataFrame) -> DataFrame:
         .agg(sql.sum("amount").alias("mutations"), sql.min("known").alias("mutations_known"))
     )
     rest = [name for name in silver.columns if not name.startswith("mutations")]
-    opened = silver.where(is_open).select(*rest).join(told, on=list(line), how="inner")
+    opened = silver.where(is_open).select(*rest).join(counted, on=list(line), how="inner")
     filled = opened.withColumn("mutations", sql.col("mutations").cast("bigint"))
     return silver.where(sql.coalesce(~is_open, sql.lit(True))).unionByName(filled)
 
@@ -227,8 +215,8 @@ def _kinds() -> Iterator[_Kind]:
     refused = sql.array_contains("topic_changes.error", QUOTA_EXCEEDED)
     unknown_size = ~sql.col("mutations_known") | sql.coalesce(refused, sql.lit(False))
     yield _Kind(CONTROLLER_MUTATION, is_mutation_line(), sql.col("mutations"), 1.0, unknown_size)
-    given = sql.col("producer_id").isNotNull()
-    yield _Kind(PRODUCER_IDS, given, sql.lit(1).cast("bigint"), 1.0, sql.lit(False))
+    allocated = sql.col("producer_id").isNotNull()
+    yield _Kind(PRODUCER_IDS, allocated, sql.lit(1).cast("bigint"), 1.0, sql.lit(False))
 
 
 def _sums(kind: _Kind) -> Iterator[Column]:

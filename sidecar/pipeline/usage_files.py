@@ -28,10 +28,6 @@ _FEW_VALUES: Final = ["broker", "user", "client_id", "quota_type"]
 def write_usage(requests: Requests, target: Path) -> tuple[Written, ...]:
     """Writes what clients used of brokers in each second, but mutations.
 
-    Args:
-        requests: that were charged on the days that are written.
-        target: the table's folder, that workers see.
-
     Returns:
         The files, that are in their places.
 
@@ -40,19 +36,14 @@ def write_usage(requests: Requests, target: Path) -> tuple[Written, ...]:
     """
     attempts = attempts_of(target)
 
-    def told(shard: int, used: pa.Table) -> pa.Table:
+    def write_shard(shard: int, used: pa.Table) -> pa.Table:
         return written_by_day(shard, used, attempts)
 
-    return committed(summed(requests, told, WRITTEN), target)
+    return committed(summed(requests, write_shard, WRITTEN), target)
 
 
 def written_by_day(shard: int, used: pa.Table, attempts: Path) -> pa.Table:
-    """Writes the rows of a shard; a disk that fails is told, not raised.
-
-    Args:
-        shard: its number.
-        used: its rows, of ``seconds.USED``.
-        attempts: the folder to write to.
+    """Writes the rows of a shard; a disk that fails is reported, not raised.
 
     Returns:
         Of WRITTEN, a file for each day.

@@ -1,10 +1,10 @@
 """gold_usage_1s straight from request logs, in one reading and with no table of requests.
 
-The tasks that parse the logs sum them up at once (``kernels.seconds``); what they tell Spark is
+The tasks that parse the logs sum them up at once (``kernels.seconds``); what they send to Spark is
 some rows of a megabyte. Lines that can't be read go to files of their own.
 
-Of mutations only what a request's own line tells is counted, and ``lower_bound`` says so: the sizes
-of topics are told by other lines, which takes the table of requests (``usage.usage_of_days``).
+Of mutations only what a request's own line has is counted, and ``lower_bound`` says so: the sizes
+of topics are in other lines, which takes the table of requests (``usage.usage_of_days``).
 
 Example: 2.5 GB of logs, 2.2 million lines, are two thousand rows of 80 MB together.
 """
@@ -50,19 +50,19 @@ _LEAST_SHARDS: Final = 64
 _SHARD_BYTES: Final = 1 << 31
 """Of logs: some two million lines, so that what a worker holds stays bounded."""
 _OF_TASKS: Final = -1
-"""The shard of what tasks tell of their lines."""
+"""The shard of the tasks' own counts."""
 _TYPES: Final = (pa.int32(), pa.binary(), pa.binary())
 _UNPACKED_TIMES: Final = 16
 """How much longer a gzip file is unpacked."""
 
 
-class Told(NamedTuple):
+class LogsUsage(NamedTuple):
     """What was written.
 
     Attributes:
         usage: files of gold_usage_1s, that are in their places.
         rejected: lines that can't be read.
-        unknown: requests whose bytes or partitions no line tells.
+        unknown: requests whose bytes or partitions no line has.
     """
 
     usage: tuple[Written, ...]
@@ -76,7 +76,7 @@ def write_usage_of_logs(
     span: Span,
     target: Path,
     present: Collection[date] = (),
-) -> Told:
+) -> LogsUsage:
     """Reads logs and writes what clients used of brokers in each second.
 
     Args:
@@ -85,7 +85,7 @@ def write_usage_of_logs(
         span: when requests were charged.
         target: the table's folder; lines that can't be read, of ``records.REJECTED``, get the
             place in it that Spark gives to rows without a day.
-        present: days that other logs have told of: what these logs have of such a day is left out,
+        present: days that other logs have rows of: what these logs have of such a day is left out,
             unless they have requests that were answered on it too.
 
     Raises:
@@ -101,17 +101,17 @@ def write_usage_of_logs(
     def written(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         shard = key[0].as_py()
         if shard == _OF_TASKS:
-            return pa.Table.from_batches([as_batch(_told(table))])
+            return pa.Table.from_batches([as_batch(_files(table))])
         return written_by_day(shard, used(table), attempts)
 
     tasks = in_tasks(parts, spark.sparkContext.defaultParallelism)
     rows = by_workers(spark, tasks, read, PACKED).groupBy("shard").applyInArrow(written, WRITTEN)
-    told = collected(rows)
-    answered = {file.day for file in told if not file.rows}
-    files = [file for file in told if file.day in answered or file.day not in present]
+    collected_files = collected(rows)
+    answered = {file.day for file in collected_files if not file.rows}
+    files = [file for file in collected_files if file.day in answered or file.day not in present]
     place((file for file in files if file.rows), target)
     of_tasks = [file for file in files if file.day is None]
-    return Told(
+    return LogsUsage(
         tuple(file for file in files if file.day is not None and file.rows),
         sum(file.rows for file in of_tasks),
         sum(file.unknown for file in of_tasks),
@@ -123,40 +123,40 @@ def _times(part: Part) -> int:
 
 
 def _read(parts: Iterable[Part], span: Span, shards: int, file: Path) -> Batches:
-    """Rows of PACKED, and one that tells what else there was, as files.
+    """Rows of PACKED, and one with the counts, as files.
 
     Those are the file of lines that can't be read, maybe without any, and for each day on which a
     request was answered one without rows.
     """
     rejected: list[pa.RecordBatch] = []
     answered: set[date] = set()
-    untold = 0
+    unmeasured = 0
 
     def rows() -> Batches:
-        nonlocal untold
+        nonlocal unmeasured
         for part in parts:
             for parsed in parse_part(part, _SCHEMA):
-                asked = span.of(parsed.rows, "quota_ts")
-                untold += unknown(pa.Table.from_batches([asked]))
+                selected = span.of(parsed.rows, "quota_ts")
+                unmeasured += unknown(pa.Table.from_batches([selected]))
                 rejected.append(parsed.rejected)
-                answered.update(_days(asked))
-                yield asked
+                answered.update(_days(selected))
+                yield selected
 
     yield from packed(rows(), shards, charged_with_mutations)
     lines = pa.Table.from_batches(rejected, REJECTED)
     problem = write(lines, file, ["src_file", "kind"]) if lines.num_rows else None
-    told = [
-        Written(file.name, None, None, lines.num_rows, untold, problem),
+    files = [
+        Written(file.name, None, None, lines.num_rows, unmeasured, problem),
         *(Written("", day, None, 0) for day in sorted(answered)),
     ]
-    columns = [[_OF_TASKS], [b""], [msgspec.json.encode(told)]]
+    columns = [[_OF_TASKS], [b""], [msgspec.json.encode(files)]]
     yield pa.RecordBatch.from_arrays(
         [pa.array(column, kind) for column, kind in zip(columns, _TYPES, strict=True)],
         ["shard", "clients", "records"],
     )
 
 
-def _told(table: pa.Table) -> list[Written]:
+def _files(table: pa.Table) -> list[Written]:
     rows = table["records"].to_pylist()
     return [each for row in rows for each in msgspec.json.decode(row, type=list[Written])]
 

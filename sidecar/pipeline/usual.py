@@ -72,7 +72,7 @@ class Usual:
         """Those of ``rows.Row`` that such lines have; others are null.
 
         Args:
-            names: of the columns that are asked for, and maybe of others.
+            names: of the requested columns, and maybe of others.
             zone: of the clock that the lines' times are of.
         """
         rows, times = self.rows, self.rows.view(np.float64)

@@ -20,7 +20,7 @@ from sidecar.pipeline.time_to_limit import reach
 
 
 class ForecastError(SidecarError):
-    """A forecast was asked for that can't be made."""
+    """A forecast was requested that can't be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Forecasting:
     """How disks are forecast.
 
     Attributes:
-        limit_bytes: available bytes at which producers are held.
+        limit_bytes: available bytes at which producers are throttled.
         limit_ratio: likewise, of the total; the greater of the two counts.
         horizon_hours: how far to look.
         history_days: how far back readings count: disks of last year grew otherwise.
@@ -57,7 +57,7 @@ class Forecasting:
             raise ForecastError("a forecast's horizon, history and staleness are above 0")
 
     def limit_of(self, total_bytes: int) -> int:
-        """Available bytes of a volume at which producers are held."""
+        """Available bytes of a volume at which producers are throttled."""
         return max(self.limit_bytes, round(self.limit_ratio * total_bytes))
 
 
@@ -108,12 +108,7 @@ class VolumeForecast:
 
 
 def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForecast:
-    """The forecast.
-
-    Args:
-        readings: one at least.
-        forecasting: how.
-    """
+    """The forecast; there is one reading at least."""
     online = readings.online
     refused = _too_little(readings, online, forecasting)
     if refused is not None:

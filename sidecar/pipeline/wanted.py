@@ -54,7 +54,7 @@ class Wanted:
 
     @property
     def needed(self) -> frozenset[str]:
-        """The columns that tell which."""
+        """The columns that decide which."""
         timed = self.since_us is not None or self.until_us is not None
         return frozenset(["log_ts"] * timed + ["api"] * (self.apis is not None))
 

@@ -1,4 +1,4 @@
-"""What a worker keeps for good is left out of its garbage collection.
+"""What a worker retains for good is left out of its garbage collection.
 
 PySpark has a worker collect garbage after each task. With all that the pipeline imports that takes
 40 ms each time, as long as many a task, and nothing of it is garbage.
@@ -12,9 +12,9 @@ from functools import cache
 
 @cache
 def settle() -> None:
-    """Leaves out what is there now; the first time that a process is told to.
+    """Leaves out what is there now; the first time that it is called in a process.
 
-    To be called at the end of a task, when what is there is what the worker keeps.
+    To be called at the end of a task, when what is there is what the worker retains.
     """
     gc.collect()
     gc.freeze()

@@ -26,10 +26,6 @@ class OtherWriterError(SidecarError):
 def refuse_batch(root: str, names: Iterable[str]) -> None:
     """Refuses a batch run in a stream's folder.
 
-    Args:
-        root: the folder of the tables.
-        names: of what is in it.
-
     Raises:
         OtherWriterError: it is a stream's.
     """
@@ -42,10 +38,6 @@ def refuse_batch(root: str, names: Iterable[str]) -> None:
 
 def refuse_stream(root: str, names: Iterable[str]) -> None:
     """Refuses a stream in a folder of batch runs.
-
-    Args:
-        root: the folder of the tables.
-        names: of what is in it.
 
     Raises:
         OtherWriterError: batch runs have written there.

@@ -2,7 +2,7 @@
 
 It is JSON: a version, a checksum over the state, and the state. A new one is written beside it,
 synced and renamed over it, so that a reader finds the old or the new one whole, whatever is cut off
-in between. What can't be used is renamed to ``NAME.damaged`` and told; it never stops a start.
+in between. What can't be used is renamed to ``NAME.damaged`` and logged; it never stops a start.
 
 Example: ``{"version": 1, "sha256": "9f86...", "state": {"limit": {"type": "...", "value": 1},
 ...}}``.
@@ -49,7 +49,7 @@ class StateFile:
 
     Attributes:
         path: the file; its folder must exist.
-        limit: the limit that volumes are held against now.
+        limit: the limit that volumes are compared with now.
     """
 
     path: Path
@@ -62,7 +62,7 @@ class StateFile:
             now: epoch seconds.
 
         Returns:
-            What was kept; None when there is no file; Damaged when it can't be used.
+            What was stored; None when there is no file; Damaged when it can't be used.
         """
         try:
             raw = self.path.read_bytes()
@@ -82,7 +82,7 @@ class StateFile:
         """Replaces the file.
 
         Args:
-            kept: what to keep, in steady seconds.
+            kept: what to store, in steady seconds.
             wall: steady to epoch seconds.
 
         Raises:

@@ -1,9 +1,9 @@
 """Keeps the board's state on disk: at once after a change, else every ten seconds at most.
 
-A hold that gets longer by more than a second is on disk a second later.
+A throttle that gets longer by more than a second is on disk a second later.
 
-Writes are done in a thread, one at a time, so that a slow disk never holds the loop up. A write
-that fails is told once, and once more when writing works again; the daemon goes on without.
+Writes are done in a thread, one at a time, so that a slow disk never blocks the loop. A write
+that fails is logged once, and once more when writing works again; the daemon continues without.
 
 Example: polls every 100 ms with nothing but moving bytes write 6 times a minute; a volume that
 reaches its limit is on disk some milliseconds later.
@@ -29,7 +29,7 @@ _VALIDITY_SHARE: Final = 0.25
 
 _THROTTLE_CHECK_S: Final = 1.0
 _LONGER_S: Final = 1.0
-"""A user who is held for so much longer must not be let go early by a kill -9."""
+"""A user who is throttled for so much longer must not be released early by a kill -9."""
 
 
 class StateWriter:
@@ -73,7 +73,7 @@ class StateWriter:
         Returns:
             Whether it is on disk.
         """
-        # A write in its thread can't be cancelled, so neither is what holds the lock for it: the
+        # A write in its thread can't be cancelled, so neither is the task with its lock: the
         # last write of a stopping daemon comes after it, not beside it.
         return await asyncio.shield(asyncio.create_task(self._write(), name="keep"))
 

@@ -27,7 +27,7 @@ class Down:
         why: its failure in words, "" when none is known.
         since: since when it fails so.
         last_seen: when it last answered.
-        counts: whether its last reading keeps producers throttled until it is forgotten.
+        counts: whether its last reading throttles producers until it is forgotten.
     """
 
     broker_id: int
@@ -62,13 +62,7 @@ class Brokers:
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """A broker whose quota callback reads this sidecar, by its own report.
-
-    Attributes:
-        broker_id: its node id.
-        does: what it does, in words.
-        last_seen: when it last reported.
-    """
+    """A broker whose quota callback reads this sidecar, by its own report."""
 
     broker_id: int
     does: str
@@ -96,13 +90,7 @@ def brokers(snapshot: Snapshot, now: Now) -> Brokers:
 
 
 def followers(known: list[Reader], generation: int, now: Now) -> tuple[Follower, ...]:
-    """The brokers that follow.
-
-    Args:
-        known: those that reported.
-        generation: of the decision in force.
-        now: when the page is made.
-    """
+    """The brokers that follow."""
     return tuple(
         Follower(reader.report.broker_id, _does(reader, generation), now.moment(reader.seen_at))
         for reader in known

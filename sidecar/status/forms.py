@@ -39,13 +39,7 @@ _MOST_FIELDS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class OverrideForm:
-    """What was typed in.
-
-    Attributes:
-        factor: as text.
-        duration: ISO 8601.
-        reason: one line.
-    """
+    """What was typed in."""
 
     factor: str = "1"
     duration: str = "PT1H"

@@ -35,12 +35,7 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class ToDo:
-    """What helps, and where on the page it is.
-
-    Attributes:
-        text: what helps.
-        section: the id of the section that has it.
-    """
+    """What helps, and where on the page it is."""
 
     text: str
     section: str
@@ -74,13 +69,7 @@ class Headline:
 
 
 def headline(snapshot: Snapshot, limit: Limit | None, now: Now) -> Headline:
-    """The head of the page.
-
-    Args:
-        snapshot: what is published.
-        limit: what volumes are compared with; None when disabled.
-        now: when the page is made.
-    """
+    """The head of the page."""
     decision = snapshot.decision
     tone, word = _tone(decision)
     says_more = decision.source in {Source.FALLBACK, Source.OVERRIDE}

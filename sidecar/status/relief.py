@@ -37,13 +37,7 @@ _TO_JSON: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to type.
-
-    Attributes:
-        what: what it does, in a few words.
-        lines: the commands, one a line.
-        note: what to know before; "" for nothing.
-    """
+    """What to type."""
 
     what: str
     lines: tuple[str, ...]
@@ -149,13 +143,7 @@ def _topics(topics: LogDirTopics, broker_id: int, memory: Memory) -> tuple[Topic
 
 
 def commands(topic: TopicSize, address: str, targets: list[int]) -> tuple[Command, ...]:
-    """What makes a topic smaller on one volume.
-
-    Args:
-        topic: what it has there.
-        address: "host:port" of a broker that answers.
-        targets: brokers with room for it.
-    """
+    """What makes a topic smaller on one volume."""
     at = f"--bootstrap-server {shlex.quote(address)}"
     return _retention(topic, at), _deletion(topic, at), _move(topic, at, targets)
 

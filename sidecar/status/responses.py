@@ -1,7 +1,7 @@
 """What the status page's routes answer: the page, its parts, all volumes, the override by hand.
 
 Setting an override takes two steps: the form, then what it would do, confirmed with the token. It
-goes through the same ``Changes`` as ``PUT /v1/override``.
+is made by the same ``Changes`` as ``PUT /v1/override``.
 
 Example: ``GET /`` is the page; an open one requests ``GET /status/parts`` for what has changed.
 """
@@ -214,7 +214,7 @@ def _html(text: str, status: int = 200, headers: Mapping[str, str] | None = None
 
 
 def _number(text: str) -> int:
-    """The page that is asked for; 1 when that is no number, or one of more than 4,300 digits."""
+    """The requested page; 1 when that is no number, or one of more than 4,300 digits."""
     try:
         return max(1, min(int(text), _MOST_PAGES))
     except ValueError:

@@ -67,7 +67,7 @@ def add_status(
         token: read at each request; None refuses every change.
         peers: the addresses of other sidecars, as far as they are known.
         capabilities: whose blocks are shown.
-        failures: which of them fail, and told when a block does.
+        failures: which of them fail; gets each failure of a block.
     """
 
     @cache

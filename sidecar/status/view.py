@@ -32,14 +32,7 @@ FILLING: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A volume that fills although producers are throttled.
-
-    Attributes:
-        broker_id: the broker's node id.
-        log_dir: the log dir's path.
-        by: how fast: "fills by 3.1 MB/s".
-        full: when nothing is left, "" when that is not known.
-    """
+    """A volume that fills although producers are throttled."""
 
     broker_id: int
     log_dir: str
@@ -49,13 +42,7 @@ class Filling:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A change of the decision.
-
-    Attributes:
-        at: when.
-        effect: what it did.
-        why: the decision's reason.
-    """
+    """A change of the decision."""
 
     at: Moment
     effect: str
@@ -83,15 +70,7 @@ class ThrottledUser:
 
 @dataclass(frozen=True, slots=True)
 class Overridden:
-    """The override in force.
-
-    Attributes:
-        effect: what it does.
-        reason: the operator's words.
-        set_at: when it was set.
-        until: when it ends.
-        hides: the volumes at or below the limit that it does not heed, in words; "" for none.
-    """
+    """The override in force."""
 
     effect: str
     reason: str

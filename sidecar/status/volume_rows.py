@@ -68,12 +68,6 @@ class _Found:
 def volume_rows(snapshot: Snapshot, now: Now, first: int, count: int) -> tuple[list[Row], int]:
     """Some of the volumes, the worst first.
 
-    Args:
-        snapshot: what is published.
-        now: when the page is made.
-        first: how many to pass over.
-        count: how many to take.
-
     Returns:
         The rows, and how many volumes there are.
     """

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.producer_ids.course import Course
 from benchmarks.producer_ids.figures import figures
-from benchmarks.producer_ids.told import RequestLogs, told
+from benchmarks.producer_ids.logged import RequestLogs, logged_user
 from benchmarks.producer_ids.variants import (
     PERCENTAGE,
     RATE,
@@ -27,7 +27,7 @@ BEGAN, SETTLED, ENDED = 100.0, 110.0, 128.0
 def course(variant: str = "both", brokers: int = 1, a_second: float = 0.5) -> Course:
     """30 ids a second for 3 s; some a second after that, of which nine tenths are used."""
     slow = a_second * (ENDED + 1.0 - BEGAN - 3.0)
-    given = [(BEGAN, 0.0), *((round(BEGAN + 0.1 * n, 1), 3.0 * n) for n in range(1, 31))]
+    allocated = [(BEGAN, 0.0), *((round(BEGAN + 0.1 * n, 1), 3.0 * n) for n in range(1, 31))]
     return Course(
         variant=variant,
         brokers=brokers,
@@ -36,7 +36,7 @@ def course(variant: str = "both", brokers: int = 1, a_second: float = 0.5) -> Co
         settled_at=SETTLED,
         ended_at=ENDED,
         throttled_at=BEGAN + 2.5,
-        given=Series([*given, (ENDED + 1.0, 90.0 + slow)]),
+        allocated=Series([*allocated, (ENDED + 1.0, 90.0 + slow)]),
         counted=Series(
             [
                 (BEGAN - 1.0, 500.0),
@@ -49,7 +49,7 @@ def course(variant: str = "both", brokers: int = 1, a_second: float = 0.5) -> Co
         neighbour=Series(
             [(99.0, 0.0), (120.0, 105e6), (121.0, 107e6), (ENDED + 1.0, 107e6 + 5e6 * 8.0)]
         ),
-        told_ms={"INIT_PRODUCER_ID": 1000, "PRODUCE": 4100, "METADATA": 9000},
+        throttle_ms={"INIT_PRODUCER_ID": 1000, "PRODUCE": 4100, "METADATA": 9000},
         neighbour_throttled_ms=7,
     )
 
@@ -58,7 +58,7 @@ def test_every_figure_of_a_course() -> None:
     """The 61st id of 60 that may come at once was given at 2.1 s, and 0.4 s later it was known."""
     found = figures(course())
     assert pytest.approx(0.4) == found.stopped_s
-    assert pytest.approx(0.5) == found.given
+    assert pytest.approx(0.5) == found.allocated
     assert pytest.approx(0.45) == found.produced
     assert pytest.approx(0.45 * 86_400) == found.a_day
     assert (1000, 4100, 7) == (found.init_ms, found.produce_ms, found.neighbour_ms)
@@ -70,7 +70,7 @@ def test_who_was_not_held_has_no_time_of_it() -> None:
     """Nor has anyone who was told nothing a throttle time."""
     free = course("none")
     free.throttled_at = None
-    free.told_ms = {}
+    free.throttle_ms = {}
     found = figures(free)
     assert (None, 0, 0) == (found.stopped_s, found.init_ms, found.produce_ms)
 
@@ -87,7 +87,7 @@ def test_a_course_is_the_same_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "course.json"
     course().save(file)
     found, expected = Course.load(file), course()
-    for name in ("given", "counted", "neighbour"):
+    for name in ("allocated", "counted", "neighbour"):
         assert list(getattr(expected, name)) == list(getattr(found, name))
         setattr(found, name, getattr(expected, name))
     assert expected == found
@@ -130,12 +130,12 @@ def test_request_logs_tell_what_a_user_was_given_and_told(tmp_path: Path) -> Non
     files[1].write_bytes(init(12, "etl", 1000) + init(13, "ops", 1001, throttle_ms=5))
 
     epoch = datetime(2026, 11, 20, 23, 5).timestamp()  # noqa: DTZ001 - a broker's local time
-    found = told(logs.lines(), "etl", begin=105.0, clock_ahead_s=100.0 - epoch)
+    found = logged_user(logs.lines(), "etl", begin=105.0, clock_ahead_s=100.0 - epoch)
 
     assert [(105.0, 0), (110.5, 1), (112.5, 2), (114.5, 3)] == [
-        (round(at, 3), count) for at, count in found.given
+        (round(at, 3), count) for at, count in found.allocated
     ]
-    assert {"INIT_PRODUCER_ID": 1000, "PRODUCE": 4000} == found.told_ms
+    assert {"INIT_PRODUCER_ID": 1000, "PRODUCE": 4000} == found.throttle_ms
 
 
 def test_the_quota_file_is_one_that_the_sidecar_reads(tmp_path: Path) -> None:

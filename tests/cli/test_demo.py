@@ -243,7 +243,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Tell], Result]:
 
     def run_with(tell: Tell) -> Result:
         monkeypatch.setattr("sidecar.demo.cluster.Cluster", ClusterInWords)
-        monkeypatch.setattr("sidecar.demo.scenario.tell", tell)
+        monkeypatch.setattr("sidecar.demo.scenario.play", tell)
         return CliRunner().invoke(group, ["demo", "--kafka-version", "3.9.1", *ANY_JAR])
 
     return run_with

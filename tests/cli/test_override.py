@@ -106,13 +106,12 @@ class TestSet:
         one.answers["PUT /v1/override"] = reply(refusal, 401)
         asked = (*SET, "--sidecars", one.address)
         expected = (
-            "a change needs the sidecar's token: give the file that holds it, by --token-file FILE "
+            "a change needs the sidecar's token: name its file by --token-file FILE "
             "or SIDECAR_TOKEN_FILE"
         )
         assert expected in " ".join(run(*asked).output.split())
         expected = (
-            "the sidecar has another token than the file of --token-file, or of SIDECAR_TOKEN_FILE,"
-            " holds"
+            "the sidecar has another token than the file of --token-file, or of SIDECAR_TOKEN_FILE"
         )
         message = " ".join(run(*asked, "--token-file", token_file).output.split())
         assert expected in message

@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from sidecar.api.problems import NOTHING_HERE
-from sidecar.cli.sidecar_client import Address, Question, ask, parse_address
+from sidecar.cli.sidecar_client import Address, Request, parse_address, request_all
 from tests.support.background import Canned, serving
 
-SHOW = Question("GET", "/v1/override")
+SHOW = Request("GET", "/v1/override")
 TOKEN = "s3cr3t-t0k3n"
 
 JSON = {"Content-Type": "application/json"}
@@ -109,7 +109,7 @@ class TestAsking:
     def test_each_sidecar_s_answer_in_their_order(self, canned: Canned) -> None:
         """One answers, one refuses the connection, one answers again."""
         good, gone = parse_address(canned.address), Address("http", "127.0.0.1", 1)
-        answers = ask([good, gone, good], [SHOW])
+        answers = request_all([good, gone, good], [SHOW])
         assert [good, gone, good] == [answer.address for answer in answers]
         refused = (
             "Connection refused: nothing listens there; a sidecar's API listens where its "
@@ -121,8 +121,8 @@ class TestAsking:
     def test_several_questions_are_asked_one_after_the_other(self, canned: Canned) -> None:
         """Until one is refused."""
         canned.answers["GET /a"] = (200, JSON, b'{"a": 1}')
-        questions = [Question("GET", "/a"), Question("GET", "/no"), Question("GET", "/a")]
-        (answer,) = ask([parse_address(canned.address)], questions)
+        requests = [Request("GET", "/a"), Request("GET", "/no"), Request("GET", "/a")]
+        (answer,) = request_all([parse_address(canned.address)], requests)
         assert ({"a": 1},) == answer.documents
         assert "it answered 404" == answer.problem
         assert ["/a", "/no"] == [asked.path for asked in canned.asked]
@@ -130,21 +130,21 @@ class TestAsking:
     def test_a_question_s_body_is_json(self, canned: Canned) -> None:
         """As the API wants it."""
         body = {"factor": 0.5, "reason": "größere Platten"}
-        ask([parse_address(canned.address)], [Question("PUT", "/v1/override", body)])
+        request_all([parse_address(canned.address)], [Request("PUT", "/v1/override", body)])
         assert body == json.loads(canned.asked[0].body)
         assert "application/json" == canned.asked[0].headers["Content-Type"]
 
     def test_a_path_before_v1_is_kept(self, canned: Canned) -> None:
         """Behind a proxy."""
         canned.answers["GET /b1/v1/override"] = (200, JSON, b"{}")
-        (answer,) = ask([parse_address(f"{canned.url}/b1/")], [SHOW])
+        (answer,) = request_all([parse_address(f"{canned.url}/b1/")], [SHOW])
         assert answer.problem is None
 
     def test_all_are_asked_at_once(self) -> None:
         """Ten that hang take one deadline, not ten."""
         with saying() as hung:
             began = time.monotonic()
-            answers = ask([hung] * 10, [SHOW], deadline_s=0.5)
+            answers = request_all([hung] * 10, [SHOW], deadline_s=0.5)
             took_s = time.monotonic() - began
         assert took_s < 10 * 0.5
         assert {True} == {str(answer.problem).startswith("no answer") for answer in answers}
@@ -152,14 +152,14 @@ class TestAsking:
     def test_one_that_hangs_does_not_cost_the_others_their_answers(self, canned: Canned) -> None:
         """The deadline is everyone's, but only the hung one's problem."""
         with saying() as hung:
-            answers = ask([hung, parse_address(canned.address)], [SHOW], deadline_s=0.5)
+            answers = request_all([hung, parse_address(canned.address)], [SHOW], deadline_s=0.5)
         assert [True, False] == [answer.problem is not None for answer in answers]
 
     def test_one_that_answers_a_byte_at_a_time_is_given_up_at_the_deadline(self) -> None:
         """Each byte comes in time, the answer never does."""
         with saying(b"HTTP/1.1 200 OK\r\nX: ", *[b"x"] * 40, pause_s=0.1) as slow:
             began = time.monotonic()
-            (answer,) = ask([slow], [SHOW], deadline_s=0.5)
+            (answer,) = request_all([slow], [SHOW], deadline_s=0.5)
             took_s = time.monotonic() - began
         assert "no answer within 0.5 s" == answer.problem
         assert took_s < 40 * 0.1
@@ -178,20 +178,20 @@ class TestAsking:
     def test_one_that_is_no_sidecar_is_reported_as_such(self, said: bytes) -> None:
         """Another program on that port, or a proxy's own page."""
         with saying(said) as other:
-            (answer,) = ask([other], [SHOW])
+            (answer,) = request_all([other], [SHOW])
         assert "what answers there is no sidecar" == answer.problem
 
     def test_an_answer_that_is_cut_is_refused(self, canned: Canned) -> None:
         """Although what came of it is a document."""
         canned.answers["GET /v1/override"] = (200, {"Content-Length": "99"}, b'{"override": null}')
-        (answer,) = ask([parse_address(canned.address)], [SHOW])
+        (answer,) = request_all([parse_address(canned.address)], [SHOW])
         assert (False, "the answer ends early") == (answer.reached, answer.problem)
 
     def test_an_answer_longer_than_a_mebibyte_is_not_read(self, canned: Canned) -> None:
         """What a sidecar says fits into some hundred bytes."""
         long = b'{"override": "' + b"x" * (1 << 20) + b'"}'
         canned.answers["GET /v1/override"] = (200, JSON, long)
-        (answer,) = ask([parse_address(canned.address)], [SHOW])
+        (answer,) = request_all([parse_address(canned.address)], [SHOW])
         assert "its answer is longer than 1 MiB" == answer.problem
 
     def test_a_redirect_is_not_followed(self, canned: Canned) -> None:
@@ -199,7 +199,7 @@ class TestAsking:
         with serving(Canned()) as thief:
             location = {"Location": f"{thief.url}/v1/override"}
             canned.answers["GET /v1/override"] = (307, location, b"")
-            (answer,) = ask([parse_address(canned.address)], [SHOW], TOKEN)
+            (answer,) = request_all([parse_address(canned.address)], [SHOW], TOKEN)
             assert [] == thief.asked
         assert "it answered 307 Temporary Redirect, which is not followed" == answer.problem
 
@@ -210,8 +210,8 @@ class TestAsking:
             "errors": [{"field": "duration", "problem": "too long"}],
         }
         canned.answers["PUT /v1/override"] = (422, JSON, json.dumps(problem).encode())
-        question = Question("PUT", "/v1/override", {})
-        (answer,) = ask([parse_address(canned.address)], [question])
+        request = Request("PUT", "/v1/override", {})
+        (answer,) = request_all([parse_address(canned.address)], [request])
         assert "The input is not as it must be. duration: too long" == answer.problem
 
     def test_the_port_of_the_metrics_is_reported_as_such(self, canned: Canned) -> None:
@@ -225,33 +225,33 @@ class TestAsking:
         ):
             body = json.dumps({"detail": detail}).encode()
             canned.answers["DELETE /v1/override"] = (404, JSON, body)
-            question = Question("DELETE", "/v1/override")
-            (answer,) = ask([parse_address(canned.address)], [question])
+            request = Request("DELETE", "/v1/override")
+            (answer,) = request_all([parse_address(canned.address)], [request])
             assert answer.problem is not None
             assert answer.problem.startswith(expected)
             assert "/docs" not in answer.problem
 
     def test_a_name_without_an_address_is_reported(self) -> None:
         """By the resolver's own words."""
-        (answer,) = ask([parse_address("no-such-host.invalid:1")], [SHOW])
+        (answer,) = request_all([parse_address("no-such-host.invalid:1")], [SHOW])
         assert answer.problem
 
 
 class TestTheToken:
     def test_it_is_sent_as_a_bearer_token(self, canned: Canned) -> None:
         """With every question."""
-        ask([parse_address(canned.address)], [SHOW, SHOW], TOKEN)
+        request_all([parse_address(canned.address)], [SHOW, SHOW], TOKEN)
         expected = [f"Bearer {TOKEN}"] * 2
         assert expected == [asked.headers["Authorization"] for asked in canned.asked]
 
     def test_without_one_none_is_sent(self, canned: Canned) -> None:
         """To show needs none."""
-        ask([parse_address(canned.address)], [SHOW])
+        request_all([parse_address(canned.address)], [SHOW])
         assert "Authorization" not in canned.asked[0].headers
 
     def test_it_is_in_no_answer(self, canned: Canned) -> None:
         """Nor in its repr, whatever went wrong."""
         addresses = [parse_address(canned.address), Address("http", "127.0.0.1", 1)]
         with saying(b"garbage\r\n") as other:
-            answers = ask([*addresses, other], [SHOW], TOKEN, deadline_s=1)
+            answers = request_all([*addresses, other], [SHOW], TOKEN, deadline_s=1)
         assert TOKEN not in repr(answers)

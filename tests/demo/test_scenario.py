@@ -13,7 +13,7 @@ import pytest
 
 import sidecar.demo.scenario as story_module
 from sidecar.demo.loads import Load
-from sidecar.demo.scenario import Scenario, Step, tell
+from sidecar.demo.scenario import Scenario, Step, play
 from sidecar.demo.series import Series
 from sidecar.demo.sidecar_processes import Answer, Sidecar
 from sidecar.demo.traffic import Traffic
@@ -80,7 +80,7 @@ async def test_the_limit_is_half_of_the_fuller_volume() -> None:
     scenario, cluster = Scenario(), FakeCluster(None)
     cluster.free = {(0, 0): 10, (2, 0): 800, (2, 1): 600}
     with pytest.raises(ClusterError, match="not up"):
-        await tell(scenario, cluster)
+        await play(scenario, cluster)
     assert 300 == scenario.limit_bytes
     assert [] == scenario.notes
 
@@ -90,7 +90,7 @@ async def test_on_a_shared_disk_the_limit_is_a_volume_s_size_below_what_is_free(
     scenario, cluster = Scenario(), FakeCluster(None, real=False)
     cluster.free = {(2, 0): 500_000, (2, 1): 500_000}
     with pytest.raises(ClusterError, match="not up"):
-        await tell(scenario, cluster)
+        await play(scenario, cluster)
     assert 499_000 == scenario.limit_bytes
     (note,) = scenario.notes
     assert "share this machine's disk" in note
@@ -225,7 +225,7 @@ async def test_the_whole_scenario_is_measured_from_what_the_file_systems_say(
     """Twenty steps; the factor's are as late as a sidecar reacts and a volume is looked at."""
     started = sidecars(monkeypatch, cluster)
     scenario = Scenario()
-    await tell(scenario, cluster)
+    await play(scenario, cluster)
     assert scenario.complete
     assert 20 == len(scenario.steps)
     assert {"limit crossed", "space free"} == set(scenario.moments)
@@ -250,7 +250,7 @@ async def test_what_the_tenant_sent_is_reported_beside_what_its_quota_allows(
     """Both in bytes, since a window lets it be faster than its quota for a while."""
     sidecars(monkeypatch, cluster)
     scenario = Scenario()
-    await tell(scenario, cluster)
+    await play(scenario, cluster)
     step = scenario.steps[-1]
     reported = re.fullmatch(
         r"the tenant sent ([\d.]+) MB, its quota of 1 MB/s allows ([\d.]+) MB", step.title
@@ -279,7 +279,7 @@ async def test_a_sidecar_that_does_not_see_it_fails_the_scenario(
     sidecars(monkeypatch, cluster, **always)
     scenario = Scenario()
     with pytest.raises(ClusterError, match=re.escape(f"not seen: {unseen} within 60 s")):
-        await tell(scenario, cluster)
+        await play(scenario, cluster)
     assert not scenario.complete
     assert [unseen] == [step.title for step in scenario.steps if step.failed]
     assert unseen == scenario.steps[-1].title
@@ -307,5 +307,5 @@ async def test_brokers_that_do_not_obey_fail_the_scenario(
         setattr(brokers, name, value)
     scenario = Scenario()
     with pytest.raises(ClusterError, match=says):
-        await tell(scenario, cluster)
+        await play(scenario, cluster)
     assert not scenario.complete

@@ -132,7 +132,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Made:
         [*command, "--out", str(made.out)], check=True, env=run, capture_output=True, text=True
     )
     (classes,) = made.classes.iterdir()
-    assert f"Java's classes are kept in {classes}" in done.stderr
+    assert f"Java's classes are stored in {classes}" in done.stderr
     assert "[cds" not in done.stdout + done.stderr
     return made
 

@@ -99,7 +99,9 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
 
     log(logs, 1, *(metadata(f"2026-11-20 10:00:0{second},100") for second in range(5)))
     with pytest.raises(KeyboardInterrupt):
-        run(spark, str(out), Inputs(RequestLogs(str(logs))), Options(NOW), stages=STAGES, tell=die)
+        run(
+            spark, str(out), Inputs(RequestLogs(str(logs))), Options(NOW), stages=STAGES, report=die
+        )
     with pytest.raises(RequestLogsError, match="there are no files"):
         made(spark, out, tmp_path / "none")
     files = HadoopFiles(spark)

@@ -3,7 +3,7 @@
 import pytest
 
 from sidecar.errors import SidecarError
-from sidecar.pipeline.object_storage import ObjectStorageError, told_in_a_line
+from sidecar.pipeline.object_storage import ObjectStorageError, storage_failures
 
 
 @pytest.mark.parametrize(
@@ -28,17 +28,20 @@ from sidecar.pipeline.object_storage import ObjectStorageError, told_in_a_line
 )
 def test_a_store_that_is_to_blame(said: str, told: str) -> None:
     """Which one, what it did and what to do, whoever tells it; a place that is known is named."""
-    with pytest.raises(ObjectStorageError) as refused, told_in_a_line():
+    with pytest.raises(ObjectStorageError) as refused, storage_failures():
         raise OSError(said)
     assert told == str(refused.value)[: len(told)]
     assert "\n" not in str(refused.value)
-    with pytest.raises(ObjectStorageError, match=r"^s3://mine/x: "), told_in_a_line("s3://mine/x"):
+    with (
+        pytest.raises(ObjectStorageError, match=r"^s3://mine/x: "),
+        storage_failures("s3://mine/x"),
+    ):
         raise OSError(said)
 
 
 @pytest.mark.parametrize("error", [OSError("No space left"), SidecarError("AccessDenied by us")])
 def test_what_is_no_stores_doing_is_as_it_was(error: Exception) -> None:
     """Other failures, and refusals of our own, whatever their words are."""
-    with pytest.raises(type(error)) as raised, told_in_a_line():
+    with pytest.raises(type(error)) as raised, storage_failures():
         raise error
     assert error is raised.value

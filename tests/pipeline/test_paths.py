@@ -43,7 +43,11 @@ def test_zones() -> None:
 
 @pytest.mark.parametrize(
     ("told", "message"),
-    [("Europe/Bonn", "no time zone"), ("3=", "no time zone"), ("x=UTC", "told as 3=Europe/Berlin")],
+    [
+        ("Europe/Bonn", "no time zone"),
+        ("3=", "no time zone"),
+        ("x=UTC", "written as 3=Europe/Berlin"),
+    ],
 )
 def test_zones_that_are_none(told: str, message: str) -> None:
     """What can be told is said."""

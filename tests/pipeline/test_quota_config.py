@@ -77,7 +77,7 @@ def test_a_snapshot_has_a_time() -> None:
     rows = [SnapshotRow("alice", None, RATE, 1.0)]
     not_read = cast("DataFrame", None)
     for as_of in (None, datetime(2026, 11, 20)):  # noqa: DTZ001  what is refused
-        with pytest.raises(ValueError, match="tell"):
+        with pytest.raises(ValueError, match="name the time"):
             silver_quota_config(not_read, rows, as_of)
 
 

@@ -131,12 +131,12 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     refused = "every candidate throttles more than 1 %: sweep higher ones"
     assert (None, None, 1e5, None, refused) == _told(found["user=carol"])
     unseen = found["user=erin"].refused
-    assert unseen.startswith("40 % of the charges have amounts that no line tells")
+    assert unseen.startswith("40 % of the charges have amounts that no line has")
     assert (
         "no candidate was replayed: `pipeline replay` with --candidates tries some"
         == found["user=dave"].refused
     )
-    assert "a broker's own principal, not to be held back" == found["user=broker"].refused
+    assert "a broker's own principal, not to be throttled" == found["user=broker"].refused
     assert (69.0, 0.0, 60.0, None, None) == _told(found["user=frank"])
     assert 1.0 == found["user=frank"].hours
     # Dave's stays, since none is recommended.

@@ -155,8 +155,8 @@ class TestRefused:
         """With the number that is needed, and what to do."""
         hours = every_5_minutes(17)
         assert Refused(
-            "deletions were seen 2 times: 3 are needed to tell growth from retention's teeth; if"
-            " they were a topic's, --history-days leaves out what was before"
+            "deletions were seen 2 times: 3 are needed to separate growth from retention's teeth;"
+            " if they were a topic's, --history-days leaves out what was before"
         ) == fit(hours, saw(hours))
 
     def test_few_readings(self) -> None:

@@ -169,7 +169,7 @@ def test_only_the_asked_times_are_written(log: Path, target: Path) -> None:
 
 
 def test_unknown_requests_are_counted(log: Path, target: Path) -> None:
-    """Those whose bytes or partitions no line tells; a METADATA has none to tell."""
+    """Those whose bytes or partitions no line has; a METADATA has none to tell."""
     text = b"\n".join((*REAL, *BY_HAND)) + b"\n" + line("10:00:00,000", api=0)
     written = made(part_of(log, text), target)
     rows = table(target).to_pylist()

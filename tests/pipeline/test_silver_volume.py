@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from sidecar.history import Folder
 from sidecar.history.volume_line import to_line
-from sidecar.pipeline.silver_volume import SLOT_S, silver_volume, torn_lines
+from sidecar.pipeline.silver_volume import SLOT_S, silver_volume
 from sidecar.pipeline.tables import SILVER_VOLUME
 from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
 
@@ -91,5 +91,3 @@ def test_torn_strange_and_repeated_lines(spark: SparkSession, tmp_path: Path) ->
         row["observed_ts"].replace(tzinfo=UTC).timestamp() - EIGHT_S
         for row in rows(spark, tmp_path)
     ]
-    lines = spark.read.text(str(tmp_path))
-    assert sorted(torn) == sorted(row["value"] for row in torn_lines(lines).collect())

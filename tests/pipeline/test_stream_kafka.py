@@ -82,12 +82,12 @@ def test_what_the_connector_is_told() -> None:
         "includeHeaders": "false",
         "maxOffsetsPerTrigger": "5",
         "startingOffsets": "latest",
-    } == options.told()
+    } == options.spark_options()
 
 
 def test_what_the_client_is_told_of_waits_is_left_alone() -> None:
     """One of the two timeouts could not go with ours."""
-    told = TopicOptions("b1:9092", "a", client={"request.timeout.ms": "60000"}).told()
+    told = TopicOptions("b1:9092", "a", client={"request.timeout.ms": "60000"}).spark_options()
     assert "60000" == told["kafka.request.timeout.ms"]
     assert "kafka.default.api.timeout.ms" not in told
 

@@ -20,7 +20,7 @@ from tests.pipeline.growing_logs import GrowingLog, line, lines, pack
 
 def reader(folder: Path, **options: object) -> DataSourceStreamReader:
     """As after a restart: it knows nothing but the options."""
-    told = StreamOptions(str(folder), **options).told()  # type: ignore[arg-type]  # its fields
+    told = StreamOptions(str(folder), **options).spark_options()  # type: ignore[arg-type]  # its fields
     return RequestLogStream(told).streamReader(StructType())
 
 
@@ -183,7 +183,7 @@ def test_a_batch_has_as_many_bytes_as_allowed(tmp_path: Path) -> None:
 
 
 def test_lines_that_cannot_be_read_are_rows_of_quarantine(tmp_path: Path) -> None:
-    """With their places; only the columns that are asked for are given."""
+    """With their places; only the requested columns are given."""
     GrowingLog(tmp_path, 3).write(line(0) + b"torn\n" + line(1, 1))
     reading = reader(tmp_path, table="quarantine", columns="src_offset,kind")
     _, pieces = planned(reading, {})
@@ -193,5 +193,5 @@ def test_lines_that_cannot_be_read_are_rows_of_quarantine(tmp_path: Path) -> Non
 
 def test_a_reader_names_its_columns_and_types() -> None:
     """In the table's order, without what the table is partitioned by."""
-    source = RequestLogStream(StreamOptions("x", columns="quota_bytes,dt,broker").told())
+    source = RequestLogStream(StreamOptions("x", columns="quota_bytes,dt,broker").spark_options())
     assert "`broker` int, `quota_bytes` bigint" == source.schema()

@@ -5,7 +5,7 @@ import pytest
 from sidecar.errors import SidecarError
 from sidecar.pipeline.stream import StreamError
 from sidecar.pipeline.stream_kafka import TopicOptions
-from sidecar.pipeline.topic_failures import TopicsError, told_of_topics
+from sidecar.pipeline.topic_failures import TopicsError, topic_failures
 
 ERRORS = "org.apache.kafka.common.errors."
 OPTIONS = TopicOptions("b1:9093", "logs", client={"security.protocol": "SASL_SSL"})
@@ -30,7 +30,7 @@ OPTIONS = TopicOptions("b1:9093", "logs", client={"security.protocol": "SASL_SSL
 )
 def test_what_the_cluster_is_to_blame_for(said: str, told: str) -> None:
     """In a line that says what to do, and nothing that was said."""
-    with pytest.raises(TopicsError, match=told) as refused, told_of_topics(OPTIONS):
+    with pytest.raises(TopicsError, match=told) as refused, topic_failures(OPTIONS):
         raise StreamError(said)
     assert "hidden" not in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -41,6 +41,6 @@ def test_what_the_cluster_is_to_blame_for(said: str, told: str) -> None:
 )
 def test_what_is_no_clusters_doing_is_as_it_was(error: SidecarError) -> None:
     """Other failures."""
-    with pytest.raises(SidecarError) as raised, told_of_topics(OPTIONS):
+    with pytest.raises(SidecarError) as raised, topic_failures(OPTIONS):
         raise error
     assert error is raised.value

@@ -104,5 +104,5 @@ def test_the_time_that_is_asked_for_is_that_of_charges(spark: SparkSession, tmp_
             assert 2 == len(rows(spark, out, GOLD_USAGE_1S))
             made(spark, out, logs, since=midnight)
             assert 3 == len(rows(spark, out, GOLD_USAGE_1S))
-    with pytest.raises(InputsError, match="and none of the time that is asked for"):
+    with pytest.raises(InputsError, match="and none of the requested time"):
         made(spark, tmp_path / "none", logs, since=NOW)

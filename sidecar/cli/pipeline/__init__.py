@@ -43,6 +43,6 @@ Examples:
 def command() -> None:
     """Who used what, what quotas would have done, what to set, and when disks will be full.
 
-    It reads the brokers' request logs and the volume history that sidecars keep, with Spark: on
+    It reads the brokers' request logs and the volume history that sidecars write, with Spark: on
     this machine, or on a cluster with --master. Tables are folders of Parquet files.
     """

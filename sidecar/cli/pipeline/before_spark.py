@@ -1,6 +1,6 @@
 """What the pipeline's commands refuse before Spark starts, which takes ten seconds.
 
-Whatever can be told without Spark: a log that is not there, a time zone that nobody knows, a folder
+Whatever is known without Spark: a log that is not there, a time zone that nobody knows, a folder
 that another run writes to. Tables in HDFS or in object storage are left to the job.
 
 Example: ``pipeline usage --out nowhere`` says in half a second that there are no requests.
@@ -9,7 +9,7 @@ Example: ``pipeline usage --out nowhere`` says in half a second that there are n
 import os
 import re
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Final
@@ -47,7 +47,7 @@ def check_master(master: str | None) -> None:
     """Refuses what is no master of Spark's, and one that isn't up.
 
     Args:
-        master: as it was given; None: Spark's own variable MASTER, if it is set.
+        master: from the command line; None: Spark's own variable MASTER, if it is set.
 
     Raises:
         SettingsError: it isn't.
@@ -63,7 +63,7 @@ def check_master(master: str | None) -> None:
     if master.startswith(_STANDALONE):
         several = master.removeprefix(_STANDALONE).split(",")
         if not any(_listens(each) for each in several):
-            raise NotThereError(f"no Spark master answers at {master}: look whether it is up")
+            raise NotThereError(f"no Spark master answers at {master}: is it up?")
 
 
 def check_batch(out: str) -> None:
@@ -72,11 +72,7 @@ def check_batch(out: str) -> None:
     Raises:
         SidecarError: it does.
     """
-    folder = tables_here(out)
-    if folder is not None:
-        _check_writable(out, folder)
-        refuse_locked(out, folder)
-        refuse_batch(out, _names(folder))
+    _check_folder(out, refuse_batch)
 
 
 def check_stream(out: str) -> None:
@@ -85,11 +81,7 @@ def check_stream(out: str) -> None:
     Raises:
         SidecarError: they do.
     """
-    folder = tables_here(out)
-    if folder is not None:
-        _check_writable(out, folder)
-        refuse_locked(out, folder)
-        refuse_stream(out, _names(folder))
+    _check_folder(out, refuse_stream)
 
 
 def check_tables(
@@ -110,7 +102,7 @@ def check_tables(
         candidates: how many quotas are to be tried in a replay.
 
     Raises:
-        NotThereError: a table is missing, or has nothing of the time that is asked for.
+        NotThereError: a table is missing, or has nothing of the requested time.
     """
     folder = tables_here(out)
     if folder is None or "silver" in stages:
@@ -129,10 +121,10 @@ def check_tables(
 
 
 def check_logs(path: str, zones: Iterable[str], broker_pattern: str | None) -> None:
-    """Refuses request logs that are not there, or of which it can't be told whose they are.
+    """Refuses request logs that are not there, or whose broker is unknown.
 
     Raises:
-        SidecarError: they aren't, or it can't.
+        SidecarError: they aren't, or it is.
     """
     from sidecar.pipeline.stored_logs import log_files  # noqa: PLC0415 - of the extra
 
@@ -154,12 +146,20 @@ def check_volumes(path: str) -> None:
 
 
 def tables_here(path: str) -> Path | None:
-    """Where it is on this machine's disk; None when only Spark can tell."""
+    """Where it is on this machine's disk; None when only Spark knows."""
     if path.startswith("file:"):
         return Path(urlsplit(path).path)
     if "://" in path or any(name in os.environ for name in _OF_HADOOP):
         return None
     return Path(path)
+
+
+def _check_folder(out: str, refuse: Callable[[str, list[str]], None]) -> None:
+    folder = tables_here(out)
+    if folder is not None:
+        _check_writable(out, folder)
+        refuse_locked(out, folder)
+        refuse(out, _names(folder))
 
 
 def _check_writable(out: str, folder: Path) -> None:

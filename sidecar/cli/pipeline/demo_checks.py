@@ -21,19 +21,14 @@ _CLOCK_MS: Final = 50
 _NEAR: Final = 0.05
 _OTHER_TIMES_MS: Final = 500
 """How much earlier or later a request may come when the same traffic is sent again, and its wait be
-longer or shorter: on a busy machine 2.27 s were told where 2.56 s had been foretold."""
+longer or shorter: on a busy machine 2.27 s were reported where 2.56 s had been predicted."""
 _BYTES: Final = 0.01
 _MOST: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What a client sent or received.
-
-    Attributes:
-        requests: how many.
-        bytes: of them together.
-    """
+    """What a client sent or received."""
 
     requests: int
     bytes: float
@@ -61,12 +56,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Those of an entity in a round.
-
-    Attributes:
-        throttled: requests that had to wait.
-        total_ms: of their waits.
-    """
+    """Those of an entity in a round."""
 
     throttled: int
     total_ms: int
@@ -74,14 +64,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that has to hold.
-
-    Attributes:
-        title: what.
-        expected: by whoever knows.
-        seen: in the tables.
-        holds: whether it does.
-    """
+    """Something that has to hold."""
 
     title: str
     expected: str
@@ -128,12 +111,12 @@ def replay_checks(waits: Sequence[Wait]) -> list[Check]:
     ]
 
 
-def doubled_checks(replayed: Mapping[str, Waits], told: Mapping[str, Waits]) -> list[Check]:
+def doubled_checks(replayed: Mapping[str, Waits], by_brokers: Mapping[str, Waits]) -> list[Check]:
     """What the replay said of doubled quotas, and what brokers did with them; by entity."""
     none = Waits(0, 0)
     checks = []
-    for entity in sorted(replayed.keys() | told.keys()):
-        expected, seen = told.get(entity, none), replayed.get(entity, none)
+    for entity in sorted(replayed.keys() | by_brokers.keys()):
+        expected, seen = by_brokers.get(entity, none), replayed.get(entity, none)
         most_ms = max(_NEAR * expected.total_ms, _OTHER_TIMES_MS * expected.throttled)
         checks.append(
             Check(

@@ -36,13 +36,7 @@ _SETTLE_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round left.
-
-    Attributes:
-        ledger: what the clients count of it.
-        folder: of its logs and quotas.
-        began: when its quotas were in force.
-    """
+    """What one round left."""
 
     ledger: Ledger
     folder: Path
@@ -61,15 +55,9 @@ def cluster_of(environ: Mapping[str, str], version: str) -> Cluster:
 
 
 async def record(
-    cluster: Cluster, plan: Plan, folder: Path, tell: Callable[[str], None]
+    cluster: Cluster, plan: Plan, folder: Path, report: Callable[[str], None]
 ) -> list[Round]:
-    """Sends both rounds and keeps what was logged.
-
-    Args:
-        cluster: started.
-        plan: of a round.
-        folder: where ``first`` and ``second`` are made.
-        tell: is told what begins.
+    """Sends both rounds and stores what was logged.
 
     Raises:
         ClusterError: the cluster or a client did not do as it should.
@@ -79,7 +67,7 @@ async def record(
     rounds = []
     for number, name in enumerate(("first", "second")):
         if number:
-            tell("the windows empty and the buckets fill")
+            report("the windows empty and the buckets fill")
             await _set_quotas(cluster, factor=2.0)
             await asyncio.sleep(plan.drain_s)
         else:
@@ -88,7 +76,7 @@ async def record(
         marks = {file: file.stat().st_size for file in _logs(cluster).values()}
         began = datetime.now(UTC)
         under = "under doubled quotas" if number else f"{plan.round_s:g} s of it"
-        tell(f"the tenants' traffic, {under}")
+        report(f"the tenants' traffic, {under}")
         ledger = await send_round(cluster.bootstrap_of(LISTENER), plan, number)
         await asyncio.sleep(_SETTLE_S)
         rounds.append(Round(ledger, folder / name, began))
@@ -134,8 +122,8 @@ async def _snapshot(cluster: Cluster, file: Path) -> None:
 async def _log_requests(cluster: Cluster, level: str) -> None:
     brokers = _admin(cluster.bootstrap)
     _must(await set_levels(brokers, dict.fromkeys(cluster.brokers, level), LOGGER))
-    told = await describe_broker_configs(brokers, [0], ["controller.quorum.voters"])
-    voters = None if isinstance(told, Failure) or isinstance(told[0], Failure) else told[0]
+    configs = await describe_broker_configs(brokers, [0], ["controller.quorum.voters"])
+    voters = None if isinstance(configs, Failure) or isinstance(configs[0], Failure) else configs[0]
     for voter in ((voters or {}).get("controller.quorum.voters") or "").split(","):
         node_id, _, address = voter.partition("@")
         levels = {int(node_id): level}

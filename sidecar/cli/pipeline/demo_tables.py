@@ -36,13 +36,7 @@ _DOUBLED: Final = "x2"
 
 
 def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
-    """Runs the pipeline over both rounds and compares; leaves the tables and the report.
-
-    Args:
-        rounds: the first, and that of doubled quotas.
-        out: the folder of both.
-        log: for what Spark says.
-    """
+    """Runs the pipeline over both rounds and compares; leaves the tables and the report."""
     once, doubled = rounds
     # Little is to be done: more tasks take longer to start than to do it.
     spark = session(settings={"spark.sql.shuffle.partitions": "2"}, log=log, brief=True)
@@ -52,7 +46,7 @@ def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
         checks = [
             *usage_checks(_sent(once), _used(first["gold_usage_1s"])),
             *replay_checks(_waits(first)),
-            *doubled_checks(_foretold(first["gold_replay"]), _told(second)),
+            *doubled_checks(_predicted(first["gold_replay"]), _reported(second)),
         ]
     finally:
         spark.stop()
@@ -94,7 +88,7 @@ def _used(usage: "DataFrame") -> dict[Client, Amount]:
 
 
 def _charged(tables: "dict[str, DataFrame]") -> "Iterable[tuple[tuple[str, int], str, int, int]]":
-    """Of each charge: its line, whose quota, what was told and what is foretold."""
+    """Of each charge: its line, whose quota, the reported and the predicted wait."""
     events = charges(
         tables["silver_request"], tables["dim_topic"], [PRODUCE, FETCH, CONTROLLER_MUTATION]
     )
@@ -106,25 +100,25 @@ def _charged(tables: "dict[str, DataFrame]") -> "Iterable[tuple[tuple[str, int],
 def _waits(tables: "dict[str, DataFrame]") -> list[Wait]:
     """Of each request: a client waits for the greatest of its charges' times."""
     found: dict[tuple[str, int], Wait] = {}
-    for line, _, told_ms, foretold_ms in _charged(tables):
+    for line, _, told_ms, predicted_ms in _charged(tables):
         before = found.get(line, Wait(0, 0))
-        found[line] = Wait(told_ms, max(before.predicted_ms, foretold_ms))
+        found[line] = Wait(told_ms, max(before.predicted_ms, predicted_ms))
     return list(found.values())
 
 
-def _told(tables: "dict[str, DataFrame]") -> dict[str, Waits]:
-    """What brokers told, by whose quota it was."""
-    told: dict[tuple[str, tuple[str, int]], int] = {}
+def _reported(tables: "dict[str, DataFrame]") -> dict[str, Waits]:
+    """What brokers reported, by whose quota it was."""
+    reported: dict[tuple[str, tuple[str, int]], int] = {}
     for line, entity, told_ms, _ in _charged(tables):
         if told_ms:
-            told[entity, line] = told_ms
+            reported[entity, line] = told_ms
     found: dict[str, list[int]] = defaultdict(list)
-    for (entity, _), told_ms in told.items():
+    for (entity, _), told_ms in reported.items():
         found[entity].append(told_ms)
     return {entity: Waits(len(times), sum(times)) for entity, times in found.items()}
 
 
-def _foretold(replayed: "DataFrame") -> dict[str, Waits]:
+def _predicted(replayed: "DataFrame") -> dict[str, Waits]:
     """What the replay said of doubled quotas."""
     rows = replayed.where(replayed["scenario"] == _DOUBLED)
     found: dict[str, Waits] = {}

@@ -1,7 +1,4 @@
-"""``throttle-sidecar pipeline forecast``: when each volume will be at its limit.
-
-Example: ``throttle-sidecar pipeline forecast --out tables --limit-bytes 10000000000``.
-"""
+"""``throttle-sidecar pipeline forecast``: when each volume will be at its limit."""
 
 import click
 
@@ -20,7 +17,7 @@ Examples:
 @disk_options
 @job_options
 def command(job: JobOptions, disks: DiskOptions) -> None:
-    """When each volume will be at the limit at which producers are held, with a range.
+    """When each volume will be at the limit at which producers are throttled, with a range.
 
     From what retention leaves, not from the teeth of the saw. It says when there is too little
     history.

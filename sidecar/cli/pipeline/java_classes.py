@@ -1,6 +1,6 @@
-"""Java's classes, kept by the first whole run for all later commands (``class_archive``).
+"""Java's classes, archived by the first whole run for all later commands (``class_archive``).
 
-Example: ``pipeline run`` ends with "Once, for later runs to start sooner, Java's classes are kept
+Example: ``pipeline run`` ends with "Once, for later runs to start sooner, Java's classes are stored
 in /home/ops/.cache/throttle-sidecar/classes-9522ec2fef2a.jsa ...", and never again.
 """
 
@@ -19,17 +19,17 @@ def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
     """What a JVM that this command starts may read or write.
 
     Args:
-        master: as it was told; None: Spark's own variable MASTER, else this machine.
+        master: from the command line; None: Spark's own variable MASTER, else this machine.
         whole: whether the command loads all that others do, and so may write it.
 
     Returns:
-        None where the JVM is another's, or there is no place to keep anything.
+        None where the JVM is another's, or there is no folder for it.
     """
     from sidecar.pipeline.embedded import is_embedded  # noqa: PLC0415 - the extra
     from sidecar.pipeline.spark import class_archive  # noqa: PLC0415 - the extra
 
-    told = master or os.environ.get("MASTER") or "local[*]"
-    if "PYSPARK_GATEWAY_PORT" in os.environ or not is_embedded(told):
+    url = master or os.environ.get("MASTER") or "local[*]"
+    if "PYSPARK_GATEWAY_PORT" in os.environ or not is_embedded(url):
         return None
     try:
         folder = cache_folder(os.environ)
@@ -41,7 +41,7 @@ def java_classes(master: str | None, *, whole: bool) -> "ClassArchive | None":
 def keep_java_classes(classes: "ClassArchive | None") -> None:
     """Has Java write the classes that it has loaded, unless they are there; ends Spark for it.
 
-    What goes wrong is told and no error: the run is done.
+    A failure is printed and is no error: the run is done.
     """
     from sidecar.pipeline.class_archive import NotKeptError  # noqa: PLC0415 - the extra
     from sidecar.pipeline.spark import keep_classes  # noqa: PLC0415 - the extra
@@ -49,12 +49,12 @@ def keep_java_classes(classes: "ClassArchive | None") -> None:
     if classes is None or classes.partial is None:
         return
     click.echo(
-        f"Once, for later runs to start sooner, Java's classes are kept in {classes.file} ...",
+        f"Once, for later runs to start sooner, Java's classes are stored in {classes.file} ...",
         err=True,
     )
     try:
         keep_classes(classes)
     except NotKeptError as error:
-        click.echo(f"they can't be kept, and the next run tries again: {error}", err=True)
+        click.echo(f"they can't be stored, and the next run tries again: {error}", err=True)
     except KeyboardInterrupt:
-        click.echo("not kept; the run is done.", err=True)
+        click.echo("not stored; the run is done.", err=True)

@@ -9,16 +9,16 @@ Example::
         run_job(job, inputs, ["silver"])
 """
 
-import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 
+from sidecar.cli.options import gathered, shown
 from sidecar.cli.pipeline.spark_options import CONF, JARS
 from sidecar.pipeline.addresses import address_of
 from sidecar.pipeline.recommended import FLOORS, TermsError, floor
@@ -44,7 +44,7 @@ class _Utc(click.DateTime):
 
 
 class _NewFile(click.Path):
-    """A file to be written, in a folder that is there: told before the work, not after it."""
+    """A file to be written, in a folder that exists: refused before the work, not after it."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -63,7 +63,7 @@ class _NewFile(click.Path):
 
 
 def _place(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
-    # Before Spark starts, whose messages would tell credentials in it.
+    # Before Spark starts, whose messages would show credentials in it.
     if path is not None:
         address_of(path)
     return path
@@ -77,10 +77,10 @@ def _candidates(_: click.Context, __: click.Parameter, count: int) -> int:
 
 
 def _floors(
-    _: click.Context, __: click.Parameter, given: tuple[str, ...]
+    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[tuple[str, float], ...]:
     try:
-        return tuple(floor(text) for text in given)
+        return tuple(floor(text) for text in texts)
     except TermsError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -93,18 +93,7 @@ UTC_TIME: Final = _Utc(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """How the job is run, as it was given.
-
-    Attributes:
-        out: the folder of the tables.
-        master: of Spark; None: what spark-submit says, or this machine.
-        since: UTC; None for no bound.
-        until: UTC; None for no bound.
-        allow_fewer: whether a day may be replaced by fewer requests than it has.
-        as_json: whether the summary is JSON.
-        jars: that Spark needs besides its own, their paths.
-        conf: settings of Spark's, names and values.
-    """
+    """How the job is run, from the command line: see each option's help. Times are UTC."""
 
     out: str
     master: str | None = None
@@ -118,16 +107,7 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """What is read, as it was given.
-
-    Attributes:
-        request_logs: a file, a folder or a glob.
-        volumes: the same, of the volume history.
-        quotas: what ``quotas show --json`` printed.
-        zone: "Europe/Berlin" or "3=UTC".
-        broker_pattern: with a group named ``broker``.
-        quotas_at: UTC, when those quotas were set; None: when the file was written.
-    """
+    """What is read, from the command line."""
 
     request_logs: str | None = None
     volumes: str | None = None
@@ -144,12 +124,7 @@ class InputOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What is replayed, as it was given.
-
-    Attributes:
-        candidates: how many quotas are tried for each who share one.
-        scenario: others, "x2" or "produce:user=alice:=1000000".
-    """
+    """What is replayed, from the command line."""
 
     candidates: int = 20
     scenario: tuple[str, ...] = ()
@@ -157,21 +132,7 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class TermsOptions:
-    """On which terms quotas are recommended, as it was given.
-
-    Attributes:
-        target: percent of charges that may be told to wait.
-        percentile: of a tenant's rates, 0 to 100.
-        margin: percent on top of it.
-        half_life_days: after which a rate counts half.
-        floor: the smallest quota of a type, instead of its default.
-        least_coverage: percent of the time that the logs have to cover.
-        cluster_user: brokers' own principals.
-        capacity: what ``quotas capacity --json`` printed.
-        network: bytes per second of a broker, each way.
-        disk: bytes per second that its disks can write.
-        plan: where the quotas are written, for ``quotas diff`` and ``apply``.
-    """
+    """On which terms quotas are recommended, from the command line."""
 
     target: float = 1.0
     percentile: float = 99.0
@@ -188,15 +149,7 @@ class TermsOptions:
 
 @dataclass(frozen=True, slots=True)
 class DiskOptions:
-    """How disks are forecast, as it was given.
-
-    Attributes:
-        as_of: UTC; None for the newest reading.
-        limit_bytes: available bytes at which producers are held.
-        limit_ratio: likewise, of the total.
-        horizon_days: how far to look.
-        history_days: how far back readings count.
-    """
+    """How disks are forecast, from the command line."""
 
     as_of: datetime | None = None
     limit_bytes: int = 0
@@ -212,26 +165,24 @@ _REQUEST_LOGS: Final = click.option(
     help="Files of the brokers' request logs, plain or gzip: a file, a folder or a glob;"
     " s3://, gs:// and hdfs:// too.",
 )
-_OF_LOGS: Final = (
-    click.option(
-        "--zone",
-        multiple=True,
-        metavar="ZONE|BROKER=ZONE",
-        help="The time zone of the brokers' clocks, Europe/Berlin, or of one, 3=UTC; may be"
-        " repeated. By default UTC.",
-    ),
-    click.option(
-        "--broker-pattern",
-        metavar="REGEX",
-        help="Finds the broker's id in a file's path, with a group named broker; by default"
-        " broker-3, kafka-3, or a folder 3.",
-    ),
+ZONE: Final = click.option(
+    "--zone",
+    multiple=True,
+    metavar="ZONE|BROKER=ZONE",
+    help="The time zone of the brokers' clocks, Europe/Berlin, or of one, 3=UTC; may be repeated."
+    " By default UTC.",
+)
+BROKER_PATTERN: Final = click.option(
+    "--broker-pattern",
+    metavar="REGEX",
+    help="Finds the broker's id in a file's path, with a group named broker; by default broker-3,"
+    " kafka-3, or a folder 3.",
 )
 
 
 def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
     """Give a command ``job: JobOptions``."""
-    return _with(
+    return gathered(
         function,
         "job",
         JobOptions,
@@ -263,7 +214,7 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
 
 def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
     """Give a command ``inputs: InputOptions``."""
-    return _with(
+    return gathered(
         function,
         "inputs",
         InputOptions,
@@ -272,7 +223,7 @@ def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
             "--volumes",
             metavar="PATH",
             callback=_place,
-            help="The volume history that sidecars keep: a file, a folder or a glob.",
+            help="The volume history that sidecars write: a file, a folder or a glob.",
         ),
         click.option(
             "--quotas",
@@ -284,29 +235,29 @@ def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
             type=UTC_TIME,
             help="When those quotas were in force, UTC; by default when the file was written.",
         ),
-        *_OF_LOGS,
+        ZONE,
+        BROKER_PATTERN,
     )
 
 
 def log_options(function: Callable[..., _R]) -> Callable[..., _R]:
     """Give a command ``inputs: InputOptions`` with request logs alone."""
-    return _with(function, "inputs", InputOptions, _REQUEST_LOGS, *_OF_LOGS)
+    return gathered(function, "inputs", InputOptions, _REQUEST_LOGS, ZONE, BROKER_PATTERN)
 
 
 def replay_options(function: Callable[..., _R]) -> Callable[..., _R]:
     """Give a command ``tried: ReplayOptions``."""
-    return _with(
+    return gathered(
         function,
         "tried",
         ReplayOptions,
-        click.option(
+        shown(
             "--candidates",
-            type=click.IntRange(0, 1000),
-            callback=_candidates,
-            default=20,
-            show_default=True,
-            help="How many quotas to try for each who share one, from 5 % of their highest rate to"
+            click.IntRange(0, 1000),
+            20,
+            "How many quotas to try for each who share one, from 5 % of their highest rate to"
             " 105 %.",
+            callback=_candidates,
         ),
         click.option(
             "--scenario",
@@ -321,37 +272,20 @@ def replay_options(function: Callable[..., _R]) -> Callable[..., _R]:
 def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
     """Give a command ``terms: TermsOptions``."""
     percent = click.FloatRange(0, 100)
-    return _with(
+    return gathered(
         function,
         "terms",
         TermsOptions,
-        click.option(
-            "--target",
-            type=percent,
-            default=1.0,
-            show_default=True,
-            help="Percent of charges that may be told to wait.",
+        shown("--target", percent, 1.0, "Percent of charges that may have to wait."),
+        shown(
+            "--percentile", percent, 99.0, "Of a tenant's rates, that the quota is to let through."
         ),
-        click.option(
-            "--percentile",
-            type=percent,
-            default=99.0,
-            show_default=True,
-            help="Of a tenant's rates, that the quota is to let through.",
-        ),
-        click.option(
-            "--margin",
-            type=click.FloatRange(0),
-            default=15.0,
-            show_default=True,
-            help="Percent on top of that.",
-        ),
-        click.option(
+        shown("--margin", click.FloatRange(0), 15.0, "Percent on top of that."),
+        shown(
             "--half-life-days",
-            type=click.FloatRange(0, min_open=True),
-            default=7.0,
-            show_default=True,
-            help="After so long a rate counts half.",
+            click.FloatRange(0, min_open=True),
+            7.0,
+            "After so long a rate counts half.",
         ),
         click.option(
             "--floor",
@@ -361,18 +295,14 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
             help="The smallest quota of a type to recommend, in its unit; 0 for any; may be"
             f" repeated. By default {_FLOORS}.",
         ),
-        click.option(
-            "--least-coverage",
-            type=percent,
-            default=50.0,
-            show_default=True,
-            help="Percent of the time that the logs have to cover.",
+        shown(
+            "--least-coverage", percent, 50.0, "Percent of the time that the logs have to cover."
         ),
         click.option(
             "--cluster-user",
             multiple=True,
             metavar="NAME",
-            help="A broker's own principal, which must not be held back; may be repeated.",
+            help="A broker's own principal, which must not be throttled; may be repeated.",
         ),
         click.option(
             "--capacity",
@@ -402,7 +332,7 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
 def disk_options(function: Callable[..., _R]) -> Callable[..., _R]:
     """Give a command ``disks: DiskOptions``."""
     days = click.FloatRange(0, min_open=True)
-    return _with(
+    return gathered(
         function,
         "disks",
         DiskOptions,
@@ -411,47 +341,18 @@ def disk_options(function: Callable[..., _R]) -> Callable[..., _R]:
             type=UTC_TIME,
             help="When forecasts begin, UTC; by default with the newest reading.",
         ),
-        click.option(
+        shown(
             "--limit-bytes",
-            type=click.IntRange(0),
-            default=0,
-            show_default=True,
-            help="Available bytes at which the sidecars hold producers.",
+            click.IntRange(0),
+            0,
+            "Available bytes at which the sidecars throttle producers.",
         ),
-        click.option(
+        shown(
             "--limit-ratio",
-            type=click.FloatRange(0, 1, max_open=True),
-            default=0.0,
-            show_default=True,
-            help="Likewise, of the total; the greater of the two counts.",
+            click.FloatRange(0, 1, max_open=True),
+            0.0,
+            "Likewise, of the total; the greater of the two counts.",
         ),
-        click.option(
-            "--horizon-days", type=days, default=90.0, show_default=True, help="How far to look."
-        ),
-        click.option(
-            "--history-days",
-            type=days,
-            default=14.0,
-            show_default=True,
-            help="How far back readings count.",
-        ),
+        shown("--horizon-days", days, 90.0, "How far to look."),
+        shown("--history-days", days, 14.0, "How far back readings count."),
     )
-
-
-def _with(
-    function: Callable[..., _R],
-    name: str,
-    kind: Callable[..., Any],
-    *options: Callable[[Callable[..., _R]], Callable[..., _R]],
-) -> Callable[..., _R]:
-    """Give a command options, gathered in one value."""
-    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # a dataclass's class
-
-    @functools.wraps(function)
-    def gathered(*args: Any, **given: Any) -> _R:  # noqa: ANN401 - the command's own arguments
-        mine = {each: given.pop(each) for each in names if each in given}
-        return function(*args, **{name: kind(**mine)}, **given)
-
-    for option in reversed(options):
-        gathered = option(gathered)
-    return gathered

@@ -91,7 +91,7 @@ class Progress:
             Py4JError,
         )
 
-        # Of a JVM that is gone the work itself tells, which asks it too.
+        # A JVM that is gone is reported by the work itself, which calls it too.
         with suppress(Py4JError, OSError):
             self._follow()
 

@@ -1,7 +1,4 @@
-"""``throttle-sidecar pipeline recommend``: the smallest quotas that keep throttling under a target.
-
-Example: ``throttle-sidecar pipeline recommend --out tables --plan plan.json``.
-"""
+"""``throttle-sidecar pipeline recommend``: the smallest quotas under a target of throttling."""
 
 import click
 

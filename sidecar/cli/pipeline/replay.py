@@ -1,7 +1,4 @@
-"""``throttle-sidecar pipeline replay``: what quotas would have done.
-
-Example: ``throttle-sidecar pipeline replay --out tables --scenario x2``.
-"""
+"""``throttle-sidecar pipeline replay``: what quotas would have done."""
 
 import click
 

@@ -1,7 +1,4 @@
-"""``throttle-sidecar pipeline report``: one HTML page of the tables.
-
-Example: ``throttle-sidecar pipeline report --out tables`` writes ``tables/report.html``.
-"""
+"""``throttle-sidecar pipeline report``: one HTML page of the tables."""
 
 from datetime import UTC, datetime
 from pathlib import Path

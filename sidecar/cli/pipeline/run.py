@@ -1,7 +1,4 @@
-"""``throttle-sidecar pipeline run``: all of it, from logs to every table.
-
-Example: ``throttle-sidecar pipeline run --request-logs logs --quotas quotas.json --out tables``.
-"""
+"""``throttle-sidecar pipeline run``: all of it, from logs to every table."""
 
 from pathlib import Path
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sidecar.pipeline.run import Inputs, Options
 
 _NO_QUOTAS: Final = (
-    "without --quotas, no quota is known but those that the logs tell of:"
+    "without --quotas, no quota is known but those in the logs:"
     " `throttle-sidecar quotas show --json` prints them"
 )
 _EXTRA: Final = ("pyspark", "pyarrow", "pandas", "numba", "google.protobuf")
@@ -57,7 +57,7 @@ class MissingExtraError(SidecarError):
 
 
 def need_extra() -> None:
-    """Refuses to go on without the optional packages.
+    """Refuses to run without the optional packages.
 
     Raises:
         MissingExtraError: with the line that installs them.
@@ -80,14 +80,6 @@ def run_job(
 ) -> "ClassArchive | None":
     """Runs stages and prints what they did.
 
-    Args:
-        job: how.
-        stages: their names.
-        inputs: what is read.
-        tried: what is replayed.
-        terms: on which quotas are recommended.
-        disks: how they are forecast.
-
     Returns:
         The classes that Java may write (``keep_java_classes``) when all is done.
 
@@ -95,17 +87,17 @@ def run_job(
         SidecarError: it can't be done.
     """
     need_extra()
-    given, asked = inputs or InputOptions(), tried or ReplayOptions()
+    sources, replayed = inputs or InputOptions(), tried or ReplayOptions()
     plan = None if terms is None else terms.plan
-    _check(job, stages, inputs, asked, plan)
-    if "silver" in stages and given.request_logs is not None and given.quotas is None:
+    _check(job, stages, inputs, replayed, plan)
+    if "silver" in stages and sources.request_logs is not None and sources.quotas is None:
         click.echo(_NO_QUOTAS, err=True)
     from sidecar.pipeline.job import run  # noqa: PLC0415 - the extra, and slow to import
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stages import Stage  # noqa: PLC0415 - as above
 
-    told = inputs_of(given)
-    options = options_of(job, asked, terms or TermsOptions(), disks or DiskOptions())
+    read = inputs_of(sources)
+    options = options_of(job, replayed, terms or TermsOptions(), disks or DiskOptions())
     settings = spark_settings(job.jars, job.conf)
     classes = java_classes(job.master, whole=set(stages) == set(Stage))
     with _interruptible(), spark_log() as log, Progress() as progress:
@@ -117,10 +109,10 @@ def run_job(
         outcome = run(
             spark,
             job.out,
-            told,
+            read,
             options,
             stages=[Stage(name) for name in stages],
-            tell=progress.step,
+            report=progress.step,
         )
     click.echo(json.dumps(document(outcome), indent=2) if job.as_json else text(outcome))
     for line in scenarios_of_nobody(options.scenarios, outcome.replayed):
@@ -145,7 +137,7 @@ def _check(
     if plan is not None and not plan.parent.is_dir() and plan.parent != Path(job.out):
         raise SettingsError((f"{plan}: there is no folder {plan.parent}; make it",))
     if job.since is not None and job.until is not None and job.since >= job.until:
-        raise SettingsError(("--since is not before --until: nothing is asked for",))
+        raise SettingsError(("--since is not before --until: no time is between them",))
     check_master(job.master)
     check_batch(job.out)
     if inputs is None:
@@ -165,7 +157,7 @@ def _interrupt(*_: object) -> None:
 def _interruptible() -> Iterator[None]:
     """Ctrl-C ends the run at once, and quietly.
 
-    Spark's own handler asks Spark to cancel, in the middle of another question: its client then
+    Spark's own handler requests a cancel from Spark, in the middle of another call: its client then
     logs tracebacks. The Java process ends with this one, and its jobs with it.
     """
     before = signal.signal(signal.SIGINT, _interrupt)
@@ -180,11 +172,7 @@ def _interruptible() -> Iterator[None]:
 
 
 def write_report(out: Path) -> Path:
-    """Writes the page of the tables, beside them.
-
-    Args:
-        out: the folder of the tables, on this machine.
-    """
+    """Writes the page of the tables, beside them."""
     from sidecar.pipeline.report import report  # noqa: PLC0415 - as above
     from sidecar.pipeline.report.reading import read_tables  # noqa: PLC0415 - as above
 
@@ -194,7 +182,7 @@ def write_report(out: Path) -> Path:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Writes a file that a person asked for.
+    """Writes a file for a person.
 
     Raises:
         SettingsError: it can't be written.
@@ -212,7 +200,7 @@ def _is_missing(name: str) -> bool:
         return True
 
 
-def inputs_of(given: InputOptions) -> "Inputs":
+def inputs_of(options: InputOptions) -> "Inputs":
     """What is read.
 
     Raises:
@@ -223,13 +211,13 @@ def inputs_of(given: InputOptions) -> "Inputs":
     from sidecar.pipeline.silver_request import RequestLogs  # noqa: PLC0415 - as above
 
     logs = None
-    if given.request_logs is not None:
-        logs = RequestLogs(given.request_logs, Zones.of(given.zone), given.broker_pattern)
+    if options.request_logs is not None:
+        logs = RequestLogs(options.request_logs, Zones.of(options.zone), options.broker_pattern)
     snapshot = None
-    if given.quotas is not None:
-        written = datetime.fromtimestamp(given.quotas.stat().st_mtime, UTC)
-        snapshot = Snapshot(read_quota_file(given.quotas), given.quotas_at or written)
-    return Inputs(logs, given.volumes, snapshot)
+    if options.quotas is not None:
+        written = datetime.fromtimestamp(options.quotas.stat().st_mtime, UTC)
+        snapshot = Snapshot(read_quota_file(options.quotas), options.quotas_at or written)
+    return Inputs(logs, options.volumes, snapshot)
 
 
 def options_of(

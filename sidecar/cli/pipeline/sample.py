@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from sidecar.cli.options import shown
 from sidecar.cli.pipeline.job_options import UTC_TIME
 from sidecar.cli.pipeline.running import need_extra
 from sidecar.cli.pipeline.summary import counted
@@ -52,40 +53,12 @@ Examples:
     required=True,
     help="A folder that is empty or not there yet.",
 )
-@click.option(
-    "--size", type=_Size(), default="100MB", show_default=True, help="Of the request logs together."
-)
-@click.option(
-    "--seed", type=int, default=1, show_default=True, help="The same seed, the same bytes."
-)
-@click.option(
-    "--brokers",
-    type=click.IntRange(1, 1000),
-    default=3,
-    show_default=True,
-    help="Whose logs are written.",
-)
-@click.option(
-    "--hours",
-    type=click.FloatRange(0, min_open=True),
-    default=2.0,
-    show_default=True,
-    help="That the request logs cover.",
-)
-@click.option(
-    "--history-days",
-    type=click.IntRange(1, 366),
-    default=7,
-    show_default=True,
-    help="That the volume history covers.",
-)
-@click.option(
-    "--start",
-    type=UTC_TIME,
-    default="2026-01-05T08:00",
-    show_default=True,
-    help="Of the request logs, UTC.",
-)
+@shown("--size", _Size(), "100MB", "Of the request logs together.")
+@shown("--seed", int, 1, "The same seed, the same bytes.")
+@shown("--brokers", click.IntRange(1, 1000), 3, "Whose logs are written.")
+@shown("--hours", click.FloatRange(0, min_open=True), 2.0, "That the request logs cover.")
+@shown("--history-days", click.IntRange(1, 366), 7, "That the volume history covers.")
+@shown("--start", UTC_TIME, "2026-01-05T08:00", "Of the request logs, UTC.")
 def command(
     *,
     out: Path,

@@ -1,7 +1,4 @@
-"""``throttle-sidecar pipeline silver``: request logs and volume history as tables.
-
-Example: ``throttle-sidecar pipeline silver --request-logs logs --out tables``.
-"""
+"""``throttle-sidecar pipeline silver``: request logs and volume history as tables."""
 
 import click
 

@@ -1,6 +1,6 @@
 """Why Spark has failed: the cause in a line, and what to do about it.
 
-Spark tells a failure in hundreds of lines, and the cause is in one of them.
+Spark writes a failure in hundreds of lines, and the cause is in one of them.
 
 Example: of "...TASK_WRITE_FAILED... Caused by: java.io.IOException: No space left on device" the
 cause is "a disk is full", and what to do is to free some of it, or to name another.
@@ -53,13 +53,13 @@ _KNOWN: Final = (
     ),
     (
         r"All masters are unresponsive|Failed to connect to master",
-        Trouble("no master answers there", "look at --master, and whether it is up"),
+        Trouble("no master answers there", "see --master, and whether it is up"),
     ),
     (
         r"Permission denied|AccessControlException|Mkdirs failed to create|Read-only file system",
         Trouble(
             "it may not write there",
-            "look at whose the folder of --out is, and that of SPARK_LOCAL_DIRS, by default /tmp",
+            "see whose the folder of --out is, and that of SPARK_LOCAL_DIRS, by default /tmp",
         ),
     ),
     (
@@ -73,7 +73,7 @@ _KNOWN: Final = (
         r"Py4JNetworkError|Answer from Java side is empty|ConnectionRefusedError",
         Trouble(
             "its JVM has ended",
-            "it was killed, most likely for lack of memory: `dmesg` tells; then give the machine"
+            "it was killed, most likely for lack of memory: `dmesg` shows it; then give the machine"
             f" more, or {_LESS}",
         ),
     ),

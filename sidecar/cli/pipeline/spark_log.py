@@ -1,9 +1,9 @@
 """What Spark says while it runs: into a file, which is named only when it is needed.
 
-Its JVM greets on standard error, and tells each failure in hundreds of lines, some of them again
-and again; so do its client's loggers. All that goes to a temporary file without a name, of which
-nothing is left however the process ends. When Spark fails, a person is told the cause in a line,
-what to do in another, and in a third a file that has all of it, with the whole trace.
+Its JVM greets on standard error, and writes each failure in hundreds of lines, some of them again
+and again; so do its client's loggers. All that is written to a temporary file without a name, of
+which nothing is left however the process ends. When Spark fails, a person reads the cause in a
+line, what to do in another, and in a third a file that has all of it, with the whole trace.
 
 Example: a full disk ends in three lines, "Spark has failed: a disk is full (No space left on
 device)", "Free some of it: ...", "All that was said: /tmp/throttle-sidecar-h2x1.log".
@@ -25,7 +25,7 @@ from sidecar.cli.pipeline.spark_failures import trouble
 from sidecar.errors import SidecarError
 
 _TOLD: Final = 1 << 16
-"""Bytes of the file's end in which a cause is looked for."""
+"""Bytes of the file's end that are searched for a cause."""
 _ERROR: Final = b" ERROR "
 """As log4j2.properties has it."""
 
@@ -36,7 +36,7 @@ class SparkFailedError(SidecarError):
 
 @contextmanager
 def spark_log() -> Iterator[Path]:
-    """Gives the file for what Spark says (``session``), and tells of failures in a few lines.
+    """Gives the file for what Spark says (``session``), and reports failures in a few lines.
 
     Needs the extra.
 
@@ -112,7 +112,7 @@ def _kept(log: Path, trace: str = "") -> str:
             shutil.copyfileobj(said, file)
             file.write(f"\n{trace}".encode(errors="replace"))
     except OSError as error:
-        return f" can't be kept: {error.strerror}"
+        return f" can't be stored: {error.strerror}"
     return f": {file.name}"
 
 

@@ -15,22 +15,22 @@ from sidecar.errors import SettingsError
 _JARS: Final = "spark.jars"
 
 
-def _jars(_: click.Context, __: click.Parameter, given: tuple[Path, ...]) -> tuple[str, ...]:
-    found = tuple(str(jar) for folder in given for jar in sorted(folder.glob("*.jar")))
-    if given and not found:
-        raise click.BadParameter(f"there are no jars in {', '.join(map(str, given))}")
+def _jars(_: click.Context, __: click.Parameter, folders: tuple[Path, ...]) -> tuple[str, ...]:
+    found = tuple(str(jar) for folder in folders for jar in sorted(folder.glob("*.jar")))
+    if folders and not found:
+        raise click.BadParameter(f"there are no jars in {', '.join(map(str, folders))}")
     return found
 
 
 def _pairs(
-    _: click.Context, __: click.Parameter, given: tuple[str, ...]
+    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
     pairs = []
-    for one in given:
+    for one in texts:
         name, is_one, value = one.partition("=")
         if not is_one or not name.startswith("spark."):
-            # The value is not told again: it may be a secret.
-            raise click.BadParameter(f"{name}: a setting is told as spark.name=value")
+            # The value is not repeated: it may be a secret.
+            raise click.BadParameter(f"{name}: a setting is written as spark.name=value")
         pairs.append((name, value))
     return tuple(pairs)
 
@@ -59,12 +59,8 @@ CONF: Final = click.option(
 def spark_settings(jars: Iterable[str], conf: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Settings of a session.
 
-    Args:
-        jars: their paths.
-        conf: names and values.
-
     Raises:
-        SettingsError: jars are told in both.
+        SettingsError: jars are named in both.
     """
     settings = dict(conf)
     if named := ",".join(jars):

@@ -1,7 +1,7 @@
 """``throttle-sidecar pipeline stream``: tables from logs as they grow, or from a Kafka topic.
 
 Example: ``throttle-sidecar pipeline stream --request-logs '/logs/*/kafka-request.log*' --out live``
-writes each second's usage once a minute has passed, until Ctrl-C; the next call goes on there.
+writes each second's usage once a minute has passed, until Ctrl-C; the next call resumes there.
 """
 
 import functools
@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from sidecar.cli.options import shown
 from sidecar.cli.pipeline.before_spark import check_master, check_stream
 from sidecar.cli.pipeline.java_classes import java_classes
+from sidecar.cli.pipeline.job_options import BROKER_PATTERN, ZONE
 from sidecar.cli.pipeline.running import need_extra
 from sidecar.cli.pipeline.spark_log import spark_log
 from sidecar.cli.pipeline.spark_options import CONF, JARS, spark_settings
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 _TABLES: Final = ("gold_usage_1s", "silver_request", "quarantine")
 _PARTITIONS: Final = "4"
-"""After a shuffle; a checkpoint keeps the number that it began with."""
+"""After a shuffle; a checkpoint retains the number that it began with."""
 
 
 @click.command(
@@ -72,7 +74,7 @@ Examples:
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    help="Where it keeps how far it is; by default the folder _checkpoint of the tables'.",
+    help="Where its position is stored; by default the folder _checkpoint of the tables'.",
 )
 @click.option(
     "--table",
@@ -99,35 +101,12 @@ Examples:
     show_default=True,
     help="Seconds from batch to batch.",
 )
-@click.option(
-    "--max-bytes",
-    type=click.IntRange(1),
-    default=1 << 30,
-    show_default=True,
-    help="Of files in a batch.",
-)
-@click.option(
-    "--max-messages",
-    type=click.IntRange(1),
-    default=1_000_000,
-    show_default=True,
-    help="Of topics in a batch.",
-)
+@shown("--max-bytes", click.IntRange(1), 1 << 30, "Of files in a batch.")
+@shown("--max-messages", click.IntRange(1), 1_000_000, "Of topics in a batch.")
 @click.option("--from-now", is_flag=True, help="At the first start, leave out what is there.")
 @click.option("--until-read", is_flag=True, help="End when what is there now has been read.")
-@click.option(
-    "--zone",
-    multiple=True,
-    metavar="ZONE|BROKER=ZONE",
-    help="The time zone of the brokers' clocks, Europe/Berlin, or of one, 3=UTC; may be repeated."
-    " By default UTC.",
-)
-@click.option(
-    "--broker-pattern",
-    metavar="REGEX",
-    help="Finds the broker's id in a file's path, with a group named broker; by default broker-3,"
-    " kafka-3, or a folder 3.",
-)
+@ZONE
+@BROKER_PATTERN
 @click.option("--master", metavar="URL", help="Spark's; by default all cores of this machine.")
 @JARS
 @CONF
@@ -157,7 +136,7 @@ def command(
     """Write usage and requests as they come, until Ctrl-C.
 
     A second's usage is written once no more lines of it are expected. Killed and started again, it
-    goes on where it was: nothing is lost and nothing doubled. Give it a folder of its own: a batch
+    resumes where it was: nothing is lost and nothing doubled. Give it a folder of its own: a batch
     run replaces days that a stream adds to.
     """
     if (request_logs is None) == (topic is None):
@@ -169,7 +148,7 @@ def command(
     check_stream(out)
     kafka = [] if kafka_jars is None else _jars(kafka_jars)
     rows_of: Callable[[SparkSession], Source]
-    told: AbstractContextManager[None] = nullcontext()
+    failures: AbstractContextManager[None] = nullcontext()
     if request_logs is not None:
         rows_of = _files(
             path=request_logs,
@@ -179,7 +158,7 @@ def command(
             from_start=not from_now,
         )
     else:
-        rows_of, told = _topics(
+        rows_of, failures = _topics(
             bootstrap_servers=bootstrap_server or "",
             topics=topic or "",
             header=broker_header,
@@ -198,7 +177,7 @@ def command(
         spark = _session(master, spark_settings([*kafka, *jars], conf), log)
         end = "until all is read" if until_read else "until Ctrl-C"
         click.echo(f"{request_logs or topic} to {out}, {end}", err=True)
-        with told:
+        with failures:
             _run(spark, rows_of(spark), tables, settings)
 
 
@@ -214,15 +193,15 @@ def _jars(folder: Path) -> list[str]:
     return found
 
 
-def _session(master: str | None, told: Mapping[str, str], log: Path) -> "SparkSession":
+def _session(master: str | None, options: Mapping[str, str], log: Path) -> "SparkSession":
     from sidecar.pipeline.spark import session  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import REDACTED  # noqa: PLC0415 - as above
 
-    settings = {"spark.sql.shuffle.partitions": _PARTITIONS, **REDACTED, **told}
+    settings = {"spark.sql.shuffle.partitions": _PARTITIONS, **REDACTED, **options}
     return session(master, settings, log, classes=java_classes(master, whole=False))
 
 
-def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of StreamOptions
+def _files(*, zone: tuple[str, ...], **own_options: Any) -> "Callable[[SparkSession], Source]":  # noqa: ANN401 - the fields of StreamOptions
     from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_source import (  # noqa: PLC0415 - as above
         StreamOptions,
@@ -230,7 +209,7 @@ def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], S
         file_rows,
     )
 
-    options = StreamOptions(zones=str(Zones.of(zone)), **told)
+    options = StreamOptions(zones=str(Zones.of(zone)), **own_options)
     check_followed(options)
     return lambda spark: functools.partial(file_rows, spark, options)
 
@@ -238,15 +217,15 @@ def _files(*, zone: tuple[str, ...], **told: Any) -> "Callable[[SparkSession], S
 def _topics(
     *,
     zone: tuple[str, ...],
-    **told: Any,  # noqa: ANN401 - the fields of TopicOptions
+    **own_options: Any,  # noqa: ANN401 - the fields of TopicOptions
 ) -> "tuple[Callable[[SparkSession], Source], AbstractContextManager[None]]":
-    """The rows, and what tells why they have ended."""
+    """The rows, and what reports why they have ended."""
     from sidecar.pipeline.paths import Zones  # noqa: PLC0415 - as above
     from sidecar.pipeline.stream_kafka import TopicOptions, topic_rows  # noqa: PLC0415 - as above
-    from sidecar.pipeline.topic_failures import told_of_topics  # noqa: PLC0415 - as above
+    from sidecar.pipeline.topic_failures import topic_failures  # noqa: PLC0415 - as above
 
-    options = TopicOptions(zones=Zones.of(zone), **told)
-    return lambda spark: functools.partial(topic_rows, spark, options), told_of_topics(options)
+    options = TopicOptions(zones=Zones.of(zone), **own_options)
+    return lambda spark: functools.partial(topic_rows, spark, options), topic_failures(options)
 
 
 def _run(
@@ -262,24 +241,20 @@ def _run(
     # Elsewhere a lock would outlive a killed stream, which is to be started again by no one's hand.
     lock = nullcontext() if local is None else locked(settings.out, files, local, holder)
     wanted = [table for table in STREAMED if table.name in tables]
-    told = Told()
+    reporter = Reporter()
     try:
         with lock:
-            stream(spark, source, wanted, settings, told)
+            stream(spark, source, wanted, settings, reporter)
     except KeyboardInterrupt:
-        click.echo("Stopped; the next call goes on from here.", err=True)
+        click.echo("Stopped; the next call resumes here.", err=True)
         return
-    if not told.lines:
+    if not reporter.lines:
         click.echo("Nothing new: all that is there was read before.", err=True)
 
 
 @dataclass(slots=True)
-class Told:
-    """Tells of batches as they come.
-
-    Attributes:
-        lines: that they had.
-    """
+class Reporter:
+    """Prints batches as they come, and counts their lines."""
 
     lines: int = 0
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sidecar.pipeline.sweep import Scenario
 
 _NAMES: Final = 3
-"""That are told of, at most."""
+"""That are named, at most."""
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
@@ -56,7 +56,7 @@ def text(outcome: "Outcome") -> str:
         lines.append(f"{read} can't be read: see the table quarantine")
     if outcome.unknown:
         requests = counted(outcome.unknown, "request")
-        lines.append(f"{requests} whose bytes or partitions no line tells")
+        lines.append(f"{requests} whose bytes or partitions no line has")
     return "\n".join(lines)
 
 
@@ -66,7 +66,7 @@ def scenarios_of_nobody(
     """A line for each scenario that was about nobody, with the nearest names.
 
     Args:
-        scenarios: that were asked for.
+        scenarios: of the command line.
         replayed: quota types with whose quotas they were or who shared them.
     """
     lines = []
@@ -87,7 +87,7 @@ def scenarios_of_nobody(
 
 
 def _near(entity: str, names: Collection[str]) -> str:
-    # By what tells them apart: all users' names begin alike.
+    # By what distinguishes them: all users' names begin alike.
     told_apart = {name.partition("=")[2]: name for name in sorted(names)}
     near = get_close_matches(entity.partition("=")[2], told_apart, n=_NAMES, cutoff=0.5)
     if near:
@@ -97,12 +97,7 @@ def _near(entity: str, names: Collection[str]) -> str:
 
 
 def plan_line(path: Path, entities: int) -> str:
-    """What a person is told of the plan that was written.
-
-    Args:
-        path: of it.
-        entities: that it has quotas of.
-    """
+    """The line about the plan that was written."""
     if not entities:
         return f"plan: {path}, no quota: the table gold_recommendation has the reasons"
     whose = counted(entities, "entity", "entities")

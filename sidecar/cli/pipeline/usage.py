@@ -1,7 +1,4 @@
-"""``throttle-sidecar pipeline usage``: who used how much, second by second.
-
-Example: ``throttle-sidecar pipeline usage --request-logs logs --out tables``.
-"""
+"""``throttle-sidecar pipeline usage``: who used how much, second by second."""
 
 import click
 
@@ -25,7 +22,7 @@ def command(job: JobOptions, inputs: InputOptions) -> None:
     """Who used how much of each broker, second by second.
 
     From the requests in the tables, or with --request-logs straight from the logs, of which no
-    requests are kept then: nothing can be replayed, and of topics that grow or are deleted the
+    requests are stored then: nothing can be replayed, and of topics that grow or are deleted the
     partitions are not counted. --since and --until are then about when requests were charged.
     """
     if inputs.names_nothing and inputs != InputOptions():

@@ -118,7 +118,7 @@ def _report(outcome: Outcome, as_json: bool, warnings: list[str]) -> None:
 
 @contextmanager
 def _bar(what: str, length: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, where that is a terminal; gives what moves it."""
+    """A bar on standard error, where that is a terminal; yields what moves it."""
     from rich.console import Console  # noqa: PLC0415 - slow to import
     from rich.progress import Progress  # noqa: PLC0415 - slow to import
 

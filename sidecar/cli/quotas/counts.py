@@ -1,7 +1,7 @@
 """How many quotas are set and how many are removed, in words.
 
-Example: 300 changes that give a limit and 2 that take one away are "300 quotas are set and 2 are
-removed"; one that takes it away is "1 quota is removed".
+Example: 300 changes that set a limit and 2 that remove one are "300 quotas are set and 2 are
+removed"; one that removes it is "1 quota is removed".
 """
 
 from collections.abc import Sequence

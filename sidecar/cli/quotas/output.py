@@ -27,7 +27,7 @@ _F = TypeVar("_F", bound="_QuotaFile")
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """What a file holds.
+    """What a file has.
 
     Attributes:
         target: the quotas.

@@ -33,12 +33,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class PlannedChanges:
-    """What is to change, and what to know of it.
-
-    Attributes:
-        changes: against the quotas of today.
-        warnings: one each.
-    """
+    """What is to change, and what to know of it."""
 
     changes: tuple[Change, ...]
     warnings: tuple[object, ...]
@@ -57,7 +52,7 @@ def target_options(function: Callable[..., _R]) -> Callable[..., _R]:
     exact = click.option(
         "--exact",
         is_flag=True,
-        help="With --plan: quotas that the file does not have are to go.",
+        help="With --plan: quotas that the file does not have are removed.",
     )
     decorated: Callable[..., Any] = plan_options(plan_file(exact(function)))
     return decorated

@@ -1,7 +1,7 @@
 """``throttle-sidecar quotas watch``: renew the plan as tenants come and go.
 
-Example: 100 tenants have 64 % of 6,400 %; 15 more come, and once they have been there for the hold
-time all 115 have 55.7 %, in steps no larger than --largest-change.
+Example: 100 tenants have 64 % of 6,400 %; 15 more come, and once they have been there for the
+stabilization time all 115 have 55.7 %, in steps no larger than --largest-change.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
+from sidecar.cli.options import duration
 from sidecar.cli.quotas.output import change_documents, print_warnings, quota_text
 from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import read_capacity
@@ -34,15 +35,6 @@ _MS: Final = 1000
 _PERCENT: Final = 100
 
 
-def _seconds(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
-    from sidecar.settings.durations import parse_duration  # noqa: PLC0415 - slow to import
-
-    try:
-        return parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-
-
 @click.command(
     "watch",
     epilog="""\b
@@ -56,7 +48,7 @@ Examples:
 @plan_options
 @click.option(
     "--interval",
-    callback=_seconds,
+    callback=duration(),
     default="PT30S",
     show_default=True,
     metavar="DURATION",
@@ -64,7 +56,7 @@ Examples:
 )
 @click.option(
     "--stabilization",
-    callback=_seconds,
+    callback=duration(),
     default="PT5M",
     show_default=True,
     metavar="DURATION",
@@ -121,16 +113,7 @@ def command(
 
 @dataclass(slots=True)
 class Watcher:
-    """Reads, plans and sets, again and again.
-
-    Attributes:
-        admin: how to reach the brokers.
-        options: what is shared on what terms.
-        source: who the tenants are.
-        watch: who counts and how large a step is.
-        dry_run: nothing is set.
-        as_json: a line of JSON for each step.
-    """
+    """Reads, plans and sets, again and again."""
 
     admin: "KafkaAdmin"
     options: PlanOptions
@@ -154,7 +137,7 @@ class Watcher:
             await asyncio.sleep(interval_s)
 
     async def observe(self, now_ms: int) -> bool:
-        """One look, and the step that follows from it.
+        """One poll, and the step that follows from it.
 
         Returns:
             Whether it did what it should.

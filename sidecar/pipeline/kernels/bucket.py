@@ -12,7 +12,7 @@ Source: Kafka's TokenBucket and ControllerMutationQuotaManager.
 import math
 
 from sidecar.pipeline.kernels.compiled import compiled
-from sidecar.pipeline.kernels.values import Charges, Doubles, Held
+from sidecar.pipeline.kernels.values import ChargeResults, Charges, Doubles
 from sidecar.pipeline.kernels.wait import is_limit, rounded_ms
 
 
@@ -29,17 +29,17 @@ def wait_for(tokens: float, rate: float) -> int:
 
 
 @compiled
-def bucket_waits(charges: Charges, limit: Doubles, burst_s: float, held: Held) -> None:
+def bucket_waits(charges: Charges, limit: Doubles, burst_s: float, results: ChargeResults) -> None:
     """What becomes of each charge.
 
     Args:
         charges: in their order.
         limit: tokens per second; NaN: none.
         burst_s: how long a bucket takes to fill, seconds.
-        held: filled, its rate aside; ``used`` is what is gone of the bucket, per second.
+        results: filled, its rate aside; ``used`` is what is gone of the bucket, per second.
     """
     at_ms, amount, strict, counts = charges
-    wait_ms, refused, used, _ = held
+    wait_ms, refused, used, _ = results
     tokens = math.nan
     updated_ms = 0
     for at in range(at_ms.size):

@@ -1,4 +1,4 @@
-# ruff: noqa: ANN401  numba and llvmlite tell no types
+# ruff: noqa: ANN401  numba and llvmlite have no types
 """Several bytes of a block at once, which numba has no word for: so in LLVM's.
 
 Nothing is checked: the caller knows that as many bytes follow.

@@ -42,12 +42,7 @@ _HALF: Final = np.uint64(33)
 
 
 def shard_of(parts: Iterable[Longs], shards: int) -> Longs:
-    """Where records with these keys go: the same for the same key, and spread evenly.
-
-    Args:
-        parts: of the keys, at most three.
-        shards: how many there are.
-    """
+    """Where records with these keys go: the same for the same key, and spread evenly."""
     mixed: npt.NDArray[np.uint64] = np.zeros(1, np.uint64)
     for part, factor in zip(parts, _SPREAD, strict=False):
         mixed = (mixed ^ part.astype(np.uint64)) * np.uint64(factor)
@@ -58,21 +53,15 @@ def shard_of(parts: Iterable[Longs], shards: int) -> Longs:
 def packed(
     pieces: Iterable[tuple[Records, Longs]], shards: int, gathered: int = GATHERED
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED, each of as many records as could be gathered.
-
-    Args:
-        pieces: records, and the shard of each.
-        shards: how many there are.
-        gathered: records at which they are packed.
-    """
-    held: list[tuple[Records, Longs]] = []
+    """Rows of PACKED, each of as many records as could be gathered."""
+    pending: list[tuple[Records, Longs]] = []
     for piece in pieces:
-        held.append(piece)
-        if sum(records.size for records, _ in held) >= gathered:
-            yield _rows(held, shards)
-            held = []
-    if held:
-        yield _rows(held, shards)
+        pending.append(piece)
+        if sum(records.size for records, _ in pending) >= gathered:
+            yield _rows(pending, shards)
+            pending = []
+    if pending:
+        yield _rows(pending, shards)
 
 
 def unpacked(table: pa.Table, dtype: np.dtype[np.void]) -> Records:
@@ -87,13 +76,7 @@ def joined(pieces: Sequence[Records]) -> Records:
 
 
 def by_shard(records: Records, shard: Longs, shards: int) -> list[tuple[int, Records]]:
-    """Records of each shard that has any, in their order.
-
-    Args:
-        records: all of them.
-        shard: of each.
-        shards: how many there are.
-    """
+    """Records of each shard that has any, in their order."""
     # Small numbers are sorted by their digits, in a tenth of the time.
     order = np.argsort(shard.astype(np.uint16 if shards <= _SMALL else np.int64), kind="stable")
     # As words, for the same reason as in ``joined``.
@@ -104,8 +87,8 @@ def by_shard(records: Records, shard: Longs, shards: int) -> list[tuple[int, Rec
     return [(at, ordered[ends[at - 1] if at else 0 : ends[at]]) for at in filled]
 
 
-def _rows(held: Iterable[tuple[Records, Longs]], shards: int) -> pa.RecordBatch:
-    pieces, of_pieces = zip(*held, strict=True)
+def _rows(pending: Iterable[tuple[Records, Longs]], shards: int) -> pa.RecordBatch:
+    pieces, of_pieces = zip(*pending, strict=True)
     filled = by_shard(joined(pieces), np.concatenate(of_pieces), shards)
     values = [own.tobytes() for _, own in filled]
     return pa.RecordBatch.from_arrays(

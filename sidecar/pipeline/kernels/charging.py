@@ -45,8 +45,8 @@ class Charged(NamedTuple):
     Attributes:
         row: of the batch, for each charge.
         kind: of the quota, a place in QUOTA_TYPES.
-        amount: bytes, nanoseconds, ids; whole numbers; 0 where nobody tells.
-        known: whether the line tells it.
+        amount: bytes, nanoseconds, ids; whole numbers; 0 where that is unknown.
+        known: whether the line has it.
     """
 
     row: Longs
@@ -78,24 +78,24 @@ def charged(batch: pa.RecordBatch) -> Charged:
 
 
 def charged_with_mutations(batch: pa.RecordBatch) -> Charged:
-    """The same and mutations, as far as a request's own line tells their number.
+    """The same and mutations, as far as a request's own line has their number.
 
     Args:
         batch: of NEEDED_WITH_MUTATIONS.
     """
-    told = charged(batch)
+    found = charged(batch)
     forwarded = flags(batch, "is_forwarded", missing=False)
     if not forwarded.any():
-        return told
+        return found
     names, api = coded(batch["api"])
     about_topics = np.array([name in TOPIC_APIS for name in names], np.bool_)[api]
     row = np.flatnonzero(forwarded & about_topics)
     lines = [batch.slice(at, 1).to_pylist()[0] for at in row.tolist()]
     return Charged(
-        np.concatenate((told.row, row)),
-        np.concatenate((told.kind, np.full(row.size, _MUTATION))),
-        np.concatenate((told.amount, np.array([_mutations(line) for line in lines], np.int64))),
-        np.concatenate((told.known, np.array([_is_told(line) for line in lines], np.bool_))),
+        np.concatenate((found.row, row)),
+        np.concatenate((found.kind, np.full(row.size, _MUTATION))),
+        np.concatenate((found.amount, np.array([_mutations(line) for line in lines], np.int64))),
+        np.concatenate((found.known, np.array([_is_complete(line) for line in lines], np.bool_))),
     )
 
 
@@ -129,8 +129,8 @@ def _mutations(line: Mapping[str, Any]) -> int:
     return line["mutations"] or 0
 
 
-def _is_told(line: Mapping[str, Any]) -> bool:
-    """Whether a line tells all of its mutations: what was refused was asked for too."""
+def _is_complete(line: Mapping[str, Any]) -> bool:
+    """Whether a line has all of its mutations: refused ones were requested too."""
     refused = any(change["error"] == QUOTA_EXCEEDED for change in line["topic_changes"] or ())
     return bool(line["mutations_known"]) and not refused
 

@@ -81,7 +81,7 @@ class Columns:
         slots: that they are of.
         place: day and broker.
         slot: of each.
-        shared: of each; it tells the kind too.
+        shared: of each; it implies the kind too.
         known: whether the amount is.
         extra: what only some kinds have.
         at_ms: when.
@@ -101,12 +101,7 @@ class Columns:
 
     @classmethod
     def of(cls, charges: Records, slots: Slots) -> "Columns":
-        """Charges by (time, file, offset) in each group.
-
-        Args:
-            charges: of CHARGE.
-            slots: that they are of.
-        """
+        """Charges (of CHARGE) by (time, file, offset) in each group."""
         shared = slots.shared[charges["slot"]]
         order = np.lexsort((charges["line"], charges["at_ms"], shared, charges["place"]))
         amount = charges["amount"][order]

@@ -1,9 +1,9 @@
-"""How kernels are compiled: to machine code on the first call, kept on disk where that is possible.
+"""How kernels are compiled: to machine code on the first call, cached on disk if possible.
 
 Spark's workers are processes of their own: without the copy on disk each would compile for seconds.
-It is kept where numba keeps it: beside the package, or in the home folder. An executor in an image
-may be able to write to neither; there it is in the folder of the executor's blocks, which all its
-workers share, and which Spark removes at the end. Without that too, each process compiles.
+It is cached where numba caches it: beside the package, or in the home folder. An executor in an
+image may be able to write to neither; there it is in the folder of the executor's blocks, which all
+its workers share, and which Spark removes at the end. Without that too, each process compiles.
 
 Example: ``rates`` is compiled in 2 s once, and loaded in 20 ms by the next process.
 
@@ -26,8 +26,8 @@ _UNCOUNTED: Final[dict[str, Any]] = {"nogil": True, "_nrt": False}
 def _sources() -> tuple[tuple[str, int, int], ...]:
     here = Path(__file__).parent
     files = sorted([*here.glob("*.py"), *here.parent.parent.joinpath("requestlog").glob("*.py")])
-    told = ((file.name, file.stat()) for file in files)
-    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in told)
+    stats = ((file.name, file.stat()) for file in files)
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
 _SOURCES: Final = _sources()
@@ -58,7 +58,7 @@ def _in_executor(function: Callable[_P, _R], options: dict[str, Any]) -> Any:  #
 def _made(function: Callable[_P, _R], options: dict[str, Any]) -> Callable[_P, _R]:
     try:
         made = _kept(njit(cache=True, **options)(function))
-    except RuntimeError:  # numba has no place to keep it
+    except RuntimeError:  # numba has no place for it
         made = _in_executor(function, options)
     return cast("Callable[_P, _R]", made)
 

@@ -66,7 +66,7 @@ class Decayed:
 
         Args:
             table: what ``packed.unpacked`` takes, and of all the same ``end``, the second that ages
-                are told from, and ``coverage``, which is handed on.
+                are distinguished by, and ``coverage``, which is handed on.
         """
         end = int(table.column("end")[0].as_py())
         coverage = table.column("coverage")[0].as_py()

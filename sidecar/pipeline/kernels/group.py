@@ -1,4 +1,4 @@
-"""The charges of those who share a quota on one node in one day, held against many quotas.
+"""The charges of those who share a quota on one node in one day, compared with many quotas.
 
 Rates of produce and request time do not depend on the quota: they are made once, and each candidate
 only compares. Fetches, mutations and ids are replayed for each.
@@ -17,7 +17,15 @@ from sidecar.pipeline.kernels.bucket import bucket_waits
 from sidecar.pipeline.kernels.ids import id_waits, new_ids
 from sidecar.pipeline.kernels.rate import fetch_rates, rates
 from sidecar.pipeline.kernels.spread import spread_waits
-from sidecar.pipeline.kernels.values import Charges, Doubles, Flags, Held, Longs, Rates, Span
+from sidecar.pipeline.kernels.values import (
+    ChargeResults,
+    Charges,
+    Doubles,
+    Flags,
+    Longs,
+    Rates,
+    Span,
+)
 from sidecar.pipeline.kernels.wait import LONG_MAX, waits
 from sidecar.pipeline.sweep import Scenario
 
@@ -37,13 +45,7 @@ _MS: Final = 1000
 
 
 class Windows(NamedTuple):
-    """How far back quotas look.
-
-    Attributes:
-        rate: of produce, fetch and request time.
-        mutation: of controller mutations.
-        ids: of producer ids.
-    """
+    """How far back quotas look."""
 
     rate: Span = Span(11, 1000)
     mutation: Span = Span(11, 1000)
@@ -104,7 +106,7 @@ class Replayer:
         self._rates: dict[bytes, Rates] = {}
         self._new: Flags | None = None
 
-    def replay(self, algorithm: str, limit: Doubles, *, counts: bool) -> Held:
+    def replay(self, algorithm: str, limit: Doubles, *, counts: bool) -> ChargeResults:
         """What becomes of each charge.
 
         Args:
@@ -122,17 +124,17 @@ class Replayer:
             return self._ids(limit)
         return self._mutations(algorithm, charges, limit)
 
-    def _rate(self, charges: Charges, limit: Doubles) -> Held:
+    def _rate(self, charges: Charges, limit: Doubles) -> ChargeResults:
         seen = self._seen_of(charges, limit)
-        held = Held.none(limit.size)._replace(used=seen.rate, rate=seen.rate)
+        results = ChargeResults.none(limit.size)._replace(used=seen.rate, rate=seen.rate)
         if not charges.counts.all():
-            # What was used before there was any quota is told too.
+            # What was used before there was any quota is reported too.
             every = charges._replace(counts=np.ones(limit.size, np.bool_))
-            held = held._replace(rate=self._seen_of(every, limit).rate)
+            results = results._replace(rate=self._seen_of(every, limit).rate)
         is_request = self._group.quota_type == "request"
         most_ms = self._windows.rate.window_ms if is_request else LONG_MAX
-        waits(seen, limit, most_ms, held.wait_ms)
-        return held
+        waits(seen, limit, most_ms, results.wait_ms)
+        return results
 
     def _seen_of(self, charges: Charges, limit: Doubles) -> Rates:
         drops = _holds(limit)
@@ -147,34 +149,34 @@ class Replayer:
             self._rates[key] = seen
         return self._rates[key]
 
-    def _mutations(self, algorithm: str, charges: Charges, limit: Doubles) -> Held:
+    def _mutations(self, algorithm: str, charges: Charges, limit: Doubles) -> ChargeResults:
         span = self._windows.mutation
-        held = Held.none(limit.size)
+        results = ChargeResults.none(limit.size)
         if algorithm == TOKEN_BUCKET:
-            bucket_waits(charges, limit, span.samples * (span.window_ms / _MS), held)
+            bucket_waits(charges, limit, span.samples * (span.window_ms / _MS), results)
             # Kafka's metric mutation-rate, of what was let in.
-            accepted = charges._replace(counts=~held.refused)
+            accepted = charges._replace(counts=~results.refused)
             seen = Rates.none(limit.size)
             rates(accepted, _holds(limit), span, seen)
-            held = held._replace(rate=seen.rate)
+            results = results._replace(rate=seen.rate)
         else:
-            spread_waits(charges, limit, span, held)
-            held = held._replace(rate=np.nan_to_num(held.used))
-        np.maximum(held.wait_ms - self._group.waited_ms, 0, out=held.wait_ms)
-        return held
+            spread_waits(charges, limit, span, results)
+            results = results._replace(rate=np.nan_to_num(results.used))
+        np.maximum(results.wait_ms - self._group.waited_ms, 0, out=results.wait_ms)
+        return results
 
-    def _ids(self, limit: Doubles) -> Held:
+    def _ids(self, limit: Doubles) -> ChargeResults:
         charges, span = self._group.charges, self._windows.ids
         if self._new is None:
             found, number = np.unique(self._group.producer_id, return_inverse=True)
             self._new = np.zeros(limit.size, np.bool_)
             new_ids(charges.at_ms, number, found.size, span.window_ms, self._new)
-        held = Held.none(limit.size)
-        id_waits(charges.at_ms, self._new, limit, span, held)
+        results = ChargeResults.none(limit.size)
+        id_waits(charges.at_ms, self._new, limit, span, results)
         seen = Rates.none(limit.size)
         made = charges._replace(counts=self._new)
         rates(made, np.ones(limit.size, np.bool_), span, seen)
-        return held._replace(rate=seen.rate * (span.window_ms / _MS))
+        return results._replace(rate=seen.rate * (span.window_ms / _MS))
 
 
 def _holds(limit: Doubles) -> Flags:

@@ -14,7 +14,7 @@ import numpy as np
 
 from sidecar.pipeline.kernels.bucket import filled, wait_for
 from sidecar.pipeline.kernels.compiled import compiled
-from sidecar.pipeline.kernels.values import Doubles, Flags, Held, Longs, Span
+from sidecar.pipeline.kernels.values import ChargeResults, Doubles, Flags, Longs, Span
 from sidecar.pipeline.kernels.wait import is_limit
 
 
@@ -23,7 +23,7 @@ def new_ids(at_ms: Longs, number: Longs, ids: int, window_ms: int, is_new: Flags
     """Which ids are new.
 
     Args:
-        at_ms: when each was given; time that goes back stands still.
+        at_ms: when each was allocated; time that runs backwards stands still.
         number: of each id, 0 to ``ids`` - 1: the same for the same id.
         ids: how many there are.
         window_ms: how long one is remembered at most.
@@ -48,17 +48,19 @@ def new_ids(at_ms: Longs, number: Longs, ids: int, window_ms: int, is_new: Flags
 
 
 @compiled
-def id_waits(at_ms: Longs, is_new: Flags, limit: Doubles, span: Span, held: Held) -> None:
+def id_waits(
+    at_ms: Longs, is_new: Flags, limit: Doubles, span: Span, results: ChargeResults
+) -> None:
     """How long the user must wait after each id.
 
     Args:
-        at_ms: when each was given.
+        at_ms: when each was allocated.
         is_new: which take a token.
         limit: ids per window; NaN: none.
         span: the bucket holds so many windows' worth.
-        held: filled, its rate aside; ``used`` is what is gone of the bucket, as ids per window.
+        results: filled, its rate aside; ``used`` is what is gone of the bucket, as ids per window.
     """
-    wait_ms, _, used, _ = held
+    wait_ms, _, used, _ = results
     window_s = span.window_ms / 1000
     burst_s = span.samples * window_s
     tokens = math.nan

@@ -4,8 +4,8 @@ Only JSON as Kafka writes it is read, without white space; a place that isn't is
 reader has to say what it is. A string is read as such, whatever it holds: nothing within one, not
 even ``","acks":0``, can pass for a field.
 
-At least 16 bytes have to follow the end that is told, which is 23 before a line's last byte: bytes
-are looked at by 16.
+At least 16 bytes have to follow the reported end, which is 23 before a line's last byte: bytes
+are read by 16.
 
 Example: of ``"clientId":"etl","x`` the name ends before the colon, and the string that begins at 12
 ends at 15.

@@ -34,13 +34,7 @@ _MS_PER_DAY: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a worker is told.
-
-    Attributes:
-        numbers: of clients and files.
-        slots: of the clients' quotas.
-        shards: how many there are.
-    """
+    """What a worker needs."""
 
     numbers: Numbers
     slots: Slots
@@ -76,19 +70,19 @@ class Layout:
         return records
 
     def _requests(self, batch: pa.RecordBatch) -> Records:
-        told = charged(batch)
+        found = charged(batch)
         at_ms = micros(batch, "quota_ts") // _US_PER_MS
-        amount = told.amount.astype(np.float64)
-        is_timed = told.kind == _REQUEST
+        amount = found.amount.astype(np.float64)
+        is_timed = found.kind == _REQUEST
         amount[is_timed] *= _PERCENT_PER_NS
-        amount[~told.known] = np.nan
-        records = self._records(batch, told.row, told.kind, at_ms[told.row], amount)
-        records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[told.row]
+        amount[~found.known] = np.nan
+        records = self._records(batch, found.row, found.kind, at_ms[found.row], amount)
+        records["place"] = _place(at_ms // _MS_PER_DAY, longs(batch, "broker"))[found.row]
         records["position"] = is_timed
         records["line"] += is_timed
-        of_ids = longs(batch, "producer_id")[told.row]
-        records["extra"] = np.where(told.kind == _IDS, of_ids, 0)
-        records["told_ms"] = longs(batch, "throttle_ms")[told.row]
+        of_ids = longs(batch, "producer_id")[found.row]
+        records["extra"] = np.where(found.kind == _IDS, of_ids, 0)
+        records["told_ms"] = longs(batch, "throttle_ms")[found.row]
         return records
 
     def _records(

@@ -1,13 +1,13 @@
 """What is read of a request log's line, as tables for the kernel that reads it (``log_lines``).
 
 A line's JSON is a tree; an inner object or list that something is read of is a *shape*, and its
-rules say which kind of value each of its fields has and where that goes. A field without a rule is
-passed by, whatever it holds. What ``requestlog.wire`` and ``requestlog.line`` have as types is here
-as rules; the tests hold one to the other.
+rules say which kind of value each of its fields has and where that is stored. A field without a
+rule is passed by, whatever it holds. What ``requestlog.wire`` and ``requestlog.line`` have as types
+is here as rules; the tests hold one to the other.
 
-Sizes of requests and answers are sums whose parts depend on the version: so what is kept of them
+Sizes of requests and answers are sums whose parts depend on the version: so what is stored of them
 are sums that don't (``line_sizes``). "Lengths" are the bytes that variable lengths
-take: 1 for each that isn't told, corrected where one is.
+take: 1 for each that is missing, corrected where one is.
 
 Example: ``recordsSizeInBytes`` of 300 in a partition adds 300 to RECORDS and 1 to RECORDS_LENGTHS,
 which has 1 for the partition already: a length of 301 takes 2 bytes.
@@ -47,7 +47,7 @@ class Kind(IntEnum):
     LIST_OR_NULL = auto()
     """A list of which lengths are kept, as of others of partitions."""
     TAG = auto()
-    """An object, or null, of which only is kept that it is there."""
+    """An object, or null, of which only its presence is stored."""
     ANSWER = auto()
     """An object, a string or null."""
     OF_API = auto()
@@ -55,7 +55,7 @@ class Kind(IntEnum):
 
 
 class Slot(IntEnum):
-    """Where in a line's row what is kept of it goes."""
+    """Where in a line's row it is stored."""
 
     START = 0
     SECOND = auto()
@@ -115,11 +115,11 @@ class Slot(IntEnum):
 
 
 STRINGS: Final = (Slot.USER, Slot.CLIENT_ID, Slot.LISTENER, Slot.API)
-"""Those that are given as strings."""
+"""Those that are strings."""
 
 
 class Shape(IntEnum):
-    """Objects whose fields are told apart."""
+    """Objects whose fields are distinguished."""
 
     SKIPPED = 0
     LINE = auto()

@@ -56,7 +56,7 @@ def _key(block: Bytes, at: int, end: int, shape: int) -> tuple[int, int]:
     if block[at] != QUOTE:
         return -1, 0
     begun = at + 1
-    # None that is looked for has an escape, nor needs one.
+    # None of these has an escape, nor needs one.
     at, escapes = string_end(block, begun, end)
     if at < 0 or escapes > 0 or block[at + 1] != COLON:
         return -1, 0

@@ -1,4 +1,4 @@
-"""What a line tells of its bytes, as ``requestlog.size`` and ``requestlog.fetch`` reckon it.
+"""What a line says of its bytes, as ``requestlog.size`` and ``requestlog.fetch`` reckon it.
 
 Both sum parts whose sizes depend on the version, so that sums of them that don't are enough.
 
@@ -35,12 +35,12 @@ def length_bytes(length: int) -> int:
 
 
 @merged
-def tell(row: Longs) -> None:
-    """Fills what follows from the rest of a line's row; no number where there is none to tell."""
+def fill_sizes(row: Longs) -> None:
+    """Fills what follows from the rest of a line's row; no number where there is none."""
     key = row[Slot.API_KEY]
     row[Slot.THROTTLE] = max(row[Slot.THROTTLE], row[Slot.ANSWER_THROTTLE])
-    given = row[Slot.ERROR] == 0 and row[Slot.PRODUCER_ID] >= 0
-    if key != INIT_PRODUCER_ID or not given:
+    allocated = row[Slot.ERROR] == 0 and row[Slot.PRODUCER_ID] >= 0
+    if key != INIT_PRODUCER_ID or not allocated:
         row[Slot.PRODUCER_ID] = NONE
     if key == PRODUCE:
         row[Slot.EXEMPT] = row[Slot.ACKS] == 0
@@ -52,11 +52,13 @@ def tell(row: Longs) -> None:
         replica = row[Slot.REPLICA]
         is_follower = (row[Slot.STATE_REPLICA] if replica == -1 else replica) >= 0
         row[Slot.IS_FOLLOWER] = row[Slot.EXEMPT] = is_follower
-        told = row[Slot.ANSWERED] != 0 and not (row[Slot.TOPICS] == 0 and row[Slot.THROTTLE] > 0)
-        if told:
+        has_sizes = row[Slot.ANSWERED] != 0 and not (
+            row[Slot.TOPICS] == 0 and row[Slot.THROTTLE] > 0
+        )
+        if has_sizes:
             row[Slot.RECORDS_BYTES] = row[Slot.RECORDS]
         if not is_follower:
-            row[Slot.BYTES_KNOWN] = told and 0 <= row[Slot.VERSION] <= NEWEST_FETCH
+            row[Slot.BYTES_KNOWN] = has_sizes and 0 <= row[Slot.VERSION] <= NEWEST_FETCH
             if row[Slot.BYTES_KNOWN]:
                 row[Slot.QUOTA_BYTES] = _fetch_bytes(row, row[Slot.VERSION])
     else:

@@ -5,7 +5,7 @@ is written otherwise than Kafka does, or that has anything that isn't expected, 
 reader, which says what it is. So nothing is guessed: what is read here is what that would read.
 
 Left are, among others: lines of another pattern, of APIs that change topics or quotas, with a field
-told twice, a number with an exponent, a string with an escape by number, white space, nesting
+written twice, a number with an exponent, a string with an escape by number, white space, nesting
 beyond ``line_json.DEEPEST``, and bytes that aren't UTF-8.
 
 Example: of 4 MB of a busy broker's log 3,700 lines are rows in 6 ms; the one in a thousand that
@@ -21,7 +21,7 @@ from sidecar.pipeline.kernels.bytes_at import LOOKED_AT, NEWLINE, to_newline
 from sidecar.pipeline.kernels.compiled import merged, walking
 from sidecar.pipeline.kernels.line_fields import NONE, UNSET, Slot
 from sidecar.pipeline.kernels.line_json import read_json
-from sidecar.pipeline.kernels.line_sizes import tell
+from sidecar.pipeline.kernels.line_sizes import fill_sizes
 from sidecar.pipeline.kernels.values import Bytes, Doubles, Longs
 from sidecar.pipeline.rows import LONGEST_QUEUED_MS
 
@@ -150,7 +150,7 @@ def read_lines(
             and (row[Slot.ACKS] == NONE or _fits(row[Slot.ACKS]))
         ):
             row[Slot.START] = start
-            tell(row)
+            fill_sizes(row)
             found += 1
         else:
             left[others, 0] = start

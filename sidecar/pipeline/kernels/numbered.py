@@ -1,7 +1,7 @@
-"""Names as numbers: clients and files are few, and every worker is told all of them.
+"""Names as numbers: clients and files are few, and every worker gets all of them.
 
 Example: of 10,000 rows of alice's etl and bob's web, ``clients_of`` gives an array of zeros and
-ones; each name was looked up once.
+ones; each name was resolved once.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,7 @@ from sidecar.pipeline.kernels.values import Longs
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What was told.
-
-    Attributes:
-        clients: by user and client-id.
-        files: by name.
-    """
+    """The numbers of clients, by user and client-id, and of files, by name."""
 
     clients: Mapping[tuple[str, str], int]
     files: Mapping[str, int]
@@ -29,7 +24,7 @@ class Numbers:
         """Of each row's ``user`` and ``client_id``.
 
         Raises:
-            KeyError: a client that was not told of.
+            KeyError: a client without a number.
         """
         clients, at = clients_of(batch)
         return np.array([self.clients[each] for each in clients], np.int64)[at]
@@ -38,7 +33,7 @@ class Numbers:
         """Of each row's ``src_file``.
 
         Raises:
-            KeyError: a file that was not told of.
+            KeyError: a file without a number.
         """
         names, at = coded(batch["src_file"])
         # A dictionary may have names that no row has: of those that were filtered out.
@@ -59,5 +54,5 @@ def clients_of(batch: pa.RecordBatch) -> tuple[list[tuple[str, str]], Longs]:
 
 def coded(column: pa.Array) -> tuple[list[str], Longs]:
     """The different values of a column without nulls, and the place of each row's among them."""
-    told = column.dictionary_encode()
-    return told.dictionary.to_pylist(), np.asarray(told.indices.to_numpy(), np.int64)
+    encoded = column.dictionary_encode()
+    return encoded.dictionary.to_pylist(), np.asarray(encoded.indices.to_numpy(), np.int64)

@@ -62,7 +62,7 @@ class Used:
         second: since 1970, each once, ascending.
         amount: in each, in the quota's unit.
         events: charges in each.
-        held: those whose clients were told to wait.
+        held: those whose clients had to wait.
     """
 
     quota_type: str
@@ -81,12 +81,7 @@ class Used:
 
 
 def packed(batches: Iterable[pa.RecordBatch], names_of: NamesOf) -> Iterator[pa.RecordBatch]:
-    """Rows of PACKED; a name and a broker may come several times.
-
-    Args:
-        batches: with the columns of ``READ``; names may be numbered.
-        names_of: who shares a client's quota.
-    """
+    """Rows of PACKED; a name and a broker may come several times."""
     for table in _chunks(batches):
         yield from _packed(table, names_of).to_batches()
 
@@ -125,16 +120,16 @@ def unpacked(table: pa.Table) -> Iterator[Used]:
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Not all at once: a worker may read more than its memory holds."""
-    held: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        held.append(batch)
+        pending.append(batch)
         rows += batch.num_rows
         if rows >= _CHUNK_ROWS:
-            yield pa.Table.from_batches(held)
-            held, rows = [], 0
+            yield pa.Table.from_batches(pending)
+            pending, rows = [], 0
     if rows:
-        yield pa.Table.from_batches(held)
+        yield pa.Table.from_batches(pending)
 
 
 def _packed(table: pa.Table, names_of: NamesOf) -> pa.Table:
@@ -152,10 +147,10 @@ def _packed(table: pa.Table, names_of: NamesOf) -> pa.Table:
         _array(table, "events").astype(np.int64)[order],
         _array(table, "throttled").astype(np.int64)[order],
     )
-    told = [names[each] for each in name[starts].tolist()]
+    clients_at = [names[each] for each in name[starts].tolist()]
     return pa.table(
         [
-            *([each[part] for each in told] for part in (0, 1)),
+            *([each[part] for each in clients_at] for part in (0, 1)),
             broker[starts].astype(np.int32),
             *([array[start:end].tobytes() for start, end in spans] for array in arrays),
         ],
@@ -184,7 +179,7 @@ def _clients(table: pa.Table) -> tuple[list[tuple[str, str, str]], Longs]:
 def _coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     is_coded = pa.types.is_dictionary(column.type)
     coded = column if is_coded else column.dictionary_encode()
-    # Chunks that each number their names for themselves are given the same numbers.
+    # Chunks that each number their names for themselves get the same numbers.
     return coded.unify_dictionaries().combine_chunks()
 
 
@@ -196,13 +191,13 @@ def _names(
     numbers: dict[tuple[str, str], int] = {}
     number_of = [
         numbers.setdefault((quota_type, name), len(numbers))
-        for (quota_type, _, _), told in zip(clients, spans, strict=True)
-        for _, name in told
+        for (quota_type, _, _), spans_of in zip(clients, spans, strict=True)
+        for _, name in spans_of
     ]
     sizes = np.array(list(map(len, spans)), np.int64)
     span = (np.cumsum(sizes) - sizes)[client]
     for later in range(1, int(sizes.max())):
-        since = [told[later][0] if later < len(told) else EVER_S for told in spans]
+        since = [spans_of[later][0] if later < len(spans_of) else EVER_S for spans_of in spans]
         span += second >= np.array(since, np.int64)[client]
     return list(numbers), np.array(number_of, np.int64)[span]
 

@@ -17,9 +17,6 @@ from sidecar.pipeline.kernels.compiled import compiled, inlined
 from sidecar.pipeline.kernels.values import Charges, Doubles, Flags, Longs, Rates, Span
 from sidecar.pipeline.kernels.wait import is_limit
 
-Ring = tuple[Longs, Longs, Doubles, Longs]
-"""When samples opened and were last used, their totals, and what is known of them: see below."""
-
 _EVER: Final = 1 << 62
 
 # What is kept: the samples' totals, and an array of times and numbers. It has for each sample when
@@ -140,7 +137,7 @@ def rates(charges: Charges, drops: Flags, span: Span, seen: Rates) -> None:
 
     Args:
         charges: in their order.
-        drops: whether its rate is held against a limit; else looking at it leaves no trace.
+        drops: whether its rate is compared with a limit; else reading it leaves no trace.
         span: the quota window.
         seen: filled.
     """
@@ -157,7 +154,7 @@ def rates(charges: Charges, drops: Flags, span: Span, seen: Rates) -> None:
 
 @compiled
 def fetch_rates(charges: Charges, limit: Doubles, span: Span, seen: Rates) -> None:
-    """As ``rates``, with what is over its limit taken back after it was looked at."""
+    """As ``rates``, with what is over its limit taken back after it was read."""
     at_ms, amount, _, counts = charges
     rate, over_ms = seen
     samples, window_ms = span
@@ -166,7 +163,7 @@ def fetch_rates(charges: Charges, limit: Doubles, span: Span, seen: Rates) -> No
     for at in range(at_ms.size):
         if counts[at]:
             record(marks, total, window_ms, amount[at], at_ms[at])
-        held = is_limit(limit[at])
-        rate[at], over_ms[at] = observe(marks, total, window_ms, at_ms[at], held)
-        if counts[at] and held and rate[at] > limit[at]:
+        has_limit = is_limit(limit[at])
+        rate[at], over_ms[at] = observe(marks, total, window_ms, at_ms[at], has_limit)
+        if counts[at] and has_limit and rate[at] > limit[at]:
             record(marks, total, window_ms, -amount[at], at_ms[at])

@@ -36,7 +36,7 @@ SECOND: Final = np.dtype(
     ]
 )
 """Day and broker, client, quota and second since 1970; sums; ``short`` counts requests that used or
-asked for more than their amount says."""
+requested more than their amount states."""
 NEEDED: Final = charging.NEEDED
 """The columns of SILVER_REQUEST that are needed."""
 USED: Final = (
@@ -72,14 +72,14 @@ def packed(
         gathered: records of a worker at which they are packed.
     """
     numbers: dict[Client, int] = {}
-    held: list[Records] = []
+    pending: list[Records] = []
     for batch in batches:
-        held.append(summed(_records(batch, of_batch(batch), numbers)))
-        if sum(records.size for records in held) >= gathered:
-            yield _rows(joined(held), list(numbers), shards)
-            held, numbers = [], {}
-    if held:
-        yield _rows(joined(held), list(numbers), shards)
+        pending.append(summed(_records(batch, of_batch(batch), numbers)))
+        if sum(records.size for records in pending) >= gathered:
+            yield _rows(joined(pending), list(numbers), shards)
+            pending, numbers = [], {}
+    if pending:
+        yield _rows(joined(pending), list(numbers), shards)
 
 
 def used(table: pa.Table) -> pa.Table:
@@ -88,15 +88,15 @@ def used(table: pa.Table) -> pa.Table:
     Args:
         table: of PACKED, all rows of a shard.
     """
-    told = [
+    decoded = [
         (_CLIENTS.decode(clients), np.frombuffer(records, SECOND))
         for clients, records in zip(
             table.column("clients").to_pylist(), table.column("records").to_pylist(), strict=True
         )
     ]
-    names = sorted({client for clients, _ in told for client in clients})
+    names = sorted({client for clients, _ in decoded for client in clients})
     numbers = {client: number for number, client in enumerate(names)}
-    return _used(joined([_numbered(*each, numbers) for each in told]), names)
+    return _used(joined([_numbered(*each, numbers) for each in decoded]), names)
 
 
 def summed(records: Records) -> Records:
@@ -118,9 +118,9 @@ def summed(records: Records) -> Records:
     return found
 
 
-def _records(batch: pa.RecordBatch, told: Charged, numbers: dict[Client, int]) -> Records:
-    """A record for each charge; clients that have no number yet are given one."""
-    row = told.row
+def _records(batch: pa.RecordBatch, charged: Charged, numbers: dict[Client, int]) -> Records:
+    """A record for each charge; clients that have no number yet get one."""
+    row = charged.row
     second = micros(batch, "quota_ts") // _US
     throttle_ms = longs(batch, "throttle_ms")[row]
     clients, client = clients_of(batch)
@@ -128,22 +128,22 @@ def _records(batch: pa.RecordBatch, told: Charged, numbers: dict[Client, int]) -
     records = np.zeros(row.size, SECOND)
     records["place"] = ((second // _S_PER_DAY << BROKER_BITS) | longs(batch, "broker"))[row]
     records["client"] = own[client][row]
-    records["kind"] = told.kind
+    records["kind"] = charged.kind
     records["second"] = second[row]
-    records["amount"] = told.amount
+    records["amount"] = charged.amount
     records["events"] = 1
     records["throttled"] = throttle_ms > 0
     records["throttle_ms"] = throttle_ms
     # The network threads' time is charged too and is in no line.
-    records["short"] = ~told.known | (told.kind == _REQUEST)
+    records["short"] = ~charged.known | (charged.kind == _REQUEST)
     return records
 
 
 def _rows(records: Records, clients: Sequence[Client], shards: int) -> pa.RecordBatch:
     """Rows of PACKED, each with the names that it needs."""
     # The same on every machine, other than hash().
-    told = np.array([crc32("\0".join(client).encode()) for client in clients], np.int64)
-    shard = shard_of((records["place"], told[records["client"]]), shards)
+    hashes = np.array([crc32("\0".join(client).encode()) for client in clients], np.int64)
+    shard = shard_of((records["place"], hashes[records["client"]]), shards)
     filled, names, values = [], [], []
     for at, own in by_shard(records, shard, shards):
         filled.append(at)

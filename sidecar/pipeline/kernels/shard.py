@@ -15,7 +15,7 @@ from sidecar.pipeline.kernels.charge import Records
 from sidecar.pipeline.kernels.columns import LINE_BITS, Columns, Slots, broker_of, day_of
 from sidecar.pipeline.kernels.group import BURST_SPREADING, Replayer, Windows, applied
 from sidecar.pipeline.kernels.tally import Sums, tally
-from sidecar.pipeline.kernels.values import Held, Longs
+from sidecar.pipeline.kernels.values import ChargeResults, Longs
 from sidecar.pipeline.sweep import Scenario
 
 _GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_by string"
@@ -25,23 +25,16 @@ SUMMED: Final = (
     " near bigint, over bigint, peak_rate double, unknown bigint"
 )
 """The rows of ``Sweep``."""
-TOLD: Final = (
+COMPARED: Final = (
     f"{_GROUP}, at_ms bigint, src_file string, src_offset bigint, position int,"
     " limit double, rate double, throttle_ms bigint, accepted boolean, told_ms bigint"
 )
-"""The rows of ``Retold``."""
+"""The rows of ``Comparison``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Sums for each group, entity and scenario.
-
-    Attributes:
-        windows: how far back quotas look.
-        slots: that charges are of.
-        general: scenarios about everybody.
-        special: those about one of the names, by its number.
-    """
+    """Sums for each group, entity and scenario; ``special`` ones are about one name's number."""
 
     windows: Windows
     slots: Slots
@@ -63,9 +56,9 @@ class Sweep:
         replayer = Replayer(group, self.windows)
         for scenario, limit in applied(group, self._scenarios(group.shared, whose)):
             for algorithm in group.algorithms:
-                held = replayer.replay(algorithm, limit, counts=scenario.quota is not None)
+                results = replayer.replay(algorithm, limit, counts=scenario.quota is not None)
                 sums = Sums.none(whose.size)
-                tally(entity[known], held, limit, algorithm == BURST_SPREADING, sums)
+                tally(entity[known], results, limit, algorithm == BURST_SPREADING, sums)
                 for at, one in enumerate(whose.tolist()):
                     quota = float(sums.last[at])
                     yield (
@@ -83,34 +76,28 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Retold:
-    """What the quotas in force did with each charge.
-
-    Attributes:
-        windows: how far back quotas look.
-        slots: that charges are of.
-        files: their names, by their numbers.
-    """
+class Comparison:
+    """What the quotas in force did with each charge."""
 
     windows: Windows
     slots: Slots
     files: Sequence[str]
 
     def rows(self, charges: Records) -> pa.Table:
-        """The rows of ``TOLD``; of charges whose amount is known."""
+        """The rows of ``COMPARED``; of charges whose amount is known."""
         columns = Columns.of(charges, self.slots)
-        kept, held = [], []
+        kept, results = [], []
         for rows in columns.groups():
             group = columns.group(rows)
             replayer = Replayer(group, self.windows)
-            held.append(replayer.replay(group.algorithms[0], group.limit, counts=False))
+            results.append(replayer.replay(group.algorithms[0], group.limit, counts=False))
             kept.append(columns.order[rows][columns.known[rows]])
         if not kept:
-            return _table(TOLD, [])
-        found = Held(*(np.concatenate(each) for each in zip(*held, strict=True)))
-        return _table(TOLD, self._told(charges[np.concatenate(kept)], found))
+            return _table(COMPARED, [])
+        found = ChargeResults(*(np.concatenate(each) for each in zip(*results, strict=True)))
+        return _table(COMPARED, self._columns(charges[np.concatenate(kept)], found))
 
-    def _told(self, charges: Records, found: Held) -> list[object]:
+    def _columns(self, charges: Records, found: ChargeResults) -> list[object]:
         places, slot, line = charges["place"].tolist(), charges["slot"], charges["line"]
         names, files = pa.array(self.slots.names), pa.array(self.files)
         limit = self.slots.limit[slot]

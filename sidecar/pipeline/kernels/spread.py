@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from sidecar.pipeline.kernels.compiled import compiled
-from sidecar.pipeline.kernels.values import Charges, Doubles, Held, Longs, Span
+from sidecar.pipeline.kernels.values import ChargeResults, Charges, Doubles, Longs, Span
 from sidecar.pipeline.kernels.wait import is_limit, rounded_ms
 
 Bursts = tuple[Longs, Doubles, Longs]
@@ -86,10 +86,10 @@ def _wait_for(bursts: Bursts, current: int, limit: float, now_ms: int, window_ms
 
 
 @compiled
-def spread_waits(charges: Charges, limit: Doubles, span: Span, held: Held) -> None:
+def spread_waits(charges: Charges, limit: Doubles, span: Span, results: ChargeResults) -> None:
     """What becomes of each charge; as ``bucket.bucket_waits``, ``used`` is the spread rate."""
     at_ms, amount, strict, counts = charges
-    wait_ms, refused, used, _ = held
+    wait_ms, refused, used, _ = results
     window_ms = span.window_ms
     bursts = _empty(span.samples)
     is_new = True

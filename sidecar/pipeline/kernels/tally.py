@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from sidecar.pipeline.kernels.compiled import compiled
-from sidecar.pipeline.kernels.values import Doubles, Held, Longs
+from sidecar.pipeline.kernels.values import ChargeResults, Doubles, Longs
 from sidecar.pipeline.kernels.wait import LONG_MAX, is_limit
 
 EVENTS: Final = 0
@@ -27,13 +27,7 @@ _NEAR: Final = 0.8
 
 
 class Sums(NamedTuple):
-    """A row for each entity.
-
-    Attributes:
-        counts: ``COUNTS`` of them.
-        peaks: the highest rate.
-        last: the last limit; NaN for none.
-    """
+    """A row for each entity: counts, the highest rate, and the last limit, NaN for none."""
 
     counts: Longs
     peaks: Doubles
@@ -50,17 +44,17 @@ class Sums(NamedTuple):
 
 
 @compiled
-def tally(entity: Longs, held: Held, limit: Doubles, over_at: bool, sums: Sums) -> None:
+def tally(entity: Longs, results: ChargeResults, limit: Doubles, over_at: bool, sums: Sums) -> None:
     """Adds charges to the sums of their entities.
 
     Args:
         entity: of each charge, a row of the sums.
-        held: what became of it.
+        results: what became of it.
         limit: of each charge; NaN: none.
         over_at: whether a quota is used up at it already, not only above it.
         sums: added to.
     """
-    wait_ms, refused, used, rate = held
+    wait_ms, refused, used, rate = results
     counts, peaks, last = sums
     for at in range(entity.size):
         row = counts[entity[at]]

@@ -15,12 +15,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Span(NamedTuple):
-    """``quotas.rate.QuotaWindow``.
-
-    Attributes:
-        samples: how many windows.
-        window_ms: one of them, milliseconds.
-    """
+    """``quotas.rate.QuotaWindow``: so many samples of one window each."""
 
     samples: int
     window_ms: int
@@ -53,12 +48,7 @@ class Charges(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """A rate after each charge.
-
-    Attributes:
-        rate: per second.
-        over_ms: what it is taken over, milliseconds.
-    """
+    """A rate per second after each charge, and over how many milliseconds it is taken."""
 
     rate: Doubles
     over_ms: Longs
@@ -69,13 +59,13 @@ class Rates(NamedTuple):
         return cls(np.zeros(size), np.zeros(size, np.int64))
 
 
-class Held(NamedTuple):
+class ChargeResults(NamedTuple):
     """What becomes of each charge.
 
     Attributes:
-        wait_ms: how long its client is told to wait, milliseconds.
+        wait_ms: how long its client has to wait, milliseconds.
         refused: whether it was, and so is not counted.
-        used: what is held against the limit, in its unit; NaN without a limit.
+        used: what is compared with the limit, in its unit; NaN without a limit.
         rate: as Kafka takes it, in the limit's unit.
     """
 
@@ -85,7 +75,7 @@ class Held(NamedTuple):
     rate: Doubles
 
     @classmethod
-    def none(cls, size: int) -> "Held":
+    def none(cls, size: int) -> "ChargeResults":
         """To be filled."""
         return cls(
             np.zeros(size, np.int64), np.zeros(size, np.bool_), np.zeros(size), np.zeros(size)

@@ -37,7 +37,7 @@ def waits(seen: Rates, limit: Doubles, most_ms: int, wait_ms: Longs) -> None:
 
     Args:
         seen: the rate with each charge in it.
-        limit: that it is held against; NaN: none.
+        limit: that it is compared with; NaN: none.
         most_ms: no wait is longer.
         wait_ms: filled with the waits, milliseconds.
     """

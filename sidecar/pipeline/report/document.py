@@ -38,10 +38,10 @@ def report(tables: Mapping[str, Sequence[Row]], now: datetime) -> str:
 
 
 def _head(tables: Mapping[str, Sequence[Row]]) -> str:
-    told = summary(tables)
+    figures_by_name = summary(tables)
     items = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(figure)}</dd></div>"
-        for name, figure in told.items()
+        for name, figure in figures_by_name.items()
     )
     return f"<dl>{items}</dl>" if items else ""
 

@@ -72,13 +72,7 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'uns
 
 
 def page(title: str, made: str, sections: Sequence[str]) -> str:
-    """The document.
-
-    Args:
-        title: above all; text.
-        made: when and of what it was made; text.
-        sections: HTML.
-    """
+    """The document; title and ``made`` (when, and of what) are text, sections HTML."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -91,19 +85,14 @@ def page(title: str, made: str, sections: Sequence[str]) -> str:
 
 
 def section(heading: str, *parts: str) -> str:
-    """A section of the page.
-
-    Args:
-        heading: text.
-        parts: HTML.
-    """
+    """A section of the page; its heading is text, its parts are HTML."""
     return f"<section><h2>{escape(heading)}</h2>{''.join(parts)}</section>"
 
 
 def said(text: str) -> str:
     """A paragraph of text; what is between backticks is to be typed."""
-    told = _TYPED.sub(r"<code>\1</code>", escape(text))
-    return f"<p>{told}</p>"
+    marked = _TYPED.sub(r"<code>\1</code>", escape(text))
+    return f"<p>{marked}</p>"
 
 
 def figure(caption: str, drawn: str) -> str:

@@ -1,8 +1,8 @@
 """Plots as SVG, from data alone: lines over time or over a quota, bands, bars.
 
 A plot is a piece of the page, not a document: its colours are the page's, light or dark. Lines are
-told apart by colour and by dashes; colours are Okabe and Ito's, which colour-blind people can tell
-apart. What is far more than a pixel column can show is for the caller to sum up before.
+distinguished by colour and by dashes; colours are Okabe and Ito's, which colour-blind people can
+tell apart. What is far more than a pixel column can show is for the caller to sum up before.
 
 Example: ``lines("Produce", [Series("alice", points)], x=Axis(0, 60, ticks), y=...)`` is an ``svg``
 element of 720 x 240 units, as wide as the page lets it be.
@@ -68,12 +68,12 @@ class Series:
     Attributes:
         name: for the legend.
         points: x ascending.
-        told: for a pointer that rests on a point; empty for none.
+        labels: for a pointer that rests on a point; empty for none.
     """
 
     name: str
     points: Sequence[Point]
-    told: Sequence[str] = ()
+    labels: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +132,7 @@ def svg(plot: Plot) -> str:
 
 
 def bars(title: str, rows: Sequence[tuple[str, float, str]], level: Mark | None = None) -> str:
-    """Bars to the right, one below the other.
-
-    Args:
-        title: for those who can't see it.
-        rows: what it is, its length, and its length as a person reads it.
-        level: marked across all.
-    """
+    """Bars to the right, one below the other."""
     most = max((*(length for _, length, _ in rows), level.at if level else 0.0), default=0.0) or 1.0
     left, right, top = 170, 150, 20 if level else 4
     height = top + _BAR * len(rows) + 4
@@ -146,13 +140,13 @@ def bars(title: str, rows: Sequence[tuple[str, float, str]], level: Mark | None 
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {height}" role="img"><title>{escape(title)}</title>',
     ]
-    for at, (name, length, told) in enumerate(rows):
+    for at, (name, length, figure) in enumerate(rows):
         y = top + _BAR * at
         parts += [
             _text(left - 8, y + 15, name, "end"),
             f'<rect class="bar s{at % _STYLES}" x="{left}" y="{y + 3}" height="{_BAR - 6}"'
             f' width="{max(length * scale, 0.5):.1f}"/>',
-            _text(left + length * scale + 6, y + 15, told),
+            _text(left + length * scale + 6, y + 15, figure),
         ]
     if level is not None:
         x = left + level.at * scale
@@ -205,7 +199,7 @@ def _marks(plot: Plot) -> Iterator[str]:
         yield _text(_WIDTH - _RIGHT - 4, y - 4, mark.name, "end")
     for at, mark in enumerate(plot.uprights):
         x = _x(plot, mark.at)
-        # Near the right edge there is no room behind it; two at one place are told in two rows.
+        # Near the right edge there is no room behind it; two at one place have two rows.
         end = plot.x.share(mark.at) > 0.75
         yield f'<path class="mark" d="M{x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}"/>'
         yield _text(x - 4 if end else x + 4, _TOP + 10 + 14 * at, mark.name, "end" if end else "")
@@ -221,10 +215,10 @@ def _line(plot: Plot, series: Series, style: int) -> Iterator[str]:
     if series.points:
         kind = f"line s{style % _STYLES}"
         yield f'<path class="{kind}" d="{_path(plot, series.points)}"/>'
-    for (x, y), told in zip(series.points, series.told, strict=False):
+    for (x, y), label in zip(series.points, series.labels, strict=False):
         yield (
             f'<circle class="dot s{style % _STYLES}" cx="{_x(plot, x):.1f}"'
-            f' cy="{_y(plot, y):.1f}" r="3.5"><title>{escape(told)}</title></circle>'
+            f' cy="{_y(plot, y):.1f}" r="3.5"><title>{escape(label)}</title></circle>'
         )
 
 

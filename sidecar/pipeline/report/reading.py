@@ -2,7 +2,7 @@
 
 Usage is summed up over windows of the length that the page draws, as it is read, and one file at a
 time: a row a second of a busy day would not fit into memory as Python's values. Of the readings of
-volumes and of the other tables all are kept; of a replay, those of the newest days.
+volumes and of the other tables all are read; of a replay, those of the newest days.
 
 Example: a day's gold_usage_1s of 40 tenants on 3 brokers, 10 million rows, comes as 288 windows of
 5 min, some 35,000 rows.
@@ -33,14 +33,11 @@ _KEYS: Final = ["broker", "user", "client_id", "quota_type", "window_start"]
 _SUMS: Final = ("amount", "events", "throttled", "throttle_ms")
 _BATCH: Final = 1 << 20
 _AHEAD: Final = {"batch_readahead": 1, "fragment_readahead": 1}
-"""Files are small, and all that Arrow reads ahead is held."""
+"""Files are small, and all that Arrow reads ahead stays in memory."""
 
 
 def read_tables(out: str) -> dict[str, list[Row]]:
     """Rows of each table that is there, as ``report`` takes them.
-
-    Args:
-        out: the folder of the tables, on this machine.
 
     Raises:
         ReportError: there is no table at all, or one can't be read.
@@ -102,8 +99,8 @@ def _summed(rows: pa.Table, step_s: int) -> pa.Table:
     at = rows.column_names.index("window_start")
     seconds = rows["window_start"].cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.int64())
     floored = pc.multiply(pc.divide(seconds, step_s), step_s)
-    told = rows.set_column(at, "window_start", floored.cast(pa.timestamp("s", "UTC")))
-    sums = told.group_by(_KEYS).aggregate(
+    by_bucket = rows.set_column(at, "window_start", floored.cast(pa.timestamp("s", "UTC")))
+    sums = by_bucket.group_by(_KEYS).aggregate(
         [*((name, "sum") for name in _SUMS), ("lower_bound", "max")]
     )
     return sums.rename_columns(

@@ -51,8 +51,8 @@ def _sums(quota_type: str, rows: Sequence[Row]) -> str:
         "in force": count(rows, "in_force"),
         "recommended": count(rows, "quota") + count(kept, "in_force"),
     }
-    told = next((share for row in rows if (share := value(row, "share_of_capacity"))), None)
-    capacity = sums["recommended"] / told if told else None
+    share_now = next((share for row in rows if (share := value(row, "share_of_capacity"))), None)
+    capacity = sums["recommended"] / share_now if share_now else None
     level = (
         None
         if capacity is None

@@ -71,7 +71,7 @@ def _plot(tenant: _Tenant, sweep: Mapping[float, tuple[float, float]], wanted: R
         (quota, throttled / max(1.0, events))
         for quota, (events, throttled) in sorted(sweep.items())
     ]
-    told = [
+    labels = [
         f"{figures.rate(quota, quota_type)}: {figures.share(share)} throttled"
         for quota, share in points
     ]
@@ -82,7 +82,7 @@ def _plot(tenant: _Tenant, sweep: Mapping[float, tuple[float, float]], wanted: R
             f"Share throttled of {name} by quota",
             x,
             _share_axis(max(share for _, share in points)),
-            [Series(name, points, told)],
+            [Series(name, points, labels)],
             uprights=marks,
         )
     )
@@ -107,14 +107,14 @@ def _share_axis(most: float) -> Axis:
 
 
 def _in_force(rows: Sequence[Row]) -> str:
-    held = [row for row in rows if row["scenario"] == "in force" and row["quota"] is not None]
-    held.sort(key=lambda row: -(value(row, "throttle_ms_total") or 0.0))
-    body = [_row(row) for row in held[:_MOST_ROWS]]
+    in_force = [row for row in rows if row["scenario"] == "in force" and row["quota"] is not None]
+    in_force.sort(key=lambda row: -(value(row, "throttle_ms_total") or 0.0))
+    body = [_row(row) for row in in_force[:_MOST_ROWS]]
     headings = (
         *("Day", "Broker", "Shared by", "Quota", "Limit", "Charges", "Throttled"),
         *("Waits, summed", "Longest wait", "Peak rate", "Near (80 %)", "Over", "Unknown"),
     )
-    left = len(held) - len(body)
+    left = len(in_force) - len(body)
     caption = "The quotas in force, replayed" + (
         f"; {left:,} more are in gold_replay" if left else ""
     )

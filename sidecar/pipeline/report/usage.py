@@ -56,7 +56,7 @@ def _plot(quota_type: str, rows: Iterable[Row], first: float, last: float) -> st
                 together[bucket] += amount
         shown["1 other" if len(others) == 1 else f"{len(others)} others"] = together
     buckets = [begin + at * step for at in range(int((last - begin - 1e-9) // step) + 1)]
-    # A rate, whatever the bucket; producer ids are told by the hour, their quota's window.
+    # A rate, whatever the bucket; producer ids are counted by the hour, their quota's window.
     per = step / 3600 if quota_type == "producer_ids" else step
     series = [
         Series(name, [(bucket, amounts.get(bucket, 0.0) / per) for bucket in buckets])

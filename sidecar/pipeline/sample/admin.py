@@ -2,8 +2,8 @@
 
 Grace creates a topic of 12 partitions, grows it to 24 and deletes it, again and again, under a
 mutation quota that refuses her now and then (KIP-599). At half time the admin raises alice's quota.
-Each is a line of the broker that was asked and one of the controller with ``isForwarded`` true;
-both are broker 0 here.
+Each is a line of the broker that got the request and one of the controller with ``isForwarded``
+true; both are broker 0 here.
 
 Example: three requests every 10 s are 24 partitions created and 24 deleted in 30 s, 1.6 a second
 against a quota of 0.5: after the first topic she is refused.
@@ -41,12 +41,7 @@ _LEAST_S: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class AdminLine:
-    """A line of broker 0.
-
-    Attributes:
-        log_ms: when it is written, milliseconds since 1970.
-        text: with its end.
-    """
+    """A line of broker 0, and when it is written, milliseconds since 1970."""
 
     log_ms: int
     text: str
@@ -54,12 +49,7 @@ class AdminLine:
 
 @dataclass(slots=True)
 class Admins:
-    """Grace and the admin.
-
-    Attributes:
-        raise_ms: when alice's quota is raised.
-        raised: to what.
-    """
+    """Grace and the admin."""
 
     raise_ms: int
     raised: Limit
@@ -152,7 +142,7 @@ def _about_topic(
     key: int, name: str, found: Prediction
 ) -> tuple[dict[str, object], dict[str, object]]:
     error = 0 if found.accepted else _REFUSED
-    told = {
+    created_topic = {
         "name": name,
         "errorCode": error,
         "errorMessage": "The throttling quota has been exceeded." if error else None,
@@ -167,15 +157,17 @@ def _about_topic(
         }
         partitions = -1 if error else 12
         more = {"topicId": identity, "numPartitions": partitions, "replicationFactor": 3}
-        return request, {"topics": [{**told, **more, "configs": []}]}
+        return request, {"topics": [{**created_topic, **more, "configs": []}]}
     if key == _GROW:
         grown = {"name": name, "count": 24, "assignments": None}
         return (
             {"topics": [grown], "timeoutMs": 30000, "validateOnly": False},
-            {"results": [told]},
+            {"results": [created_topic]},
         )
     gone = {"name": name, "topicId": "AAAAAAAAAAAAAAAAAAAAAA"}
-    return {"topics": [gone], "timeoutMs": 30000}, {"responses": [{**told, "topicId": identity}]}
+    return {"topics": [gone], "timeoutMs": 30000}, {
+        "responses": [{**created_topic, "topicId": identity}]
+    }
 
 
 def _line(

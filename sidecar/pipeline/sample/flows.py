@@ -1,4 +1,4 @@
-"""Who asks what, how often: the tenants of the made-up cluster.
+"""Who requests what, how often: the tenants of the made-up cluster.
 
 A flow is one client's requests of one kind to one broker. Its share is of all lines; its rate
 follows the day and has bursts, both by the clock, so that they are the same on all brokers and at
@@ -47,7 +47,7 @@ class Flow:
         burst_every_s: how far apart its bursts are; 0 for none.
         burst_s: how long one lasts.
         burst: how many times the usual rate it is then.
-        brokers: that it asks; None for all.
+        brokers: that it contacts; None for all.
     """
 
     user: str

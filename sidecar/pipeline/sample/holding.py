@@ -1,10 +1,10 @@
-"""Clients that are told to wait, by Kafka's own arithmetic, and do.
+"""Clients that have to wait, by Kafka's own arithmetic, and do.
 
 Each broker holds its clients' requests against their quotas in the order of their charges. Who is
-told to wait sends nothing for so long: those requests are not in the log. A throttled FETCH is
+has to wait sends nothing for so long: those requests are not in the log. A throttled FETCH is
 answered empty and taken back.
 
-Example: a client with 10 requests a second that is told to wait 2 s lacks the next 20 lines.
+Example: a client with 10 requests a second that has to wait 2 s lacks the next 20 lines.
 
 Source: ``sidecar.quotas.rate_quota``; KIP-219 for the muted connection.
 """
@@ -34,13 +34,7 @@ class Holding:
     __slots__ = ("_muted_until_ms", "_quotas", "_raise_ms", "_raised")
 
     def __init__(self, limits: Sequence[Limit], raise_ms: int, raised: Limit) -> None:
-        """Nothing was recorded.
-
-        Args:
-            limits: at the start.
-            raise_ms: when one of them changes, milliseconds since 1970.
-            raised: to what.
-        """
+        """Nothing was recorded."""
         self._quotas = {
             (limit.user, limit.key): RateQuota(
                 limit.value, _WINDOW, _WINDOW.window_ms if limit.key is QuotaKey.REQUEST else None
@@ -58,12 +52,12 @@ class Holding:
             key = charged_key(batch.flow)
             if key is not None:
                 groups.setdefault((batch.flow.user, key), []).append(at)
-        held = list(batches)
+        sent = list(batches)
         for (user, key), members in groups.items():
             mine = [batches[at] for at in members]
             for at, batch in zip(members, self._group(user, key, mine, times), strict=True):
-                held[at] = batch
-        return held
+                sent[at] = batch
+        return sent
 
     def _group(
         self, user: str, key: QuotaKey, batches: Sequence[Batch], times: Times
@@ -93,8 +87,8 @@ class Holding:
         for batch, until_ms in zip(batches, muted, strict=True):
             self._muted_until_ms[batch.flow.client_id] = until_ms
         edges = np.cumsum([len(batch.at_ms) for batch in batches])[:-1]
-        told = np.split(throttle_ms, edges)
-        return [_sent(batch, waits) for batch, waits in zip(batches, told, strict=True)]
+        waits_by_batch = np.split(throttle_ms, edges)
+        return [_sent(batch, waits) for batch, waits in zip(batches, waits_by_batch, strict=True)]
 
 
 def _amounts(batch: Batch, key: QuotaKey, times: Times) -> Floats:

@@ -33,13 +33,7 @@ _LOCAL_MS: Final = 1.28
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A user's quota.
-
-    Attributes:
-        user: whose.
-        key: of what.
-        value: at the start, in the key's unit.
-    """
+    """A user's quota."""
 
     user: str
     key: QuotaKey
@@ -59,8 +53,8 @@ def charged_key(flow: Flow) -> QuotaKey | None:
     key = QuotaKey.FETCH if flow.shape.api == "FETCH" else QuotaKey.PRODUCE
     if (flow.user, key) in _TIMES_MEAN:
         return key if flow.records else None
-    held = (flow.user, QuotaKey.REQUEST) in _TIMES_MEAN and not flow.is_exempt
-    return QuotaKey.REQUEST if held else None
+    is_limited = (flow.user, QuotaKey.REQUEST) in _TIMES_MEAN and not flow.is_exempt
+    return QuotaKey.REQUEST if is_limited else None
 
 
 def _mean(sample: Sample, user: str, key: QuotaKey) -> float:

@@ -31,7 +31,7 @@ class Batch:
         log_ms: when each line is written.
         drawn: what differs.
         times: an index into the prepared times for each line and kind of time.
-        throttle_ms: how long its client is told to wait.
+        throttle_ms: how long its client has to wait.
     """
 
     flow: Flow
@@ -92,14 +92,7 @@ def local_ms(batch: Batch, times: Times) -> Floats:
 
 
 def rendered(batch: Batch, stamps: dict[int, str], times: Times, broker: int) -> list[str]:
-    """The lines, each with its end.
-
-    Args:
-        batch: what is in them.
-        stamps: seconds since 1970 as the log has them, filled as needed.
-        times: prepared.
-        broker: whose log it is.
-    """
+    """The lines, each with its end; ``stamps`` are filled as needed."""
     flow, shape = batch.flow, batch.flow.shape
     seconds, ms = np.divmod(batch.log_ms, 1000)
     logged = [stamps[s] + _MS[m] for s, m in zip(seconds.tolist(), ms.tolist(), strict=True)]
@@ -108,7 +101,7 @@ def rendered(batch: Batch, stamps: dict[int, str], times: Times, broker: int) ->
         for row, scale in enumerate((_QUEUE, shape.local_ms, shape.remote_ms, _RESPONSE, _SEND))
     )
     total = np.round(queue + local + remote + response + send, 3).tolist()
-    told = [
+    columns = [
         list(map(times.texts(scale).__getitem__, batch.times[row].tolist()))
         for row, scale in enumerate((_QUEUE, shape.local_ms, shape.remote_ms, _RESPONSE, _SEND))
     ]
@@ -126,14 +119,14 @@ def rendered(batch: Batch, stamps: dict[int, str], times: Times, broker: int) ->
         *batch.drawn.request,
         *answer,
         total,
-        *told[:3],
+        *columns[:3],
         throttle,
-        *told[3:],
+        *columns[3:],
         strict=True,
     )
     lines = [line % row for row in rows]
     if shape.throttled and throttle:
-        _replace_throttled(lines, batch, broker, (logged, correlation, total, told))
+        _replace_throttled(lines, batch, broker, (logged, correlation, total, columns))
     return lines
 
 
@@ -149,12 +142,12 @@ def _replace_throttled(
     broker: int,
     columns: tuple[list[str], list[int], list[float], list[list[str]]],
 ) -> None:
-    logged, correlation, total, told = columns
+    logged, correlation, total, parts = columns
     line = _template(batch.flow, broker, batch.flow.shape.throttled)
     for at in np.flatnonzero(batch.throttle_ms).tolist():
         wait = int(batch.throttle_ms[at])
         request = (column[at] for column in batch.drawn.request)
-        ends = (told[0][at], told[1][at], told[2][at], wait, told[3][at], told[4][at])
+        ends = (parts[0][at], parts[1][at], parts[2][at], wait, parts[3][at], parts[4][at])
         lines[at] = line % (logged[at], correlation[at], *request, wait, total[at], *ends)
 
 

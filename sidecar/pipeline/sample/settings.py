@@ -7,7 +7,7 @@ from sidecar.errors import SidecarError
 
 
 class SampleError(SidecarError):
-    """A sample can't be made as it was asked for."""
+    """The requested sample can't be made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,13 +54,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What differs in a batch of lines.
-
-    Attributes:
-        request: a column for each ``%s`` of the request.
-        response: of the answer.
-        records: bytes of records in the request or answer.
-    """
+    """What differs in a batch of lines."""
 
     request: tuple[Column, ...]
     response: tuple[Column, ...]
@@ -161,7 +155,7 @@ def fixed(shape: Shape) -> tuple[Shape, Draw]:
 
 
 def init_producer_id(version: int) -> tuple[Shape, Draw]:
-    """An INIT_PRODUCER_ID that is given an id."""
+    """An INIT_PRODUCER_ID that is answered with an id."""
     shape = Shape(
         22,
         "INIT_PRODUCER_ID",

@@ -13,11 +13,11 @@ _IO_THREADS, _NETWORK_THREADS, _WINDOW_S = 8, 3, 1
 
 def quota_snapshot(sample: Sample) -> Document:
     """The quotas in force at the start."""
-    held = [(limit.user, limit.key, limit.value) for limit in limits(sample)]
+    limited = [(limit.user, limit.key, limit.value) for limit in limits(sample)]
     return {
         "quotas": [
             {"entity": {"user": user}, "quotas": {key.value: value}}
-            for user, key, value in (*held, (USER, QuotaKey.CONTROLLER_MUTATION, MUTATIONS))
+            for user, key, value in (*limited, (USER, QuotaKey.CONTROLLER_MUTATION, MUTATIONS))
         ]
     }
 

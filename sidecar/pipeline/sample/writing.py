@@ -56,13 +56,7 @@ class Written:
 def write_sample(
     out: Path, sample: Sample, progress: Callable[[int], None] = lambda _: None
 ) -> Written:
-    """Writes it; what is there of an earlier one is overwritten.
-
-    Args:
-        out: the folder, made if need be.
-        sample: what it is to be like.
-        progress: is told the bytes of the request logs that were written so far.
-    """
+    """Writes it; what is there of an earlier one is overwritten."""
     logs = out / "request-logs"
     writer = _Writer(logs, sample)
     seconds = sample.seconds
@@ -76,7 +70,7 @@ def write_sample(
     write_volumes(volumes, sample)
     quotas, capacity = out / "quotas.json", out / "capacity.json"
     quotas.write_text(json.dumps(quota_snapshot(sample), indent=2) + "\n")
-    # A snapshot tells of when its file was written, unless the pipeline is told otherwise.
+    # A snapshot is of when its file was written, unless an option says otherwise.
     os.utime(quotas, (sample.start_s, sample.start_s))
     capacity.write_text(json.dumps(capacity_snapshot(sample), indent=2) + "\n")
     return Written(writer.lines, writer.bytes, logs, volumes, quotas, capacity)
@@ -90,11 +84,11 @@ class _Writer:
         self._times = Times(self._rng)
         self._flows = flows(sample.brokers)
         self._started: set[Path] = set()
-        held = limits(sample)
-        first = held[0]
+        limited = limits(sample)
+        first = limited[0]
         raised = replace(first, value=first.value * RAISED)
         raise_ms = (sample.start_s + sample.seconds // 2) * 1000
-        self._holding = [Holding(held, raise_ms, raised) for _ in range(sample.brokers)]
+        self._holding = [Holding(limited, raise_ms, raised) for _ in range(sample.brokers)]
         self._admins = Admins(raise_ms, raised)
         self.lines = 0
         self.bytes = 0

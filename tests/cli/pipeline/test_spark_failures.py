@@ -41,13 +41,13 @@ TASK = (
         (
             "java.lang.IllegalStateException: stopped\nAll masters are unresponsive! Giving up.",
             "no master answers there",
-            "look at --master",
+            "see --master",
         ),
         (
             "ConnectionResetError: [Errno 104] Connection reset by peer\n"
             "py4j.protocol.Py4JNetworkError: Error while sending or receiving\n",
             "its JVM has ended",
-            "`dmesg` tells",
+            "`dmesg` shows",
         ),
     ],
 )

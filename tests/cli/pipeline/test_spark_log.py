@@ -121,4 +121,4 @@ def test_a_disk_that_is_full_does_not_hide_the_cause(monkeypatch: pytest.MonkeyP
         raise Py4JNetworkError("gone")
     lines = str(told.value).splitlines()
     assert "Spark has failed: its JVM has ended" == lines[0]
-    assert "All that was said can't be kept: No space left on device" == lines[-1]
+    assert "All that was said can't be stored: No space left on device" == lines[-1]

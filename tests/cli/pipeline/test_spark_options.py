@@ -36,7 +36,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert (2, True) == (done.exit_code, "there are no jars in" in done.output)
     for given in ("fs.s3a.secret.key=hidden", "spark.x"):
         done = CliRunner().invoke(told, ["--conf", given])
-        assert (2, True) == (done.exit_code, "told as spark.name=value" in done.output)
+        assert (2, True) == (done.exit_code, "written as spark.name=value" in done.output)
         assert "hidden" not in done.output
     with pytest.raises(SettingsError, match="not with both"):
         spark_settings(["a.jar"], [("spark.jars", "b.jar")])

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from sidecar.cli import group
-from sidecar.cli.pipeline.stream import Told
+from sidecar.cli.pipeline.stream import Reporter
 from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.stream import Progress
 
@@ -39,7 +39,7 @@ def test_what_does_not_go_together_is_refused(words: list[str], said: str) -> No
 
 def test_a_batch_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """One without lines is not; lines are counted."""
-    told = Told()
+    told = Reporter()
     told(Progress("silver_request", 3, 1_500, 750.4, ""))
     told(Progress("gold_usage_1s", 4, 0, 0.0, "2026-11-20T10:00:00.000Z"))
     told(Progress("gold_usage_1s", 5, 1, 5.0, "2026-11-20T10:00:00.000Z"))

@@ -33,7 +33,7 @@ def test_one_is_not_told_as_many() -> None:
         "1 request log, 0.3 MB",
         "dim_topic: 1 row",
         "1 line can't be read: see the table quarantine",
-        "1 request whose bytes or partitions no line tells",
+        "1 request whose bytes or partitions no line has",
     ] == text(one).splitlines()
     many = outcome({"dim_topic": 2_000, "quarantine": 0}, files=2, quarantined=2, unknown=2)
     assert [
@@ -41,7 +41,7 @@ def test_one_is_not_told_as_many() -> None:
         "dim_topic: 2,000 rows",
         "quarantine: 0 rows",
         "2 lines can't be read: see the table quarantine",
-        "2 requests whose bytes or partitions no line tells",
+        "2 requests whose bytes or partitions no line has",
     ] == text(many).splitlines()
 
 

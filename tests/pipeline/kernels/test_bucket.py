@@ -6,7 +6,7 @@ from typing import Final
 from hypothesis import example, given
 
 from sidecar.pipeline.kernels.bucket import bucket_waits
-from sidecar.pipeline.kernels.values import Held
+from sidecar.pipeline.kernels.values import ChargeResults
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.rate import QuotaWindow
 from tests.pipeline.kernels.histories import (
@@ -26,7 +26,7 @@ DRAINED: Final = [Event(0, 1100.0, True, True, 100.0), Event(0, 5.0, True, True,
 def test_waits_and_refusals_are_the_daemons(events: list[Event], window: QuotaWindow) -> None:
     """Strict and permissive, with quotas that change, go and come back to a full bucket."""
     charges, limit = arrays(events)
-    held = Held.none(limit.size)
+    held = ChargeResults.none(limit.size)
     bucket_waits(charges, limit, window.samples * (window.window_ms / 1000.0), held)
     expected = [
         (each.throttle_ms, not each.accepted)
@@ -40,7 +40,7 @@ def test_what_is_used_is_a_rate() -> None:
     charges, limit = arrays(
         [Event(0, 560.0, False, True, 5.0), Event(0, 1.0, False, True, None)],
     )
-    held = Held.none(2)
+    held = ChargeResults.none(2)
     bucket_waits(charges, limit, 100.0, held)
     assert [12_000, 0] == list(held.wait_ms)
     assert 5.6 == held.used[0]

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sidecar.pipeline.kernels.ids import id_waits, new_ids
-from sidecar.pipeline.kernels.values import Flags, Held, Longs, Span
+from sidecar.pipeline.kernels.values import ChargeResults, Flags, Longs, Span
 from sidecar.quotas.producer_ids.id_counts import ProducerIds, ProducerIdSettings
 
 EVENTS = st.lists(
@@ -45,7 +45,7 @@ def test_new_ids_and_waits_are_the_daemons(
         seen = daemon.record("alice", one, now_ms)
         expected.append((seen.is_new, seen.throttle_ms))
     is_new: Flags = np.zeros(len(events), np.bool_)
-    held = Held.none(len(events))
+    held = ChargeResults.none(len(events))
     new_ids(at_ms, number, 9, window_s * 1000, is_new)
     id_waits(at_ms, is_new, limit, Span(samples, window_s * 1000), held)
     assert expected == list(zip(is_new, held.wait_ms, strict=True))
@@ -59,7 +59,7 @@ def test_the_docstrings_ids() -> None:
     """50 an hour: 550 pass, the 551st waits 72 s, and uses 50.09 ids a window."""
     at_ms, number = longs(551), np.arange(551, dtype=np.int64)
     is_new: Flags = np.zeros(551, np.bool_)
-    held = Held.none(551)
+    held = ChargeResults.none(551)
     new_ids(at_ms, number, 551, 3_600_000, is_new)
     id_waits(at_ms, is_new, np.full(551, 50.0), Span(11, 3_600_000), held)
     assert [0, 72_000] == list(held.wait_ms[-2:])

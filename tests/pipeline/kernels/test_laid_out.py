@@ -116,7 +116,7 @@ def test_a_client_that_nobody_told_of_is_an_error() -> None:
 def test_what_a_request_is_charged_with(
     fields: dict[str, Any], expected: list[tuple[int, int, bool]]
 ) -> None:
-    """By its API; what no line tells is charged with an unknown amount."""
+    """By its API; what no line has is charged with an unknown amount."""
     found = charged(requests(fields))
     assert expected == list(
         zip(found.kind.tolist(), found.amount.tolist(), found.known.tolist(), strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 from sidecar.pipeline.kernels.charge import CHARGE, Records
 from sidecar.pipeline.kernels.columns import BROKER_BITS, Slots
 from sidecar.pipeline.kernels.group import Windows
-from sidecar.pipeline.kernels.shard import Retold, Sweep
+from sidecar.pipeline.kernels.shard import Comparison, Sweep
 from sidecar.pipeline.sweep import IN_FORCE, Scenario
 
 SLOTS = Slots(
@@ -51,11 +51,11 @@ def test_brokers_are_groups_and_scenarios_are_rows() -> None:
 
 def test_what_is_not_known_is_not_retold() -> None:
     """Not even when nothing is."""
-    retold = Retold(Windows(), SLOTS, ["a.log"])
-    told = retold.rows(charges((7, 0, math.nan), (7, 5, 1500.0))).to_pylist()
+    comparison = Comparison(Windows(), SLOTS, ["a.log"])
+    told = comparison.rows(charges((7, 0, math.nan), (7, 5, 1500.0))).to_pylist()
     assert [(7, "user=alice", "a.log", 1, 5000)] == [
         (r["broker"], r["shared_by"], r["src_file"], r["src_offset"], r["throttle_ms"])
         for r in told
     ]
-    assert [] == retold.rows(charges((7, 0, math.nan))).to_pylist()
-    assert [] == retold.rows(charges()).to_pylist()
+    assert [] == comparison.rows(charges((7, 0, math.nan))).to_pylist()
+    assert [] == comparison.rows(charges()).to_pylist()

@@ -3,7 +3,7 @@
 from hypothesis import given
 
 from sidecar.pipeline.kernels.spread import spread_waits
-from sidecar.pipeline.kernels.values import Held, Span
+from sidecar.pipeline.kernels.values import ChargeResults, Span
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
@@ -20,7 +20,7 @@ from tests.pipeline.kernels.histories import (
 def test_waits_and_refusals_are_the_daemons(events: list[Event], window: QuotaWindow) -> None:
     """Strict and permissive, with quotas that change, go and come back to nothing recorded."""
     charges, limit = arrays(events)
-    held = Held.none(limit.size)
+    held = ChargeResults.none(limit.size)
     spread_waits(charges, limit, Span(window.samples, window.window_ms), held)
     told = predicted(
         events, QuotaKey.CONTROLLER_MUTATION, window, lambda rate, _now_ms: BurstRate(rate, window)
@@ -34,7 +34,7 @@ def test_what_is_used_is_the_spread_rate() -> None:
     charges, limit = arrays(
         [Event(0, 560.0, False, True, 5.0), Event(12_000, 0.0, False, True, 5.0)]
     )
-    held = Held.none(2)
+    held = ChargeResults.none(2)
     spread_waits(charges, limit, Span(100, 1000), held)
     assert [12_000, 0] == list(held.wait_ms)
     assert [5.6, 4.928] == [round(float(each), 12) for each in held.used]

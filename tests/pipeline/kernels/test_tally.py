@@ -5,12 +5,12 @@ import math
 import numpy as np
 
 from sidecar.pipeline.kernels.tally import Sums, tally
-from sidecar.pipeline.kernels.values import Held
+from sidecar.pipeline.kernels.values import ChargeResults
 from sidecar.pipeline.kernels.wait import LONG_MAX
 
 
-def held(*used: float) -> Held:
-    found = Held.none(len(used))
+def held(*used: float) -> ChargeResults:
+    found = ChargeResults.none(len(used))
     found.used[:] = found.rate[:] = used
     return found
 

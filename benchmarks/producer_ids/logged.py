@@ -1,7 +1,8 @@
-"""What brokers gave and told users in some time, read from their request logs afterwards.
+"""Users' allocated producer ids and throttle times in some time, by the brokers' request logs.
 
-Example: two brokers gave carol an id each, at 10.2 and 10.7 s: ``given`` is 1 at 10.2 s and 2 at
-10.7 s. One told her to wait 1,000 ms with it: ``told_ms`` has 1000 for INIT_PRODUCER_ID.
+Example: two brokers allocated an id each to carol, at 10.2 and 10.7 s: ``allocated`` is 1 at 10.2 s
+and 2 at 10.7 s. One throttled her for 1,000 ms with it: ``throttle_ms`` has 1000 for
+INIT_PRODUCER_ID.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,16 +15,16 @@ from sidecar.requestlog.line import Line, parse
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LoggedUser:
     """Of one user.
 
     Attributes:
-        given: ids so far.
-        told_ms: API -> the longest throttle time.
+        allocated: ids so far.
+        throttle_ms: API -> the longest throttle time.
     """
 
-    given: Series
-    told_ms: Mapping[str, int]
+    allocated: Series
+    throttle_ms: Mapping[str, int]
 
 
 class RequestLogs:
@@ -43,27 +44,27 @@ class RequestLogs:
         return sorted(found, key=lambda line: line.time)
 
 
-def told(lines: Iterable[Line], user: str, begin: float, clock_ahead_s: float) -> Told:
-    """What a user was given and told.
+def logged_user(lines: Iterable[Line], user: str, begin: float, clock_ahead_s: float) -> LoggedUser:
+    """A user's allocated ids and throttle times.
 
     Args:
         lines: of all brokers, by time.
         user: the principal's name without "User:".
-        begin: when nothing had been given yet, seconds of the monotonic clock.
+        begin: when nothing had been allocated yet, seconds of the monotonic clock.
         clock_ahead_s: the monotonic clock's seconds less those of the epoch.
     """
-    given = Series([(begin, 0.0)])
+    allocated = Series([(begin, 0.0)])
     count = 0
-    told_ms: dict[str, int] = {}
+    throttle_ms: dict[str, int] = {}
     for line in lines:
         if line.user == user:
-            told_ms[line.api] = max(line.throttle_ms, told_ms.get(line.api, 0))
+            throttle_ms[line.api] = max(line.throttle_ms, throttle_ms.get(line.api, 0))
             if producer_id(line) is not None:
                 count += 1
                 # Brokers write local time, as this process has it; two ids of one millisecond are
                 # both in the next sample.
-                given.add(line.time.timestamp() + clock_ahead_s, count)
-    return Told(given, told_ms)
+                allocated.add(line.time.timestamp() + clock_ahead_s, count)
+    return LoggedUser(allocated, throttle_ms)
 
 
 def _size(file: Path) -> int:
