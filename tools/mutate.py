@@ -1,21 +1,19 @@
-"""Mutation testing of the deciding code: ``make mutate``, ``python -m tools.mutate [FILE_OR_FOLDER ...]``.
+"""Mutation testing of the deciding code: ``make mutate``, ``python -m tools.mutate [PATH ...]``.
 
-A seeded sample of the mutants of ``sidecar/throttle`` and ``sidecar/quotas`` runs, each in a process
-of its own, against the tests of its module: those of its file, then of its folder, then of its
-package, until one fails. A mutant that no test kills has survived: either a test is missing, or the
-code is superfluous, or the mutant does the same as the code. The last kind is listed with its
-reason in ``tests/mutants.toml``; any other survivor fails the run, and so does a listed one that
-is killed or is no mutant any more.
+A seeded sample of the mutants of ``sidecar/throttle`` and ``sidecar/quotas`` runs, each in a
+process of its own, against the tests of its module's file, then of its package, until one fails.
+Where none fails, the mutant has survived: a test is missing, or the code is superfluous, or no
+test can see the mistake. Survivors of the last kind stand with their reason in
+``tests/mutants.toml``. Any other fails the run, and so does one of that list that is killed or is
+no mutant any more.
 
-The same seed draws the same mutants, whatever else changes in the code: a mutant's place in the
-sample goes by a hash of its seed and text. Property tests draw the same examples each time. A
-mutant has three times the CPU time of the green tests, and 10 s.
+The same seed gives the same result: property tests draw the same examples. A mutant has three
+times the CPU time of its package's tests, and 10 s.
 
 Example: ``make mutate SEED=7 SAMPLE=200``.
 """
 
 import argparse
-import hashlib
 import os
 import resource
 import signal
@@ -33,17 +31,20 @@ from types import CodeType
 from typing import Final, NoReturn
 
 import pytest
-from hypothesis import Phase, settings, stateful, strategies  # noqa: F401  # once, not in each process
+from hypothesis import Phase, settings, stateful  # noqa: F401 - imported once for all processes
 
-from tools.mutants import Mutant, mutants_below
+from tools.mutants import Mutant, mutants_below, sample
 
 ROOT: Final = Path(__file__).parents[1]
-PACKAGES: Final = ("sidecar/throttle", "sidecar/quotas")
-LISTED: Final = ROOT / "tests" / "mutants.toml"
-SAMPLE: Final = 400
+PACKAGES: Final = ("throttle", "quotas")
 
 _MEMORY_BYTES: Final = 2 << 30
-_TOOL_ERRORS: Final = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED)
+_OPTIONS: Final = (
+    "-x",
+    "--assert=plain",
+    "--hypothesis-seed=0",
+    *(f"-pno:{plugin}" for plugin in ("schemathesis", "xdist", "cov", "cacheprovider")),
+)
 
 
 class Fate(StrEnum):
@@ -55,7 +56,7 @@ class Fate(StrEnum):
 
 
 class _Mutated(SourceFileLoader, MetaPathFinder):
-    """Loads the mutant in place of its module, and leaves the file as it is."""
+    """Loads the mutant in place of its module; the file stays as it is."""
 
     def __init__(self, mutant: Mutant) -> None:
         module = mutant.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
@@ -63,9 +64,11 @@ class _Mutated(SourceFileLoader, MetaPathFinder):
         self._code = mutant.code
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
-        return spec_from_file_location(fullname, self.path, loader=self) if fullname == self.name else None
+        if fullname != self.name:
+            return None
+        return spec_from_file_location(fullname, self.path, loader=self)
 
-    def get_code(self, fullname: str) -> CodeType:
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 - its own module only
         return compile(self._code, self.path, "exec")
 
 
@@ -78,75 +81,72 @@ class _FirstFailure:
         settings.load_profile("first failure")
 
 
-def _tests(file: str) -> list[str]:
-    """The tests of a module, those first that are likely to kill."""
-    _, package, *rest = Path(file).parts
-    folder = Path("tests", package, *rest[:-1])
-    own = folder / f"test_{rest[-1]}"
-    paths = [own, folder, Path("tests", package)]
-    return list(dict.fromkeys(str(path) for path in paths if (ROOT / path).exists()))
+def _package(mutant: Mutant) -> str:
+    return Path(mutant.file).parts[1]
 
 
-def _test(mutant: Mutant | None, tests: Sequence[str], cpu_s: int) -> NoReturn:
-    """Runs tests in this process, which ends with pytest's exit code."""
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
-    if mutant is not None:
-        sys.meta_path.insert(0, _Mutated(mutant))
-    unneeded = [f"-pno:{plugin}" for plugin in ("schemathesis", "xdist", "cov", "cacheprovider")]
-    code = pytest.ExitCode.INTERNAL_ERROR
+def _tests(mutant: Mutant) -> list[list[str]]:
+    """What pytest is called with, one call after the other."""
+    *folders, name = Path(mutant.file).parts[1:]
+    own = Path("tests", *folders, f"test_{name}")
+    package = f"tests/{_package(mutant)}"
+    return [[str(own)], [package, f"--ignore={own}"]] if (ROOT / own).exists() else [[package]]
+
+
+def _start(mutant: Mutant | None, tests: Sequence[Sequence[str]], cpu_s: int) -> int:
+    """The id of a new process that runs the tests and ends with pytest's exit code."""
+    return os.fork() or _test(mutant, tests, cpu_s)
+
+
+def _test(mutant: Mutant | None, tests: Sequence[Sequence[str]], cpu_s: int) -> NoReturn:
+    code: int = pytest.ExitCode.INTERNAL_ERROR
     try:
-        arguments = ["-x", "--assert=plain", "--hypothesis-seed=0", "-otimeout=60", *unneeded, *tests]
-        code = pytest.ExitCode(pytest.main(arguments, plugins=[_FirstFailure()]))
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        if mutant is not None:
+            sys.meta_path.insert(0, _Mutated(mutant))
+        for arguments in tests:
+            code = pytest.main([*_OPTIONS, *arguments], plugins=[_FirstFailure()])
+            if code:
+                break
     finally:
         os._exit(code)
 
 
-def _start(mutant: Mutant | None, tests: Sequence[str], cpu_s: int) -> int:
-    pid = os.fork()
-    if pid == 0:
-        _test(mutant, tests, cpu_s)
-    return pid
-
-
-def _green_s(package: str) -> int:
-    """The CPU seconds that a package's tests take without a mutant, rounded up.
+def _limit_s(package: str) -> int:
+    """The CPU seconds that a mutant of the package has.
 
     Raises:
-        SystemExit: They fail.
+        SystemExit: The package's tests fail without a mutant.
     """
-    _, status, usage = os.wait4(_start(None, [package.replace("sidecar", "tests", 1)], 300), 0)
+    _, status, usage = os.wait4(_start(None, [[f"tests/{package}"]], 300), 0)
     if status:
         sys.exit(f"The tests of {package} fail without a mutant.")
-    return int(usage.ru_utime + usage.ru_stime) + 1
+    return 10 + round(3 * (usage.ru_utime + usage.ru_stime))
 
 
 def _fate(status: int) -> Fate:
     code = os.waitstatus_to_exitcode(status)
-    if code in _TOOL_ERRORS:
-        sys.exit(f"pytest found no tests to run ({code}).")
+    if code in {pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED}:
+        sys.exit(f"pytest could not run the tests: exit code {code}.")
     if code in {-signal.SIGXCPU, -signal.SIGKILL}:
         return Fate.TIMED_OUT
-    return Fate.SURVIVED if code == 0 else Fate.KILLED
+    return Fate.KILLED if code else Fate.SURVIVED
 
 
-def _run(mutants: Sequence[Mutant], end_s: float) -> Iterator[tuple[Mutant, Fate]]:
-    """Runs one mutant on each core, and starts none after the end (of the steady clock)."""
-    packages = {"/".join(Path(mutant.file).parts[:2]) for mutant in mutants}
-    limits_s = {package: 10 + 3 * _green_s(package) for package in sorted(packages)}
+def run(mutants: Sequence[Mutant], end_s: float) -> Iterator[tuple[Mutant, Fate]]:
+    """Runs mutants, one on each core; starts none after the end, a time of the steady clock."""
+    limits_s = {package: _limit_s(package) for package in {_package(each) for each in mutants}}
     running: dict[int, Mutant] = {}
-    waiting = iter(mutants)
+    waiting = list(reversed(mutants))
     try:
-        while True:
-            while len(running) < (os.cpu_count() or 1) and time.monotonic() < end_s:
-                mutant = next(waiting, None)
-                if mutant is None:
-                    break
-                cpu_s = limits_s["/".join(Path(mutant.file).parts[:2])]
-                running[_start(mutant, _tests(mutant.file), cpu_s)] = mutant
+        while running or waiting:
+            while waiting and len(running) < (os.cpu_count() or 1) and time.monotonic() < end_s:
+                mutant = waiting.pop()
+                running[_start(mutant, _tests(mutant), limits_s[_package(mutant)])] = mutant
             if not running:
                 return
             pid, status = os.wait()
@@ -156,63 +156,38 @@ def _run(mutants: Sequence[Mutant], end_s: float) -> Iterator[tuple[Mutant, Fate
             os.kill(pid, signal.SIGKILL)
 
 
-def sample(mutants: Sequence[Mutant], seed: int, size: int) -> list[Mutant]:
-    """Those of the mutants that a seed draws, in the order in which it draws them."""
-
-    def place(mutant: Mutant) -> bytes:
-        text = "\0".join((str(seed), mutant.file, mutant.was, mutant.now))
-        return hashlib.sha256(text.encode()).digest()
-
-    drawn: list[Mutant] = []
-    for mutant in sorted(mutants, key=place):
-        if len(drawn) == size:
-            break
-        try:
-            compile(mutant.code, mutant.file, "exec")
-        except SyntaxError:
-            continue
-        drawn.append(mutant)
-    return drawn
-
-
-def listed() -> dict[tuple[str, str, str], str]:
-    """The reasons of the known survivors, by file and by the lines as they are and with the mistake."""
-    rows = tomllib.loads(LISTED.read_text(encoding="utf-8"))["survivor"]
-    return {(row["file"], row["was"], row["now"]): row["reason"] for row in rows}
-
-
 def main() -> None:
-    """Draws, runs and reports; ends with 1 where a survivor is new or the list is not right."""
-    parser = argparse.ArgumentParser(description="Mutation testing of throttle/ and quotas/.")
-    parser.add_argument("paths", nargs="*", help="files or folders; else both packages")
+    """Ends with 1 where a survivor is not listed, or the list is not right."""
+    parser = argparse.ArgumentParser(description="Mutation testing of the deciding code.")
+    parser.add_argument("paths", nargs="*", help="files or folders; both packages by default")
     parser.add_argument("--seed", type=int, default=14)
-    parser.add_argument("--sample", type=int, default=SAMPLE, help="how many mutants at most")
-    parser.add_argument("--minutes", type=float, default=30, help="when no other is started")
-    given = parser.parse_args()
+    parser.add_argument("--sample", type=int, default=400, help="how many mutants are drawn")
+    parser.add_argument("--minutes", type=float, default=30, help="after which none is started")
+    options = parser.parse_args()
 
     begun_s = time.monotonic()
-    every = list(mutants_below(ROOT, given.paths or PACKAGES))
-    drawn = sample(every, given.seed, given.sample)
-    reasons = listed()
-    fates: Counter[Fate] = Counter()
+    paths = options.paths or [f"sidecar/{package}" for package in PACKAGES]
+    mutants = list(mutants_below(ROOT, paths))
+    drawn = sample(mutants, options.seed, options.sample)
+    rows = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text(encoding="utf-8"))["survivor"]
+    reasons = {(row["file"], row["was"], row["now"]): row["reason"] for row in rows}
+    fates: Counter[str] = Counter()
     wrong = 0
-    for mutant, fate in _run(drawn, begun_s + 60 * given.minutes):
-        fates[fate] += 1
+    for mutant, fate in run(drawn, begun_s + 60 * options.minutes):
         reason = reasons.get((mutant.file, mutant.was, mutant.now))
-        if fate is Fate.SURVIVED:
-            print(f"{mutant}\n  {reason or 'NEW: no test kills it'}", flush=True)
-        elif reason:
-            print(f"{mutant}\n  LISTED as a survivor, but {fate}", flush=True)
+        fates[fate] += 1
+        if fate is Fate.SURVIVED or reason:
+            print(f"{mutant}\n  {fate}: {reason or 'NEW'}", flush=True)
         wrong += (fate is Fate.SURVIVED) != (reason is not None)
-    if not given.paths:
-        known = {(mutant.file, mutant.was, mutant.now) for mutant in every}
-        for file, was, now in reasons.keys() - known:
-            print(f"{file}\n  was: {was}\n  now: {now}\n  LISTED, but no mutant any more")
+    for file, was, now in reasons.keys() - {(each.file, each.was, each.now) for each in mutants}:
+        if any(Path(file).is_relative_to(path) for path in paths):
+            print(f"{file}\n  was: {was}\n  now: {now}\n  listed, but no mutant any more")
             wrong += 1
-    figures = ", ".join(f"{fates[fate]} {fate}" for fate in Fate)
     print(
-        f"{len(every)} mutants, {len(drawn)} drawn with seed {given.seed}, {fates.total()} run: {figures}, "
-        f"of which {wrong} are not as listed; {time.monotonic() - begun_s:.0f} s"
+        f"{len(mutants)} mutants; {fates.total()} of {len(drawn)} drawn with seed {options.seed} "
+        f"ran in {time.monotonic() - begun_s:.0f} s: "
+        + ", ".join(f"{fates[fate]} {fate}" for fate in Fate)
+        + f"; {wrong} not as listed"
     )
     sys.exit(wrong > 0)
 
