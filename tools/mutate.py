@@ -23,7 +23,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
@@ -55,7 +54,7 @@ class Fate(StrEnum):
     SURVIVED = "survived"
 
 
-class _Mutated(SourceFileLoader, MetaPathFinder):
+class _Mutated(SourceFileLoader):
     """Loads the mutant in place of its module; the file stays as it is."""
 
     def __init__(self, mutant: Mutant) -> None:
@@ -63,7 +62,7 @@ class _Mutated(SourceFileLoader, MetaPathFinder):
         super().__init__(module, str(ROOT / mutant.file))
         self._code = mutant.code
 
-    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, *_: object, **__: object) -> ModuleSpec | None:
         if fullname != self.name:
             return None
         return spec_from_file_location(fullname, self.path, loader=self)

@@ -35,10 +35,9 @@ def charge(
     *,
     user: str = "alice",
     client_id: str = "etl",
-    strict: bool = False,
-    checked: bool = True,
+    **how: bool,
 ) -> Charge:
-    return Charge(at_ms, key, user, client_id, amount, strict, checked)
+    return Charge(at_ms, key, user, client_id, amount, **how)
 
 
 def test_the_modules_example() -> None:

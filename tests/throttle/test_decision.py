@@ -40,6 +40,19 @@ OBSERVED_ROOMY = (1.0, Source.OBSERVATION)
 FALLBACK = (0.5, Source.FALLBACK)
 
 
+def test_nobody_is_throttled_besides() -> None:
+    """Without a user's throttle, whatever the factor is."""
+    overridden = replace(after(), override=Override(0.2, "a test", 0.0, 60.0))
+    decisions = [
+        Disabled().decide(Memory(), 0.0),
+        *(
+            factors.decide(memory, 0.0)
+            for memory in (Memory(), overridden, after(whole(0.0, [reading(1, 0.0, FULL)])))
+        ),
+    ]
+    assert [({}, {})] * 4 == [(each.users, each.user_throttles) for each in decisions]
+
+
 # The factor's life.
 
 
