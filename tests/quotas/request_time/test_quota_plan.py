@@ -110,6 +110,11 @@ def test_the_name_of_an_entity_of_a_kind(
     assert expected == kind.name_of(entity)
 
 
+def test_kinds_are_called_as_by_kafka_configs() -> None:
+    """Routes and commands take these words."""
+    assert ["users", "clients"] == list(TenantKind)
+
+
 def test_only_what_differs_changes() -> None:
     """What is in force stays out, and so does what nobody asked for."""
     quotas = {
