@@ -105,6 +105,13 @@ def test_a_throttled_fetch_is_taken_back() -> None:
     assert [0, 1000, 0] == waits
 
 
+def test_a_fetch_that_reaches_the_limit_counts() -> None:
+    """1,000 bytes in 10 s are the limit itself: no wait, and nothing is taken back."""
+    etl = predictor({ETL: 100.0}, QuotaKey.FETCH)
+    waits = [etl.charge(charge(size, key=QuotaKey.FETCH)).throttle_ms for size in (1000, 50)]
+    assert [0, 500] == waits
+
+
 def test_strict_mutations_are_refused_and_not_counted() -> None:
     """5 a second, a bucket of 55: 60 leave it 5 short; what comes then is refused, to wait 1 s."""
     etl = predictor({ETL: 5.0}, QuotaKey.CONTROLLER_MUTATION)
