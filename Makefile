@@ -2,6 +2,7 @@
 # make check   lint, types, unit tests, the jar's own: a minute and a half
 # make test    those, Spark's core, and brokers of one Kafka version: a quarter of an hour
 # make test-all    everything: all versions, containers, browsers, demos, coverage: an hour
+# make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
 # make bench   the figures of docs/figures.md
 # make jar     the quota callback for brokers, and where it lies
 # make dist    wheel and sdist, with the jar in them
@@ -16,7 +17,7 @@ KUSTOMIZE := $(BIN)/kustomize
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline test test-all check lint unit java jar dist image bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline test test-all check lint unit java jar dist image mutate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test tools-test-all kubernetes-rules docs
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -91,6 +92,10 @@ kubernetes-rules:
 $(KUSTOMIZE): | $(INSTALLED)
 	tools/prerequisites go
 	GOBIN=$(CURDIR)/$(BIN) go install sigs.k8s.io/kustomize/kustomize/v5@v5.0.3
+
+# SEED=7 draws other mutants, SAMPLE=9999 all of them in the time; tests/mutants.toml has the known survivors.
+mutate: $(INSTALLED)
+	$(BIN)/python -m tools.mutate $(if $(SEED),--seed $(SEED)) $(if $(SAMPLE),--sample $(SAMPLE))
 
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks

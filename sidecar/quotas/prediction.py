@@ -98,14 +98,6 @@ _LONGEST_IS_A_WINDOW: Final = {
 _Tags = tuple[QuotaKey, str, str]
 
 
-@dataclass(slots=True)
-class _Mutations:
-    """A mutation quota in use, and the limit that it has."""
-
-    quota: MutationQuota
-    limit: float
-
-
 class Predictor:
     """The quotas of one node.
 
@@ -139,7 +131,7 @@ class Predictor:
         self._quotas: ClientQuotas = {}
         self._shapes: dict[str, frozenset[tuple[bool, bool]]] = {}
         # By their last use, the longest unused first.
-        self._used: dict[_Tags, Rate | _Mutations] = {}
+        self._used: dict[_Tags, Rate | MutationQuota] = {}
 
     def __repr__(self) -> str:
         return f"Predictor({len(self._used)} tags, {self.dropped} dropped)"
@@ -194,17 +186,16 @@ class Predictor:
         if quota is None:
             # A bucket without a limit is full at once: it need not be retained.
             return _FREE
-        if not isinstance(used, _Mutations):
-            used = _Mutations(self._make(quota.limit, charge.at_ms), quota.limit)
-        elif used.limit != quota.limit:
-            used.quota.set_rate(quota.limit)
-            used.limit = quota.limit
+        if used is None or isinstance(used, Rate):
+            used = self._make(quota.limit, charge.at_ms)
+        else:
+            used.set_rate(quota.limit)
         self._retain(key, used)
-        admission = used.quota.admit(charge.amount, charge.at_ms, strict=charge.strict)
+        admission = used.admit(charge.amount, charge.at_ms, strict=charge.strict)
         left_ms = max(0, admission.throttle_ms - charge.waited_ms)
         return Prediction(quota, admission.accepted, left_ms)
 
-    def _retain(self, tags: _Tags, used: Rate | _Mutations) -> None:
+    def _retain(self, tags: _Tags, used: Rate | MutationQuota) -> None:
         if len(self._used) >= self._most:
             del self._used[next(iter(self._used))]
             self.dropped += 1

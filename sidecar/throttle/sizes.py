@@ -3,8 +3,10 @@
 
 def size(count: float) -> str:
     """Bytes in decimal units, as disks are sold: 38.2 MB."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if abs(count) < 999.95 or unit == "TB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+    if abs(count) < 999.95:
+        return f"{count:.0f} B"
+    for unit in ("kB", "MB", "GB"):
         count /= 1000
-    raise AssertionError("unreachable: TB ends the loop")
+        if abs(count) < 999.95:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1000:.1f} TB"

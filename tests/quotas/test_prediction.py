@@ -35,10 +35,9 @@ def charge(
     *,
     user: str = "alice",
     client_id: str = "etl",
-    strict: bool = False,
-    checked: bool = True,
+    **how: bool,
 ) -> Charge:
-    return Charge(at_ms, key, user, client_id, amount, strict, checked)
+    return Charge(at_ms, key, user, client_id, amount, **how)
 
 
 def test_the_modules_example() -> None:
@@ -104,6 +103,13 @@ def test_a_throttled_fetch_is_taken_back() -> None:
     etl = predictor({ETL: 100.0}, QuotaKey.FETCH)
     waits = [etl.charge(charge(size, key=QuotaKey.FETCH)).throttle_ms for size in (900, 200, 50)]
     assert [0, 1000, 0] == waits
+
+
+def test_a_fetch_that_reaches_the_limit_counts() -> None:
+    """1,000 bytes in 10 s are the limit itself: no wait, and nothing is taken back."""
+    etl = predictor({ETL: 100.0}, QuotaKey.FETCH)
+    waits = [etl.charge(charge(size, key=QuotaKey.FETCH)).throttle_ms for size in (1000, 50)]
+    assert [0, 500] == waits
 
 
 def test_strict_mutations_are_refused_and_not_counted() -> None:

@@ -33,6 +33,19 @@ OBSERVED_ROOMY = (1.0, Source.OBSERVATION)
 FALLBACK = (0.5, Source.FALLBACK)
 
 
+def test_nobody_is_throttled_besides() -> None:
+    """Without a user's throttle, whatever the factor is."""
+    overridden = replace(after(), override=Override(0.2, "a test", 0.0, 60.0))
+    decisions = [
+        Disabled().decide(Memory(), 0.0),
+        *(
+            factors.decide(memory, 0.0)
+            for memory in (Memory(), overridden, after(whole(0.0, [reading(1, 0.0, FULL)])))
+        ),
+    ]
+    assert [({}, {})] * 4 == [(each.users, each.user_throttles) for each in decisions]
+
+
 # The factor's life.
 
 
@@ -344,8 +357,8 @@ def test_cluster_without_active_brokers_counts_as_failed() -> None:
     """Nothing seen is not the same as nothing violated."""
     memory = after(whole(0.0, fenced=[1, 2]))
     assert FALLBACK == in_force(memory, 0.0)
-    assert memory.failure is not None
-    assert "the cluster has no active broker" == memory.failure.message
+    expected = Failure(FailureKind.INCOMPLETE, "the cluster has no active broker")
+    assert expected == memory.failure
 
 
 def test_all_brokers_fenced_hold_a_violation() -> None:

@@ -104,6 +104,15 @@ def test_in_words(limit: Limit, expected: str) -> None:
     assert expected == limit.describe()
 
 
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(MinAvailableBytes(1), "25.0 kB"), (MinAvailableRatio(0.1), "25.0% (25.0 kB)")],
+)
+def test_what_a_volume_has_left(limit: Limit, expected: str) -> None:
+    """In the limit's own unit, and always in bytes."""
+    assert expected == limit.left(Volume(1, "/d0", 100_000, 25_000), first_fill(0.0, 75_000))
+
+
 @every_type
 class TestEveryType:
     def test_it_has_a_setting(self, kind: type[Limit]) -> None:
@@ -126,6 +135,7 @@ class TestEveryType:
     ) -> None:
         """A volume that violates has no time left; it asks for a throttle, and no other does."""
         verdict = judged(kind(value), total, min(total, available), rate)
+        assert 0.0 <= verdict.factor <= 1.0
         assert verdict.violates == (verdict.factor < 1.0)
         if verdict.violates:
             assert (0.0, 0.0) == (verdict.seconds_left, verdict.soonest_s)

@@ -134,11 +134,14 @@ def test_disabled() -> None:
     assert expected == Disabled().decide(Memory(), 0.0).reason
 
 
-def test_unseen_names_three() -> None:
+@pytest.mark.parametrize(
+    ("silent", "named"), [([4, 2, 3, 1, 5], "1, 2, 3 and 2 more"), ([2, 3, 1], "1, 2, 3")]
+)
+def test_unseen_names_three(silent: list[int], named: str) -> None:
     """The first three members that were neither seen nor remembered are named, and why once."""
-    memory = after(whole(0.0, [reading(9, 0.0)], silent=[4, 2, 3, 1, 5]))
+    memory = after(whole(0.0, [reading(9, 0.0)], silent=silent))
     assert memory.failure is not None
-    expected = "neither seen nor remembered: brokers 1, 2, 3 and 2 more (no answer within 2 s)"
+    expected = f"neither seen nor remembered: brokers {named} (no answer within 2 s)"
     assert expected == memory.failure.message
 
 

@@ -184,8 +184,8 @@ def many(left_s: Mapping[int, float]) -> Memory:
 
 
 def test_broker_whose_volume_had_violated_is_asked_alone_after_the_release() -> None:
-    """The whole poll comes after 20 s, what may fill again is seen sooner; the silent one isn't."""
-    memory = factors.fold(many({}), partial(10.0, silent=[8]))
+    """What may fill again is seen before the whole poll; not the silent 8, nor 9, which fills."""
+    memory = factors.fold(many({9: 70.0}), partial(10.0, silent=[8]))
     poll = next_poll(memory, MINUTE, 10.0, 0.0, Release(2.0, frozenset({7, 8})))
     assert NextPoll(2.0, frozenset({7})) == poll
     assert NextPoll(20.0) == next_poll(memory, MINUTE, 10.0, 0.0, Release(-70.0, frozenset({7})))

@@ -11,6 +11,7 @@ from tests.throttle.build import LONG_MAX
     [
         (0, "0 B"),
         (999, "999 B"),
+        (999.95, "1.0 kB"),
         (1000, "1.0 kB"),
         (999_949, "999.9 kB"),
         (999_950, "1.0 MB"),
@@ -20,6 +21,6 @@ from tests.throttle.build import LONG_MAX
         (LONG_MAX, "9223372.0 TB"),
     ],
 )
-def test_size(count: int, expected: str) -> None:
+def test_size(count: float, expected: str) -> None:
     """Decimal units, as disks are sold; never "1000.0 kB"."""
     assert expected == size(count)

@@ -86,12 +86,10 @@ class _Bucket:
 
     Attributes:
         quota: what is counted.
-        limit: the rate that it has.
         full_ms: when it will be as new, if nothing more comes.
     """
 
     quota: MutationQuota
-    limit: float
     full_ms: int
 
 
@@ -167,11 +165,9 @@ class MutationAdmissions:
         bucket = self._buckets.pop(resolved.tags, None)
         if bucket is None:
             self._make_room(self._buckets, lambda other: other.full_ms > now_ms)
-            quota = self._make(resolved.limit, now_ms)
-            bucket = _Bucket(quota, resolved.limit, now_ms)
-        elif bucket.limit != resolved.limit:
+            bucket = _Bucket(self._make(resolved.limit, now_ms), now_ms)
+        else:
             bucket.quota.set_rate(resolved.limit)
-            bucket.limit = resolved.limit
         self._buckets[resolved.tags] = bucket
         return bucket
 

@@ -75,10 +75,6 @@ class InForce:
     origin: Origin
 
 
-UNLIMITED = InForce(ProducerIdQuota(None), Origin.SETTING)
-"""No quota was set."""
-
-
 def in_force(
     setting: ProducerIdQuota, file: ProducerIdQuotas, api: ProducerIdQuotas
 ) -> dict[str | Default, InForce]:
@@ -90,5 +86,5 @@ def in_force(
 
 
 def quota_of(quotas: Mapping[str | Default, InForce], user: str) -> InForce:
-    """The quota that a user is under."""
-    return quotas.get(user) or quotas.get(DEFAULT, UNLIMITED)
+    """The quota that a user is under, of those that ``in_force`` gives."""
+    return quotas.get(user) or quotas[DEFAULT]

@@ -35,6 +35,13 @@ def test_an_id_that_wrote_before_its_owner_was_reported_counts_then() -> None:
     assert (0, 0) == (ids.unknown, ids.unowned)
 
 
+def test_a_brokers_first_id_is_one() -> None:
+    """0 is an id; what writes without idempotence has -1."""
+    ids = ActiveIds(HOUR_MS)
+    assert [Attribution(0, None), None] == [ids.wrote(0, 0), ids.wrote(-1, 0)]
+    assert [Attribution(0, "bob"), None] == [ids.allocated("bob", 0), ids.allocated("bob", -1)]
+
+
 def test_an_id_whose_owner_is_not_told_is_unknown_and_counts_late_all_the_same() -> None:
     """After the wait it is counted as unknown, once in a window however often it writes."""
     ids = ActiveIds(HOUR_MS)

@@ -288,7 +288,7 @@ def test_users_are_small() -> None:
         ({"false_positive_rate": 1.0}, "rate of 1.0"),
         ({"expected_ids": 0}, "0 expected ids"),
         ({"most_users": 0}, "0 users"),
-        ({"most_bytes": LAYER_BYTES - 1}, "no room for one filter"),
+        ({"most_bytes": LAYER_BYTES - 1}, f"no room for one filter of {LAYER_BYTES}$"),
         ({"most_throttle_s": 0.0}, "longest wait of 0.0 s"),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from sidecar.quotas.entities import DEFAULT
 from sidecar.quotas.producer_ids.id_quotas import (
+    LARGEST_RATE,
     InForce,
     Origin,
     ProducerIdQuota,
@@ -32,6 +33,12 @@ def test_a_user_may_be_without_limit_where_others_have_one() -> None:
     """Said for the user, that counts, and not the default."""
     quotas = in_force(FEW, {"alice": NONE}, {})
     assert InForce(NONE, Origin.FILE) == quota_of(quotas, "alice")
+
+
+def test_the_bounds_themselves_can_be_counted_by() -> None:
+    """Of both numbers."""
+    assert 1e-6 == ProducerIdQuota(1e-6, 1e-5).producer_ids_rate
+    assert 1e5 == ProducerIdQuota(LARGEST_RATE, 1e5).throttled_request_percentage
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, 1e-300, 1e300, math.inf, math.nan])

@@ -56,6 +56,8 @@ def test_weights() -> None:
 def test_what_a_maximum_leaves_goes_to_others() -> None:
     """The second may have 200 % at most, so the first gets the rest."""
     assert [200.0, 200.0] == percent(400, Tenant("a"), Tenant("b", 3, maximum_percent=200))
+    two, three = Tenant("a", maximum_percent=2), Tenant("b", maximum_percent=3)
+    assert [2.0, 3.0, 5.0] == percent(10, two, three, Tenant("c"))
     assert [6.0, 5.0] == percent(
         100, Tenant("a", maximum_percent=6), Tenant("b", maximum_percent=5)
     )

@@ -69,19 +69,19 @@ def test_warnings_of_the_shares_are_the_plans() -> None:
 
 
 @pytest.mark.parametrize(
-    "terms",
+    ("terms", "why"),
     [
-        {"reserve_percent": 100.0},
-        {"reserve_percent": -1.0},
-        {"internal": ("mirror",)},
-        {"reserve_percent": 10.0, "internal": ("a", "a")},
-        {"default_percent": 0.0},
-        {"default_percent": float("nan")},
+        ({"reserve_percent": 100.0}, "^a reserve of 100 % leaves nothing of 100 %$"),
+        ({"reserve_percent": -1.0}, "^a reserve of -1 % leaves nothing of 100 %$"),
+        ({"internal": ("mirror",)}, "^internal users need a reserve to share$"),
+        ({"reserve_percent": 10.0, "internal": ("a", "a")}, "^an internal user is named twice$"),
+        ({"default_percent": 0.0}, "^a default of 0 % is no share$"),
+        ({"default_percent": float("nan")}, "^a default of nan % is no share$"),
     ],
 )
-def test_terms_that_make_no_sense_are_refused(terms: dict[str, object]) -> None:
+def test_terms_that_make_no_sense_are_refused(terms: dict[str, object], why: str) -> None:
     """Nothing beside the reserve, internal users without one or named twice, a default of none."""
-    with pytest.raises(ValueError, match=r"reserve|twice|default"):
+    with pytest.raises(ValueError, match=why):
         Terms(100.0, **terms)  # type: ignore[arg-type] # of several types, chosen by name
 
 
@@ -108,6 +108,11 @@ def test_the_name_of_an_entity_of_a_kind(
 ) -> None:
     """Only of one that is of this kind alone, and not the default."""
     assert expected == kind.name_of(entity)
+
+
+def test_kinds_are_called_as_by_kafka_configs() -> None:
+    """Routes and commands take these words."""
+    assert ["users", "clients"] == list(TenantKind)
 
 
 def test_only_what_differs_changes() -> None:
