@@ -50,8 +50,7 @@ class TestVerdicts:
         result = check(cluster)
         assert 0 == result.exit_code
         size = ["64.0", "MB", "50.0", "MB", "78.1%", "40.0", "MB"]
-        expected = [[str(n), "/var/lib/kafka/data-0", *size, "ok"] for n in range(3)]
-        assert expected == rows(result)
+        assert [[str(n), "/var/lib/kafka/data-0", *size, "ok"] for n in range(3)] == rows(result)
         assert (
             "Within limit: every volume has more than 40.0 MB available (3 volumes, 3 brokers)"
             == result.stdout.splitlines()[-1]

@@ -160,8 +160,7 @@ class TestSet:
         result = run(*SET, "--sidecars", f"{one.address},127.0.0.1:1", "--json")
         assert 1 == result.exit_code
         done, refused = json.loads(result.stdout)["sidecars"]
-        expected = {"sidecar": one.url, "ok": True, "problem": None, "answer": answer}
-        assert expected == done
+        assert {"sidecar": one.url, "ok": True, "problem": None, "answer": answer} == done
         assert refused.pop("problem")
         assert {"sidecar": "http://127.0.0.1:1", "ok": False, "answer": None} == refused
 

@@ -148,8 +148,7 @@ async def test_a_daemon_with_a_capability_that_always_fails_works(
     assert f'{METRIC}{{capability="hears"}} 0.0' in metrics
     assert f'{METRIC}{{capability="history"}} 0.0' in metrics
     assert 'kafka_throttle_source{source="observation"} 1.0' in metrics
-    expected = {"task", "routes", "request", "block", "observation", "scrape"}
-    assert expected == set(bad.asked)
+    assert {"task", "routes", "request", "block", "observation", "scrape"} == set(bad.asked)
 
 
 async def test_what_fails_is_on_the_page_and_no_block_takes_it_away() -> None:

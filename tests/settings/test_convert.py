@@ -127,8 +127,7 @@ def test_other_factors_are_refused(raw: object) -> None:
 
 def test_a_positive_duration_is_longer_than_nothing() -> None:
     """PT0S disables the interval alone; elsewhere it is a mistake."""
-    expected = 0.1
-    assert expected == convert.positive_duration("PT0.1S")
+    assert 0.1 == convert.positive_duration("PT0.1S")
     with pytest.raises(ValueError, match="must be longer than nothing"):
         convert.positive_duration("PT0S")
 
@@ -197,5 +196,4 @@ def test_a_user_in_an_address_is_refused() -> None:
 
 def test_a_long_value_is_cut() -> None:
     """A message stays one readable line."""
-    longest = 80
-    assert longest == len(convert.shown("x" * 1000))
+    assert 80 == len(convert.shown("x" * 1000))

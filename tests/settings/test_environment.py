@@ -13,8 +13,7 @@ def test_our_variables_are_taken_and_others_ignored() -> None:
     )
     entry = reading.entries["log_level"]
     assert ({"log_level"}, ()) == (set(reading.entries), reading.problems)
-    expected = ("debug", "SIDECAR_LOG_LEVEL", "environment")
-    assert expected == (entry.value, entry.key, entry.origin)
+    assert ("debug", "SIDECAR_LOG_LEVEL", "environment") == (entry.value, entry.key, entry.origin)
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,7 @@ def test_both_spellings_may_agree(tmp_path: Path, first: str) -> None:
     """A file may have both for two versions of the plugin."""
     second = {"check-interval=60": "check.interval=PT60S"}.get(first, "check-interval=60")
     text = f"{STATIC}storage.{first}\n{STATIC}storage.{second}\n"
-    expected = ()
-    assert expected == read(tmp_path, text).problems
+    assert () == read(tmp_path, text).problems
 
 
 @pytest.mark.parametrize("duration", ["PT30S", "P1Y"])
@@ -153,8 +152,7 @@ def test_the_java_clients_other_keys_are_noted(tmp_path: Path) -> None:
         tmp_path,
         f"{STATIC}kafka.admin.retries=3\n{STATIC}kafka.admin.ssl.engine.factory.class=x.Y\n",
     )
-    expected = (1, 1)
-    assert expected == (len(reading.notices), len(reading.problems))
+    assert (1, 1) == (len(reading.notices), len(reading.problems))
     assert reading.notices[0].endswith("is the Java admin client's and has no effect here")
 
 
@@ -171,8 +169,7 @@ def test_a_broken_escape_is_reported_by_its_line(tmp_path: Path) -> None:
     reading = read(tmp_path, f"{STATIC}produce=1\n\nx=hunter2\\uZZZZ\n{STATIC}fetch=1\n")
     (problem,) = reading.problems
     assert problem.endswith("line 3: \\u without four hexadecimal digits")
-    expected = (False, 1)
-    assert expected == (reading.readable, len(reading.notices))
+    assert (False, 1) == (reading.readable, len(reading.notices))
 
 
 @pytest.mark.parametrize(

@@ -230,8 +230,7 @@ def test_each_row_has_its_refusal(variable: str, text: str, message: str) -> Non
 def test_a_limit_in_bytes_is_the_other_type() -> None:
     """The limit is one of two types, never two optional numbers."""
     environ = {f"{ADMIN}BOOTSTRAP_SERVERS": "a:1", BYTES: "1000000000"}
-    expected = MinAvailableBytes(1_000_000_000)
-    assert expected == load(environ=environ).settings.limit
+    assert MinAvailableBytes(1_000_000_000) == load(environ=environ).settings.limit
 
 
 @pytest.mark.parametrize(
@@ -311,8 +310,7 @@ def test_disabled_needs_nothing() -> None:
 def test_disabled_takes_what_is_there() -> None:
     """Limit, servers and minimum stay set while the sidecar is disabled."""
     found = settings({INTERVAL: "PT0S", MINIMUM: "PT5S"})
-    expected = (MinAvailableRatio(0.05), 5.0)
-    assert expected == (found.limit, found.check_interval_minimum_s)
+    assert (MinAvailableRatio(0.05), 5.0) == (found.limit, found.check_interval_minimum_s)
     assert found.kafka_admin is not None
 
 
@@ -353,8 +351,7 @@ def test_the_minimum_is_within_the_interval() -> None:
 def test_a_wrong_interval_is_not_held_against_the_minimum() -> None:
     """A minimum that may fit the interval that was meant is not told."""
     line = problem({INTERVAL: "P5M", MINIMUM: "PT2M"})
-    expected = f"{INTERVAL}: 'P5M' is months, which have no fixed length: was PT5M meant?"
-    assert expected == line
+    assert f"{INTERVAL}: 'P5M' is months, which have no fixed length: was PT5M meant?" == line
 
 
 def test_the_same_address_twice_is_one_listener() -> None:
@@ -362,8 +359,7 @@ def test_the_same_address_twice_is_one_listener() -> None:
     same = {"SIDECAR_HTTP_LISTEN": "a:1", "SIDECAR_METRICS_LISTEN": "a:1"}
     assert settings(same).metrics_listen is None
     free = {"SIDECAR_HTTP_LISTEN": "a:0", "SIDECAR_METRICS_LISTEN": "a:0"}
-    expected = HostPort("a", 0)
-    assert expected == settings(free).metrics_listen
+    assert HostPort("a", 0) == settings(free).metrics_listen
 
 
 def test_the_environment_wins_then_properties_then_toml(tmp_path: Path) -> None:
@@ -456,8 +452,7 @@ def test_an_unreadable_file_is_not_called_missing_settings(tmp_path: Path) -> No
 def test_a_problem_is_one_line() -> None:
     """Names and values with line ends or without any letters don't break the list."""
     lines = problems({"SIDECAR_A\nB": "x", "SIDECAR_LOG_LEVEL": "a\nb\udcff"} | GOOD)
-    expected = 2
-    assert expected == len("\n".join(lines).splitlines())
+    assert 2 == len("\n".join(lines).splitlines())
     assert "SIDECAR_A\\nB" in lines[0]
     assert "\n".join(lines).isascii()
 

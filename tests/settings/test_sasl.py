@@ -52,8 +52,7 @@ def test_user_and_password_are_in_the_jaas_config(mechanism: str, module: str) -
     """What the Java client is given works as it is."""
     jaas = f'{module} required username="ann" password="hunter2";'
     found = admin(sasl(mechanism, jaas_config=jaas))
-    expected = ("ann", SecretStr("hunter2"))
-    assert expected == (found.sasl_username, found.sasl_password)
+    assert ("ann", SecretStr("hunter2")) == (found.sasl_username, found.sasl_password)
 
 
 def test_it_is_kept_how_user_and_password_were_given(tmp_path: Path) -> None:
@@ -75,8 +74,7 @@ def test_the_password_is_in_a_file(tmp_path: Path, text: str) -> None:
     file = tmp_path / "password"
     file.write_bytes(text.encode())
     found = admin(sasl("PLAIN", username="ann", password_file=str(file)))
-    expected = SecretStr("hunter2")
-    assert expected == found.sasl_password
+    assert SecretStr("hunter2") == found.sasl_password
 
 
 def test_a_changed_password_file_is_read_again(tmp_path: Path) -> None:
@@ -86,8 +84,7 @@ def test_a_changed_password_file_is_read_again(tmp_path: Path) -> None:
     file.write_text("old")
     admin(environ)
     file.write_text("new")
-    expected = SecretStr("new")
-    assert expected == admin(environ).sasl_password
+    assert SecretStr("new") == admin(environ).sasl_password
 
 
 def test_oauthbearer_has_client_credentials() -> None:

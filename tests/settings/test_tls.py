@@ -57,8 +57,7 @@ def test_material_is_in_files(typed: dict[str, str]) -> None:
 def test_the_key_may_have_its_own_file() -> None:
     """cert-manager and Strimzi write certificate and key apart."""
     found = admin(ssl(keystore_location="/tls.crt", keystore_key_location="/tls.key"))
-    expected = (Path("/tls.crt"), Path("/tls.key"))
-    assert expected == (found.ssl_certificate_file, found.ssl_key_file)
+    assert (Path("/tls.crt"), Path("/tls.key")) == (found.ssl_certificate_file, found.ssl_key_file)
 
 
 def test_material_is_text() -> None:
@@ -144,8 +143,7 @@ def test_a_store_of_javas_says_how_to_convert_it(
 def test_a_type_wins_over_the_files_name() -> None:
     """A PEM file may be called anything."""
     found = admin(ssl(truststore_location="/odd.jks", truststore_type="PEM"))
-    expected = Path("/odd.jks")
-    assert expected == found.ssl_ca_file
+    assert Path("/odd.jks") == found.ssl_ca_file
 
 
 @pytest.mark.parametrize(
@@ -216,12 +214,10 @@ def test_text_and_file_are_reported_for_each_part() -> None:
 def test_material_without_tls_is_noted() -> None:
     """The Java client ignores it as well, so a shared file may have it; but it is told."""
     (notice,) = loaded({f"{SSL}TRUSTSTORE_LOCATION": "/ca"}).notices
-    expected = f"{SSL}TRUSTSTORE_LOCATION: no effect, since security.protocol is PLAINTEXT"
-    assert expected == notice
+    assert f"{SSL}TRUSTSTORE_LOCATION: no effect, since security.protocol is PLAINTEXT" == notice
 
 
 @pytest.mark.parametrize("environ", [{}, ssl(truststore_location="/ca")])
 def test_nothing_is_noted_without_reason(environ: dict[str, str]) -> None:
     """No material, or a protocol that uses it, gives no notice."""
-    expected = ()
-    assert expected == loaded(environ).notices
+    assert () == loaded(environ).notices

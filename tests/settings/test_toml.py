@@ -85,8 +85,7 @@ def test_one_setting_is_given_once(tmp_path: Path) -> None:
 def test_the_java_clients_other_keys_are_noted(tmp_path: Path) -> None:
     """Keys that tune the Java admin client are accepted, Java classes refused."""
     reading = read(tmp_path, '[kafka_admin]\nretries = 3\nsecurity_providers = "x.Y"')
-    expected = (1, 1)
-    assert expected == (len(reading.notices), len(reading.problems))
+    assert (1, 1) == (len(reading.notices), len(reading.problems))
 
 
 @pytest.mark.parametrize(
