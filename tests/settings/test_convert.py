@@ -77,6 +77,29 @@ def test_other_bytes_are_refused(raw: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("read", "raw", "message"),
+    [
+        (
+            convert.positive_bytes,
+            "10GB",
+            "'10GB' is not a whole number of bytes such as 10000000000, for 10 GB",
+        ),
+        (convert.ids_rate, "0", "must be 1e-06 to 1e\\+12"),
+        (convert.positive_whole, "0", "must be > 0"),
+        (convert.positive_whole, "1.5", "not a whole number"),
+        (convert.broker_id, "-1", "must be >= 0"),
+        (convert.urls, "a:7070", "not an address that starts with"),
+    ],
+)
+def test_what_else_is_refused_has_a_sentence(
+    read: Callable[[object], object], raw: str, message: str
+) -> None:
+    """With what is meant, or what may be written."""
+    with pytest.raises(ValueError, match=message):
+        read(raw)
+
+
+@pytest.mark.parametrize(
     ("expected", "raw"), [(0.05, "0.05"), (0.5, 0.5), (0.01, "1e-2"), (0.5, ".5")]
 )
 def test_a_ratio_is_between_0_and_1(expected: float, raw: object) -> None:
