@@ -12,7 +12,7 @@ from benchmarks.producer_ids.course import Course
 from benchmarks.producer_ids.report import report, table
 from benchmarks.producer_ids.variants import VARIANTS, Variant
 from sidecar.errors import ClusterError
-from tests.benchmarks.test_producer_ids_figures import course
+from tests.benchmarks.producer_ids_course import course
 
 
 def free(brokers: int = 1) -> Course:

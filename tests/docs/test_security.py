@@ -1,7 +1,6 @@
 """What docs/security.md promises: what listens, what needs the token, what never shows a secret."""
 
 import contextlib
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from sidecar.cli import group
 from sidecar.settings import describe, keys
 from tests.api.build import BEARER, TOKEN, FakeSidecar
-from tests.docs.markdown import tables
+from tests.docs.markdown import plain, tables
 from tests.settings.support import GOOD
 from tests.support.daemon import Daemon, get, started
 from tests.throttle.build import reading, whole
@@ -72,6 +71,7 @@ def test_the_metrics_address_serves_nothing_else(tmp_path: Path) -> None:
         served = ["/metrics", "/healthz", "/readyz"]
         for path in [*served, "/", "/v1/throttle-factor", "/v1/override", "/docs", "/openapi.json"]:
             assert (200 if path in served else 404) == get(metrics + path).status_code, path
+        assert "\nkafka_throttle_factor 1.0\n" in get(f"{metrics}/metrics").text
 
 
 def changing() -> dict[str, list[str]]:
@@ -85,11 +85,6 @@ def changing() -> dict[str, list[str]]:
         for method, said in operations.items()
         if method != "get"
     }
-
-
-def plain(path: str) -> str:
-    """As pages write a path."""
-    return path.replace("{user:name}", "{user}").replace("{broker_id}", "{id}")
 
 
 def test_every_request_that_changes_is_reported() -> None:
@@ -159,30 +154,3 @@ def test_a_secret_is_never_printed(name: str, args: tuple[str, ...]) -> None:
     result = CliRunner().invoke(group, ["settings", *args], env=GOOD | {name: SECRET})
     assert "" != result.output
     assert SECRET not in result.output
-
-
-@pytest.mark.slow
-def test_a_running_daemon_tells_no_secret(tmp_path: Path) -> None:
-    """Not in its log, however much it logs, nor in any answer, nor in the state file."""
-    token, state = tmp_path / "token", tmp_path / "state"
-    token.write_text(f"{SECRET}-token")
-    admin = {"SECURITY_PROTOCOL": "SASL_PLAINTEXT", "SASL_MECHANISM": "PLAIN"}
-    admin |= {"BOOTSTRAP_SERVERS": "127.0.0.1:1", "SASL_USERNAME": "ann", "SASL_PASSWORD": SECRET}
-    settings = {f"SIDECAR_KAFKA_ADMIN_{name}": value for name, value in admin.items()}
-    settings |= {
-        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.1",
-        "SIDECAR_LOG_LEVEL": "debug",
-        "SIDECAR_TOKEN_FILE": str(token),
-        "SIDECAR_STATE_FILE": str(state),
-    }
-    with started(tmp_path, settings) as daemon:
-        daemon.wait_for("polling: connect")
-        assert 200 == daemon.override(f"{SECRET}-token").status_code
-        paths = daemon.get("/openapi.json").json()["paths"]
-        answers = [daemon.get(path).text for path, known in paths.items() if "get" in known]
-        daemon.send(signal.SIGTERM)
-        daemon.ended()
-        reported = [daemon.output, state.read_text(), *answers]
-    assert ["a migration" in each for each in reported[:2]] == [True, True]
-    assert [] == [each for each in reported if SECRET in each]
-    assert 0o600 == state.stat().st_mode & 0o777

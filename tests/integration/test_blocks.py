@@ -12,8 +12,7 @@ from sidecar.demo.cluster import Cluster
 from sidecar.demo.ports import Ports
 from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.quotas.request_time.quota_plan import by_entity, removals
-from tests.docs.blocks import blocks, run
-from tests.docs.test_blocks import pages_with
+from tests.docs.blocks import blocks, pages_with, run
 from tests.integration.conftest import SecureKafka, Start
 from tests.integration.daemon import settings
 from tests.integration.test_quotas import admin, quotas_of
