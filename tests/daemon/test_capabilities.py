@@ -15,7 +15,6 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.daemon import daemon
 from sidecar.daemon.capabilities import CAPABILITIES, build_all
 from sidecar.daemon.composition import compose
-from sidecar.daemon.start_files import read_start_files
 from sidecar.errors import SettingsError
 from sidecar.settings import Settings, load
 from sidecar.volumes import Observation
@@ -202,16 +201,6 @@ def test_one_that_can_not_be_built_is_replaced_by_one_that_does_nothing() -> Non
     assert 1 == failures.count("bad")
     with pytest.raises(SettingsError):
         build_all({"bad": refuses}, services)
-
-
-def test_a_quota_file_that_is_wrong_refuses_start_and_check(tmp_path: object) -> None:
-    """What a capability checks is checked before any broker is asked."""
-    environ = {
-        "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S",
-        "SIDECAR_PRODUCER_ID_QUOTA_FILE": f"{tmp_path}/none.toml",
-    }
-    with pytest.raises(SettingsError, match=r"none\.toml can't be read"):
-        read_start_files(load(environ=environ).settings)
 
 
 async def _persist() -> bool:

@@ -168,13 +168,6 @@ async def test_a_bound_that_is_reached_is_reported_once(
 
 
 class TestLeave:
-    async def test_what_waits_is_written(self, tmp_path: Path) -> None:
-        """The last observation of a daemon that stops."""
-        own = history(tmp_path)
-        own.record(seen(0))
-        await own.leave(PATIENCE_S)
-        assert 1 == len(times(tmp_path))
-
     async def test_the_last_line_comes_after_the_one_that_is_being_written(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -1,6 +1,5 @@
 """A restart from end to end: board, keeper, file, and a new board that knows what the old knew."""
 
-import asyncio
 from pathlib import Path
 
 from sidecar.control.board import Board, RestoredDecision
@@ -124,19 +123,6 @@ async def test_another_limit_decides_anew(tmp_path: Path) -> None:
     board, _ = begin(path, clock, MinAvailableBytes(60))
     assert Source.FALLBACK == board.snapshot.decision.source
     assert [True] == [state.violates for state in board.snapshot.memory.volumes()]
-
-
-async def test_a_keeper_that_runs_keeps_what_a_restart_needs(tmp_path: Path) -> None:
-    """The whole chain with the task that the daemon runs, not with a call of ``keep``."""
-    path, clock = tmp_path / "state.json", FakeClock(T)
-    board, state_writer = begin(path, clock)
-    task = asyncio.create_task(state_writer.run())
-    board.observe(whole(T, [reading(1, T, {"/d": 5})]))
-    await asyncio.sleep(0)
-    board.close()
-    await task
-    board, _ = begin(path, clock)
-    assert (0.0, Source.OBSERVATION) == effect(board)
 
 
 def effect(board: Board) -> tuple[float, Source]:

@@ -242,20 +242,6 @@ class TestADiskThatFails:
             (logging.WARNING, f"{lost} it"),
         ] == [(record.levelno, record.getMessage()) for record in caplog.records]
 
-    async def test_it_leaves_the_old_file_whole_and_nothing_beside_it(
-        self, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """What was kept before the disk was full is still kept."""
-        board = new_board()
-        state_writer = new_state_writer(board, path)
-        see(board, 500)
-        await state_writer.write()
-        monkeypatch.setattr(os, "fsync", full)
-        see(board, 400)
-        await state_writer.write()
-        assert 500 == available_in(path)
-        assert [path] == list(path.parent.iterdir())
-
     @pytest.mark.looptime
     async def test_a_folder_that_went_away_ends_nothing(
         self, tmp_path: Path, writes: list[float], caplog: pytest.LogCaptureFixture

@@ -11,7 +11,7 @@ from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
 from sidecar.volumes import Failure, FailureKind
-from tests.api.build import FACTORS, TOKEN, FakeSidecar, until
+from tests.api.build import TOKEN, FakeSidecar, until
 from tests.status.outline import outline
 from tests.throttle.build import reading, throttle_user, whole
 
@@ -266,8 +266,3 @@ async def test_it_costs_no_request_and_changes_nothing() -> None:
         assert TOKEN not in (await sidecar.get(path)).text
     assert before is sidecar.board.snapshot
     assert [] == sidecar.disk.written
-
-
-def test_the_limit_of_the_fixture() -> None:
-    """The tests above read "10 B" off the page."""
-    assert 10 == FACTORS.limit.value
