@@ -1,18 +1,17 @@
 """``demo`` as a person runs it: the whole story, Ctrl-C and kill -9 at any time, --keep."""
 
 import asyncio
-import json
 import os
 import re
 import shlex
 import signal
 import sys
-import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Self
 
+import httpx
 import pytest
 from click.testing import CliRunner, Result
 
@@ -20,9 +19,10 @@ from sidecar.cli import group
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.folders import PREFIX
 from sidecar.demo.scenario import Scenario
-from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 from tests.demo.clusters import FakeCluster
+from tests.support.command import command
+from tests.support.waiting import SEEN_S, seen
 
 STORY_S = 150.0
 """A story takes 30 s; a busy machine may take longer."""
@@ -41,8 +41,7 @@ class Demo:
 
     async def wait(self, what: str, holds: Callable[[], bool]) -> None:
         """Until this holds, unless the demo ends before."""
-        async with deadline(STORY_S, f"not seen: {what}"):
-            await until(lambda: holds() or self.process.returncode is not None)
+        await seen(what, lambda: holds() or self.process.returncode is not None, bool, STORY_S)
         assert holds(), f"the demo ended with {self.process.returncode}:\n{self.said()}"
 
     async def told(self, text: str) -> None:
@@ -52,8 +51,7 @@ class Demo:
     async def end(self, number: signal.Signals) -> int:
         """Send it a signal and wait for its end."""
         self.process.send_signal(number)
-        async with asyncio.timeout(15):
-            return await self.process.wait()
+        return await asyncio.wait_for(self.process.wait(), SEEN_S)
 
 
 @asynccontextmanager
@@ -120,8 +118,7 @@ def _where(mark: Path, file: str) -> Iterator[int]:
 
 
 async def no_process_nor_mount(mark: Path) -> None:
-    async with deadline(5.0, "processes or mounts stayed"):
-        await until(lambda: not processes(mark) and not mounts(mark))
+    await seen("nothing is left", lambda: not processes(mark) and not mounts(mark))
 
 
 async def filling(it: Demo) -> None:
@@ -193,11 +190,10 @@ async def test_two_that_are_kept_go_on_until_they_are_ended(folder: Path) -> Non
         assert 2 == len(owned(folder))
         assert -signal.SIGKILL == await one.end(signal.SIGKILL)
         (url,) = urls[1]
-        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: ASYNC210 - on loopback
-            assert 200 == answer.status
+        async with httpx.AsyncClient(timeout=SEEN_S) as client:
+            assert 200 == (await client.get(url)).status_code
         await overridden(other)
-        async with deadline(5.0, "what was killed stayed"):
-            await until(lambda: len(alive(folder)) == 1)
+        await seen("what was killed is gone", lambda: len(alive(folder)) == 1)
         (kept,) = alive(folder)
         assert 130 == await other.end(signal.SIGINT)
         assert "Traceback" not in other.said()
@@ -211,15 +207,10 @@ async def overridden(it: Demo) -> None:
     """Try the overrides that it says can be tried, as they stand there."""
     said = re.findall(r"^  throttle-sidecar (override .*)$", it.said(), re.MULTILINE)
     answers = []
-    for command in said:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "sidecar", *shlex.split(command), "--json"),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        async with asyncio.timeout(30):
-            output, _ = await process.communicate()
-        assert 0 == process.returncode, output
-        answers.append([each["answer"] for each in json.loads(output)["sidecars"]])
+    for line in said:
+        done = await command(*shlex.split(line), "--json", environ=os.environ)
+        assert 0 == done.code, done.said
+        answers.append([each["answer"] for each in done.document()["sidecars"]])
     set_, shown, cleared = answers
     assert [3, 3, 3] == [len(set_), len(shown), len(cleared)]
     assert [(0.5, "override")] * 3 == [(each["factor"], each["source"]) for each in shown]

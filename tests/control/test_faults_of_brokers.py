@@ -11,13 +11,12 @@ import pytest
 from sidecar.state import PersistedState, StateFile
 from sidecar.throttle.limits import MinAvailableBytes
 from tests.api.build import until
+from tests.support.documents import Document, VolumeKey
 from tests.support.fake_broker import DESCRIBE_CLUSTER, FakeCluster, FakeLogDir
 from tests.support.stepped import (
     LIMIT_BYTES,
     MB,
-    Document,
     SteppedSidecar,
-    VolumeKey,
     effect,
     settings_of,
 )
@@ -93,27 +92,28 @@ class TestDead:
     ) -> None:
         """Killed and fenced: no new decision; its volumes leave the metrics until it is back."""
         before = await sidecar.factor()
-        everything = set(sidecar.volume_metric("total_bytes"))
+        everything = set(sidecar.metrics.volumes("total_bytes"))
         of_the_dead = {(1, FIRST), (1, SECOND)}
         assert of_the_dead < everything
         await cluster.brokers[1].stop()
         await sidecar.poll()
         refused = (await sidecar.brokers())[1]
         assert ("active", "connect") == (refused["state"], refused["last_failure"]["kind"])
-        assert everything == set(sidecar.volume_metric("total_bytes"))
+        assert everything == set(sidecar.metrics.volumes("total_bytes"))
         cluster.fence(1)
         await sidecar.poll(after_s=2 * VALIDITY_S)
         assert "fenced" == (await sidecar.brokers())[1]["state"]
         for name in ("total_bytes", "online"):
-            assert everything - of_the_dead == set(sidecar.volume_metric(name))
-        assert (2.0, 4.0) == (sidecar.metric("active_brokers"), sidecar.metric("active_log_dirs"))
+            assert everything - of_the_dead == set(sidecar.metrics.volumes(name))
+        metrics = sidecar.metrics
+        assert (2.0, 4.0) == (metrics.value("active_brokers"), metrics.value("active_log_dirs"))
         await come_back(cluster, 1)
         after = await sidecar.poll(after_s=60.0)
-        assert everything == set(sidecar.volume_metric("total_bytes"))
+        assert everything == set(sidecar.metrics.volumes("total_bytes"))
         assert None is (await sidecar.brokers())[1]["last_failure"]
         assert (1.0, "observation") == effect(after)
         assert before["generation"] == after["generation"]
-        assert 0.0 == sidecar.metric("fallback_applied_total")
+        assert 0.0 == sidecar.metrics.value("fallback_applied_total")
 
     async def test_a_fenced_full_broker_throttles_until_it_is_forgotten(
         self, cluster: FakeCluster, sidecar: SteppedSidecar
@@ -224,9 +224,9 @@ class TestOffline:
             shown["limit_violated"],
         )
         assert before["computed_at"] == shown["read_at"]
-        assert {each: float(each != key) for each in volumes} == sidecar.volume_metric("online")
-        assert volumes.keys() - {key} == sidecar.volume_metric("fill_bytes_per_second").keys()
-        assert 6.0 == sidecar.metric("active_log_dirs")
+        assert {each: float(each != key) for each in volumes} == sidecar.metrics.volumes("online")
+        assert volumes.keys() - {key} == sidecar.metrics.volumes("fill_bytes_per_second").keys()
+        assert 6.0 == sidecar.metrics.value("active_log_dirs")
 
     async def test_a_full_log_dir_throttles_until_it_is_back(
         self, cluster: FakeCluster, sidecar: SteppedSidecar
@@ -241,7 +241,7 @@ class TestOffline:
             throttled["generation"],
         )
         assert [OF_THE_FULL] == violating(throttled)
-        assert 0.0 == sidecar.volume_metric("online")[OF_THE_FULL]
+        assert 0.0 == sidecar.metrics.volumes("online")[OF_THE_FULL]
         cluster.brokers[1].has(*HEALTHY)
         assert (1.0, "observation") == effect(await sidecar.poll())
         assert (await sidecar.volumes())[OF_THE_FULL]["online"]
@@ -291,16 +291,16 @@ class TestOutOfSight:
                 assert (0.0, "fallback") == effect(fallen)
             assert 3 == (await sidecar.get("/v1/brokers"))["failed_polls"]
             assert (0.0, 1.0, 1.0) == (
-                sidecar.metric("factor"),
-                sidecar.metric("fallback_applied_total"),
-                sidecar.metric("source", source="fallback"),
+                sidecar.metrics.value("factor"),
+                sidecar.metrics.value("fallback_applied_total"),
+                sidecar.metrics.value("source", source="fallback"),
             )
             for broker in cluster.brokers.values():
                 await broker.start()
             assert (1.0, "observation") == effect(await sidecar.poll(after_s=60.0))
             assert (1.0, 1.0) == (
-                sidecar.metric("factor"),
-                sidecar.metric("fallback_applied_total"),
+                sidecar.metrics.value("factor"),
+                sidecar.metrics.value("fallback_applied_total"),
             )
             assert [
                 (0.0, "fallback"),
@@ -335,7 +335,7 @@ class TestViolation:
                 }.items() <= named.items()
                 keys = set(await sidecar.volumes())
                 assert 6 == len(keys)
-                assert 0.0 == sidecar.metric("factor")
+                assert 0.0 == sidecar.metrics.value("factor")
                 for name, of_the_full, of_others in (
                     ("limit_violated", 1.0, 0.0),
                     ("available_bytes", LIMIT_BYTES, FREE_BYTES),
@@ -343,15 +343,15 @@ class TestViolation:
                     ("online", 1.0, 1.0),
                 ):
                     expected = dict.fromkeys(keys, of_others) | {OF_THE_FULL: of_the_full}
-                    assert expected == sidecar.volume_metric(name)
+                    assert expected == sidecar.metrics.volumes(name)
                 assert (3.0, 6.0, 1.0) == (
-                    sidecar.metric("active_brokers"),
-                    sidecar.metric("active_log_dirs"),
-                    sidecar.metric("limit_violated_total"),
+                    sidecar.metrics.value("active_brokers"),
+                    sidecar.metrics.value("active_log_dirs"),
+                    sidecar.metrics.value("limit_violated_total"),
                 )
             cluster.brokers[1].has(*HEALTHY)
             for sidecar in sidecars:
                 document = await sidecar.poll()
                 assert (1.0, "observation", []) == (*effect(document), document["violations"])
-                assert 1.0 == sidecar.metric("factor")
-                assert {0.0} == set(sidecar.volume_metric("limit_violated").values())
+                assert 1.0 == sidecar.metrics.value("factor")
+                assert {0.0} == set(sidecar.metrics.volumes("limit_violated").values())

@@ -1,16 +1,17 @@
 """The real daemon as a process: its start, its signals, its restart, and what it never tells."""
 
+import asyncio
 import itertools
 import json
 import os
 import re
 import signal
 import socket
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -19,16 +20,18 @@ from kio.schema.errors import ErrorCode
 from sidecar.cli import group
 from sidecar.quotas.entities import Entity
 from tests.requestlog.lines import BY_HAND
-from tests.support.background import bootstrap, running
-from tests.support.daemon import DECIDED, Daemon, started
+from tests.support.background import bootstrap
+from tests.support.daemon import Daemon, started
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeLogDir
 from tests.support.fake_producers import FakeProducers
 from tests.support.fake_quotas import FakeQuotas
-from tests.support.waiting import until
+from tests.support.waiting import seen
 
 MB = 1_000_000
 HEALTHY = FakeLogDir("/var/lib/kafka/data-0", 64 * MB, 50 * MB)
 FULL = FakeLogDir("/var/lib/kafka/data-0", 64 * MB, 40 * MB)
+
+DECIDED = r"throttle factor \S+ \(observation\)"
 
 TOKEN = "s3cr3t-t0k3n"
 PASSWORD = "p4ssw0rd-0f-4lice"
@@ -38,12 +41,12 @@ LATE = "something did not stop in time"
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeCluster]:
+async def cluster() -> AsyncIterator[FakeCluster]:
     """Three brokers with a healthy volume each."""
     cluster = FakeCluster().add(3)
     for broker in cluster.brokers.values():
         broker.log_dirs = (HEALTHY,)
-    with running(cluster):
+    async with cluster:
         yield cluster
 
 
@@ -95,88 +98,111 @@ def port_of(url: str) -> int:
     return int(url.rpartition(":")[2])
 
 
-def counted(daemon: Daemon, name: str) -> float:
-    """The value of a metric without labels."""
-    found = re.search(rf"^kafka_throttle_{name} (\S+)$", daemon.get("/metrics").text, re.MULTILINE)
-    assert found is not None
-    return float(found[1])
+def place(path: Path, text: str) -> None:
+    """Writes a file while a daemon runs."""
+    path.write_text(text)
+
+
+def kept(state_file: Path) -> dict[str, Any]:
+    """What a state file says."""
+    document: dict[str, Any] = json.loads(state_file.read_bytes())["state"]
+    return document
+
+
+def read(path: Path) -> str:
+    """What is in a file."""
+    return path.read_text()
+
+
+def turn_into(path: Path, make: Callable[[Path], None]) -> None:
+    """Puts something else in a file's place."""
+    path.unlink()
+    make(path)
+
+
+def unfinished(state_file: Path) -> list[Path]:
+    """What a write of the state file leaves when it does not end."""
+    return list(state_file.parent.glob(".state*"))
 
 
 class TestStart:
-    def test_it_tells_its_address_decides_and_follows_the_cluster(
+    async def test_it_tells_its_address_decides_and_follows_the_cluster(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
         """Healthy, full, freed again: over HTTP, with a line in the log for each."""
-        with started(tmp_path, settings) as daemon:
-            daemon.wait_for(DECIDED)
-            assert (1.0, "observation") == (daemon.factor()["factor"], daemon.factor()["source"])
-            assert 200 == daemon.get("/readyz").status_code
-            assert 403 == daemon.override(TOKEN).status_code
+        async with started(tmp_path, settings) as daemon:
+            await daemon.logs(DECIDED)
+            await daemon.decides(1.0)
+            assert 200 == (await daemon.ask("/readyz")).status_code
+            assert 403 == (await daemon.override(TOKEN)).status_code
             becomes(cluster.brokers[1], FULL)
-            daemon.wait_for(r"throttle factor 0\.0 \(observation\): broker 1 ")
-            assert 0.0 == daemon.factor()["factor"]
+            await daemon.logs(r"throttle factor 0\.0 \(observation\): broker 1 ")
+            assert 0.0 == (await daemon.factor())["factor"]
             becomes(cluster.brokers[1], HEALTHY)
-            daemon.wait_for(r"throttle factor 1\.0 \(observation\)", 2)
+            await daemon.logs(r"throttle factor 1\.0 \(observation\)", 2)
             # Some 10 polls later nothing more was logged above DEBUG.
             assert 3 == len(re.findall(DECIDED, daemon.output))
             assert "no SIDECAR_STATE_FILE: a restart forgets" in daemon.output
 
     @pytest.mark.slow
-    def test_a_waiting_reader_hears_of_a_change_at_once(
+    async def test_a_waiting_reader_hears_of_a_change_at_once(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
         """The whole way from a broker's answer to a long poll."""
-        with started(tmp_path, settings) as daemon:
-            daemon.wait_for(DECIDED)
-            etag = daemon.get("/v1/throttle-factor").headers["ETag"]
+        async with started(tmp_path, settings) as daemon:
+            await daemon.logs(DECIDED)
+            etag = (await daemon.ask("/v1/throttle-factor")).headers["ETag"]
             becomes(cluster.brokers[1], FULL)
             waited = {"If-None-Match": etag, "Prefer": "wait=8"}
-            assert 0.0 == daemon.get("/v1/throttle-factor", waited).json()["factor"]
+            assert 0.0 == (await daemon.ask("/v1/throttle-factor", headers=waited)).json()["factor"]
 
     @pytest.mark.slow
-    def test_what_is_seen_goes_into_the_history(
+    async def test_what_is_seen_goes_into_the_history(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
         """A line for each poll, the last one whole after a stop; the metrics count them."""
         folder = tmp_path / "history"
         folder.mkdir()
-        with started(tmp_path, settings | {"SIDECAR_HISTORY_DIR": str(folder)}) as daemon:
-            daemon.wait_for(DECIDED)
-            until(lambda: counted(daemon, "history_observations_total") >= 2)
-            daemon.send(signal.SIGTERM)
-            assert 0 == daemon.ended()
+        async with started(tmp_path, settings | {"SIDECAR_HISTORY_DIR": str(folder)}) as daemon:
+            await daemon.logs(DECIDED)
+            await seen(
+                "two lines",
+                daemon.metrics,
+                lambda metrics: (metrics.value("history_observations_total") or 0) >= 2,
+            )
+            assert 0 == await daemon.end()
         files = sorted(folder.glob("*.jsonl"))
         lines = [json.loads(line) for each in files for line in each.read_bytes().splitlines()]
         assert 2 <= len(lines)
         # Port 0 is the same for all: then the process tells them apart.
-        origin = f"{socket.gethostname()}-{daemon.process.pid}"
+        origin = f"{socket.gethostname()}-{daemon.pid}"
         assert {origin} == {line["origin"] for line in lines}
         assert {0, 1, 2} == {volume["broker_id"] for volume in lines[0]["volumes"]}
 
     @pytest.mark.slow
-    def test_quotas_for_ids_that_nobody_reads_are_reported(
+    async def test_quotas_for_ids_that_nobody_reads_are_reported(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
         """A WARNING, once; with a log that is read there is nothing to tell."""
         rate = {"SIDECAR_PRODUCER_IDS_RATE": "5"}
         reported = "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE"
-        with started(tmp_path, settings | rate) as daemon:
-            daemon.wait_for(DECIDED)
+        async with started(tmp_path, settings | rate) as daemon:
+            await daemon.logs(DECIDED)
             assert 1 == daemon.output.count(reported)
         log = {"SIDECAR_REQUEST_LOG_FILE": str(tmp_path / "requests.log")}
         for more in (log | rate, {}):
-            with started(tmp_path, settings | more) as daemon:
-                daemon.wait_for(DECIDED)
+            async with started(tmp_path, settings | more) as daemon:
+                await daemon.logs(DECIDED)
                 assert reported not in daemon.output
 
-    def test_a_port_in_use_is_exit_code_2_and_one_line(
+    async def test_a_port_in_use_is_exit_code_2_and_one_line(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
         """Told before anything else is started."""
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
-            with started(tmp_path, settings | {"SIDECAR_HTTP_LISTEN": address}) as daemon:
-                assert 2 == daemon.ended()
+            async with started(tmp_path, settings | {"SIDECAR_HTTP_LISTEN": address}) as daemon:
+                assert 2 == await daemon.exit_code()
         reported = [line for line in daemon.output.splitlines() if "SIDECAR_STATE_FILE" not in line]
         assert 1 == len(reported)
         assert address in reported[0]
@@ -191,7 +217,7 @@ class TestStart:
             ("SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION", "gone/ca.pem"),
         ],
     )
-    def test_a_file_that_can_not_be_used_is_exit_code_2(
+    async def test_a_file_that_can_not_be_used_is_exit_code_2(
         self, tmp_path: Path, settings: dict[str, str], name: str, value: str
     ) -> None:
         """The setting is named; there is no traceback."""
@@ -199,39 +225,38 @@ class TestStart:
         if "SSL" in name:
             more["SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL"] = "SSL"
             more["SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_TYPE"] = "PEM"
-        with started(tmp_path, settings | more) as daemon:
-            assert 2 == daemon.ended()
+        async with started(tmp_path, settings | more) as daemon:
+            assert 2 == await daemon.exit_code()
         assert str(tmp_path / "gone") in daemon.output
         assert "Traceback" not in daemon.output
 
 
 @pytest.mark.slow
 class TestDisabled:
-    def test_it_publishes_1_0_is_ready_and_connects_to_nobody(
+    async def test_it_publishes_1_0_is_ready_and_connects_to_nobody(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
         """PT0S, with brokers and a limit set all the same."""
         disabled = settings | {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
         del disabled["SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"]
-        with started(tmp_path, disabled) as daemon:
-            factor = daemon.factor()
+        async with started(tmp_path, disabled) as daemon:
+            factor = await daemon.factor()
             assert (1.0, "disabled") == (factor["factor"], factor["source"])
-            assert 200 == daemon.get("/readyz").status_code
+            assert 200 == (await daemon.ask("/readyz")).status_code
             assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
-            daemon.send(signal.SIGTERM)
-            assert 0 == daemon.ended()
+            assert 0 == await daemon.end()
 
 
 class TestStop:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_a_signal_ends_it_within_2_s_although_50_readers_wait(
+    async def test_a_signal_ends_it_within_2_s_although_50_readers_wait(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, number: signal.Signals
     ) -> None:
         """Exit code 0, every reader answered, its port free and no broker connected."""
-        with started(tmp_path, settings) as daemon, ExitStack() as stack:
-            daemon.wait_for(DECIDED)
+        async with started(tmp_path, settings) as daemon, AsyncExitStack() as stack:
+            await daemon.logs(DECIDED)
             port = port_of(daemon.url)
-            etag = daemon.get("/v1/throttle-factor").headers["ETag"]
+            etag = (await daemon.ask("/v1/throttle-factor")).headers["ETag"]
             readers = [
                 stack.enter_context(socket.create_connection(("127.0.0.1", port), 5))
                 for _ in range(50)
@@ -242,10 +267,8 @@ class TestStop:
                     b"If-None-Match: " + etag.encode() + b"\r\n\r\n"
                 )
             # An answer after theirs means that theirs are being waited for.
-            daemon.get("/healthz")
-            daemon.send(number)
-            code = daemon.ended()
-            assert 0 == code
+            await daemon.ask("/healthz")
+            assert 0 == await daemon.end(number)
             assert LATE not in daemon.output
             answers = [reader.recv(4096) for reader in readers]
             assert {b"HTTP/1.1 304"} == {answer[:12] for answer in answers}
@@ -253,55 +276,55 @@ class TestStop:
         assert f"stopping on {number.name}" in daemon.output
         assert daemon.output.endswith(" INFO    stopped\n")
         assert "Traceback" not in daemon.output
-        until(lambda: not any(broker.connections for broker in cluster.brokers.values()))
+        await seen(
+            "no connection",
+            lambda: not any(broker.connections for broker in cluster.brokers.values()),
+        )
 
     @pytest.mark.slow
-    def test_a_poll_that_hangs_does_not_hold_it_up(
+    async def test_a_poll_that_hangs_does_not_hold_it_up(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
         """A broker takes the request and says nothing."""
         cluster.brokers[1].twist = lambda *_: None
-        with started(tmp_path, settings) as daemon:
-            until(lambda: len(cluster.brokers[1].requests) > 0)
-            daemon.wait_for("listens on")
-            daemon.send(signal.SIGTERM)
-            code = daemon.ended()
-        assert 0 == code
+        async with started(tmp_path, settings) as daemon:
+            await seen("a request", lambda: cluster.brokers[1].requests)
+            assert 0 == await daemon.end()
         assert LATE not in daemon.output
         assert "Traceback" not in daemon.output
 
     @pytest.mark.slow
-    def test_a_second_signal_ends_it_at_once(
+    async def test_a_second_signal_ends_it_at_once(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
         """Both arrive while it stands still, so that the first can't be done before the second."""
-        with started(tmp_path, settings) as daemon:
-            daemon.wait_for(DECIDED)
+        async with started(tmp_path, settings) as daemon:
+            await daemon.logs(DECIDED)
             daemon.send(signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT)
-            code = daemon.ended()
+            code = await daemon.exit_code()
         assert code in {128 + signal.SIGTERM, 128 + signal.SIGINT}
 
 
 @pytest.mark.slow
 class TestReload:
-    def test_sighup_reads_the_token_again(
+    async def test_sighup_reads_the_token_again(
         self, tmp_path: Path, settings: dict[str, str], token_file: Path
     ) -> None:
         """The old one is refused from then on; one that is none leaves it in force."""
-        with started(tmp_path, settings) as daemon:
-            daemon.wait_for(DECIDED)
-            assert 200 == daemon.override(TOKEN).status_code
-            token_file.write_text("")
+        async with started(tmp_path, settings) as daemon:
+            await daemon.logs(DECIDED)
+            assert 200 == (await daemon.override(TOKEN)).status_code
+            place(token_file, "")
             daemon.send(signal.SIGHUP)
-            daemon.wait_for(rf" ERROR .*SIGHUP: .*{token_file}")
-            token_file.write_text("another-token")
-            assert 200 == daemon.override(TOKEN).status_code
+            await daemon.logs(rf" ERROR .*SIGHUP: .*{token_file}")
+            place(token_file, "another-token")
+            assert 200 == (await daemon.override(TOKEN)).status_code
             daemon.send(signal.SIGHUP)
-            daemon.wait_for("SIGHUP: read ")
-            assert 401 == daemon.override(TOKEN).status_code
-            assert 200 == daemon.override("another-token").status_code
+            await daemon.logs("SIGHUP: read ")
+            assert 401 == (await daemon.override(TOKEN)).status_code
+            assert 200 == (await daemon.override("another-token")).status_code
 
-    def test_sighup_reads_credentials_again_and_keeps_the_old_when_they_are_broken(
+    async def test_sighup_reads_credentials_again_and_keeps_the_old_when_they_are_broken(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
         """The password changes at the brokers and in the file, and no poll is lost for good."""
@@ -318,18 +341,18 @@ class TestReload:
 
         cluster.users = {"alice": PASSWORD}
         write(PASSWORD)
-        with started(tmp_path, settings, "--properties", str(properties)) as daemon:
-            daemon.wait_for(DECIDED)
+        async with started(tmp_path, settings, "--properties", str(properties)) as daemon:
+            await daemon.logs(DECIDED)
             write("new-" + PASSWORD, end="")
             daemon.send(signal.SIGHUP)
-            daemon.wait_for(" ERROR .*SIGHUP: ")
+            await daemon.logs(" ERROR .*SIGHUP: ")
             write("new-" + PASSWORD)
             cluster.users = {"alice": "new-" + PASSWORD}
             daemon.send(signal.SIGHUP)
-            daemon.wait_for("SIGHUP: read ")
+            await daemon.logs("SIGHUP: read ")
             before = [broker.connected for broker in cluster.brokers.values()]
             becomes(cluster.brokers[1], FULL)
-            daemon.wait_for(r"throttle factor 0\.0 \(observation\)")
+            await daemon.logs(r"throttle factor 0\.0 \(observation\)")
             after = [broker.connected for broker in cluster.brokers.values()]
             assert sum(after) > sum(before)
             assert PASSWORD not in daemon.output
@@ -337,33 +360,31 @@ class TestReload:
 
 @pytest.mark.slow
 class TestFewFiles:
-    def test_idle_connections_blind_it_neither_to_brokers_nor_to_readers(
+    async def test_idle_connections_blind_it_neither_to_brokers_nor_to_readers(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
         """128 files, 200 connections that say nothing: brokers are redialled, readers answered."""
-        with started(tmp_path, settings, files=128) as daemon, ExitStack() as stack:
-            daemon.wait_for(DECIDED)
+        async with started(tmp_path, settings, files=128) as daemon, AsyncExitStack() as stack:
+            await daemon.logs(DECIDED)
             address = ("127.0.0.1", port_of(daemon.url))
             idle = [stack.enter_context(socket.create_connection(address, 5)) for _ in range(200)]
-            daemon.wait_for(" WARNING .* 64 ")
+            await daemon.logs(" WARNING .* 64 ")
             for broker in cluster.brokers.values():
-                assert broker.server is not None
-                broker.server.get_loop().call_soon_threadsafe(broker.drop)
+                broker.drop()
             becomes(cluster.brokers[1], FULL)
-            daemon.wait_for(r"throttle factor 0\.0 \(observation\): broker 1 ")
-            assert (0.0, "observation") == (daemon.factor()["factor"], daemon.factor()["source"])
-            assert 200 == daemon.get("/metrics").status_code
+            await daemon.logs(r"throttle factor 0\.0 \(observation\): broker 1 ")
+            await daemon.decides(0.0)
+            assert 200 == (await daemon.ask("/metrics")).status_code
             for each in idle:
                 each.close()
-            daemon.send(signal.SIGTERM)
-            assert 0 == daemon.ended()
+            assert 0 == await daemon.end()
         assert 1 == len(re.findall(" WARNING .* 64 ", daemon.output))
         assert "Traceback" not in daemon.output
 
 
 @pytest.mark.slow
 class TestRestart:
-    def test_killed_it_comes_back_with_decision_and_override(
+    async def test_killed_it_comes_back_with_decision_and_override(
         self,
         tmp_path: Path,
         settings: dict[str, str],
@@ -373,52 +394,53 @@ class TestRestart:
     ) -> None:
         """Kill -9, and the cluster can't be seen any more: all that is known is on disk."""
         becomes(cluster.brokers[1], FULL)
-        with started(tmp_path, settings) as daemon:
-            daemon.wait_for(r"throttle factor 0\.0 \(observation\)")
-            answer = daemon.override(TOKEN, 0.25)
+        async with started(tmp_path, settings) as daemon:
+            await daemon.logs(r"throttle factor 0\.0 \(observation\)")
+            answer = await daemon.override(TOKEN, 0.25)
             assert answer.json()["persisted"] is True
-            before = daemon.factor()
-            etag = daemon.get("/v1/throttle-factor").headers["ETag"]
-            daemon.process.kill()
-            daemon.process.wait()
+            before = await daemon.factor()
+            etag = (await daemon.ask("/v1/throttle-factor")).headers["ETag"]
+            await daemon.end(signal.SIGKILL)
         blind = settings | {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
-        with started(tmp_path, blind) as daemon:
-            after = daemon.factor()
+        async with started(tmp_path, blind) as daemon:
+            after = await daemon.factor()
             assert (0.25, "override") == (after["factor"], after["source"])
             assert before["since"] == after["since"]
             assert [1] == [volume["broker_id"] for volume in after["violations"]]
-            assert etag != daemon.get("/v1/throttle-factor").headers["ETag"]
-            shown = daemon.get("/v1/override").json()["override"]
+            assert etag != (await daemon.ask("/v1/throttle-factor")).headers["ETag"]
+            shown = (await daemon.get("/v1/override"))["override"]
             assert answer.json()["override"] == shown
             headers = ["--sidecars", daemon.address, "--token-file", str(token_file)]
             assert 0 == CliRunner().invoke(group, ["override", "clear", *headers]).exit_code
-            after = daemon.factor()
+            after = await daemon.factor()
             assert (0.0, "observation") == (after["factor"], after["source"])
 
-    def test_what_was_seen_just_before_a_stop_is_on_disk(
+    async def test_what_was_seen_just_before_a_stop_is_on_disk(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, state_file: Path
     ) -> None:
         """Sizes that change no decision are written seconds later, or by the stop at the latest."""
-        with started(tmp_path, settings) as daemon:
-            daemon.wait_for(DECIDED)
+        async with started(tmp_path, settings) as daemon:
+            await daemon.logs(DECIDED)
             becomes(cluster.brokers[1], replace(HEALTHY, available_bytes=45 * MB))
-            until(lambda: str(45 * MB) in daemon.get("/v1/volumes").text)
-            daemon.send(signal.SIGTERM)
-            assert 0 == daemon.ended()
-        brokers = json.loads(state_file.read_bytes())["state"]["brokers"]
+            await seen(
+                "45 MB",
+                daemon.volumes,
+                lambda now: 45 * MB in {each["available_bytes"] for each in now.values()},
+            )
+            assert 0 == await daemon.end()
+        brokers = kept(state_file)["brokers"]
         available = [broker["volumes"][0]["available_bytes"] for broker in brokers]
         assert [50 * MB, 45 * MB, 50 * MB] == available
-        beside = [path.name for path in tmp_path.iterdir() if path.name.startswith(".state")]
-        assert [] == beside
+        assert [] == unfinished(state_file)
 
-    def test_a_damaged_state_file_is_set_aside_and_the_start_goes_on(
+    async def test_a_damaged_state_file_is_set_aside_and_the_start_goes_on(
         self, tmp_path: Path, settings: dict[str, str], state_file: Path
     ) -> None:
         """Told at ERROR, once."""
-        state_file.write_bytes(b'{"version": 1, "sha256": "')
-        with started(tmp_path, settings) as daemon:
-            daemon.wait_for(DECIDED)
-            until(state_file.exists)
+        place(state_file, '{"version": 1, "sha256": "')
+        async with started(tmp_path, settings) as daemon:
+            await daemon.logs(DECIDED)
+            await seen("a new state file", state_file.exists)
         reported = [line for line in daemon.output.splitlines() if " ERROR " in line]
         assert 1 == len(reported)
         assert "set aside" in reported[0]
@@ -428,17 +450,18 @@ class TestRestart:
 
 @pytest.mark.slow
 class TestCommands:
-    def test_override_show_clear_and_forget_on_two_real_sidecars(
+    async def test_override_show_clear_and_forget_on_two_real_sidecars(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, token_file: Path
     ) -> None:
         """One command, two sidecars, and each one's answer."""
         becomes(cluster.brokers[2], FULL)
-        with started(tmp_path, settings) as one, started(tmp_path, settings) as other:
+        async with started(tmp_path, settings) as one, started(tmp_path, settings) as other:
             for daemon in (one, other):
-                daemon.wait_for(r"throttle factor 0\.0 \(observation\): broker 2 ")
+                await daemon.logs(r"throttle factor 0\.0 \(observation\): broker 2 ")
             cluster.brokers[2].fenced = True
             cluster.forget_answers()
-            until(lambda: all("fenced" in each.get("/v1/brokers").text for each in (one, other)))
+            for daemon in (one, other):
+                await daemon.shows_state(2, "fenced")
             sidecars = f"{one.address},{other.address}"
 
             def run(*args: str) -> tuple[int, str]:
@@ -459,7 +482,7 @@ class TestCommands:
             assert (0, 2) == (code, output.count("factor 0.5 until "))
             code, _ = run("forget", "2")
             assert 1 == code
-            one.override(TOKEN, 0.75)
+            await one.override(TOKEN, 0.75)
             code, output = run("override", "show")
             assert (0, True) == (code, "The sidecars disagree" in output)
             code, output = run("override", "clear")
@@ -475,7 +498,7 @@ class TestSecrets:
         [("text", PASSWORD), ("json", PASSWORD), ("text", "another")],
     )
     @pytest.mark.usefixtures("token_file")
-    def test_neither_password_nor_token_is_reported(
+    async def test_neither_password_nor_token_is_reported(
         self,
         *,
         tmp_path: Path,
@@ -497,24 +520,26 @@ class TestSecrets:
             "SIDECAR_LOG_LEVEL": "debug",
             "SIDECAR_LOG_FORMAT": form,
         }
-        with started(tmp_path, settings | secret) as daemon:
+        async with started(tmp_path, settings | secret) as daemon:
             works = password_at_the_brokers == PASSWORD
-            daemon.wait_for(DECIDED if works else "authentication")
-            known = daemon.get("/openapi.json").json()["paths"]
+            await daemon.logs(DECIDED if works else "authentication")
+            known = (await daemon.get("/openapi.json"))["paths"]
             paths = [path for path, methods in known.items() if "get" in methods]
             assert 10 < len(paths)
-            answers = [daemon.get(path) for path in [*paths, "/docs", "/openapi.json", "/nothing"]]
-            answers += [daemon.override(TOKEN), daemon.override(f"x{TOKEN}"[:-1])]
-            answers += [daemon.get(f"/v1/brokers/{TOKEN}", {"Authorization": f"Bearer {TOKEN}"})]
+            paths += ["/docs", "/openapi.json", "/nothing"]
+            answers = [await daemon.ask(path) for path in paths]
+            answers += [await daemon.override(TOKEN), await daemon.override(f"x{TOKEN}"[:-1])]
+            answers += [await daemon.ask(f"/v1/brokers/{TOKEN}", token=TOKEN)]
             daemon.send(signal.SIGHUP)
-            daemon.wait_for("SIGHUP: read ")
-            daemon.send(signal.SIGTERM)
-            assert 0 == daemon.ended()
+            await daemon.logs("SIGHUP: read ")
+            assert 0 == await daemon.end()
             if form == "json":
-                assert {"debug", "info"} <= {record["level"] for record in daemon.records()}
-        reported = daemon.output + state_file.read_text()
-        assert 2 == sum("a migration" in each for each in (daemon.output, state_file.read_text()))
-        reported += "".join(f"{answer.headers}{answer.text}" for answer in answers)
+                records = [json.loads(line) for line in daemon.output.splitlines()]
+                assert {"debug", "info"} <= {record["level"] for record in records}
+        written = [daemon.output, read(state_file)]
+        assert [True, True] == ["a migration" in each for each in written]
+        answered = [f"{answer.headers}{answer.text}" for answer in answers]
+        reported = "".join([*written, *answered])
         assert "alice" not in daemon.output or not works
         for each in (PASSWORD, TOKEN):
             assert each not in reported
@@ -566,55 +591,52 @@ class TestProducerIds:
     def percentage(self, quotas: FakeQuotas) -> float | None:
         return quotas.quotas.get(self.BOB, {}).get("request_percentage")
 
-    def held(self, daemon: Daemon) -> set[str]:
-        return set(daemon.get("/v1/quota-factors").json()["users"])
+    async def held(self, daemon: Daemon) -> set[str]:
+        return set((await daemon.get("/v1/quota-factors"))["users"])
 
-    def is_followed(self, daemon: Daemon) -> None:
+    async def is_followed(self, daemon: Daemon) -> None:
         """From its end on: what is written before is not read."""
-        until(lambda: daemon.get("/v1/producer-ids").json()["request_log"]["exists"])
+        await seen(
+            "the request log is followed",
+            lambda: daemon.get("/v1/producer-ids"),
+            lambda reported: reported["request_log"]["exists"],
+        )
 
-    def test_a_stop_leaves_nothing_in_kafka_and_a_restart_holds_on(
+    async def test_a_stop_leaves_nothing_in_kafka_and_a_restart_holds_on(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
     ) -> None:
         """Exit code 0 within 2 s; the hold is on disk, and with it the percentage is set again."""
         ids = itertools.count()
-        with started(tmp_path, settings) as other:
-            self.is_followed(other)
+        async with started(tmp_path, settings) as other:
+            await self.is_followed(other)
             # Its broker's log says nothing: it knows all from the other sidecar.
             own = settings | {"SIDECAR_REQUEST_LOG_FILE": str(tmp_path / "none.log")}
             own |= {"SIDECAR_STATE_FILE": str(tmp_path / "own.json"), "SIDECAR_PEERS": other.url}
-            with started(tmp_path, own) as daemon:
-                daemon.wait_for(DECIDED)
+            async with started(tmp_path, own) as daemon:
+                await daemon.logs(DECIDED)
 
-                def both_hold() -> bool:
+                async def both_hold() -> bool:
                     self.opens(log, "bob", next(ids))
                     self.opens(log, "alice", next(ids))
-                    return {"alice", "bob"} == self.held(daemon) == self.held(other)
+                    held = await self.held(daemon)
+                    return {"alice", "bob"} == held == await self.held(other)
 
-                until(both_hold)
-                until(lambda: self.percentage(quotas) is not None)
-                other.send(signal.SIGTERM)
-                assert 0 == other.ended()
+                await seen("both hold", both_hold)
+                await seen("a percentage", lambda: self.percentage(quotas) is not None)
+                assert 0 == await other.end()
                 # Who still holds sets it anew.
-                until(lambda: self.percentage(quotas) is not None)
-                daemon.send(signal.SIGTERM)
-                code = daemon.ended()
-                assert 0 == code
+                await seen("a percentage", lambda: self.percentage(quotas) is not None)
+                assert 0 == await daemon.end()
                 assert LATE not in daemon.output
                 assert self.percentage(quotas) is None
                 assert "Traceback" not in daemon.output + other.output
-            assert (
-                {}
-                == json.loads((tmp_path / "own.json").read_bytes())["state"][
-                    "enforced_request_percentages"
-                ]
-            )
-            with started(tmp_path, own) as daemon:
-                assert {"alice", "bob"} == self.held(daemon)
-                until(lambda: self.percentage(quotas) is not None)
+            assert {} == kept(tmp_path / "own.json")["enforced_request_percentages"]
+            async with started(tmp_path, own) as daemon:
+                assert {"alice", "bob"} == await self.held(daemon)
+                await seen("a percentage", lambda: self.percentage(quotas) is not None)
         assert {"request_percentage": 200.0} == quotas.quotas[Entity(user="alice")]
 
-    def test_a_broker_that_does_not_answer_holds_no_stop_up(
+    async def test_a_broker_that_does_not_answer_holds_no_stop_up(
         self,
         *,
         state_file: Path,
@@ -625,60 +647,53 @@ class TestProducerIds:
         log: Path,
     ) -> None:
         """What was set is on disk, and the next start takes it back or goes on."""
-        with started(tmp_path, settings) as daemon:
-            daemon.wait_for(DECIDED)
-            self.is_followed(daemon)
+        async with started(tmp_path, settings) as daemon:
+            await daemon.logs(DECIDED)
+            await self.is_followed(daemon)
             self.opens(log, "bob", *range(6))
-            until(lambda: self.percentage(quotas) is not None)
+            await seen("a percentage", lambda: self.percentage(quotas) is not None)
             for broker in cluster.brokers.values():
                 broker.twist = lambda *_: None
-            daemon.send(signal.SIGTERM)
-            code = daemon.ended()
-            assert 0 == code
+            assert 0 == await daemon.end()
             assert LATE not in daemon.output
             assert re.search(" WARNING .*: bob$", daemon.output, re.MULTILINE)
             assert "Traceback" not in daemon.output
-        kept = json.loads(state_file.read_bytes())["state"]
-        assert {"bob"} == set(kept["enforced_request_percentages"])
-        assert {"bob"} == {hold["user"] for hold in kept["user_throttles"]}
+        state = kept(state_file)
+        assert {"bob"} == set(state["enforced_request_percentages"])
+        assert {"bob"} == {hold["user"] for hold in state["user_throttles"]}
 
-    def test_whatever_it_reads_from_misbehaves_it_runs_and_stops(
+    async def test_whatever_it_reads_from_misbehaves_it_runs_and_stops(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
     ) -> None:
         """The log is a pipe, the quota file becomes a folder, a peer hangs, brokers refuse."""
-        log.unlink()
-        os.mkfifo(log)
+        turn_into(log, os.mkfifo)
         quotas.describe_error = ErrorCode.cluster_authorization_failed
         with socket.create_server(("127.0.0.1", 0)) as silent:
             peers = f"http://127.0.0.1:{silent.getsockname()[1]},http://127.0.0.1:1"
-            with started(tmp_path, settings | {"SIDECAR_PEERS": peers}) as daemon:
-                daemon.wait_for(DECIDED)
+            async with started(tmp_path, settings | {"SIDECAR_PEERS": peers}) as daemon:
+                await daemon.logs(DECIDED)
                 file = Path(settings["SIDECAR_PRODUCER_ID_QUOTA_FILE"])
-                file.unlink()
-                file.mkdir()
+                turn_into(file, Path.mkdir)
                 for source in (file, log, "http://127.0.0.1:1"):
-                    daemon.wait_for(rf" WARNING .*{source}\b")
-                assert 200 == daemon.get("/readyz").status_code
+                    await daemon.logs(rf" WARNING .*{source}\b")
+                assert 200 == (await daemon.ask("/readyz")).status_code
                 for path in ("/metrics", "/v1/producer-ids", "/v1/request-usage"):
-                    assert 200 == daemon.get(path).status_code
-                daemon.send(signal.SIGTERM)
-                code = daemon.ended()
-        assert 0 == code
+                    assert 200 == (await daemon.ask(path)).status_code
+                assert 0 == await daemon.end()
         assert LATE not in daemon.output
         assert "Traceback" not in daemon.output
 
-    def test_a_disabled_sidecar_reads_and_asks_nothing(
+    async def test_a_disabled_sidecar_reads_and_asks_nothing(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
     ) -> None:
         """PT0S: nobody is held, and Kafka's quotas are left alone."""
         disabled = settings | {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
         del disabled["SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"]
-        with started(tmp_path, disabled) as daemon:
-            assert "disabled" == daemon.factor()["source"]
+        async with started(tmp_path, disabled) as daemon:
+            assert "disabled" == (await daemon.factor())["source"]
             self.opens(log, "bob", *range(6))
-            time.sleep(1.0)  # nothing is to happen
-            assert set() == self.held(daemon)
-            assert 0 == daemon.get("/v1/producer-ids").json()["request_log"]["lines"]
-            daemon.send(signal.SIGTERM)
-            assert 0 == daemon.ended()
+            await asyncio.sleep(1.0)  # nothing is to happen
+            assert set() == await self.held(daemon)
+            assert 0 == (await daemon.get("/v1/producer-ids"))["request_log"]["lines"]
+            assert 0 == await daemon.end()
         assert [] == quotas.requests

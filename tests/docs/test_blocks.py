@@ -35,14 +35,14 @@ def test_blocks_that_need_nothing(page: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", pages_with("sidecar"))
-def test_blocks_that_ask_a_sidecar(page: str, tmp_path: Path) -> None:
+async def test_blocks_that_ask_a_sidecar(page: str, tmp_path: Path) -> None:
     """Of one that is disabled, and takes changes."""
     (tmp_path / "token").write_text("t0k3n")
     settings = {
         "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S",
         "SIDECAR_TOKEN_FILE": str(tmp_path / "token"),
     }
-    with started(tmp_path, settings) as daemon:
+    async with started(tmp_path, settings) as daemon:
         run(page, "sidecar", tmp_path, {"127.0.0.1:7070": daemon.address}, {"TOKEN": "t0k3n"})
 
 

@@ -13,7 +13,7 @@ from sidecar.settings import describe, keys
 from tests.api.build import BEARER, TOKEN, FakeSidecar
 from tests.docs.markdown import plain, tables
 from tests.settings.support import GOOD
-from tests.support.daemon import Daemon, get, started
+from tests.support.daemon import Daemon, started
 from tests.throttle.build import reading, whole
 
 PAGE = "security"
@@ -29,7 +29,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 def listening(daemon: Daemon) -> set[str]:
     """The TCP addresses, host:port, on which a process listens."""
-    pid = daemon.process.pid
+    pid = daemon.pid
     found = set()
     sockets = set()
     for path in Path(f"/proc/{pid}/fd").iterdir():
@@ -55,23 +55,28 @@ def test_the_defaults_are_as_told() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}])
-def test_nothing_else_listens(tmp_path: Path, more: dict[str, str]) -> None:
+async def test_nothing_else_listens(tmp_path: Path, more: dict[str, str]) -> None:
     """A running daemon listens on the addresses that it says, and on no other."""
-    with started(tmp_path, DISABLED | more) as daemon:
+    async with started(tmp_path, DISABLED | more) as daemon:
         said = {url.removeprefix("http://") for url in daemon.urls}
         assert (said, 1 + len(more)) == (listening(daemon), len(said))
 
 
 @pytest.mark.slow
-def test_the_metrics_address_serves_nothing_else(tmp_path: Path) -> None:
+async def test_the_metrics_address_serves_nothing_else(tmp_path: Path) -> None:
     """No factor can be read there and no change made, and the API has no metrics then."""
-    with started(tmp_path, DISABLED | {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}) as daemon:
+    async with started(tmp_path, DISABLED | {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}) as daemon:
         api, metrics = daemon.urls
-        assert [200, 404] == [get(api + each).status_code for each in ("/v1/volumes", "/metrics")]
+        assert [200, 404] == [
+            (await daemon.ask(api + each)).status_code for each in ("/v1/volumes", "/metrics")
+        ]
         served = ["/metrics", "/healthz", "/readyz"]
         for path in [*served, "/", "/v1/throttle-factor", "/v1/override", "/docs", "/openapi.json"]:
-            assert (200 if path in served else 404) == get(metrics + path).status_code, path
-        assert "\nkafka_throttle_factor 1.0\n" in get(f"{metrics}/metrics").text
+            assert (200 if path in served else 404) == (
+                await daemon.ask(metrics + path)
+            ).status_code, path
+        shown = (await daemon.ask(f"{metrics}/metrics")).text
+        assert "\nkafka_throttle_factor 1.0\n" in shown
 
 
 def changing() -> dict[str, list[str]]:

@@ -14,32 +14,19 @@ A module whose tests wait for a broker to be fenced sets ``FENCED_MS`` lower.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
 import pytest_asyncio
-import trustme
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
-from cryptography.x509 import load_pem_x509_certificate
 
-from sidecar.demo.admin import Admin
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.jars import DEFAULT_VERSION, jars
-from sidecar.demo.listeners import Listener, Tls
-from tests.integration.daemon import Beside, Daemon
-from tests.support.clusters import FENCED_MS, VOLUME_BYTES, Clusters, Kind
-
-Start = Callable[[Beside, Mapping[str, str]], Awaitable[Daemon]]
-"""Starts a daemon with these SIDECAR_* variables; returns when it listens."""
+from tests.support.clusters import FENCED_MS, Clusters, Kind
+from tests.support.daemon import Beside, Daemon, Start
+from tests.support.secured import SecureKafka, secured
 
 _NEEDS: Final = {
     # Fixtures.
@@ -70,28 +57,6 @@ _NEEDS: Final = {
 
 _MANY_JVMS: Final = {"kafka", "obeying"}
 """Fixtures whose clusters run in one test process alone, so that at most six nodes are up."""
-
-
-@dataclass(frozen=True, slots=True)
-class SecureKafka:
-    """A cluster of one combined node with an authorizer, and who may do what on it.
-
-    Listeners: "SCRAM" (SASL_SSL, SCRAM-SHA-512), "BASIC" (SASL_PLAINTEXT, PLAIN), "TLS" (SSL) and
-    "MTLS" (SSL, a client certificate is required). On every one of them a user needs an ACL.
-
-    Attributes:
-        cluster: the cluster.
-        password: of all users, alice, who may DESCRIBE the cluster, and bob, who may nothing.
-        ca_file: what signed the broker's certificate, which is for 127.0.0.1.
-        client_certificate_file: of a principal that may DESCRIBE the cluster too.
-        client_key_file: its key.
-    """
-
-    cluster: Cluster
-    password: str
-    ca_file: Path
-    client_certificate_file: Path
-    client_key_file: Path
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -164,43 +129,8 @@ async def obeying(clusters: Clusters, fenced_ms: int) -> AsyncIterator[Cluster]:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureKafka]:
     """One combined node with every kind of listener and an authorizer."""
-    folder = tmp_path_factory.mktemp("certificates")
-    ca = trustme.CA()
-    ca.cert_pem.write_to_path(str(folder / "ca.pem"))
-    client = ca.issue_cert("alice@example.org", common_name="alice")
-    client.cert_chain_pems[0].write_to_path(str(folder / "client.pem"))
-    client.private_key_pem.write_to_path(str(folder / "client-key.pem"))
-    tls = _broker_certificate(ca, folder)
-    password = 'quoted "secret" \\ with a backslash'
-    users = {"alice": password, "bob": password}
-    cluster = Cluster(
-        environ=os.environ,
-        brokers=1,
-        combined=True,
-        volumes=1,
-        volume_bytes=VOLUME_BYTES,
-        listeners=[
-            Listener("SCRAM", "SASL_SSL", "SCRAM-SHA-512", users, tls),
-            Listener("BASIC", "SASL_PLAINTEXT", "PLAIN", users),
-            Listener("TLS", "SSL", tls=tls),
-            Listener("MTLS", "SSL", tls=Tls(tls.certificate, tls.key, folder / "ca.pem")),
-        ],
-        super_users=[],
-    )
-    async with cluster:
-        async with Admin(cluster.bootstrap) as admin:
-            # The principal of a certificate is its whole subject as Java writes it: by RFC 2253,
-            # with each # escaped, not only a leading one.
-            subject = load_pem_x509_certificate(client.cert_chain_pems[0].bytes()).subject
-            for user in ("alice", subject.rfc4514_string().replace("#", r"\#")):
-                await admin.allow(user, "DESCRIBE", "BROKER", "kafka-cluster")
-        yield SecureKafka(
-            cluster=cluster,
-            password=password,
-            ca_file=folder / "ca.pem",
-            client_certificate_file=folder / "client.pem",
-            client_key_file=folder / "client-key.pem",
-        )
+    async with secured(tmp_path_factory.mktemp("certificates")) as secure:
+        yield secure
 
 
 @pytest_asyncio.fixture
@@ -209,26 +139,14 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
     daemons: list[Daemon] = []
 
     async def start_one(cluster: Beside, environ: Mapping[str, str]) -> Daemon:
-        number = len(daemons)
-        name = f"{tmp_path.name} {number}"
-        daemon = Daemon(cluster, name, environ, tmp_path / f"sidecar-{number}.log")
+        daemon = Daemon(cluster, environ, tmp_path / f"sidecar-{len(daemons)}.log")
         daemons.append(daemon)
         await daemon.start()
+        assert daemon.is_running, daemon.output
         return daemon
 
     yield start_one
     ends = await asyncio.gather(*(daemon.end() for daemon in daemons))
     for daemon, ended in zip(daemons, ends, strict=True):
         # None: the test has ended it by itself.
-        assert ended in {0, None}, f"a daemon ended with {ended}:\n{daemon.said()}"
-
-
-def _broker_certificate(ca: trustme.CA, folder: Path) -> Tls:
-    certificate = ca.issue_cert("127.0.0.1")
-    certificate.cert_chain_pems[0].write_to_path(str(folder / "broker.pem"))
-    # Kafka reads PKCS #8 keys, trustme writes the older form.
-    key = load_pem_private_key(certificate.private_key_pem.bytes(), password=None)
-    (folder / "broker-key.pem").write_bytes(
-        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    )
-    return Tls(folder / "broker.pem", folder / "broker-key.pem")
+        assert ended in {0, None}, f"a daemon ended with {ended}:\n{daemon.output}"

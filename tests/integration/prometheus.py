@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
-from tests.integration.daemon import Beside, Daemon
+from tests.support.daemon import Beside, Daemon
 from tests.support.waiting import SEEN_S, seen
 
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "prometheus" / "prometheus.yaml"
@@ -98,17 +98,13 @@ async def prometheus(
     listen = "--web.listen-address=127.0.0.1:0"
     pid = await beside.run_beside(name, [program, f"--config.file={file}", data, listen], log)
 
-    async def said() -> str:
+    def output() -> str:
         text = log.read_text() if log.exists() else ""
         assert beside.ended(name) is None, text
         return text
 
-    async def status() -> int | None:
-        return beside.ended(name)
-
     try:
-        text = await seen("Prometheus listens", said, lambda text: bool(_LISTENS.search(text)))
-        found = _LISTENS.search(text)
+        found = await seen("Prometheus listens", lambda: _LISTENS.search(output()))
         assert found is not None
         started = Prometheus(f"http://127.0.0.1:{found[1]}")
         await seen(
@@ -120,4 +116,4 @@ async def prometheus(
     finally:
         if beside.ended(name) is None:
             os.kill(pid, signal.SIGKILL)
-            await seen("Prometheus' end", status, lambda ended: ended is not None)
+            await seen("Prometheus' end", lambda: beside.ended(name) is not None)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from playwright.async_api import async_playwright
 
+from tests.integration.chromium import CHROMIUM, SOON_MS, opened
 from tests.integration.status_scenes import throttled
-from tests.integration.test_status_page import CHROMIUM, SOON_MS, opened
 
 TARGET = Path(__file__).parents[2] / "docs" / "status-page.png"
 WIDTH, HEIGHT = 860, 940

@@ -6,18 +6,15 @@ from typing import Any
 import httpx
 
 from sidecar.demo.cluster import Cluster
-from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.kafka.topic_changes import create_topics
 from sidecar.kafka.topic_messages import NewTopic
 from sidecar.kafka.topic_results import Outcome
-from sidecar.settings import KafkaAdmin
-from sidecar.settings.convert import addresses
-from tests.integration.conftest import Start
-from tests.integration.daemon import Daemon, settings
+from sidecar.quotas.entities import Entity
+from tests.support.client_quotas import admin_of, under
+from tests.support.daemon import Daemon, Start, settings
 from tests.support.waiting import seen
 
 PATH = "/v1/admissions/controller-mutations"
-KEY = "controller_mutation_rate"
 PARTITIONS = [7, 20, 9, 1, 30, 2]
 """At 3 a second, a bucket of 33: the third one takes 3 more than is left, and then it is 1 s."""
 
@@ -27,8 +24,7 @@ async def ask(
 ) -> httpx.Response:
     """What a portal does; the user of the plain listener is ANONYMOUS."""
     body = {"user": user, "client_id": client_id, "operations": operations}
-    async with httpx.AsyncClient(base_url=daemon.url, timeout=10.0) as client:
-        return await client.post(PATH, json=body)
+    return await daemon.ask(PATH, "POST", body=body)
 
 
 def operations() -> list[dict[str, object]]:
@@ -40,11 +36,9 @@ def operations() -> list[dict[str, object]]:
 
 async def test_the_daemon_answers_as_the_controller_does(node: Cluster, start: Start) -> None:
     """Which topics are admitted, and the wait; then who comes too soon, and who is another."""
-    admin = KafkaAdmin(bootstrap_servers=addresses(node.bootstrap), client_id="portal")
-    who: dict[str, str | None] = {"client-id": "portal"}
-    assert await alter_client_quotas(admin, [(who, {KEY: 3.0})]) is None
-    try:
-        await asyncio.sleep(1.0)
+    admin = admin_of(node, "portal")
+    rate = {Entity(client_id="portal"): {"controller_mutation_rate": 3.0}}
+    async with under(node, rate):
         daemon = await start(node, settings(node.bootstrap))
         ours = await ask(daemon, operations(), "ANONYMOUS", "portal")
         assert 200 == ours.status_code, ours.text
@@ -68,8 +62,6 @@ async def test_the_daemon_answers_as_the_controller_does(node: Cluster, start: S
         await asyncio.sleep(1.0)
         late = await ask(daemon, operations()[3:4], "ANONYMOUS", "portal")
         assert late.json()["results"][0]["accepted"]
-    finally:
-        assert await alter_client_quotas(admin, [(who, {KEY: None})]) is None
 
 
 async def test_without_brokers_nobody_is_admitted(node: Cluster, start: Start) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest_asyncio
 
 from sidecar.demo.cluster import Cluster
-from tests.integration.conftest import Start
-from tests.integration.daemon import FULL_BYTES, settings
 from tests.integration.prometheus import Prometheus, Result, prometheus
+from tests.support.daemon import FULL_BYTES, Start, settings
 from tests.support.waiting import seen
 from tools.dashboard.document import FILE
 from tools.dashboard.rows import ROWS
@@ -84,8 +83,7 @@ async def test_producers_throttled_fires_and_resolves(
     log_dir = await fill(cluster)
     alert = await fires(scraping)
     assert ("blue", "critical") == (alert["labels"]["cluster"], alert["labels"]["severity"])
-    assert "Producers of blue are throttled: factor 0" == alert["annotations"]["summary"]
-    assert f"Broker {BROKER}, {log_dir}: " in alert["annotations"]["description"]
+    assert log_dir in alert["annotations"]["description"]
     await cluster.occupy(BROKER, 0, 0)
     await seen(
         "the alert is resolved",

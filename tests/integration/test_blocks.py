@@ -10,22 +10,18 @@ import pytest
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.ports import Ports
-from sidecar.kafka.client_quotas import alter_client_quotas
-from sidecar.quotas.request_time.quota_plan import by_entity, removals
 from tests.docs.blocks import blocks, pages_with, run
-from tests.integration.conftest import SecureKafka, Start
-from tests.integration.daemon import settings
-from tests.integration.test_quotas import admin, quotas_of
-from tests.integration.test_relief import type_tools
-from tests.integration.test_secured import SCRAM
+from tests.support.client_quotas import remove_quotas
+from tests.support.daemon import Start, settings
+from tests.support.kafka_tools import tools_path
+from tests.support.secured import SCRAM, SecureKafka
 
 
 @pytest.fixture
 async def cluster(secure_kafka: SecureKafka) -> AsyncIterator[Cluster]:
     """One broker with SCRAM users alice and bob, without quotas and topics before and after."""
     yield secure_kafka.cluster
-    left = removals(await quotas_of(secure_kafka.cluster), {})
-    assert await alter_client_quotas(admin(secure_kafka.cluster), by_entity(left)) is None
+    await remove_quotas(secure_kafka.cluster)
     async with Admin(secure_kafka.cluster.bootstrap) as client:
         topics = await client.topics()
         await client.delete_topic(*(name for name in topics if not name.startswith("__")))
@@ -75,5 +71,5 @@ async def test_blocks_on_a_secured_cluster(
     # Other tests have a user of that name on this cluster, who at first may do nothing.
     for word in ("User:", "entity-name ", "USERNAME="):
         instead[f"{word}throttle-sidecar"] = f"{word}newcomer"
-    environ = {"PATH": await type_tools(cluster, tools)}
+    environ = {"PATH": await tools_path(cluster, tools)}
     await asyncio.to_thread(run, page, "secured", tmp_path, instead, environ)

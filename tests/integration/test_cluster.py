@@ -1,7 +1,6 @@
 """The test cluster is real: brokers, volumes, failures, and an end that leaves nothing."""
 
 import os
-import socket
 import time
 from pathlib import Path
 
@@ -10,11 +9,12 @@ import pytest
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
-from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 from sidecar.kafka import KafkaVolumeSource
-from sidecar.settings import HostPort, KafkaAdmin
+from sidecar.settings import KafkaAdmin
+from sidecar.settings.convert import addresses
 from sidecar.volumes import Observation, Reading
+from tests.support.waiting import listens, seen
 
 FENCED_MS = 4000
 
@@ -23,16 +23,8 @@ def _read(path: str) -> str:
     return Path(path).read_text()
 
 
-def _refuses(address: str) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", _port(address)), timeout=5).close()
-    except ConnectionRefusedError:
-        return True
-    return False
-
-
-def _port(address: str) -> int:
-    return int(address.rpartition(":")[2])
+def _accepts(address: str) -> bool:
+    return listens(int(address.rpartition(":")[2]))
 
 
 async def _log_dirs(source: KafkaVolumeSource) -> tuple[set[str], set[str]]:
@@ -45,24 +37,15 @@ async def _log_dirs(source: KafkaVolumeSource) -> tuple[set[str], set[str]]:
     return known, {offline.log_dir for offline in answer.offline}
 
 
-async def test_every_broker_answers_on_its_port(kafka: Cluster) -> None:
-    """The processes live and their ports accept."""
-    for broker in kafka.brokers.values():
-        assert kafka.is_running(broker.id)
-        assert not _refuses(broker.address)
-        assert str(broker.home) in _read(f"/proc/{broker.pid}/cmdline")
-    await kafka.wait_active(kafka.brokers)
-
-
 async def test_volumes_are_file_systems_of_the_size_asked_for(kafka: Cluster) -> None:
     """Each is a tmpfs of its own, seen by the broker's process and not by this one."""
     if not kafka.volumes_are_real:
         pytest.skip(f"this machine allows no mounts: {kafka.isolation.why_not}")
     for broker in kafka.brokers.values():
-        seen = _read(f"/proc/{broker.pid}/mountinfo").splitlines()
+        mounts = _read(f"/proc/{broker.pid}/mountinfo").splitlines()
         for index, volume in enumerate(broker.volumes):
             assert volume.size_bytes == (await kafka.usage(broker.id, index))[0]
-            assert 1 == sum(volume.mount in line and " - tmpfs " in line for line in seen)
+            assert 1 == sum(volume.mount in line and " - tmpfs " in line for line in mounts)
             assert volume.mount not in _read("/proc/self/mountinfo")
 
 
@@ -74,7 +57,7 @@ async def test_a_killed_broker_is_fenced_and_comes_back_with_its_data(kafka: Clu
         await admin.create_topic("kept", assignment=[[1]])
         await kafka.kill_broker(1)
         assert not kafka.is_running(1)
-        assert _refuses(before.address)
+        assert not _accepts(before.address)
         await kafka.wait_active(others)
         await kafka.start_broker(1)
         await kafka.wait_active(kafka.brokers)
@@ -88,7 +71,7 @@ async def test_a_paused_broker_is_fenced_until_it_goes_on(kafka: Cluster) -> Non
     """It accepts connections and answers nothing; the cluster counts it out, then in again."""
     await kafka.pause_broker(2)
     await kafka.wait_active({0, 1})
-    assert not _refuses(kafka.brokers[2].address)
+    assert _accepts(kafka.brokers[2].address)
     await kafka.resume_broker(2)
     await kafka.wait_active({0, 1, 2})
 
@@ -96,7 +79,7 @@ async def test_a_paused_broker_is_fenced_until_it_goes_on(kafka: Cluster) -> Non
 async def test_a_failed_log_dir_goes_offline_and_comes_back(kafka: Cluster) -> None:
     """The broker says so of it, lives on with the other volume, and has both after a restart."""
     good, bad = (volume.path for volume in kafka.brokers[0].volumes)
-    admin = KafkaAdmin(bootstrap_servers=(HostPort("127.0.0.1", _port(kafka.brokers[0].address)),))
+    admin = KafkaAdmin(bootstrap_servers=addresses(kafka.brokers[0].address))
     async with KafkaVolumeSource(admin, clock=time.monotonic) as source:
         await kafka.fail_log_dir(0, 1)
         assert ({good}, {bad}) == await _log_dirs(source)
@@ -122,11 +105,8 @@ async def test_traffic_fills_the_volumes_that_it_is_meant_for(kafka: Cluster) ->
     async with Admin(kafka.bootstrap) as admin:
         await admin.create_topic("fill", assignment=[[2], [2]])
         empty = [(await kafka.usage(2, index))[1] for index in (0, 1)]
-        async with (
-            Traffic(kafka.bootstrap, "fill", bytes_per_s=20e6, partitions=(0, 1)) as traffic,
-            deadline(60.0, "16 MB were not acknowledged"),
-        ):
-            await until(lambda: traffic.acknowledged_bytes >= 16_000_000)
+        async with Traffic(kafka.bootstrap, "fill", bytes_per_s=20e6, partitions=(0, 1)) as traffic:
+            await seen("16 MB", lambda: traffic.acknowledged_bytes >= 16_000_000)
         assert (0, None) == (traffic.failed_records, traffic.last_failure)
         for index in (0, 1):
             assert (await kafka.usage(2, index))[1] < empty[index] - 7_000_000

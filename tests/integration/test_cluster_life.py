@@ -18,7 +18,6 @@ from sidecar.demo.cluster import Cluster
 from sidecar.demo.folders import PREFIX, sweep
 from sidecar.demo.jars import DEFAULT_VERSION, jars
 from sidecar.demo.traffic import Traffic
-from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 from tests.support.clusters import Clusters, Kind
 from tests.support.java import bean, compiled
@@ -138,8 +137,7 @@ async def test_nothing_outlives_a_killed_owner(tmp_path: Path) -> None:
         assert len(_processes(mark)) >= 3  # Two brokers and the controller.
         process.kill()
         await process.wait()
-        async with deadline(40.0, "processes or mounts stayed"):
-            await until(lambda: not _processes(mark) and not _mounts(mark))
+        await seen("nothing is left", lambda: not _processes(mark) and not _mounts(mark))
     assert 1 == len(sweep(tmp_path))
     assert [] == _entries(tmp_path)
 
@@ -192,12 +190,9 @@ async def fill_to_the_last_byte(cluster: Cluster) -> None:
     """Produce until a broker takes its log dir offline."""
     async with Admin(cluster.bootstrap) as admin:
         await admin.create_topic("full", assignment=[[0]])
-
-    async def log() -> str:
-        return cluster.brokers[0].log.read_text()
-
+    log = cluster.brokers[0].log
     async with Traffic(cluster.bootstrap, "full", bytes_per_s=30e6):
-        await seen("a log dir offline", log, lambda text: "serving replicas in dir" in text)
+        await seen("a log dir offline", lambda: "serving replicas in dir" in log.read_text())
 
 
 async def topics_of(cluster: Cluster) -> frozenset[str]:

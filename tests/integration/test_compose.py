@@ -3,13 +3,11 @@
 The broker's go through the program that Kafka's own image runs before it starts the broker.
 """
 
-import asyncio
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from sidecar.demo.cache import cache_folder
 from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.demo.ports import Ports
 from tests.support.daemon import started
-from tests.support.waiting import until
+from tests.support.waiting import listens, seen
 
 FILE = Path(__file__).parents[2] / "deploy" / "compose" / "compose.yaml"
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
@@ -28,10 +26,8 @@ CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 
 
 @contextmanager
-def broker(environ: Mapping[str, str], folder: Path) -> Iterator[Path]:
-    """Formats and starts it as Kafka's image does; its log."""
-    # No loop is current in a test that isn't async.
-    libraries = asyncio.run(jars(DEFAULT_VERSION, cache_folder(os.environ)))
+def broker(environ: Mapping[str, str], libraries: Path, folder: Path) -> Iterator[None]:
+    """Formats and starts it as Kafka's image does."""
     command = [java(os.environ), "-Xmx384m", "-cp", f"{callback_jar()}:{libraries}/*"]
     variables = {"PATH": os.environ["PATH"], "CLUSTER_ID": CLUSTER_ID, **environ}
     for name in ("default", "mounted", "final"):
@@ -53,10 +49,12 @@ def broker(environ: Mapping[str, str], folder: Path) -> Iterator[Path]:
             stderr=output,
         )
     try:
-        yield log
+        yield
     finally:
         process.kill()
         process.wait()
+        # Shown when the test has failed.
+        print(log.read_text())
 
 
 @pytest.fixture
@@ -79,13 +77,9 @@ def placed(
     return found
 
 
-def listens(port: int) -> bool:
-    """Whether somebody accepts a connection."""
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_the_broker_obeys_the_sidecar_beside_it(tmp_path: Path, ports: Mapping[str, str]) -> None:
+async def test_the_broker_obeys_the_sidecar_beside_it(
+    tmp_path: Path, ports: Mapping[str, str]
+) -> None:
     """It formats and starts with the callback, which asks the sidecar, which sees its volume."""
     services = yaml.safe_load(FILE.read_text("utf-8"))["services"]
     folders = {"/var/lib/kafka": tmp_path, "/var/lib/throttle-sidecar": tmp_path}
@@ -94,15 +88,15 @@ def test_the_broker_obeys_the_sidecar_beside_it(tmp_path: Path, ports: Mapping[s
     url = f"http://127.0.0.1:{ports['7070']}"
     environ["KAFKA_CLIENT_QUOTA_CALLBACK_SIDECAR_URL"] = url
     own = placed(services["sidecar"]["environment"], ports, folders)
-    with ExitStack() as stack:
-        log = stack.enter_context(broker(environ, tmp_path))
-        daemon = stack.enter_context(started(tmp_path, own))
-
-        def said() -> str:
-            return daemon.output + log.read_text()
-
-        until(lambda: listens(int(ports["9092"])), said)
-        until(lambda: "(observation)" in daemon.output, said, daemon.is_running)
-        until(lambda: bool(daemon.get("/v1/readers").json()["readers"]), said)
-        (volume,) = daemon.get("/v1/volumes").json()["volumes"]
-        assert (1, str(tmp_path / "data")) == (volume["broker_id"], volume["log_dir"])
+    libraries = await jars(DEFAULT_VERSION, cache_folder(os.environ))
+    with broker(environ, libraries, tmp_path):
+        async with started(tmp_path, own) as daemon:
+            await seen("the broker listens", lambda: listens(int(ports["9092"])))
+            await daemon.decides(1.0)
+            await seen(
+                "a reader",
+                lambda: daemon.get("/v1/readers"),
+                lambda found: bool(found["readers"]),
+            )
+            (volume,) = (await daemon.get("/v1/volumes"))["volumes"]
+            assert (1, str(tmp_path / "data")) == (volume["broker_id"], volume["log_dir"])

@@ -3,6 +3,7 @@
 Its root file system can't be written, its user is nobody, there is no shell and no capability.
 """
 
+import asyncio
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ from tests.integration.container import REVISION, Image, built
 from tests.integration.debian import DEBIANS_PYTHON, debian, wheels
 from tests.support.background import bootstrap, running
 from tests.support.fake_broker import FakeCluster
-from tests.support.waiting import until
+from tests.support.waiting import SEEN_S, seen
 
 pytestmark = pytest.mark.timeout(500)
 
@@ -151,7 +152,7 @@ def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
                 image.command(words, environ, volumes), stdout=output, stderr=output
             )
         try:
-            until(lambda: "(observation)" in log.read_text(), log.read_text)
+            asyncio.run(seen("a decision", log.read_text, lambda text: "(observation)" in text))
             assert 200 == httpx.get(f"http://{address}/healthz").status_code
             metrics = httpx.get(f"http://{address}/metrics").text
             assert "process_resident_memory_bytes " in metrics
@@ -159,7 +160,7 @@ def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
             well = image.start_and_wait(health, environ)
             assert (0, f"http://{address} lives\n") == (well.returncode, well.stdout)
             os.kill(first_in(process), signal.SIGTERM)
-            assert 0 == process.wait(10), log.read_text()
+            assert 0 == process.wait(SEEN_S), log.read_text()
         finally:
             process.kill()
             process.wait()

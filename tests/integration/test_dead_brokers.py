@@ -4,8 +4,7 @@
 """
 
 from sidecar.demo.cluster import Cluster
-from tests.integration.conftest import Start
-from tests.integration.daemon import FULL_BYTES, seconds, settings
+from tests.support.daemon import FULL_BYTES, Start, seconds, settings
 from tests.support.waiting import seen
 
 FENCED_MS = 4000

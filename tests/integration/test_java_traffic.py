@@ -8,9 +8,9 @@ from confluent_kafka import Consumer
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
-from sidecar.demo.waiting import deadline, until
 from sidecar.errors import ClusterError
 from tests.support.java_traffic import JavaTraffic
+from tests.support.waiting import seen
 
 
 def _values(bootstrap: str, topic: str, isolation: str) -> list[bytes]:
@@ -48,9 +48,9 @@ async def test_it_sends_on_all_connections_to_all_partitions(node: Cluster) -> N
         connections=3,
         config={"acks": 1},
     ) as traffic:
-        async with deadline(60.0, "nothing was acknowledged"):
-            await until(lambda: traffic.acknowledged_bytes > 0)
-        await _next_sample(traffic)
+        await seen("an acknowledgement", lambda: traffic.acknowledged_bytes)
+        count = len(traffic.samples)
+        await seen("a sample", lambda: len(traffic.samples) > count)
     assert (0, None, 0.0) == (
         traffic.failed_records,
         traffic.last_failure,
@@ -67,14 +67,11 @@ async def test_a_transaction_is_there_whole_or_not_at_all(node: Cluster) -> None
     async with Admin(node.bootstrap) as admin:
         await admin.create_topic("whole", assignment=[[0], [0]])
     config = {"transactional.id": "t", "transaction": 200, "transaction.timeout.ms": 5000}
-    async with (
-        # One alone: another's open transaction would hide what is committed behind it.
-        JavaTraffic(
-            node.bootstrap, "whole", bytes_per_s=5e5, partitions=(0, 1), config=config
-        ) as traffic,
-        deadline(60.0, "nothing was committed"),
-    ):
-        await until(lambda: traffic.committed_records >= 200)
+    # One alone: another's open transaction would hide what is committed behind it.
+    async with JavaTraffic(
+        node.bootstrap, "whole", bytes_per_s=5e5, partitions=(0, 1), config=config
+    ) as traffic:
+        await seen("commits", lambda: traffic.committed_records >= 200)
     assert (0, None) == (traffic.failed_records, traffic.last_failure)
     found = await asyncio.to_thread(_values, node.bootstrap, "whole", "read_committed")
     transactions = defaultdict(set)
@@ -91,10 +88,3 @@ async def test_a_wrong_configuration_is_reported() -> None:
     with pytest.raises(ClusterError, match=r"(?s)did not start.*acks"):
         async with traffic:
             pass
-
-
-async def _next_sample(traffic: JavaTraffic) -> tuple[float, float]:
-    count = len(traffic.samples)
-    async with deadline(20.0, "there was no sample"):
-        await until(lambda: len(traffic.samples) > count)
-    return list(traffic.samples)[-1]

@@ -1,6 +1,5 @@
 """The ACLs of docs/kubernetes.md, given by Kafka's own tool, are those that the sidecar needs."""
 
-import asyncio
 import os
 import re
 import shlex
@@ -18,9 +17,8 @@ from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
 from sidecar.settings import KafkaAdmin, load
 from sidecar.volumes import Failure, FailureKind
-from tests.integration.conftest import SecureKafka
-from tests.integration.daemon import command
-from tests.integration.test_secured import SCRAM, scram
+from tests.support.command import command, run
+from tests.support.secured import SCRAM, SecureKafka, scram
 from tests.support.waiting import seen
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -93,13 +91,9 @@ async def test_each_line_is_enough_for_what_it_is_for_and_nothing_less_is(
 
     async def give(words: Sequence[str]) -> None:
         placed = [bootstrap if word == "b:9092" else word for word in words]
-        tool = await asyncio.create_subprocess_exec(
-            *(java(os.environ), "-cp", f"{libraries}/*", "kafka.admin.AclCommand", *placed),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        said, _ = await asyncio.wait_for(tool.communicate(), 60.0)
-        assert 0 == tool.returncode, said.decode()
+        tool = (java(os.environ), "-cp", f"{libraries}/*", "kafka.admin.AclCommand")
+        done = await run([*tool, *placed])
+        assert 0 == done.code, done.said
 
     async with Admin(bootstrap) as admin:
         await admin.create_scram_user("throttle-sidecar", secure_kafka.password, SCRAM)

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
-from tests.integration.conftest import SecureKafka
+from tests.support.secured import SecureKafka
 
 _TIMEOUT_S = 40.0
 _DROPPED = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}

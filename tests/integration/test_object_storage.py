@@ -9,7 +9,6 @@ import asyncio
 import gzip
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -27,11 +27,12 @@ from pyarrow import fs
 from sidecar.demo.ports import Ports
 from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.pipeline.tables import TABLES, Table
-from tests.integration.daemon import Done, command
-from tests.integration.gate import Gate
-from tests.integration.maven import jars_of
+from tests.kafka.servers import raw_server
 from tests.pipeline.growing_logs import lines
-from tests.support.waiting import LOOK_S
+from tests.support.command import Done, command
+from tests.support.gate import Gate
+from tests.support.maven import jars_of
+from tests.support.waiting import LOOK_S, listens, seen
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -104,25 +105,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             ) as process,
         ):
             try:
-                _wait_for(port)
+                asyncio.run(seen("an S3 server", partial(listens, port)))
                 made = Server(_environ(port, folder), port, jars)
                 for bucket in ("logs", "tables"):
                     made.system().create_dir(bucket)
                 yield made
             finally:
                 process.kill()
-
-
-def _wait_for(port: int) -> None:
-    until = time.monotonic() + 60.0
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            assert time.monotonic() < until, "no S3 server"
-            time.sleep(LOOK_S)
-        else:
-            return
 
 
 def _environ(port: int, folder: Path) -> dict[str, str]:
@@ -247,7 +236,7 @@ async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server)
     await asyncio.to_thread(kill_after, server, f"PUT /{place}/_staging/", *silver, "s3://logs/new")
     assert {"old": 100} == users(place, server.system())
     refused = refusal(await server.run(*silver, "s3://logs/new"))
-    assert f"remove s3a://{place}/_lock if it was killed" in refused
+    assert f"s3a://{place}/_lock" in refused
     server.system().delete_file(f"{place}/_lock")
     placing = f"PUT /{place}/_journal.placing "
     await asyncio.to_thread(kill_after, server, placing, *silver, "s3://logs/new")
@@ -259,79 +248,71 @@ async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server)
     ok(await server.run("usage", "--out", f"s3a://{place}"))
     assert {"new": 120} == users(place, server.system())
     refused = refusal(await server.run(*silver, "s3a://logs/old/broker-1"))
-    assert "2026-11-20 has 120 rows and would have 50" in refused
+    assert all(each in refused for each in ("2026-11-20", "120", "50"))
     assert {"new": 120} == users(place, server.system())
     ok(await server.run(*silver, "s3://logs/old/*/a.log", "--allow-fewer"))
     assert {"old": 100} == users(place, server.system())
     assert [] == [name for name in server.names(place) if "/_" in name.replace("/_SUCCESS", "")]
 
 
-@pytest.fixture
-def silent() -> Iterator[str]:
-    """The URL of a server that takes connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0), backlog=1000) as listening:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-
-
 LOGS_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
-    "no bucket": (
-        "s3://nowhere/x",
-        {},
-        "s3://nowhere/x: there are no files; name a file, a folder or a glob of a bucket that is",
-    ),
+    "no bucket": ("s3://nowhere/x", {}, "bucket"),
     "wrong secret": (
         "s3://logs",
         {"AWS_SECRET_ACCESS_KEY": f"{SECRET}-not"},
-        "s3://logs: access was refused: look at AWS_ACCESS_KEY_ID",
+        "AWS_ACCESS_KEY_ID",
     ),
     "no credentials": (
         "s3://logs",
         {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""},
-        "s3://logs: access was refused: look at AWS_ACCESS_KEY_ID",
+        "AWS_ACCESS_KEY_ID",
     ),
     "nobody there": (
         "s3://logs",
         {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
-        "s3://logs: the store doesn't answer: look at AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL",
     ),
-    "a secret in the path": (
-        f"s3://{KEY}:{SECRET}@logs/x",
-        {},
-        "s3://logs/x: a path must not hold credentials",
-    ),
-    "an option that is none": (
-        "s3://logs?regoin=a",
-        {},
-        "s3://logs: Unexpected query parameter in S3 URI: 'regoin'",
-    ),
+    "a secret in the path": (f"s3://{KEY}:{SECRET}@logs/x", {}, "credentials"),
+    "an option that is none": ("s3://logs?regoin=a", {}, "regoin"),
 }
+"""What is wrong: the path, variables, and what the refusal names besides the place."""
 
 
 @pytest.mark.parametrize("what", LOGS_MISTAKES)
 async def test_logs_that_cant_be_had_are_reported_in_a_line(server: Server, what: str) -> None:
     """Before Spark starts, with what to do; never a secret."""
-    path, environ, reported = LOGS_MISTAKES[what]
-    begun = time.monotonic()
+    path, environ, named = LOGS_MISTAKES[what]
     done = await server.run("silver", "--out", "s3://tables/x", "--request-logs", path, **environ)
-    assert reported == refusal(done)[: len(reported)]
-    assert time.monotonic() - begun < 60
+    place = path.replace(f"{KEY}:{SECRET}@", "").partition("?")[0]
+    line = refusal(done)
+    assert line.startswith(f"{place}: ")
+    assert named in line
+    assert [line] == done.err.splitlines()
 
 
-async def test_a_silent_store_is_given_up(server: Server, silent: str) -> None:
-    """After half a minute, where its client would wait for 99 s."""
-    begun = time.monotonic()
-    reported = ("silver", "--out", "s3://tables/x", "--request-logs", "s3://logs")
-    done = await server.run(*reported, AWS_ENDPOINT_URL=silent)
-    assert "s3://logs: the store doesn't answer" in refusal(done)
-    assert 20 < time.monotonic() - begun < 60
+async def test_a_silent_store_is_given_up(server: Server) -> None:
+    """After half a minute by the store's own clock, where its client would wait for 99 s."""
+    times: list[float] = []
+
+    async def keep_silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        times.append(time.monotonic())
+        await reader.read()
+        times.append(time.monotonic())
+
+    words = ("silver", "--out", "s3://tables/x", "--request-logs", "s3://logs")
+    async with raw_server(keep_silent) as silent:
+        done = await server.run(*words, AWS_ENDPOINT_URL=f"http://{silent}")
+    assert refusal(done).startswith("s3://logs: ")
+    assert "AWS_ENDPOINT_URL" in refusal(done)
+    assert 20 < max(times) - min(times) < 90
 
 
 TABLES_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
-    "no bucket": ("s3a://nowhere/x", {}, ": there is no such bucket: make it"),
+    "no bucket": ("s3a://nowhere/x", {}, "bucket"),
     "nobody there": (
         "s3a://tables/x",
         {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
-        ": the store doesn't answer: look at AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL",
     ),
 }
 
@@ -339,11 +320,11 @@ TABLES_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
 @pytest.mark.parametrize("what", TABLES_MISTAKES)
 async def test_tables_that_cant_be_had_are_reported_in_a_line(server: Server, what: str) -> None:
     """By Hadoop's client too, which would try for an hour; nothing is left behind."""
-    out, environ, reported = TABLES_MISTAKES[what]
+    out, environ, named = TABLES_MISTAKES[what]
     done = await server.run("forecast", "--out", out, **environ)
     line = refusal(done)
     assert line.startswith(out)
-    assert reported in line
+    assert named in line
     assert [] == [name for name in server.names("tables") if name.startswith("tables/x")]
 
 

@@ -29,7 +29,7 @@ async def test_each_producer_that_writes_is_one_id_more(node: Cluster) -> None:
     async with Counts(node) as counts:
         counts.check()
 
-        async def since() -> float:
+        def since() -> float:
             samples = list(counts.samples)
             return samples[-1][1] - samples[0][1]
 

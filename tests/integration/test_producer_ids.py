@@ -14,14 +14,13 @@ from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, set_levels
-from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
 from sidecar.quotas.entities import Entity, QuotaKey
 from sidecar.requestlog.line import Line, parse
-from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure
-from tests.integration.conftest import Start
-from tests.integration.daemon import Daemon, Document, settings
+from tests.support.client_quotas import admin_of, quotas_of, under
 from tests.support.clusters import PASSWORD
+from tests.support.daemon import Daemon, Start, settings
+from tests.support.documents import Document
 from tests.support.java import bean
 from tests.support.rogue import Rogue
 from tests.support.waiting import seen
@@ -43,11 +42,6 @@ PERCENTAGE = "throttled_request_percentage = 0.01"
 QUOTA = 5
 AT_ONCE = 2 * QUOTA
 """Two windows' worth."""
-
-
-def admin_of(cluster: Cluster) -> KafkaAdmin:
-    host, _, port = cluster.brokers[0].address.rpartition(":")
-    return KafkaAdmin(bootstrap_servers=(HostPort(host, int(port)),))
 
 
 @pytest_asyncio.fixture
@@ -97,7 +91,6 @@ async def sidecars(
             f"broker {broker_id} lets all go",
             partial(bean, cluster, broker_id, BEAN),
             lambda now: ("SIDECAR", "FREE") == (now["Source"], now["Regime"]),
-            60.0,
         )
     return daemons
 
@@ -115,13 +108,12 @@ async def of_user(daemon: Daemon, user: str) -> Document | None:
     return next((each for each in users if each["user"] == user), None)
 
 
-async def holds(daemon: Daemon, user: str, timeout_s: float = 20.0) -> Document:
+async def holds(daemon: Daemon, user: str) -> Document:
     """Wait until a user is held."""
     found = await seen(
         f"{user} is held",
         lambda: of_user(daemon, user),
         lambda reported: reported is not None and reported["throttled_until"] is not None,
-        timeout_s,
     )
     assert found is not None
     assert {user: 0.0} == (await daemon.get("/v1/quota-factors"))["users"]
@@ -130,9 +122,7 @@ async def holds(daemon: Daemon, user: str, timeout_s: float = 20.0) -> Document:
 
 async def request_percentage(cluster: Cluster, user: str) -> float | None:
     """What a user has in Kafka."""
-    found = await describe_client_quotas(admin_of(cluster))
-    assert not isinstance(found, Failure), found
-    return found.get(Entity(user=user), {}).get(QuotaKey.REQUEST)
+    return (await quotas_of(cluster)).get(Entity(user=user), {}).get(QuotaKey.REQUEST)
 
 
 async def told_to_wait(cluster: Cluster, user: str) -> dict[str, int]:
@@ -228,17 +218,14 @@ async def test_what_a_killed_sidecar_set_in_kafka_is_taken_back(
     logging: Cluster, start: Start, tmp_path: Path
 ) -> None:
     """And what an operator gave another user is not touched."""
-    admin = admin_of(logging)
-    assert (
-        await alter_client_quotas(admin, [({"user": "ops"}, {"request_percentage": 77.0})]) is None
-    )
     daemons = await sidecars(
         logging,
         start,
         tmp_path,
         quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}\n{PERCENTAGE}"),
     )
-    async with topic(logging) as name:
+    operators = under(logging, {Entity("ops"): {QuotaKey.REQUEST: 77.0}})
+    async with operators, topic(logging) as name:
         async with Rogue(logging.bootstrap_of("BASIC"), name, dict(ETL)):
             await seen(
                 "the request quota is set",
@@ -256,10 +243,7 @@ async def test_what_a_killed_sidecar_set_in_kafka_is_taken_back(
             lambda: request_percentage(logging, "etl"),
             lambda value: value is None,
         )
-    assert 77.0 == await request_percentage(logging, "ops")
-    assert (
-        await alter_client_quotas(admin, [({"user": "ops"}, {"request_percentage": None})]) is None
-    )
+        assert 77.0 == await request_percentage(logging, "ops")
 
 
 def open_producers(cluster: Cluster, count: int) -> list[Producer]:
@@ -343,7 +327,6 @@ async def test_an_id_counts_when_it_writes_for_whom_it_was_given(
             "they are counted as unknown",
             partial(active, daemons[0]),
             lambda reported: reported["unknown_owner"] == before + count,
-            timeout_s=30.0,
         )
         for daemon in daemons:
             assert {} == (await daemon.get("/v1/quota-factors"))["users"]

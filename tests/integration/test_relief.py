@@ -1,9 +1,6 @@
 """What the status page says of a full volume of a real broker, and its commands, typed as told."""
 
-import asyncio
-import os
 import re
-import subprocess
 import time
 from html import unescape
 from pathlib import Path
@@ -11,13 +8,10 @@ from pathlib import Path
 import pytest
 
 from sidecar.demo.admin import Admin
-from sidecar.demo.cache import cache_folder
 from sidecar.demo.cluster import Cluster
-from sidecar.demo.jars import jars, java
 from sidecar.demo.traffic import Traffic
-from tests.integration.conftest import Start
-from tests.integration.daemon import LIMIT_BYTES, Daemon, settings
-from tests.integration.maven import jars_of
+from tests.support.daemon import LIMIT_BYTES, Daemon, Start, settings
+from tests.support.kafka_tools import tools_path, type_in
 from tests.support.waiting import seen
 
 TOPIC = "orders.v1"
@@ -25,27 +19,8 @@ BROKER = 2
 OTHERS_BYTES = 12 << 20
 """What is there besides: half of what is above the limit."""
 
-TOOLS = {
-    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
-    "kafka-get-offsets.sh": "org.apache.kafka.tools.GetOffsetShell",
-    "kafka-delete-records.sh": "org.apache.kafka.tools.DeleteRecordsCommand",
-    "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
-}
 _COMMANDS = re.compile(r"<h3>(.*?)</h3>(.*?)(?=<h3>|</details>)", re.DOTALL)
 _LINES = re.compile(r"<pre><code>(.*?)</code></pre>", re.DOTALL)
-
-
-async def type_tools(kafka: Cluster, folder: Path) -> str:
-    """The search path of a shell that has Kafka's tools."""
-    own = await jars(kafka.version, cache_folder(os.environ))
-    tools = await jars_of(Path(__file__).parent / "kafka_tools/pom.xml")
-    for name, main in TOOLS.items():
-        script = folder / name
-        words = f"{java(os.environ)} -XX:TieredStopAtLevel=1 -cp '{own}/*:{tools}/*' {main}"
-        script.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
-        script.chmod(0o755)
-    return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
 async def page(daemon: Daemon) -> str:
@@ -67,11 +42,7 @@ async def fill(kafka: Cluster) -> int:
         assert 0 == traffic.failed_records
     between_ms = round(time.time() * 1000)
     async with Traffic(kafka.bootstrap, TOPIC, bytes_per_s=1e6) as more:
-
-        async def acknowledged() -> int:
-            return more.acknowledged_bytes
-
-        await seen("more records", acknowledged, lambda count: count > 0)
+        await seen("more records", lambda: more.acknowledged_bytes)
     return between_ms
 
 
@@ -89,7 +60,7 @@ async def test_the_pages_commands_relieve_the_volume(
 
     For the deletion, "6 hours ago" becomes a moment between the test's own records.
     """
-    path = await type_tools(kafka, tmp_path)
+    path = await tools_path(kafka, tmp_path)
     daemon = await start(kafka, settings(kafka.bootstrap))
     await daemon.decides(1.0)
     async with Admin(kafka.bootstrap) as admin:
@@ -113,21 +84,6 @@ async def test_the_pages_commands_relieve_the_volume(
         for line in typed:
             await type_in(line, path, tmp_path)
         if what.startswith("Move"):
-            await daemon.decides(1.0, timeout_s=40.0)
+            await daemon.decides(1.0)
         await type_in(last, path, tmp_path)
-        await daemon.decides(1.0, timeout_s=40.0)
-
-
-async def type_in(line: str, path: str, folder: Path) -> None:
-    """Runs a line of the page; it must succeed."""
-    done = await asyncio.to_thread(
-        subprocess.run,
-        ["/bin/sh", "-c", line],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert 0 == done.returncode, f"{line}\n{done.stdout}{done.stderr}"
+        await daemon.decides(1.0)

@@ -1,6 +1,6 @@
 """What real brokers' and controllers' request logs say, followed while they are written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sidecar.demo.cluster import Cluster
 from sidecar.kafka.client_quotas import alter_client_quotas
@@ -9,9 +9,11 @@ from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.kafka.topic_results import Outcome, TopicResult
 from sidecar.quotas.entities import Entity
 from sidecar.requestlog.request_detail import QuotaChange, QuotaChanges, detail
-from tests.support.request_logs import admin_of, controllers_of, logged
+from tests.support.client_quotas import admin_of
+from tests.support.request_logs import controllers_of, logged
 
-RECORD = b"x" * 10_000
+SOMEONE = {"user": "someone", "client-id": None}
+VALUES = (1e6, None)
 
 
 async def test_mutations_and_quotas_are_in_the_controllers_log(kafka: Cluster) -> None:
@@ -22,8 +24,9 @@ async def test_mutations_and_quotas_are_in_the_controllers_log(kafka: Cluster) -
         _all_well(await create_topics(admin, topics))
         _all_well(await create_partitions(admin, [Growth("three", 5)]))
         _all_well(await delete_topics(admin, ["three", "default"]))
-        await _alter(kafka, {"user": "someone", "client-id": None}, 1e6)
-        await _alter(kafka, {"user": "someone", "client-id": None}, None)
+        for value in VALUES:
+            quota = (SOMEONE, {"producer_byte_rate": value})
+            assert await alter_client_quotas(admin, [quota]) is None
     sums = logs.usage.clients()["ANONYMOUS", "throttle-sidecar"]
     created, grown = 3 + 1, 2
     assert 2 * (created + grown) == sums.mutations
@@ -34,16 +37,8 @@ async def test_mutations_and_quotas_are_in_the_controllers_log(kafka: Cluster) -
         if line.is_forwarded and isinstance(said := detail(line), QuotaChanges)
         for change in said.changes
     ]
-    entity = Entity.of({"user": "someone", "client-id": None})
-    expected = [QuotaChange(entity, "producer_byte_rate", value, 0) for value in (1e6, None)]
-    assert expected == changes
-
-
-async def _alter(
-    cluster: Cluster, entity: Mapping[str, str | None], bytes_per_s: float | None
-) -> None:
-    quotas = {"producer_byte_rate": bytes_per_s}
-    assert await alter_client_quotas(admin_of(cluster), [(entity, quotas)]) is None
+    entity = Entity.of(SOMEONE)
+    assert [QuotaChange(entity, "producer_byte_rate", value, 0) for value in VALUES] == changes
 
 
 def _all_well(results: Sequence[TopicResult]) -> None:

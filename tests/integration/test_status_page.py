@@ -1,36 +1,21 @@
 """The status page in a real Chromium: live, lost, by keyboard, without JavaScript, and for axe."""
 
-import asyncio
 import re
-import shutil
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright
 from playwright.async_api import expect as expected
-from starlette.types import ASGIApp, Receive, Send
-from starlette.types import Scope as RequestScope
 
-from sidecar.api.connections import Connections
-from sidecar.api.server import HttpServer
-from sidecar.settings import HostPort
 from tests.api.build import TOKEN
+from tests.integration.chromium import CHROMIUM, SOON_MS, opened
 from tests.integration.status_scenes import SCENES, Scene, normal, throttled
-
-CHROMIUM = shutil.which("chromium")
-"""Debian's: apt-get install -y chromium"""
-
-SOON_MS = 20_000
-"""For what the page shows when it has heard of it, on a busy machine."""
 
 DEADLINE_MS = 15_000
 """Of the page's longest question: the 10 s that it asks the sidecar to wait, and 5 s."""
 
-_EXPECTED = re.compile(r"net::ERR|status of 40[13]")
-"""Requests that find nobody, and changes that are refused, are no fault of the page."""
 
 PHONE = 320
 DESK = 1100
@@ -48,102 +33,6 @@ async def browser() -> AsyncIterator[Browser]:
         )
         yield chromium
         await chromium.close()
-
-
-class Silence:
-    """An app that can take requests, as before, and answer none."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._first = ""
-        self._over = asyncio.Event()
-        self._over.set()
-
-    def begin_at(self, path: str) -> None:
-        """From the next request for this path on."""
-        self._first = path
-
-    def end(self) -> None:
-        """All are answered, those that wait, too."""
-        self._first = ""
-        self._over.set()
-
-    async def __call__(self, scope: RequestScope, receive: Receive, send: Send) -> None:
-        if scope["path"] == self._first:
-            self._over.clear()
-        await self._over.wait()
-        await self._app(scope, receive, send)
-
-
-class Served:
-    """A scene that is served, and can go away.
-
-    Attributes:
-        scene: whose page it is.
-        url: where it is.
-        silence: keeps its answers back.
-    """
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self._listen = HostPort("127.0.0.1", 0)
-        self._server: HttpServer | None = None
-        self._task: asyncio.Task[None] | None = None
-        assert scene.contents is not None
-        self._contents = asyncio.create_task(scene.contents.run())
-        self.silence = Silence(scene.app)
-
-    @property
-    def url(self) -> str:
-        return f"http://{self._listen}"
-
-    def is_overridden(self) -> bool:
-        """Whether an override is in force."""
-        return self.scene.board.snapshot.decision.override is not None
-
-    async def come(self) -> None:
-        """Listens, at the address that it had."""
-        self._server = HttpServer(self.silence, self._listen, Connections(64))
-        self._listen = self._server.address
-        self._task = asyncio.create_task(self._server.serve())
-
-    async def go(self) -> None:
-        """Is gone: nobody listens, and every connection is cut."""
-        if self._server is not None and self._task is not None:
-            self._server.stop()
-            await self._task
-            self._server = None
-
-    async def end(self) -> None:
-        """Ends it for good."""
-        self.silence.end()
-        await self.go()
-        self._contents.cancel()
-        await asyncio.gather(self._contents, return_exceptions=True)
-
-
-@asynccontextmanager
-async def opened(
-    browser: Browser, scene: Scene, **options: object
-) -> AsyncIterator[tuple[Served, Page]]:
-    """The page of a scene; whatever the browser complains of fails the test."""
-    async with AsyncExitStack() as stack:
-        served = Served(scene)
-        stack.push_async_callback(served.end)
-        await served.come()
-        context: BrowserContext = await browser.new_context(**options)  # type: ignore[arg-type] # any option
-        stack.push_async_callback(context.close)
-        page = await context.new_page()
-        said: list[str] = []
-        page.on("console", lambda message: said.append(_text(message)))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        await page.goto(served.url)
-        yield served, page
-        assert [] == [each for each in said if not _EXPECTED.search(each)]
-
-
-def _text(message: ConsoleMessage) -> str:
-    return f"{message.type}: {message.text}"
 
 
 async def shown(page: Page, selector: str, text: str | re.Pattern[str]) -> None:

@@ -16,8 +16,8 @@ from confluent_kafka import Producer
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
-from tests.integration.maven import jars_of
 from tests.pipeline.growing_logs import GrowingLog, line, lines, pack
+from tests.support.maven import jars_of
 from tests.support.waiting import seen
 
 _POM = Path(__file__).parents[2] / "deploy/spark/kafka-connector/pom.xml"

@@ -19,6 +19,7 @@ from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, QUOTA_EXCEEDED
 from sidecar.requestlog.produce_size import produce_bytes
 from sidecar.requestlog.request_detail import TopicChanges, detail
 from sidecar.requestlog.wire import Produce
+from tests.support.client_quotas import under
 from tests.support.request_logs import logged
 from tests.support.throttle_times import (
     MUTATORS,
@@ -35,7 +36,6 @@ from tests.support.throttle_times import (
     send_bytes,
     send_compressed,
     throttled,
-    under,
 )
 
 CLOCK_MS = 500

@@ -8,34 +8,27 @@ from contextlib import asynccontextmanager
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
-from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.kafka.topic_results import Outcome, TopicResult
+from sidecar.quotas.entities import Entity
 from sidecar.settings import KafkaAdmin
-from sidecar.settings.convert import addresses
-from tests.integration.daemon import command, settings
+from tests.support.client_quotas import admin_of, under
+from tests.support.command import command
+from tests.support.daemon import settings
 
 BURST = 11
 """Of a quota of 1 a second: a broker's windows are 11 of 1 s."""
 
 
-def admin_of(cluster: Cluster, client_id: str) -> KafkaAdmin:
-    """A controller keeps a client-id's bucket, so each test has one of its own."""
-    return KafkaAdmin(bootstrap_servers=addresses(cluster.bootstrap), client_id=client_id)
-
-
 @asynccontextmanager
-async def one_a_second(admin: KafkaAdmin) -> AsyncIterator[None]:
-    """A controller_mutation_rate of 1 for the client-id while it lasts."""
-    etl, key = {"client-id": admin.client_id}, "controller_mutation_rate"
-    assert await alter_client_quotas(admin, [(etl, {key: 1.0})]) is None
-    try:
-        # It takes a moment until the controller's own quota manager has it.
-        await asyncio.sleep(1.0)
-        yield
-    finally:
-        assert await alter_client_quotas(admin, [(etl, {key: None})]) is None
+async def one_a_second(cluster: Cluster, client_id: str) -> AsyncIterator[KafkaAdmin]:
+    """A controller_mutation_rate of 1 for the client-id while it lasts.
+
+    A controller keeps a client-id's bucket, so each test has one of its own.
+    """
+    async with under(cluster, {Entity(client_id=client_id): {"controller_mutation_rate": 1.0}}):
+        yield admin_of(cluster, client_id)
 
 
 def new(count: int) -> list[NewTopic]:
@@ -54,11 +47,10 @@ def outcomes(results: tuple[TopicResult, ...]) -> Counter[Outcome]:
 async def test_over_the_quota_it_waits_and_goes_on(node: Cluster) -> None:
     """The module's example: 12 at once, the others one a second; all are created."""
     loop = asyncio.get_running_loop()
-    admin = admin_of(node, "patient")
-    async with one_a_second(admin):
-        started = loop.time()
+    async with one_a_second(node, "patient") as admin:
+        began = loop.time()
         results = await create_topics(admin, new(16), timeout_s=60.0)
-        took_s = loop.time() - started
+        took_s = loop.time() - began
     assert {Outcome.DONE: 16} == outcomes(results)
     # 16 - 12 have to wait for a token each.
     assert took_s >= 16 - (BURST + 1) - 1.0
@@ -66,9 +58,8 @@ async def test_over_the_quota_it_waits_and_goes_on(node: Cluster) -> None:
 
 async def test_growing_and_deleting_are_held_too(node: Cluster) -> None:
     """Each has its own message, and the partitions added or deleted are what counts."""
-    admin = admin_of(node, "grower")
-    await create_topics(admin, new(3))
-    async with one_a_second(admin):
+    await create_topics(admin_of(node, "grower"), new(3))
+    async with one_a_second(node, "grower") as admin:
         grown = await create_partitions(
             admin,
             [Growth("t0", 21), Growth("t1", 3), Growth("t2", 3)],

@@ -6,7 +6,6 @@ is tried elsewhere, on 4.3.1 alone.
 
 import asyncio
 import os
-import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -24,27 +23,25 @@ from sidecar.demo.traffic import Traffic
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.client.connection import dial
 from sidecar.kafka.client.security import load_security
-from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
 from sidecar.kafka.largest_topics import largest_topics
 from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.kafka.topic_results import Outcome
 from sidecar.quotas.entities import DEFAULT, Entity
-from sidecar.quotas.request_time.quota_plan import by_entity, removals
 from sidecar.requestlog.allocated_ids import producer_ids
 from sidecar.requestlog.request_detail import detail
 from sidecar.requestlog.wire import Produce
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from sidecar.volumes import Failure
-from tests.integration.conftest import Start
-from tests.integration.daemon import FULL_BYTES, Daemon, command, settings
-from tests.integration.test_quotas import in_force
+from tests.support.client_quotas import admin_of, in_force, under
 from tests.support.clusters import PASSWORD, Clusters, Kind
+from tests.support.command import command, run
+from tests.support.daemon import FULL_BYTES, Daemon, Start, settings
 from tests.support.java import bean, beans
 from tests.support.java_traffic import JavaTraffic
-from tests.support.request_logs import admin_of, logged
+from tests.support.request_logs import logged
 from tests.support.waiting import seen
 
 MESSAGES_OF = {
@@ -108,10 +105,7 @@ async def grows(traffic: Traffic | JavaTraffic, *, by: int) -> None:
     """Wait until so many bytes more are acknowledged."""
     until = traffic.acknowledged_bytes + by
 
-    async def acknowledged() -> int:
-        return traffic.acknowledged_bytes
-
-    await seen(f"{by} bytes more", acknowledged, lambda count: count >= until)
+    await seen(f"{by} bytes more", lambda: traffic.acknowledged_bytes >= until)
 
 
 async def applies(node: Cluster, what: str, holds: Callable[[Mapping[str, Any]], bool]) -> None:
@@ -147,11 +141,7 @@ class TestKafka:
         assert node.brokers[0].volumes[1].path == violation["log_dir"]
         await node.occupy(0, 1, 0)
         await daemon.decides(1.0)
-        assert 0.0 == sum(
-            count
-            for (name, _), count in (await daemon.metrics()).samples.items()
-            if name == "kafka_throttle_poll_failures_total"
-        )
+        assert set() == (await daemon.metrics()).failure_kinds()
 
     async def test_kafkas_own_client_reads_the_same_figures(self, node: Cluster) -> None:
         """The Java Admin of the version: equal to the byte, of volumes filled differently."""
@@ -214,10 +204,9 @@ class TestKafka:
                 for each in throttled:
                     await told_to_wait(each)
                 # Both callbacks hear of it, and Kafka walks over all rates.
-                other = [({"client-id": "other"}, {"producer_byte_rate": 1e6})]
-                assert await alter_client_quotas(admin_of(node), other) is None
-                await admin.create_topic("mutation", assignment=[[0]])
-                await grows(excluded, by=2_000_000)
+                async with under(node, {Entity(client_id="other"): {"producer_byte_rate": 1e6}}):
+                    await admin.create_topic("mutation", assignment=[[0]])
+                    await grows(excluded, by=2_000_000)
                 assert 0.0 == excluded.longest_throttle_s
                 assert 1 == len((await daemon.get("/v1/readers"))["readers"])
                 assert [BEAN] == list(await beans(node, 0, "throttlesidecar:*"))
@@ -226,8 +215,6 @@ class TestKafka:
                 for each in everybody:
                     await grows(each, by=4_000_000)
                 assert 0 == sum(each.failed_records for each in everybody)
-        gone = [({"client-id": "other"}, {"producer_byte_rate": None})]
-        assert await alter_client_quotas(admin_of(node), gone) is None
 
     async def test_the_callback_is_switched_off_while_the_broker_runs(
         self, node: Cluster, start: Start
@@ -270,16 +257,13 @@ class TestKafka:
             Entity(client_id=DEFAULT): {"controller_mutation_rate": 5.0},
             Entity(ip="192.0.2.1"): {"connection_creation_rate": 2.0},
         }
-        asked = [(entity.parts(), values) for entity, values in wanted.items()]
-        assert await alter_client_quotas(admin_of(node), asked) is None
-        await in_force(node, wanted)
-        gone = by_entity(removals(wanted, {}))
-        assert await alter_client_quotas(admin_of(node), gone) is None
+        async with under(node, wanted):
+            await in_force(node, wanted)
         await in_force(node, {})
 
     async def test_topics_are_created_grown_and_deleted(self, node: Cluster) -> None:
         """Also one that is there already, one that is not, and one with too few partitions."""
-        admin = client(node, "plain")
+        admin = admin_of(node, "plain")
         new = [NewTopic("t0", 1, 1), NewTopic("t1", 1, 1), NewTopic("d", configs=small())]
         assert [Outcome.DONE] * 3 == [each.outcome for each in await create_topics(admin, new)]
 
@@ -303,17 +287,11 @@ class TestKafka:
 
     async def test_a_mutation_quota_rejects_what_is_over_it(self, node: Cluster) -> None:
         """With the controller's wait for each rejected topic; Kafka 3.3's rejects none."""
-        admin = client(node, "impatient")
-        who = {"client-id": admin.client_id}
-        key = "controller_mutation_rate"
-        assert await alter_client_quotas(admin, [(who, {key: 1.0})]) is None
-        try:
-            # It takes a moment until the controller's own quota manager has it.
-            await asyncio.sleep(1.0)
+        admin = admin_of(node, "impatient")
+        rate = {Entity(client_id=admin.client_id): {"controller_mutation_rate": 1.0}}
+        async with under(node, rate):
             new = [NewTopic(f"t{number}", 1, 1) for number in range(20)]
             results = await create_topics(admin, new, retry_on_quota_violation=False)
-        finally:
-            assert await alter_client_quotas(admin, [(who, {key: None})]) is None
         rejected = [each for each in results if each.outcome is Outcome.THROTTLED]
         if node.version == NO_MUTATION_QUOTAS:
             assert [] == rejected
@@ -330,17 +308,13 @@ class TestKafka:
             "hasty": {"acks": 0},
             "slow": {"acks": 1, "throttle_cb": lambda event: throttled.append(event.throttle_time)},
         }
-        quota = {"client-id": "slow"}
         # Over a window of 10 s at least, three records are over it and two are not.
-        await set_produce_quota(node, quota, 2_500.0)
+        quota = {Entity(client_id="slow"): {"producer_byte_rate": 2_500.0}}
         async with Admin(node.bootstrap) as admin:
             await admin.create_topic("read-me")
-        try:
-            async with logged(node) as logs:
-                for name, config in producers.items():
-                    await asyncio.to_thread(produce, node.bootstrap, name, config)
-        finally:
-            await set_produce_quota(node, quota, None)
+        async with under(node, quota), logged(node) as logs:
+            for name, config in producers.items():
+                await asyncio.to_thread(produce, node.bootstrap, name, config)
         made = {event.client_id: event.producer_id for event in producer_ids(logs.all_lines)}
         assert {"first", "second"} == set(made)
         assert 2 == len(set(made.values()))
@@ -392,11 +366,7 @@ class TestKafka:
 
 async def told_to_wait(traffic: Traffic | JavaTraffic) -> None:
     """Wait until a broker has told a producer to wait."""
-
-    async def longest_s() -> float:
-        return traffic.longest_throttle_s
-
-    await seen("a throttle time", longest_s, lambda longest: longest > 0.0)
+    await seen("a throttle time", lambda: traffic.longest_throttle_s)
 
 
 def small() -> dict[str, str]:
@@ -404,24 +374,13 @@ def small() -> dict[str, str]:
     return {"retention.bytes": str(4 << 20), "segment.bytes": str(1 << 20)}
 
 
-def client(node: Cluster, client_id: str) -> KafkaAdmin:
-    """A controller keeps a client-id's bucket, so each test has one of its own."""
-    return KafkaAdmin(bootstrap_servers=addresses(node.bootstrap), client_id=client_id)
-
-
 async def figures_by_java(node: Cluster) -> dict[str, tuple[int, int]]:
     """Log dir -> total and usable bytes, by Admin.describeLogDirs."""
     folder = await jars(node.version, cache_folder(os.environ))
     program = str(Path(__file__).with_name("DescribeLogDirs.java"))
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [java(os.environ), "-cp", f"{folder}/*", program, node.bootstrap],
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    rows = (line.split("\t") for line in done.stdout.splitlines())
+    done = await run([java(os.environ), "-cp", f"{folder}/*", program, node.bootstrap])
+    assert 0 == done.code, done.said
+    rows = (line.split("\t") for line in done.out.splitlines())
     return {path: (int(total), int(usable)) for _, path, total, usable in rows}
 
 
@@ -444,10 +403,3 @@ def produce(bootstrap: str, name: str, config: Mapping[str, Any]) -> None:
         assert 0 == producer.flush(30)
     # What a throttled producer was told is still to come.
     producer.poll(0.5)
-
-
-async def set_produce_quota(
-    node: Cluster, entity: Mapping[str, str | None], bytes_per_s: float | None
-) -> None:
-    quotas = {"producer_byte_rate": bytes_per_s}
-    assert await alter_client_quotas(admin_of(node), [(entity, quotas)]) is None

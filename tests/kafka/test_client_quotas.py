@@ -23,8 +23,8 @@ from sidecar.kafka.quota_messages import (
 )
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.volumes import Failure, FailureKind
+from tests.kafka.kio_codec import kio_request, our_request
 from tests.kafka.servers import admin, bootstrap, free_port, hang, raw_server
-from tests.kafka.test_cluster_messages import kio_request, our_request
 from tests.support.fake_broker import FakeCluster, FakeRequest, encode
 from tests.support.virtual_time import VIRTUAL_TIME
 

@@ -15,7 +15,7 @@ from sidecar.kafka.config_messages import (
     DescribeConfigs,
     SetConfigs,
 )
-from tests.kafka.test_cluster_messages import kio_request, our_request
+from tests.kafka.kio_codec import kio_request, our_request
 
 
 def test_describe_configs_requests_are_kafkas_bytes() -> None:

@@ -134,7 +134,7 @@ async def test_what_is_wrong_is_said_in_a_line(
         environ = settings_at(address.replace("127.0.0.1", mistake.host), **given)
         async with SteppedSidecar(environ) as sidecar:
             assert (1.0, "fallback") == effect(await sidecar.poll())
-            assert {mistake.kind} == sidecar.failure_kinds()
+            assert {mistake.kind} == sidecar.metrics.failure_kinds()
         logged = caplog.messages[:]
         done = await asyncio.to_thread(CliRunner().invoke, group, ["check"], env=environ)
     (warned,) = [line for line in logged if line.startswith("polling: ")]

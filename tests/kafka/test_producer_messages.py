@@ -21,7 +21,7 @@ from sidecar.kafka.producer_messages import (
     MetadataResponseV12,
     ProducerStates,
 )
-from tests.kafka.test_cluster_messages import kio_request, our_request
+from tests.kafka.kio_codec import kio_request, our_request
 from tests.support.examples import DEAR
 from tests.support.fake_broker import encode
 

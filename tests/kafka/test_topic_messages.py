@@ -25,7 +25,7 @@ from sidecar.kafka.topic_messages import (
     Growth,
     NewTopic,
 )
-from tests.kafka.test_cluster_messages import our_request
+from tests.kafka.kio_codec import our_request
 from tests.support.fake_broker import encode
 
 TEN_SECONDS = timedelta(seconds=10)

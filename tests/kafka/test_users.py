@@ -22,8 +22,8 @@ from sidecar.kafka.user_messages import (
 from sidecar.kafka.users import acl_users, scram_users
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
+from tests.kafka.kio_codec import kio_request, our_request
 from tests.kafka.servers import admin, bootstrap
-from tests.kafka.test_cluster_messages import kio_request, our_request
 from tests.support.fake_broker import FakeCluster, encode
 
 

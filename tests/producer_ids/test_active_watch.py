@@ -2,83 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
 
 import pytest
 
-from sidecar.kafka.active_producers import OnStates, ScanResult
-from sidecar.kafka.leaders import Partition
-from sidecar.kafka.producer_messages import ProducerStates
-from sidecar.producer_ids.active_watch import LONGEST_PAUSE_S, ActiveIdWatch
-from sidecar.quotas.producer_ids.active_ids import WAIT_MS, ActiveIds
-from sidecar.volumes import Failure, FailureKind
-
-ORDERS, CLICKS = ("orders", 0), ("clicks", 0)
-REFUSED = Failure(FailureKind.AUTHORIZATION, "it needs READ on the topics")
-SILENT = Failure(FailureKind.TIMEOUT, "broker 1: no answer")
-
-
-def packed(*written: tuple[int, int]) -> ProducerStates:
-    """Producers by id and last sequence."""
-    return ProducerStates(
-        b"".join(
-            producer_id.to_bytes(8) + bytes(4) + sequence.to_bytes(4) + bytes(21)
-            for producer_id, sequence in written
-        )
-    )
-
-
-class FakeSource:
-    """Leaders that say what a test says."""
-
-    def __init__(self) -> None:
-        self.partitions: Mapping[int, list[Partition]] = {0: [ORDERS, CLICKS]}
-        self.written: dict[Partition, ProducerStates] = {}
-        self.new: set[Partition] = set()
-        self.failures: dict[Partition, Failure] = {}
-        self.failure: Failure | None = None
-        self.skipped = 0
-        self.took_s = 0.0
-        self.looks: list[float] = []
-
-    async def scan(self, on_states: OnStates, timeout_s: float) -> ScanResult | Failure:
-        """Looks once."""
-        assert timeout_s > 0
-        self.looks.append(asyncio.get_running_loop().time())
-        await asyncio.sleep(self.took_s)
-        if self.failure is not None:
-            return self.failure
-        for partition, states in self.written.items():
-            on_states(partition, states, is_new=partition in self.new)
-        producers = sum(map(len, self.written.values()))
-        return ScanResult(len(self.written), producers, 0, self.failures, self.skipped)
-
-
-class Looking:
-    """A watch over a fake source, with what came of it."""
-
-    def __init__(self, interval_s: float = 2.0) -> None:
-        self.clock: Callable[[], float] = lambda: 1000.0
-        self.source = FakeSource()
-        self.counted: list[tuple[str, int]] = []
-        self.told: list[tuple[str | None, int]] = []
-        self.watch = ActiveIdWatch(
-            self.source,
-            ActiveIds(3_600_000),
-            lambda user, producer_id: self.counted.append((user, producer_id)),
-            lambda user, producer_id: self.told.append((user, producer_id)),
-            self.now,
-            interval_s=interval_s,
-        )
-
-    def now(self) -> float:
-        """Steady seconds."""
-        return self.clock()
-
-    async def see(self, *written: tuple[int, int], at: Partition = ORDERS) -> None:
-        """A look at which a partition has these producers."""
-        self.source.written[at] = packed(*written)
-        await self.watch.scan()
+from sidecar.producer_ids.active_watch import LONGEST_PAUSE_S
+from sidecar.quotas.producer_ids.active_ids import WAIT_MS
+from tests.producer_ids.build import CLICKS, ORDERS, REFUSED, SILENT, Looking, packed
 
 
 async def test_an_id_counts_when_it_writes() -> None:

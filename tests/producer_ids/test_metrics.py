@@ -13,7 +13,7 @@ from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from tests.producer_ids.test_active_watch import CLICKS, ORDERS, REFUSED, SILENT, Looking
+from tests.producer_ids.build import CLICKS, ORDERS, REFUSED, SILENT, Looking
 from tests.throttle.build import FakeClock
 
 SETTINGS = ProducerIdSettings()

@@ -8,7 +8,7 @@ import pytest
 
 from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
 from tests.api.build import BEARER, FakeSidecar
-from tests.producer_ids.test_active_watch import CLICKS, REFUSED, SILENT, Looking
+from tests.producer_ids.build import CLICKS, REFUSED, SILENT, Looking
 
 FIFTY = {"producer_ids_rate": 50}
 ALICE = "/v1/quotas/producer-ids/users/alice"

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from hypothesis import strategies as st
+
 from sidecar.requestlog.line import Line, parse
 
 HERE: Final = Path(__file__).parent
@@ -11,6 +13,12 @@ REAL: Final = tuple((HERE / "kafka-4.3.1.log").read_bytes().splitlines())
 """Of a broker 4.3.1 that was also the controller, with no principals and no quotas."""
 BY_HAND: Final = tuple((HERE / "by-hand.log").read_bytes().splitlines())
 """One of every API that matters, with principals and throttle times."""
+
+# Around the lengths at which an encoded length takes another byte.
+LENGTHS = st.sampled_from([0, 1, 126, 127, 128, 16_382, 16_383, 16_384, 2_097_151]) | st.integers(
+    0, 300
+)
+NAMES = st.text(st.characters(codec="utf-8"), max_size=200)
 
 
 def line(api_key: int, **fields: Any) -> bytes:

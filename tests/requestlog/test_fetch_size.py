@@ -17,8 +17,7 @@ from kio.static.primitive import i32, i64
 
 from sidecar.requestlog.fetch_size import FETCH, NEWEST_FETCH, fetch_bytes, fetched
 from sidecar.requestlog.wire import Fetched, FetchedPartition, FetchedTopic
-from tests.requestlog.lines import BY_HAND, parsed_line, read
-from tests.requestlog.test_produce_size import LENGTHS, NAMES
+from tests.requestlog.lines import BY_HAND, LENGTHS, NAMES, parsed_line, read
 
 
 @dataclass(frozen=True, slots=True)

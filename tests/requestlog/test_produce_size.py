@@ -17,16 +17,11 @@ from kio.static.primitive import i16, i32
 from sidecar.requestlog.produce_size import NEWEST_PRODUCE, produce_bytes
 from sidecar.requestlog.request_detail import PRODUCE, detail
 from sidecar.requestlog.wire import Produce
-from tests.requestlog.lines import BY_HAND, parsed_line, read
+from tests.requestlog.lines import BY_HAND, LENGTHS, NAMES, parsed_line, read
 
 Topics = Sequence[tuple[str, Sequence[int]]]
 """Names, and for each partition the bytes of its batches; -1: none at all."""
 
-# Around the lengths at which an encoded length takes another byte.
-LENGTHS = st.sampled_from([0, 1, 126, 127, 128, 16_382, 16_383, 16_384, 2_097_151]) | st.integers(
-    0, 300
-)
-NAMES = st.text(st.characters(codec="utf-8"), max_size=200)
 TOPICS = st.lists(
     st.tuples(NAMES, st.lists(LENGTHS | st.just(-1), max_size=140)), max_size=3
 ) | st.lists(st.tuples(NAMES, st.just([5])), min_size=127, max_size=129)

@@ -1,124 +1,262 @@
-"""The real daemon as a process of its own."""
+"""The real daemon as tests run it: a process beside a cluster's brokers or alone, asked over HTTP.
 
-import json
+Example: ``async with started(tmp_path, settings("127.0.0.1:9092")) as daemon`` starts one, and
+``await daemon.decides(1.0)`` waits for its decision. It has no environment but its settings, and
+ends with the test, also with one that is killed.
+"""
+
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.waiting import SEEN_S, until
+from sidecar.demo.isolation import Isolation
+from sidecar.demo.supervisor import Supervisor
+from tests.support.documents import Document, Documents, Metrics
+from tests.support.waiting import SEEN_S, seen
 
-DECIDED = re.compile(r"throttle factor \S+ \(observation\)")
+QUICK = {
+    "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0.2S",
+    "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": "PT0.1S",
+}
+"""So that a change is seen soon, whether or not volumes fill. A poll's deadline is then 2 s."""
+
+LIMIT_BYTES = 40 << 20
+"""The limit of ``settings``, of the clusters' volumes of 64 MiB."""
+
+FULL_BYTES = 32 << 20
+"""So many more bytes on a free volume violate that limit."""
+
+_LISTENS = re.compile(r"listens on (http://[^\s\",]+)(?: and (http://[^\s\",]+))?")
 
 
-@dataclass
-class Daemon:
-    """A running ``python -m sidecar run``."""
+def settings(bootstrap: str, **more: str) -> dict[str, str]:
+    """SIDECAR_* for a cluster; ``more`` without that prefix."""
+    return {
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap,
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(LIMIT_BYTES),
+        **QUICK,
+        **{f"SIDECAR_{name}": value for name, value in more.items()},
+    }
 
-    process: subprocess.Popen[bytes]
-    log: Path
 
-    @property
-    def output(self) -> str:
-        """All that it wrote, to standard output and error."""
-        return self.log.read_text()
+class Beside(Protocol):
+    """What holds a daemon that runs beside it, such as a ``Cluster``."""
 
-    def wait_for(self, pattern: str | re.Pattern[str], count: int = 1) -> re.Match[str]:
-        """Waits until something was logged so often; gives the last of it."""
-        found: list[re.Match[str]] = []
+    async def run_beside(self, name: str, argv: Sequence[str], log: Path) -> int:
+        """Start a process; its pid."""
 
-        def there() -> bool:
-            found[:] = re.finditer(pattern, self.output)
-            return len(found) >= count
+    def ended(self, name: str) -> int | None:
+        """How it ended; None while it runs."""
 
-        until(there, lambda: f"no {pattern!r} in:\n{self.output}", self.is_running)
-        return found[count - 1]
 
-    def is_running(self) -> bool:
-        return self.process.poll() is None
+class Daemon(Documents):
+    """A daemon that runs, or ran.
 
-    @property
-    def urls(self) -> list[str]:
-        """Where it listens, by its log."""
-        line = self.wait_for(r"listens on (http://\S+?)(?: and (http://[^\s\"]+))?[\s\"]")
-        return [url.rstrip('",') for url in line.groups() if url is not None]
+    Attributes:
+        urls: where it listens: its API, and its metrics where they have an address of their own.
+        pid: its process.
+    """
+
+    def __init__(
+        self,
+        beside: Beside,
+        environ: Mapping[str, str],
+        log: Path,
+        *words: str,
+        files: int | None = None,
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            beside: what starts it and ends it.
+            environ: its environment.
+            log: the file of its output; unlike any other daemon's.
+            words: options of ``run``.
+            files: how many it may have open, by its hard limit.
+        """
+        self.urls: list[str] = []
+        self.pid = 0
+        self._beside = beside
+        self._log = log
+        environ = {"SIDECAR_HTTP_LISTEN": "127.0.0.1:0", **environ}
+        limit = ["sh", "-c", f'ulimit -n {files}; exec "$0" "$@"'] if files is not None else []
+        variables = [f"{name}={value}" for name, value in environ.items()]
+        self._argv = [*limit, "env", "-i", *variables, sys.executable, "-m", "sidecar", "run"]
+        self._argv += words
+
+    async def start(self) -> None:
+        """Start it, again with the same settings; returns when it listens, or has ended."""
+        self._log.unlink(missing_ok=True)
+        self.pid = await self._beside.run_beside(str(self._log), self._argv, self._log)
+        await self._writes(_LISTENS, 1)
+        found = _LISTENS.search(self.output)
+        self.urls = [url for url in found.groups() if url] if found is not None else []
 
     @property
     def url(self) -> str:
+        """Where its API listens."""
+        assert self.urls, f"the daemon does not listen:\n{self.output}"
         return self.urls[0]
 
     @property
     def address(self) -> str:
-        """host:port."""
+        """The same as "host:port"."""
         return self.url.removeprefix("http://")
 
-    def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
-        return get(self.url + path, headers)
+    @property
+    def output(self) -> str:
+        """What it has written so far, to standard output and error."""
+        return self._log.read_text() if self._log.exists() else ""
 
-    def factor(self) -> dict[str, Any]:
-        """What /v1/throttle-factor says."""
-        document: dict[str, Any] = self.get("/v1/throttle-factor").json()
-        return document
-
-    def override(self, token: str, factor: float = 0.5) -> httpx.Response:
-        """Sets an override of an hour."""
-        body = {"factor": factor, "reason": "a migration", "duration": "PT1H"}
-        headers = {"Authorization": f"Bearer {token}"}
-        return httpx.put(f"{self.url}/v1/override", json=body, headers=headers, timeout=SEEN_S)
+    @property
+    def is_running(self) -> bool:
+        """Whether its process lives."""
+        return self._beside.ended(str(self._log)) is None
 
     def send(self, *signals: signal.Signals) -> None:
+        """Send it signals."""
         for number in signals:
-            self.process.send_signal(number)
+            os.kill(self.pid, number)
 
-    def ended(self) -> int:
-        """Waits for its end: the exit code."""
-        return self.process.wait(SEEN_S)
+    async def end(self, number: signal.Signals = signal.SIGTERM) -> int | None:
+        """End it by a signal.
 
-    def records(self) -> list[dict[str, Any]]:
-        """Its lines, when it logs JSON."""
-        return [json.loads(line) for line in self.output.splitlines()]
+        Returns:
+            How it ended (negative: by that signal); None when it had ended before.
+        """
+        if not self.is_running or not self.pid:
+            return None
+        self.send(number)
+        return await self.exit_code()
+
+    async def exit_code(self) -> int:
+        """Wait for its end: how it ended (negative: by a signal)."""
+        name = str(self._log)
+        await seen("the daemon's end", lambda: self._beside.ended(name) is not None)
+        ended = self._beside.ended(name)
+        assert ended is not None
+        return ended
+
+    async def logs(self, pattern: str | re.Pattern[str], count: int = 1) -> None:
+        """Wait until it has logged something so often."""
+        await self._writes(pattern, count)
+        assert len(re.findall(pattern, self.output)) >= count, self.output
+
+    async def _writes(self, pattern: str | re.Pattern[str], count: int) -> None:
+        """Wait until something is in its output so often, or it has ended."""
+        await seen(
+            f"the daemon writes {pattern!r}",
+            lambda: self.output,
+            lambda text: len(re.findall(pattern, text)) >= count or not self.is_running,
+        )
+
+    async def ask(
+        self,
+        path: str,
+        method: str = "GET",
+        token: str = "",
+        headers: Mapping[str, str] | None = None,
+        body: object = None,
+    ) -> httpx.Response:
+        """One request, on a connection of its own; a path, or a whole URL."""
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        # There is no TLS here, and reading the certificates takes longer than a request.
+        async with httpx.AsyncClient(base_url=self.url, timeout=SEEN_S, verify=False) as client:
+            return await client.request(
+                method, path, headers={**bearer, **(headers or {})}, json=body
+            )
+
+    async def put(self, path: str, body: object, token: str) -> httpx.Response:
+        """One change."""
+        return await self.ask(path, "PUT", token, body=body)
+
+    async def override(self, token: str, factor: float = 0.5) -> httpx.Response:
+        """Set an override of an hour."""
+        body = {"factor": factor, "reason": "a migration", "duration": "PT1H"}
+        return await self.put("/v1/override", body, token)
+
+    async def get(self, path: str) -> Document:
+        """The JSON object at a path."""
+        answer = await self.ask(path)
+        assert 200 == answer.status_code, answer.text
+        document: Document = answer.json()
+        return document
+
+    async def metrics(self) -> Metrics:
+        """One scrape."""
+        text = (await self.ask("/metrics")).text
+        return Metrics.of(text_string_to_metric_families(text))
+
+    async def decides(self, factor: float, source: str = "observation") -> Document:
+        """Wait until this factor of this source is in force; its document."""
+        return await seen(
+            f"factor {factor} by {source}",
+            self.factor,
+            lambda document: (factor, source) == (document["factor"], document["source"]),
+        )
+
+    async def shows_broker(
+        self, broker_id: int, what: str, holds: Callable[[Document], bool]
+    ) -> Document:
+        """Wait until a broker is shown as wanted; its document."""
+        brokers = await seen(
+            f"broker {broker_id} {what}",
+            self.brokers,
+            lambda brokers: broker_id in brokers and holds(brokers[broker_id]),
+        )
+        return brokers[broker_id]
+
+    async def shows_state(self, broker_id: int, state: str) -> Document:
+        """Wait until a broker is active, fenced or departed in its eyes."""
+        return await self.shows_broker(broker_id, state, lambda broker: state == broker["state"])
 
 
-def get(url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
-    """One request, on a connection of its own."""
-    return httpx.get(url, headers=headers, timeout=SEEN_S)
+def seconds(earlier: str, later: str) -> float:
+    """How long it is from one time of the API's to another, seconds."""
+    return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()
 
 
-@contextmanager
-def started(
-    folder: Path, settings: Mapping[str, str], *args: str, files: int | None = None
-) -> Iterator[Daemon]:
-    """Starts a daemon with nothing of ours in its environment, and kills it at the end.
+Start = Callable[[Beside, Mapping[str, str]], Awaitable[Daemon]]
+"""Starts a daemon with these SIDECAR_* variables; returns when it listens."""
+
+
+class _Alone:
+    """Holds a daemon that runs beside no cluster."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+
+    async def run_beside(self, name: str, argv: Sequence[str], log: Path) -> int:
+        return await self._supervisor.spawn(name, list(argv), log)
+
+    def ended(self, name: str) -> int | None:
+        return self._supervisor.exit_status(name)
+
+
+@asynccontextmanager
+async def started(
+    folder: Path, environ: Mapping[str, str], *words: str, files: int | None = None
+) -> AsyncIterator[Daemon]:
+    """Starts a daemon without a cluster beside it; kills it at the end, if it still runs.
 
     Args:
         folder: for its log.
-        settings: its environment.
-        args: of its command.
-        files: how many it may have open, by its hard limit.
+        environ: its environment.
+        words: options of ``run``.
+        files: how many it may have open.
     """
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SIDECAR_")}
-    log = folder / f"daemon-{time.monotonic_ns()}.log"
-    command = [sys.executable, "-m", "sidecar", "run", *args]
-    if files is not None:
-        command = ["sh", "-c", f'ulimit -n {files}; exec "$0" "$@"', *command]
-    with log.open("wb") as stream:
-        process = subprocess.Popen(
-            command,
-            env=inherited | {"SIDECAR_HTTP_LISTEN": "127.0.0.1:0"} | dict(settings),
-            stdout=stream,
-            stderr=stream,
-        )
-    try:
-        yield Daemon(process, log)
-    finally:
-        process.kill()
-        process.wait()
+    with Supervisor(Isolation("plain folders", (), has_mounts=False)) as supervisor:
+        log = folder / f"daemon-{time.monotonic_ns()}.log"
+        daemon = Daemon(_Alone(supervisor), environ, log, *words, files=files)
+        await daemon.start()
+        yield daemon

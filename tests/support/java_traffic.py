@@ -8,7 +8,6 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Final, Self
 
 from sidecar.demo.cache import cache_folder
@@ -122,12 +121,7 @@ class JavaTraffic:
             raise ClusterError(f"Java's producer did not start:\n{self._complained()}")
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def stop(self) -> None:

@@ -10,7 +10,6 @@ import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self
 
 from sidecar.demo.cache import cache_folder
@@ -89,12 +88,7 @@ class KafkaQuotas:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         # A test that failed amid a trace may have left it unread: it is not asked to end.

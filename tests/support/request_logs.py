@@ -15,6 +15,7 @@ from sidecar.requestlog.tail import Tail
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from sidecar.volumes import Failure
+from tests.support.client_quotas import admin_of
 
 
 class Logs:
@@ -88,10 +89,6 @@ async def controllers_of(cluster: Cluster) -> list[str]:
     voters = configs["controller.quorum.voters"]
     assert voters is not None
     return voters.split(",")
-
-
-def admin_of(cluster: Cluster) -> KafkaAdmin:
-    return KafkaAdmin(bootstrap_servers=addresses(cluster.bootstrap))
 
 
 async def _set(cluster: Cluster, controllers: Sequence[str], level: str) -> None:

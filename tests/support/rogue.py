@@ -9,7 +9,6 @@ import asyncio
 import threading
 import time
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from confluent_kafka import KafkaException, Producer
@@ -59,12 +58,7 @@ class Rogue:
             thread.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._end.set()
         for thread in self._threads:
             await asyncio.to_thread(thread.join)

@@ -9,8 +9,7 @@ began a minute after the last one, and takes some milliseconds.
 """
 
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import httpx
 
@@ -26,12 +25,9 @@ from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.schedule import Timing
 from tests.api.build import BEARER, FakeSidecar
 from tests.support.background import bootstrap
+from tests.support.documents import Document, Documents, Metrics
 from tests.support.fake_broker import FakeCluster
 from tests.throttle.build import FakeClock
-
-Document = dict[str, Any]
-VolumeKey = tuple[int, str]
-"""Broker id and log dir."""
 
 MB = 1_000_000
 LIMIT_BYTES = 40 * MB
@@ -54,7 +50,7 @@ def settings_at(addresses: str, **more: str) -> dict[str, str]:
     }
 
 
-class SteppedSidecar:
+class SteppedSidecar(Documents):
     """A sidecar that polls when a test says so; an async context manager.
 
     Attributes:
@@ -98,12 +94,7 @@ class SteppedSidecar:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._source.close()
 
     async def poll(self, after_s: float = 1.0, deadline_s: float | None = None) -> Document:
@@ -124,20 +115,6 @@ class SteppedSidecar:
         document: Document = answer.json()
         return document
 
-    async def factor(self) -> Document:
-        """The factor in force."""
-        return await self.get("/v1/throttle-factor")
-
-    async def volumes(self) -> dict[VolumeKey, Document]:
-        """The volumes that are shown."""
-        document = await self.get("/v1/volumes")
-        return {(each["broker_id"], each["log_dir"]): each for each in document["volumes"]}
-
-    async def brokers(self) -> dict[int, Document]:
-        """The brokers that are shown, by id."""
-        document = await self.get("/v1/brokers")
-        return {each["broker_id"]: each for each in document["brokers"]}
-
     async def effects(self) -> list[tuple[float, str]]:
         """Factor and source of each decision since the start, the oldest first."""
         document = await self.get("/v1/decisions")
@@ -148,27 +125,10 @@ class SteppedSidecar:
         async with self._api.client() as client:
             return await client.delete(f"/v1/brokers/{broker_id}", headers=BEARER)
 
-    def metric(self, name: str, **labels: str) -> float | None:
-        """One series of the metrics; None when there is none."""
-        return self._registry.get_sample_value(f"kafka_throttle_{name}", labels)
-
-    def volume_metric(self, name: str) -> dict[VolumeKey, float]:
-        """One of the volumes' metrics."""
-        return {
-            (int(sample.labels["broker"]), sample.labels["log_dir"]): sample.value
-            for family in self._registry.collect()
-            for sample in family.samples
-            if sample.name == f"kafka_throttle_volume_{name}"
-        }
-
-    def failure_kinds(self) -> set[str]:
-        """The kinds of failure that the metrics count."""
-        return {
-            sample.labels["kind"]
-            for family in self._registry.collect()
-            for sample in family.samples
-            if sample.name == "kafka_throttle_poll_failures_total" and sample.value
-        }
+    @property
+    def metrics(self) -> Metrics:
+        """What a scrape would have."""
+        return Metrics.of(self._registry.collect())
 
 
 def effect(document: Document) -> tuple[float, str]:

@@ -8,8 +8,7 @@ wait N / T longer at a quota of T, until a window bounds it.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import cycle
@@ -23,7 +22,6 @@ from confluent_kafka.admin import NewTopic as LibrdkafkasTopic
 from sidecar.demo.admin import Admin
 from sidecar.demo.broker_properties import CONTROLLER_ID
 from sidecar.demo.cluster import Cluster
-from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
@@ -34,10 +32,9 @@ from sidecar.requestlog.charges import charges
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import TopicSizes
 from sidecar.requestlog.request_detail import PRODUCE
-from sidecar.settings import KafkaAdmin
-from sidecar.settings.convert import addresses
+from tests.support.client_quotas import admin_of, under
 from tests.support.java import bean, beans
-from tests.support.request_logs import admin_of, controllers_of, logged
+from tests.support.request_logs import controllers_of, logged
 
 WINDOW = QuotaWindow()
 """Kafka's defaults, which the cluster has."""
@@ -192,7 +189,7 @@ async def mutate(kafka: Cluster) -> Node:
 
 
 async def mutate_strictly(cluster: Cluster, client_id: str, rounds: int) -> None:
-    admin = KafkaAdmin(bootstrap_servers=addresses(cluster.bootstrap), client_id=client_id)
+    admin = admin_of(cluster, client_id)
     for number in range(rounds):
         new = [NewTopic(f"{client_id}-{number}-{index}", 30, 1) for index in range(4)]
         await create_topics(admin, new, retry_on_quota_violation=False)
@@ -207,21 +204,6 @@ async def mutate_permissively(cluster: Cluster) -> None:
         for number in range(14):
             for created in admin.create_topics([LibrdkafkasTopic(f"p{number}", 20, 1)]).values():
                 await asyncio.to_thread(created.result, 60)
-
-
-@asynccontextmanager
-async def under(cluster: Cluster, quotas: ClientQuotas) -> AsyncIterator[None]:
-    """The quotas are set meanwhile."""
-    admin = admin_of(cluster)
-    limits = [(entity.parts(), dict(own)) for entity, own in quotas.items()]
-    none = [(entity, dict.fromkeys(own, None)) for entity, own in limits]
-    assert await alter_client_quotas(admin, limits) is None
-    try:
-        # It takes a moment until every node's own quota managers have them.
-        await asyncio.sleep(1.0)
-        yield
-    finally:
-        assert await alter_client_quotas(admin, none) is None
 
 
 async def place(cluster: Cluster, topic: str, config: Mapping[str, str] | None = None) -> None:

@@ -43,24 +43,6 @@ FALLBACK = (0.5, Source.FALLBACK)
 # The factor's life.
 
 
-def test_proposal_example() -> None:
-    """Validity 2 min, fallback 0.0: ok, two failures, the fallback at minute 3, ok again."""
-    proposal = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=0.0)
-    memory = Memory()
-    reported = []
-    for minute in range(5):
-        now = 60.0 * minute
-        if minute in {0, 4}:
-            memory = proposal.fold(memory, whole(now, [reading(1, now, ROOMY)]))
-        else:
-            memory = fail(memory, TIMED_OUT)
-        decision = proposal.decide(memory, now)
-        reported.append((decision.factor, decision.source))
-    fallback = (0.0, Source.FALLBACK)
-    expected = [OBSERVED_ROOMY, OBSERVED_ROOMY, OBSERVED_ROOMY, fallback, OBSERVED_ROOMY]
-    assert expected == reported
-
-
 def test_starts_with_fallback() -> None:
     """Before the first observation the fallback holds, until there is news."""
     decision = factors.decide(Memory(), 0.0)

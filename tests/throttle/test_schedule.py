@@ -45,39 +45,64 @@ def next_at_10_s(memory: Memory, timing: Timing, since_whole_s: float = 0.0) -> 
 # One after another: the rules.
 
 
-def test_half_of_the_nearest_volumes_time() -> None:
-    """3 brokers, the nearest volume 20 s from its limit: the next poll comes 10 s later."""
-    memory = filling({1: 20.0, 2: 40.0, 3: None})
-    assert NextPoll(10.0) == next_at_10_s(memory, MINUTE)
+STILL = {1: None}
+CROWD: Mapping[int, float | None] = dict.fromkeys(range(1000))
+"""1,000 brokers whose volumes stand still: each costs 20 ms."""
+NEAR = dict.fromkeys(range(500), 1.0)
+HUNDRED: Mapping[int, float | None] = dict.fromkeys(range(100))
+FIXED = Timing(interval_s=5.0, minimum_s=5.0)
+SECOND = Timing(interval_s=1.0, minimum_s=1.0)
+
+Rule = tuple[Mapping[int, float | None], Timing, float, NextPoll]
+
+RULES: Mapping[str, Rule] = {
+    # Rule: seconds to the limits, timing, seconds since the last whole poll began, the next poll.
+    "half of the nearest volume's time": ({1: 20, 2: 40, 3: None}, MINUTE, 0, NextPoll(10)),
+    "at most the interval: far away": ({1: 900}, MINUTE, 0, NextPoll(60)),
+    "at most the interval: stands still": (STILL, MINUTE, 0, NextPoll(60)),
+    "the interval is from start to start": (STILL, MINUTE, 3, NextPoll(57)),
+    "at least the minimum: at the limit": ({1: 0, 2: None, 3: None}, QUICK, 0, NextPoll(0.1)),
+    "at least the minimum: close to it": ({1: 0.15, 2: None, 3: None}, QUICK, 0, NextPoll(0.1)),
+    "at least the minimum: twice of it": ({1: 0.2, 2: None, 3: None}, QUICK, 0, NextPoll(0.1)),
+    "the minimum after a poll longer than the interval": (STILL, MINUTE, 75, NextPoll(1)),
+    "a minimum that is the interval: at the limit": ({1: 0}, FIXED, 0, NextPoll(5)),
+    "a minimum that is the interval: near": ({1: 3}, FIXED, 0, NextPoll(5)),
+    "a minimum that is the interval: nearly as long": ({1: 8}, FIXED, 0, NextPoll(5)),
+    "a minimum that is the interval: far away": ({1: 900}, FIXED, 0, NextPoll(5)),
+    "a minimum that is the interval: stands still": (STILL, FIXED, 0, NextPoll(5)),
+    "1,000 brokers near wait for 20 s": (dict.fromkeys(CROWD, 1), MINUTE, 0, NextPoll(20)),
+    "20 s from start to start": (dict.fromkeys(CROWD, 1), MINUTE, 15, NextPoll(5)),
+    "the near one alone": ({**CROWD, 7: 8, 8: 30}, MINUTE, 0, NextPoll(4, frozenset({7}))),
+    "the violating one alone at the minimum": (
+        {**CROWD, 7: 0},
+        QUICK,
+        0,
+        NextPoll(0.1, frozenset({7})),
+    ),
+    "those as near with it": (
+        {**CROWD, 7: 1, 8: 1.9, 9: 2, 10: 2.1},
+        MINUTE,
+        0,
+        NextPoll(1, frozenset({7, 8, 9})),
+    ),
+    "500 near ones more slowly": ({**CROWD, **NEAR}, MINUTE, 0, NextPoll(10, frozenset(NEAR))),
+    "a whole poll that is due sooner": ({**CROWD, 7: 8}, MINUTE, 17, NextPoll(4)),
+    "nobody alone where nothing fills": (HUNDRED, SECOND, 0, NextPoll(2)),
+    "only what fills alone": ({**HUNDRED, 7: 100}, SECOND, 0, NextPoll(1, frozenset({7}))),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rule(rule: str) -> None:
+    """By how near the volumes are alone; their rates are known and everybody has answered."""
+    left_s, timing, since_whole_s, expected = RULES[rule]
+    assert expected == next_at_10_s(filling(left_s), timing, since_whole_s)
 
 
 def test_half_of_what_is_left_by_now() -> None:
     """The time to the limit runs from when the volume was read."""
     memory = filling({1: 20.0})
     assert NextPoll(8.0) == next_poll(memory, MINUTE, 14.0, 0.0)
-
-
-def test_at_most_the_interval() -> None:
-    """A volume that is far from its limit, or stands still, is read once in the interval."""
-    assert NextPoll(60.0) == next_at_10_s(filling({1: 900.0}), MINUTE)
-    assert NextPoll(60.0) == next_at_10_s(filling({1: None}), MINUTE)
-
-
-def test_interval_is_from_start_to_start() -> None:
-    """A whole poll that began 3 s ago is followed by the next 57 s from now."""
-    assert NextPoll(57.0) == next_at_10_s(filling({1: None}), MINUTE, since_whole_s=3.0)
-
-
-@pytest.mark.parametrize("left_s", [0.0, 0.15, 0.2])
-def test_at_least_the_minimum(left_s: float) -> None:
-    """Three brokers can be asked every 100 ms while a volume is at or close to its limit."""
-    memory = filling({1: left_s, 2: None, 3: None})
-    assert NextPoll(0.1) == next_at_10_s(memory, QUICK)
-
-
-def test_poll_that_took_longer_than_the_interval() -> None:
-    """The next one still waits for the minimum."""
-    assert NextPoll(1.0) == next_at_10_s(filling({1: None}), MINUTE, since_whole_s=75.0)
 
 
 def test_unknown_rate_is_asked_again_after_the_minimum() -> None:
@@ -106,13 +131,6 @@ def test_release_does_not_hasten_failing_polls() -> None:
     memory = replace(filling({1: None}), failed_polls=3)
     assert NextPoll(1.0) == next_poll(memory, MINUTE, 10.0, 0.0, Release(10.0, frozenset({1})))
     assert NextPoll(4.0) == next_poll(memory, MINUTE, 10.0, 0.0, Release(-90.0, frozenset({1})))
-
-
-def test_fixed_interval() -> None:
-    """A minimum that is the interval makes every wait the interval."""
-    fixed = Timing(interval_s=5.0, minimum_s=5.0)
-    for left_s in (0.0, 3.0, 8.0, 900.0, None):
-        assert NextPoll(5.0) == next_at_10_s(filling({1: left_s}), fixed)
 
 
 def test_failed_polls_back_off_up_to_the_interval() -> None:
@@ -165,29 +183,6 @@ def many(left_s: Mapping[int, float]) -> Memory:
     return filling({**dict.fromkeys(range(1000)), **left_s})
 
 
-def test_whole_poll_of_1000_brokers_waits_for_20_s() -> None:
-    """Every sidecar asks every broker: 20 ms for each, from start to start."""
-    crowd = filling(dict.fromkeys(range(1000), 1.0))
-    assert NextPoll(20.0) == next_at_10_s(crowd, MINUTE)
-    assert NextPoll(5.0) == next_at_10_s(crowd, MINUTE, since_whole_s=15.0)
-
-
-def test_near_broker_is_asked_alone() -> None:
-    """The one broker whose volume is 8 s from its limit is asked alone after 4 s."""
-    assert NextPoll(4.0, frozenset({7})) == next_at_10_s(many({7: 8.0, 8: 30.0}), MINUTE)
-
-
-def test_violating_broker_is_asked_alone_at_the_minimum() -> None:
-    """Whether it has room again is seen down to the minimum."""
-    assert NextPoll(0.1, frozenset({7})) == next_at_10_s(many({7: 0.0}), QUICK)
-
-
-def test_brokers_as_near_are_asked_with_it() -> None:
-    """All whose half time is within the wait are asked at once, the others are not."""
-    memory = many({7: 1.0, 8: 1.9, 9: 2.0, 10: 2.1})
-    assert NextPoll(1.0, frozenset({7, 8, 9})) == next_at_10_s(memory, MINUTE)
-
-
 def test_broker_whose_volume_had_violated_is_asked_alone_after_the_release() -> None:
     """The whole poll comes after 20 s, what may fill again is seen sooner; the silent one isn't."""
     memory = factors.fold(many({}), partial(10.0, silent=[8]))
@@ -202,18 +197,6 @@ def test_broker_that_left_is_not_asked_after_the_release() -> None:
     assert NextPoll(20.0) == poll
 
 
-def test_many_near_brokers_are_asked_more_slowly() -> None:
-    """500 near ones are 20 ms each too."""
-    near = frozenset(range(500))
-    assert NextPoll(10.0, near) == next_at_10_s(many(dict.fromkeys(near, 1.0)), MINUTE)
-
-
-def test_whole_poll_comes_before_a_later_partial_one() -> None:
-    """When the whole poll is due sooner there is no need to ask some alone."""
-    memory = many({7: 8.0})
-    assert NextPoll(4.0) == next_at_10_s(memory, MINUTE, since_whole_s=17.0)
-
-
 def test_broker_of_unknown_rate_is_not_asked_alone() -> None:
     """All rates are unknown at first: that must not make one great partial poll."""
     answers = [reading(key, 10.0, {"/d0": TOTAL}, total=TOTAL) for key in range(1000)]
@@ -221,27 +204,13 @@ def test_broker_of_unknown_rate_is_not_asked_alone() -> None:
     assert NextPoll(20.0) == next_at_10_s(memory, MINUTE)
 
 
-def test_nobody_is_never_asked_alone() -> None:
-    """Where nothing fills, 100 brokers every second are still one whole poll in 2 s."""
-    second = Timing(interval_s=1.0, minimum_s=1.0)
-    assert NextPoll(2.0) == next_at_10_s(filling(dict.fromkeys(range(100))), second)
-
-
-def test_only_what_fills_is_asked_alone() -> None:
-    """At the end of an interval that is too short for all, the one that fills is asked."""
-    second = Timing(interval_s=1.0, minimum_s=1.0)
-    memory = filling({**dict.fromkeys(range(100)), 7: 100.0})
-    assert NextPoll(1.0, frozenset({7})) == next_at_10_s(memory, second)
-
-
 def test_offline_log_dir_is_not_asked_for_alone() -> None:
     """What can't be read is no reason to ask its broker more often than all."""
-    second = Timing(interval_s=1.0, minimum_s=1.0)
     memory = factors.fold(
-        filling({**dict.fromkeys(range(100)), 7: 100.0}),
+        filling({**HUNDRED, 7: 100.0}),
         partial(10.0, [reading(7, 10.0, offline=["/d0"])]),
     )
-    assert NextPoll(2.0) == next_at_10_s(memory, second)
+    assert NextPoll(2.0) == next_at_10_s(memory, SECOND)
 
 
 def test_silent_broker_is_not_asked_alone() -> None:

@@ -19,7 +19,7 @@ import yaml  # type: ignore[import-untyped]  # its types would be a package of t
 
 from sidecar.demo.jars import java
 from tests.deploy.kubernetes.rendered import Resource
-from tests.integration.maven import jars_of
+from tests.support.maven import jars_of
 
 KUBERNETES_VERSIONS = ("1.28", "1.37")
 """The oldest and the newest that the manifests are held against."""

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from sidecar.pipeline.report.disks import disk_section
 from sidecar.pipeline.report.rows import Row
-from tests.pipeline.report.test_plots import paths
+from tests.pipeline.report.drawn import paths
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 GB = 10**9

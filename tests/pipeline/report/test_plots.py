@@ -5,14 +5,7 @@ import re
 import pytest
 
 from sidecar.pipeline.report.plots import Axis, Mark, Plot, Series, bars, round_ticks, svg
-
-
-def paths(drawn: str, kind: str) -> list[list[tuple[float, float]]]:
-    """The points of every path of a class, in the plot's units."""
-    found = re.findall(rf'<path class="{kind}[^"]*" d="([^"]*)"', drawn)
-    return [
-        [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", path)] for path in found
-    ]
+from tests.pipeline.report.drawn import paths
 
 
 def test_a_line_goes_from_corner_to_corner() -> None:

@@ -9,7 +9,6 @@ Example: ``Gate(port, b"PUT /bucket/journal")`` lets all through up to that, and
 import socket
 import threading
 from contextlib import suppress
-from types import TracebackType
 from typing import Final, Self
 
 _METHODS: Final = (b"GET /", b"HEAD /", b"PUT /", b"POST /", b"DELETE /")
@@ -43,12 +42,7 @@ class Gate:
         threading.Thread(target=self._listen, daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for end in self._ends:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
