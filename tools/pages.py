@@ -3,8 +3,7 @@
 A page has its own words, and between two comments a table that nobody edits:
 ``<!-- made by "make docs": settings -->`` to ``<!-- end -->``. A test sees to it that the
 tables are current. What the code does not tell of a metric stays as it stands in the table: the
-unit of one whose name ends in none, the labels of one that has no sample here, and the proposal's
-JMX name.
+unit of one whose name ends in none, and the proposal's JMX name.
 
 Example: ``make docs`` after a new setting adds its row to docs/settings.md.
 """
@@ -84,7 +83,7 @@ def settings(_before: str) -> str:
 def metrics(before: str) -> str:
     """Every metric of ours, with the cells that only the table before has."""
     kept = {
-        cells[1].strip("` "): [cells[number].strip() for number in (3, 4, 6)]
+        cells[1].strip("` "): (cells[4].strip(), cells[6].strip())
         for cells in (line.split("|") for line in before.splitlines())
         if len(cells) > 6
     }
@@ -92,8 +91,8 @@ def metrics(before: str) -> str:
     rows = []
     for metric in _served():
         name = metric.name + ("_total" if metric.type == "counter" else "")
-        labels, unit, jmx = kept.get(name, ["", "", ""])
-        labels = ", ".join(f"`{each}`" for each in sorted(_labels(metric))) or labels
+        unit, jmx = kept.get(name, ("", ""))
+        labels = ", ".join(f"`{each}`" for each in sorted(_labels(metric)))
         meaning = metric.documentation.removesuffix(".")
         rows.append((f"`{name}`", metric.type, labels, metric.unit or unit, meaning, jmx))
     return table(header, rows)

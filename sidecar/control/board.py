@@ -17,7 +17,7 @@ import asyncio
 import contextlib
 import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -25,6 +25,7 @@ from sidecar.throttle.decision import Decision, FactorRules, Source
 from sidecar.throttle.memory import Memory, Override, fail
 from sidecar.throttle.readers import Readers
 from sidecar.throttle.schedule import Release
+from sidecar.throttle.user_throttles import release, throttle_users
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 
@@ -216,6 +217,27 @@ class Board:
     def forget(self, broker_id: int) -> Snapshot:
         """Publishes what follows when a broker's last reading no longer counts."""
         return self.update(lambda memory: self._factors.forget(memory, broker_id))
+
+    def throttle_users(
+        self,
+        enforcer: str,
+        until: Mapping[str, tuple[float, str]],
+        released: Collection[str] = (),
+    ) -> Snapshot:
+        """Publishes throttles of users, and takes others back; another enforcer's stay.
+
+        Args:
+            enforcer: the capability's name.
+            until: user -> the end, steady seconds, and the reason, one sentence for a person.
+            released: users whom it no longer throttles.
+        """
+        now = self._clock()
+
+        def fold(memory: Memory) -> Memory:
+            left = release(memory.user_throttles, enforcer, released)
+            return replace(memory, user_throttles=throttle_users(left, enforcer, until, now))
+
+        return self.update(fold)
 
     def update(self, fold: Callable[[Memory], Memory]) -> Snapshot:
         """Folds news that has no method of its own into the memory, decides and publishes.

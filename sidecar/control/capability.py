@@ -3,8 +3,8 @@
 A capability says what it has; every default here does nothing. Two things need no method, since
 they lie on the board, where they are decided upon, published and written in one step: what it
 keeps over a restart is part of ``Memory``, and its share of a decision are the throttles under its
-name (``throttle_users``). What it hears besides observations it subscribes to: the lines of the
-request log at ``Services.request_log``.
+name (``Board.throttle_users``). What it hears besides observations it subscribes to: the lines of
+the request log (``Services.subscribe``).
 
 Whatever raises is logged, counted and shown on the status page, and goes no further; a task that
 fails is restarted, with a longer pause each time (``sidecar.daemon.supervision``).
@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 
 from sidecar.control.board import Board
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.requestlog.line import Line
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import Settings
 from sidecar.volumes import Observation
@@ -65,6 +66,35 @@ class Services:
     persist: Callable[[], Awaitable[bool]]
     request_log: LogReader | None
     failures: CapabilityFailures
+
+    def subscribe(
+        self, name: str, on_line: Callable[[Line], None], is_needed: Callable[[], bool]
+    ) -> bool:
+        """Calls a capability with each line of the request log; what it raises ends nothing.
+
+        Args:
+            name: the capability's.
+            on_line: is called with each line that can be read; returns at once.
+            is_needed: whether somebody may be throttled by what the log reports.
+
+        Returns:
+            Whether a log is read at all.
+        """
+        if self.request_log is None:
+            return False
+
+        def guarded(line: Line) -> None:
+            try:
+                on_line(line)
+            except Exception as error:  # noqa: BLE001 - no optional part is worth the daemon
+                # It never works again: one traceback each time would be a log as long as that one.
+                self.failures.failed(name, "request log", error)
+
+        needs = "need of the request log"
+        self.request_log.subscribe(
+            guarded, lambda: self.failures.call(name, needs, is_needed, False)
+        )
+        return True
 
 
 class Capability:

@@ -52,9 +52,10 @@ _STUCK_S: Final = 60.0
 """Beyond an interval and two deadlines: readiness is no alarm clock, and large clusters are polled
 less often than the interval says."""
 
+_REQUEST_LOG: Final = "request_log"
 _STATE: Final = "state"
 _STATUS: Final = "status"
-"""Two parts of the spine whose tasks the throttle works without: they are supervised too."""
+"""Three parts of the spine whose tasks the throttle works without: they are supervised too."""
 
 _NO_TASKS: Final[Mapping[str, Task]] = {}
 _NO_COLLECTORS: Final[Iterable[Collector]] = ()
@@ -110,18 +111,19 @@ def compose(
     clock = SteadyClock()
     factors = _factors(settings)
     board, writer = _board(settings, factors, files.state_file, clock)
-    failures = CapabilityFailures((*CAPABILITIES, _STATE, _STATUS))
+    failures = CapabilityFailures((*CAPABILITIES, _REQUEST_LOG, _STATE, _STATUS))
 
     async def persist() -> bool:
         return await writer.write() if writer is not None else False
 
     log_file = settings.request_log_file
+    request_log = None if log_file is None else LogReader(log_file)
     services = Services(
         board=board,
         wall=clock.wall,
         token=lambda: credentials.token,
         persist=persist,
-        request_log=None if log_file is None else LogReader(log_file),
+        request_log=request_log,
         failures=failures,
     )
     capabilities = build_all(files.capabilities, services)
@@ -134,6 +136,8 @@ def compose(
     ]
     if writer is not None:
         tasks.append((_STATE, "state writer", writer.run))
+    if request_log is not None and factors is not None:
+        tasks.append((_REQUEST_LOG, "request log", request_log.run))
     vital: dict[str, Task] = {}
     source: KafkaVolumeSource | None = None
     contents: VolumeContents | None = None

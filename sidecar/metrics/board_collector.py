@@ -8,7 +8,7 @@ Example: two volumes at their limit, seen by 30 polls, add 60 to
 ``kafka_throttle_limit_violated_total``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Histogram
@@ -216,7 +216,7 @@ class _BoardCollector(Collector):
         before = self._labels
         labels = self._labels = {key: before.get(key) or _labels(*key) for key in keys}
         for name, (text, value) in _OF_A_VOLUME.items():
-            family = _gauge(f"volume_{name}", text)
+            family = _gauge(f"volume_{name}", text, labels=_LABELS)
             family.samples = [
                 Sample(family.name, labels[key], number)
                 for key, state in zip(keys, states, strict=True)
@@ -238,6 +238,7 @@ class _BoardCollector(Collector):
             "fill_while_throttled_bytes_per_second",
             "How fast a volume fills although producers are throttled (factor 0), over 5 minutes of"
             " readings from 5 s after the throttle's begin on; no series for any other.",
+            labels=_LABELS,
         )
         family.samples = [
             Sample(
@@ -250,8 +251,11 @@ class _BoardCollector(Collector):
         return family
 
 
+_LABELS: Final = ("broker", "log_dir")
+
+
 def _labels(broker_id: int, log_dir: str) -> dict[str, str]:
-    return {"broker": str(broker_id), "log_dir": log_dir}
+    return dict(zip(_LABELS, (str(broker_id), log_dir), strict=True))
 
 
 _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None]]]] = {
@@ -285,8 +289,10 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
 }
 
 
-def _gauge(name: str, text: str, value: float | None = None) -> Metric:
-    return GaugeMetricFamily(f"kafka_throttle_{name}", text, value)
+def _gauge(
+    name: str, text: str, value: float | None = None, labels: Sequence[str] | None = None
+) -> Metric:
+    return GaugeMetricFamily(f"kafka_throttle_{name}", text, value, labels)
 
 
 def _unit(name: str) -> str:

@@ -25,7 +25,8 @@ from sidecar.producer_ids.routes import IdParts, add_producer_ids
 from sidecar.producer_ids.service import NAME, ProducerIdWatch, user_throttles_of
 from sidecar.quotas.producer_ids.active_ids import ActiveIds
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota, ProducerIdQuotas
-from sidecar.requestlog.allocated_ids import ProducerIdAllocated
+from sidecar.requestlog.allocated_ids import producer_id
+from sidecar.requestlog.line import Line
 from sidecar.settings import KafkaAdmin, Settings
 
 _log = logging.getLogger(__name__)
@@ -89,14 +90,8 @@ class ProducerIdCapability(Capability):
             active=self._active,
             counts=section.ids_count,
         )
-        if services.request_log is not None:
-            services.request_log.subscribe(
-                lambda allocated: services.failures.call(
-                    NAME, "request log", partial(self._on_allocated, allocated), None
-                ),
-                self._is_limited,
-            )
-        elif is_enabled and self._is_limited():
+        has_log = services.subscribe(NAME, self._on_line, self._is_limited)
+        if not has_log and is_enabled and self._is_limited():
             _log.warning(
                 "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE: the ids that the "
                 "broker beside this sidecar gives are not seen, and nobody is held for them"
@@ -164,7 +159,10 @@ class ProducerIdCapability(Capability):
     def _is_limited(self) -> bool:
         return any(each.quota.producer_ids_rate is not None for each in self._watch.quotas.values())
 
-    def _on_allocated(self, allocated: ProducerIdAllocated) -> None:
+    def _on_line(self, line: Line) -> None:
+        allocated = producer_id(line)
+        if allocated is None:
+            return
         self._allocated.add(allocated.user, allocated.producer_id)
         count = self._watch.seen if self._active is None else self._active.allocated
         count(allocated.user, allocated.producer_id)

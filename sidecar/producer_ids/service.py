@@ -20,7 +20,7 @@ Source: KIP-936, sections "ProducerIdQuotaManager" and "New Quota Types".
 import asyncio
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from sidecar.control.board import Board
@@ -35,13 +35,7 @@ from sidecar.quotas.producer_ids.id_quotas import (
 )
 from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus
 from sidecar.settings.durations import format_duration
-from sidecar.throttle.user_throttles import (
-    UserThrottle,
-    release,
-    throttle_users,
-    throttles_of,
-    unexpired,
-)
+from sidecar.throttle.user_throttles import UserThrottle, throttles_of, unexpired
 
 NAME: Final = "producer_ids"
 """The capability's name: it is the enforcer of its throttles."""
@@ -188,14 +182,7 @@ class ProducerIdWatch:
         }
         over &= set(before)
         if longer or over:
-            self._board.update(
-                lambda memory: replace(
-                    memory,
-                    user_throttles=throttle_users(
-                        release(memory.user_throttles, NAME, over), NAME, longer, now
-                    ),
-                )
-            )
+            self._board.throttle_users(NAME, longer, over)
 
     def _ends_at(self, user: str, now: float) -> float:
         counted = now + self._ids.throttle_ms(user, self._now_ms()) / 1000

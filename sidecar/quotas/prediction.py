@@ -88,6 +88,13 @@ class Prediction:
 
 _FREE: Final = Prediction()
 
+_LONGEST_IS_A_WINDOW: Final = {
+    QuotaKey.PRODUCE: False,
+    QuotaKey.FETCH: False,
+    QuotaKey.REQUEST: True,
+}
+"""The kinds that are held by a rate, and whether their throttle time has a bound."""
+
 _Tags = tuple[QuotaKey, str, str]
 
 
@@ -147,7 +154,13 @@ class Predictor:
 
         Args:
             charge: not before the last one, or as late as the node's own clock went back.
+
+        Raises:
+            ValueError: there is no rule for quotas of its kind.
         """
+        is_mutation = charge.key is QuotaKey.CONTROLLER_MUTATION
+        if not is_mutation and charge.key not in _LONGEST_IS_A_WINDOW:
+            raise ValueError(f"the throttle times of {charge.key} are not predicted")
         shapes = self._shapes.get(charge.key)
         if not shapes:
             return _FREE
@@ -156,7 +169,7 @@ class Predictor:
         if quota is not None and not 0 < quota.limit < math.inf:
             quota = None
         tags = _shaped(shapes, charge.user, charge.client_id) if quota is None else quota.tags
-        if charge.key is QuotaKey.CONTROLLER_MUTATION:
+        if is_mutation:
             return self._mutate(charge, quota, tags)
         return self._record(charge, quota, tags)
 
@@ -169,7 +182,7 @@ class Predictor:
         if quota is None or not charge.checked:
             return _FREE if quota is None else Prediction(quota)
         observed, window_ms = rate.observe(charge.at_ms)
-        if charge.key is QuotaKey.REQUEST:
+        if _LONGEST_IS_A_WINDOW[charge.key]:
             most_ms = self._window.window_ms
             throttle_ms = bounded_ms(observed, quota.limit, window_ms, most_ms)
         else:

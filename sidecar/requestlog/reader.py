@@ -1,10 +1,10 @@
-"""Reads the request log of the broker beside this sidecar: who uses what, and new producer ids.
+"""Reads the request log of the broker beside this sidecar, for whoever subscribes to its lines.
 
 The log is empty until ``kafka.request.logger`` is at DEBUG, and a file that is not there is no
 fault. A log that can't be read is reported once, and again when it can.
 
-Example: alice's INIT_PRODUCER_ID is answered with id 1000001: subscribers are called a
-quarter of a second later at most, or as much later as the log is behind.
+Example: alice's INIT_PRODUCER_ID is answered with id 1000001: subscribers are called with the line
+a quarter of a second later at most, or as much later as the log is behind.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
-from sidecar.requestlog.allocated_ids import ProducerIdAllocated, producer_id
 from sidecar.requestlog.client_usage import Usage
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.tail import Tail, follow
@@ -43,7 +42,7 @@ class LogReader:
         self.usage = Usage()
         self.behind = 0
         self.exists = False
-        self._subscribers: list[Callable[[ProducerIdAllocated], None]] = []
+        self._subscribers: list[Callable[[Line], None]] = []
         self._needs: list[Callable[[], bool]] = []
         self._tail = Tail(path)
         self._failure: str | None = None
@@ -51,16 +50,15 @@ class LogReader:
         self._silent_since: float | None = None
         self._silence_logged = False
 
-    def subscribe(
-        self, on_allocated: Callable[[ProducerIdAllocated], None], is_needed: Callable[[], bool]
-    ) -> None:
+    def subscribe(self, on_line: Callable[[Line], None], is_needed: Callable[[], bool]) -> None:
         """Adds a subscriber.
 
         Args:
-            on_allocated: called with each id that is allocated to a producer; must not raise.
+            on_line: called with each line whose user's name has at most ``LONGEST_USER``
+                characters; must not raise.
             is_needed: whether somebody may be throttled by what the log reports.
         """
-        self._subscribers.append(on_allocated)
+        self._subscribers.append(on_line)
         self._needs.append(is_needed)
 
     @property
@@ -84,10 +82,9 @@ class LogReader:
         for bytes_ in read.lines:
             line = parse(bytes_)
             self.usage.record(line)
-            allocated = producer_id(line) if isinstance(line, Line) else None
-            if allocated is not None and len(allocated.user) <= LONGEST_USER:
-                for on_allocated in self._subscribers:
-                    on_allocated(allocated)
+            if isinstance(line, Line) and len(line.user) <= LONGEST_USER:
+                for on_line in self._subscribers:
+                    on_line(line)
 
     def _log_absence(self) -> None:
         # A rotation is no news: from then on the log is only between two files.
@@ -114,8 +111,8 @@ class LogReader:
             self._silence_logged = True
             _log.warning(
                 "the request log %s is there, but nothing was written to it for %g s: while "
-                "kafka.request.logger is not at DEBUG no producer ids are seen, and nobody is "
-                'throttled for them; "throttle-sidecar request-log status" shows its level',
+                "kafka.request.logger is not at DEBUG no request is counted, and nobody is "
+                'throttled for any; "throttle-sidecar request-log status" shows its level',
                 self.path,
                 SILENT_S,
             )

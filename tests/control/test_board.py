@@ -150,6 +150,18 @@ def test_generation_grows_with_each_part_of_the_identity() -> None:
     assert board.snapshot.decision == board.changes[-1].decision
 
 
+def test_an_enforcer_takes_back_its_own_throttles_alone() -> None:
+    """Alice stays throttled by the other one, and bob is released."""
+    board = Board(factors, FakeClock(100.0))
+    for enforcer, ends_at in (("one", 200.0), ("other", 150.0)):
+        board.throttle_users(enforcer, {"alice": (ends_at, "too much")})
+    board.throttle_users("one", {"bob": (200.0, "too much")})
+    assert 200.0 == board.snapshot.decision.user_throttles["alice"].ends_at
+    decision = board.throttle_users("one", {}, ["alice", "bob"]).decision
+    assert {"alice": 0.0} == decision.users
+    assert 150.0 == decision.user_throttles["alice"].ends_at
+
+
 def test_generation_grows_with_the_factors_of_users() -> None:
     """A user's factor alone begins a generation, the same again does not."""
     users: dict[str, float] = {}

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from pathlib import Path
 
 import httpx
 import pytest
@@ -13,12 +15,14 @@ from sidecar.api.connections import Connections
 from sidecar.control.capability import Block, Build, Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.daemon import daemon
-from sidecar.daemon.capabilities import CAPABILITIES, build_all
+from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.daemon.composition import compose
 from sidecar.errors import SettingsError
+from sidecar.requestlog.line import Line
 from sidecar.settings import Settings, load
 from sidecar.volumes import Observation
 from tests.api.build import FakeSidecar, until
+from tests.requestlog.lines import line
 from tests.support.background import bootstrap
 from tests.support.fake_broker import FakeCluster, FakeLogDir
 
@@ -88,9 +92,30 @@ class Hears(Capability):
         self.heard.append(observation)
 
 
+class Subscribes(Capability):
+    """Hears the lines of the request log, and fails at each where it is to."""
+
+    def __init__(self, name: str, *, fails: bool) -> None:
+        self.name = name
+        self.lines: list[Line] = []
+        self._fails = fails
+
+    def prepare(self, _settings: Settings) -> Build:
+        def build(services: Services) -> Capability:
+            assert services.subscribe(self.name, self._on_line, lambda: False)
+            return self
+
+        return build
+
+    def _on_line(self, line: Line) -> None:
+        if self._fails:
+            raise RecursionError
+        self.lines.append(line)
+
+
 @contextlib.asynccontextmanager
 async def running(
-    monkeypatch: pytest.MonkeyPatch, *capabilities: Capability
+    monkeypatch: pytest.MonkeyPatch, *capabilities: Capability, **more: str
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A daemon with these besides its own, over a broker with one healthy volume."""
 
@@ -116,6 +141,7 @@ async def running(
             "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0.1S",
             "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": "PT0.1S",
             "SIDECAR_HTTP_LISTEN": "127.0.0.1:0",
+            **more,
         }
         settings = load(environ=environ).settings
         task = asyncio.create_task(daemon._run(settings, lambda: settings, Connections(10)))
@@ -148,6 +174,35 @@ async def test_a_daemon_with_a_capability_that_always_fails_works(
     assert f'{METRIC}{{capability="history"}} 0.0' in metrics
     assert 'kafka_throttle_source{source="observation"} 1.0' in metrics
     assert {"task", "routes", "request", "block", "observation", "scrape"} == set(bad.asked)
+
+
+async def test_the_request_log_is_read_whichever_capability_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One that can't be built, and one that raises at each line: the next hears it."""
+    log = tmp_path / "requests.log"
+    log.touch()
+    bad, good = Subscribes("bad", fails=True), Subscribes("good", fails=False)
+
+    def unbuilt(_services: Services) -> Capability:
+        raise RecursionError
+
+    monkeypatch.setitem(CAPABILITIES, "request_time", lambda _settings: unbuilt)
+    for each in (bad, good):
+        monkeypatch.setitem(CAPABILITIES, each.name, each.prepare)
+
+    def is_heard() -> bool:
+        # Again and again: what is there before the first look is not read.
+        with log.open("ab") as file:
+            file.write(line(3) + b"\n")
+        return bool(good.lines)
+
+    async with running(monkeypatch, SIDECAR_REQUEST_LOG_FILE=str(log)) as client:
+        await until(is_heard)
+        metrics = (await client.get("/metrics")).text
+    assert 3 == good.lines[0].api_key
+    failed = re.findall(METRIC + r'{capability="(\w+)"} [1-9]', metrics)
+    assert ["request_time", "bad"] == failed
 
 
 async def test_what_fails_is_on_the_page_and_no_block_takes_it_away() -> None:
@@ -189,6 +244,7 @@ def test_one_that_can_not_be_built_is_replaced_by_one_that_does_nothing() -> Non
     sidecar = FakeSidecar()
     failures = CapabilityFailures(["bad"])
     services = Services(sidecar.board, sidecar.wall, lambda: None, _persist, None, failures)
+    assert not services.subscribe("bad", lambda _line: None, lambda: True)
 
     def fails(_services: Services) -> Capability:
         raise RecursionError
@@ -201,6 +257,18 @@ def test_one_that_can_not_be_built_is_replaced_by_one_that_does_nothing() -> Non
     assert 1 == failures.count("bad")
     with pytest.raises(SettingsError):
         build_all({"bad": refuses}, services)
+
+
+def test_a_capability_has_one_name() -> None:
+    """In the list, in its own words and of its package: failures are counted by it from zero."""
+    sidecar = FakeSidecar()
+    settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}).settings
+    services = Services(
+        sidecar.board, sidecar.wall, lambda: None, _persist, None, CapabilityFailures(CAPABILITIES)
+    )
+    built = build_all(prepare_all(settings), services)
+    assert [*CAPABILITIES] == [each.name for each in built]
+    assert [*CAPABILITIES] == [type(each).__module__.split(".")[1] for each in built]
 
 
 async def _persist() -> bool:

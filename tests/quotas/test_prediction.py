@@ -83,6 +83,14 @@ def test_kinds_of_quota_are_counted_apart() -> None:
     assert 0 == both.charge(charge(1, key=QuotaKey.REQUEST)).throttle_ms
 
 
+def test_a_kind_without_a_rule_is_refused() -> None:
+    """Not judged by another kind's, whether anybody has such a quota or not."""
+    for limits_of in ({}, {ETL: 100.0}):
+        made = predictor(limits_of, QuotaKey.CONNECTION_CREATION)
+        with pytest.raises(ValueError, match="connection_creation_rate"):
+            made.charge(charge(1.0, key=QuotaKey.CONNECTION_CREATION))
+
+
 def test_what_is_not_checked_counts_for_the_next() -> None:
     """As network threads' time: the rate that holds the next charge has it."""
     etl = predictor({ETL: 100.0}, QuotaKey.REQUEST)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
-from sidecar.requestlog.allocated_ids import ProducerIdAllocated
-from sidecar.requestlog.line import RejectedKind
+from sidecar.requestlog.allocated_ids import producer_id
+from sidecar.requestlog.line import Line, RejectedKind
 from sidecar.requestlog.reader import SILENT_S, LogReader
 from tests.api.build import until
 from tests.requestlog.lines import BY_HAND
@@ -43,8 +43,10 @@ async def reading(path: Path) -> AsyncIterator[tuple[LogReader, list[tuple[str, 
     """Follows a log until the test is over; the task must not end before."""
     on_allocated: list[tuple[str, int]] = []
 
-    def note(each: ProducerIdAllocated) -> None:
-        on_allocated.append((each.user, each.producer_id))
+    def note(line: Line) -> None:
+        each = producer_id(line)
+        if each is not None:
+            on_allocated.append((each.user, each.producer_id))
 
     reader = LogReader(path)
     reader.subscribe(note, lambda: False)
