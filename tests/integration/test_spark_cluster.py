@@ -1,12 +1,12 @@
 """The pipeline on a Spark cluster: a master and two workers, of the pyspark that is installed."""
 
+import asyncio
 import math
 import os
 import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ import pytest
 
 from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.pipeline.tables import TABLES, Table
+from tests.support.waiting import seen
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -60,14 +61,15 @@ def daemon(log: Path, *command: str) -> Iterator[None]:
             process.wait(30)
 
 
-def said(log: Path, pattern: str, deadline_s: float = 60.0) -> str:
+def said(log: Path, pattern: str) -> str:
     """What a process has written, once it has."""
-    until = time.monotonic() + deadline_s
-    while time.monotonic() < until:
-        if found := re.search(pattern, log.read_text(errors="replace")):
-            return found[1]
-        time.sleep(0.1)
-    pytest.fail(f"{log} has no {pattern}: {log.read_text(errors='replace')[-2000:]}")
+
+    def search() -> re.Match[str] | None:
+        return re.search(pattern, log.read_text(errors="replace"))
+
+    found = asyncio.run(seen(f"{pattern} in {log}", search))
+    assert found is not None
+    return found[1]
 
 
 @pytest.fixture

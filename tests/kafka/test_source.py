@@ -391,15 +391,6 @@ async def test_some_brokers_asked_alone(clock: Clock) -> None:
         assert [1, 0, 0] == asked
 
 
-async def test_plain_login(clock: Clock) -> None:
-    """With the right password brokers answer."""
-    async with (
-        FakeCluster(users={"eve": "apple"}).add(2) as cluster,
-        source_of(cluster, clock, **SASL, sasl_password="apple") as source,
-    ):
-        assert {0: None, 1: None} == kinds(await seen(source))
-
-
 async def test_a_refused_login_shows_no_secret(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:

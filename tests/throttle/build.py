@@ -1,7 +1,10 @@
 """Short ways to write observations, and a clock that a test moves."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import reduce
 
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.memory import Memory
 from sidecar.throttle.user_throttles import UserThrottles, throttle_users
 from sidecar.volumes import (
     Failure,
@@ -74,6 +77,15 @@ def _answers(answers: Collection[Reading], silent: Collection[int]) -> dict[int,
     reported: dict[int, Reading | Failure] = dict.fromkeys(silent, TIMED_OUT)
     reported.update({answer.broker_id: answer for answer in answers})
     return reported
+
+
+def remembering(factors: VolumeLimit) -> Callable[..., Memory]:
+    """Gives what is remembered after some observations, and ``memory`` before them."""
+
+    def after(*observations: Observation, memory: Memory | None = None) -> Memory:
+        return reduce(factors.fold, observations, memory or Memory())
+
+    return after
 
 
 def throttle_user(

@@ -8,22 +8,15 @@ import pytest
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override, fail
-from sidecar.volumes import Failure, FailureKind, Observation
-from tests.throttle.build import TIMED_OUT, partial, reading, whole
+from sidecar.volumes import Failure, FailureKind
+from tests.throttle.build import TIMED_OUT, partial, reading, remembering, whole
 
 VALIDITY_S = 120.0
 FULL = {"/d0": 30}
 ROOMY = {"/d0": 31}
 
 factors = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, fallback=0.5)
-
-
-def after(*observations: Observation, memory: Memory | None = None) -> Memory:
-    """Memory after some observations."""
-    memory = memory or Memory()
-    for observation in observations:
-        memory = factors.fold(memory, observation)
-    return memory
+after = remembering(factors)
 
 
 def in_force(memory: Memory, now: float) -> tuple[float, Source]:

@@ -7,18 +7,11 @@ from sidecar.throttle.full import full_at
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
 from sidecar.volumes import Observation
-from tests.throttle.build import partial, reading, whole
+from tests.throttle.build import partial, reading, remembering, whole
 
 VALIDITY_S = 300.0
 FACTORS = VolumeLimit(MinAvailableBytes(10), VALIDITY_S, 1.0)
-
-
-def after(*observations: Observation) -> Memory:
-    """What is remembered after them."""
-    memory = Memory()
-    for observation in observations:
-        memory = FACTORS.fold(memory, observation)
-    return memory
+after = remembering(FACTORS)
 
 
 def test_docstring_example() -> None:

@@ -8,17 +8,11 @@ from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Memory, Override, fail
 from sidecar.volumes import Failure, FailureKind, Observation
-from tests.throttle.build import TIMED_OUT, reading, whole
+from tests.throttle.build import TIMED_OUT, reading, remembering, whole
 
 MB = 1_000_000
 factors = VolumeLimit(MinAvailableBytes(40 * MB), 120.0, fallback=1.0)
-
-
-def after(*observations: Observation) -> Memory:
-    memory = Memory()
-    for observation in observations:
-        memory = factors.fold(memory, observation)
-    return memory
+after = remembering(factors)
 
 
 def why(memory: Memory, now: float = 0.0) -> str:

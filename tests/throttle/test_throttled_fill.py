@@ -7,19 +7,12 @@ from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from sidecar.throttle.throttled_fill import SETTLE_S, throttled_fills, throttled_since
 from sidecar.volumes import Observation
-from tests.throttle.build import reading, whole
+from tests.throttle.build import reading, remembering, whole
 
 VALIDITY_S = 300.0
 FACTORS = VolumeLimit(MinAvailableBytes(10), VALIDITY_S, 1.0)
+after = remembering(FACTORS)
 HELD_SINCE = 100.0
-
-
-def after(*observations: Observation) -> Memory:
-    """What is remembered after them."""
-    memory = Memory()
-    for observation in observations:
-        memory = FACTORS.fold(memory, observation)
-    return memory
 
 
 def filling(first: float, second: float, *, by: int = 10) -> Memory:
