@@ -138,8 +138,7 @@ class Changes:
         broker = memory.brokers.get(broker_id)
         if broker is None:
             raise HTTPException(404, "Nothing is remembered of this broker.")
-        active = memory.membership is not None and broker_id in memory.membership.active
-        if active and broker.failure is None:
+        if broker_id in memory.active and broker.failure is None:
             raise HTTPException(
                 409, "This broker is active and answers: the next poll would read it again."
             )

@@ -104,12 +104,9 @@ def cluster_id(memory: Memory) -> str | None:
 
 def broker_state(memory: Memory, broker_id: int) -> BrokerStateName:
     """Whether a broker is active, fenced, or no longer in the cluster's list."""
-    membership = memory.membership
-    if membership is not None and broker_id in membership.active:
+    if broker_id in memory.active:
         return "active"
-    if membership is not None and broker_id in (membership.fenced or {}):
-        return "fenced"
-    return "departed"
+    return "fenced" if broker_id in memory.fenced else "departed"
 
 
 def limit_reached_at(snapshot: Snapshot) -> float | None:
@@ -118,12 +115,9 @@ def limit_reached_at(snapshot: Snapshot) -> float | None:
     Returns:
         A time that may be past; None when none fills.
     """
-    memory = snapshot.memory
-    active = memory.membership.active if memory.membership else {}
     times = [
         known.read_at + known.verdict.seconds_left
-        for broker_id, broker in memory.brokers.items()
-        if broker_id in active
+        for broker in snapshot.memory.active_brokers()
         for known in broker.volumes
         if known.online and known.verdict.seconds_left is not None
     ]

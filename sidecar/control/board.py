@@ -78,15 +78,17 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class RestoredDecision:
-    """A decision that was in force before a restart.
+class PersistedState:
+    """What a restart takes over.
 
     Attributes:
-        factor: the factor then.
-        source: its source then.
-        since: when they began, steady seconds.
+        memory: what was remembered.
+        factor: the factor in force when it was written.
+        source: where that came from.
+        since: when the two began, steady seconds.
     """
 
+    memory: Memory
     factor: float
     source: Source
     since: float
@@ -132,7 +134,7 @@ class Board:
         clock: Callable[[], float],
         *,
         memory: Memory | None = None,
-        restored: RestoredDecision | None = None,
+        restored: PersistedState | None = None,
         listeners: tuple[Listener, ...] = (),
     ) -> None:
         self.start_id = secrets.token_hex(4)
@@ -146,7 +148,7 @@ class Board:
         self._changed = asyncio.Event()
         self._closed = False
         now = clock()
-        memory = memory or Memory()
+        memory = memory or (restored.memory if restored else Memory())
         decision = factors.decide(memory, now)
         same = restored is not None and (restored.factor, restored.source) == _effect(decision)
         since = restored.since if restored is not None and same else now
@@ -238,6 +240,12 @@ class Board:
             return replace(memory, user_throttles=throttle_users(left, enforcer, until, now))
 
         return self.update(fold)
+
+    def retain(self, capability: str, part: object) -> Snapshot:
+        """Publishes what a capability keeps over a restart, as plain JSON values."""
+        return self.update(
+            lambda memory: replace(memory, retained={**memory.retained, capability: part})
+        )
 
     def update(self, fold: Callable[[Memory], Memory]) -> Snapshot:
         """Folds news that has no method of its own into the memory, decides and publishes.

@@ -2,9 +2,10 @@
 
 A capability says what it has; every default here does nothing. Two things need no method, since
 they lie on the board, where they are decided upon, published and written in one step: what it
-keeps over a restart is part of ``Memory``, and its share of a decision are the throttles under its
-name (``Board.throttle_users``). What it hears besides observations it subscribes to: the lines of
-the request log (``Services.subscribe``).
+retains over a restart, plain JSON under its name (``Board.retain``) that it checks when it is built
+(``sidecar.state.retained``), and its share of a decision, the throttles under its name
+(``Board.throttle_users``). What it hears besides observations it subscribes to: the lines of the
+request log (``Services.subscribe``).
 
 Whatever raises is logged, counted and shown on the status page, and goes no further; a task that
 fails is restarted, with a longer pause each time (``sidecar.daemon.supervision``).
@@ -124,7 +125,7 @@ class Capability:
         return None
 
     def observed(self, observation: Observation) -> None:
-        """Hears an observation, before it is folded into the memory; returns at once."""
+        """Hears an observation whose decision is published already; returns at once."""
 
     def reload(self, settings: Settings) -> Callable[[], None]:  # noqa: ARG002 - the protocol's
         """Takes over new credentials.

@@ -32,8 +32,7 @@ def log_publication(before: Snapshot | None, after: Snapshot) -> None:
     old, new = before.memory.brokers, after.memory.brokers
     if old is new:
         return
-    membership = after.memory.membership
-    active = membership.active if membership is not None else {}
+    active = after.memory.active
     for broker_id in sorted({*old, *new}):
         failed_before = old.get(broker_id, _UNKNOWN).failure
         failed_now = new.get(broker_id, _UNKNOWN).failure

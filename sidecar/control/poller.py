@@ -38,7 +38,7 @@ class Poller:
         board: where decisions are published.
         timing: how often to look.
         polled: called with the duration of each poll, seconds.
-        observed: called with each observation; must not raise.
+        observed: called with each observation that was published; must not raise.
     """
 
     source: VolumeSource
@@ -99,8 +99,9 @@ class Poller:
             if isinstance(result, Failure):
                 snapshot = self.board.fail(result, partial=brokers is not None)
             else:
-                self.observed(result)
                 snapshot = self.board.observe(result)
+                # After it: who is slow to hear it delays no throttle.
+                self.observed(result)
         except Exception as error:  # noqa: BLE001 - the one place where a bug becomes a failed poll
             # One traceback for each new bug, not one for each poll.
             if type(error) is not self._bug:

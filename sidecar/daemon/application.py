@@ -13,6 +13,8 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sidecar import __version__
 from sidecar.api import problems
@@ -66,7 +68,7 @@ def build_app(
         token: the bearer token for changes, read at each request; None refuses them.
         persist: writes the state now; returns whether it is on disk.
         capabilities: what adds routes of its own, in the order of the documentation.
-        failures: told where one can't.
+        failures: what of them failed, a request to one of their routes too.
         contents: what lies on volumes; None when no broker is asked.
         peers: the addresses of other sidecars, as far as they are known.
     """
@@ -76,7 +78,7 @@ def build_app(
     changes = Changes(board, wall, persist)
     add_changing(app, changes, token)
     for each in capabilities:
-        failures.call(each.name, "routes", partial(each.add_routes, app), None)
+        _add_guarded(app, each, failures)
     add_status(
         app,
         board,
@@ -128,6 +130,26 @@ def _app(description: str) -> FastAPI:
     )
     app.add_middleware(BodyLimitMiddleware)
     return app
+
+
+def _add_guarded(app: FastAPI, capability: Capability, failures: CapabilityFailures) -> None:
+    before = len(app.routes)
+    failures.call(capability.name, "routes", partial(capability.add_routes, app), None)
+    for route in app.routes[before:]:
+        if isinstance(route, Route):
+            route.app = _guarded(route.app, capability.name, f"route {route.path}", failures)
+
+
+def _guarded(app: ASGIApp, capability: str, what: str, failures: CapabilityFailures) -> ASGIApp:
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except Exception as error:
+            failures.failed(capability, what, error)
+            raise
+        failures.works(capability, what)
+
+    return guarded
 
 
 def _add_health(app: FastAPI, board: Board, polling: Polling) -> None:

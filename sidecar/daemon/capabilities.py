@@ -3,16 +3,22 @@
 Whatever is added here is supervised, served and shown by the daemon, which knows none by name.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
-from sidecar.control.capability import Build, Capability, Prepare, Services
+from prometheus_client import CollectorRegistry
+from prometheus_client.registry import Collector
+
+from sidecar.control.capability import Build, Capability, Prepare, Services, Task
+from sidecar.control.capability_failures import CapabilityFailures, GuardedCollector
 from sidecar.errors import SidecarError
 from sidecar.history.capability import prepare as prepare_history
 from sidecar.mutations.capability import prepare as prepare_mutations
 from sidecar.producer_ids.capability import prepare as prepare_producer_ids
 from sidecar.request_time.capability import prepare as prepare_request_time
 from sidecar.settings import Settings
+from sidecar.volumes import Observation
 
 CAPABILITIES: Final[Mapping[str, Prepare]] = {
     "producer_ids": prepare_producer_ids,
@@ -20,6 +26,10 @@ CAPABILITIES: Final[Mapping[str, Prepare]] = {
     "mutations": prepare_mutations,
     "history": prepare_history,
 }
+
+
+_NO_TASKS: Final[Mapping[str, Task]] = {}
+_NO_COLLECTORS: Final[Iterable[Collector]] = ()
 
 
 def prepare_all(settings: Settings) -> Mapping[str, Build]:
@@ -38,6 +48,39 @@ def build_all(builds: Mapping[str, Build], services: Services) -> Sequence[Capab
         SidecarError: one can't start.
     """
     return [_build(name, build, services) for name, build in builds.items()]
+
+
+def tasks_of(
+    capabilities: Sequence[Capability], failures: CapabilityFailures
+) -> list[tuple[str, str, Task]]:
+    """What each of them runs: its name, the task's, and the task."""
+    return [
+        (each.name, what, task)
+        for each in capabilities
+        for what, task in failures.call(each.name, "tasks", each.tasks, _NO_TASKS).items()
+    ]
+
+
+def register_collectors(
+    registry: CollectorRegistry, capabilities: Sequence[Capability], failures: CapabilityFailures
+) -> None:
+    """Adds the metrics of each; one that fails costs a scrape its own metrics alone."""
+    for each in capabilities:
+        for collector in failures.call(each.name, "collectors", each.collectors, _NO_COLLECTORS):
+            registry.register(GuardedCollector(each.name, collector, failures))
+
+
+def announce_to(
+    capabilities: Sequence[Capability], failures: CapabilityFailures
+) -> Callable[[Observation], None]:
+    """What lets each of them hear an observation, and raises nothing."""
+
+    def announce(observation: Observation) -> None:
+        for each in capabilities:
+            heard = partial(each.observed, observation)
+            failures.call(each.name, "observation", heard, None)
+
+    return announce
 
 
 def _build(name: str, build: Build, services: Services) -> Capability:

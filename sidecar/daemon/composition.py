@@ -8,40 +8,43 @@ poller, the same routes and metrics, and the tasks that its capabilities have th
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
-
-from prometheus_client.registry import Collector
 
 from sidecar import __version__
 from sidecar.api.connections import Connections
 from sidecar.api.readiness import Polling
 from sidecar.api.server import HttpServer
 from sidecar.clock import SteadyClock
-from sidecar.control.board import Board, RestoredDecision
+from sidecar.control.board import Board, PersistedState
 from sidecar.control.capability import Capability, Services, Task
-from sidecar.control.capability_failures import CapabilityFailures, GuardedCollector
+from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.journal import log_publication
 from sidecar.control.poller import Poller
 from sidecar.daemon.application import build_app, build_metrics_app
-from sidecar.daemon.capabilities import CAPABILITIES, build_all
+from sidecar.daemon.capabilities import (
+    CAPABILITIES,
+    announce_to,
+    build_all,
+    register_collectors,
+    tasks_of,
+)
 from sidecar.daemon.reload import Credentials, Reload
 from sidecar.daemon.start_files import read_start_files
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.largest_topics import LogDirTopics, largest_topics
-from sidecar.metrics.board_collector import SidecarRegistry, build_registry, poll_duration
+from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import Settings
-from sidecar.state import Damaged, PersistedState, StateFile
+from sidecar.state import Damaged, StateFile
 from sidecar.state.writer import StateWriter
 from sidecar.status.contents import FetchContents, VolumeContents
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.schedule import Timing
-from sidecar.volumes import Failure, FailureKind, Observation
+from sidecar.volumes import Failure, FailureKind
 
 _log = logging.getLogger(__name__)
 
@@ -57,8 +60,6 @@ _STATE: Final = "state"
 _STATUS: Final = "status"
 """Three parts of the spine whose tasks the throttle works without: they are supervised too."""
 
-_NO_TASKS: Final[Mapping[str, Task]] = {}
-_NO_COLLECTORS: Final[Iterable[Collector]] = ()
 _NO_BROKERS: Final = Failure(FailureKind.CONNECT, "no brokers are configured")
 
 
@@ -69,7 +70,7 @@ class Composition:
     Attributes:
         board: what is published.
         source: where observations come from, to be entered; None when disabled.
-        state_writer: keeps the state; None when it is kept nowhere.
+        persist: writes the state now; returns whether it is on disk.
         vital: the tasks without which the daemon ends, by name.
         supervised: by part and name, the tasks that are restarted.
         capabilities: the optional parts.
@@ -80,17 +81,13 @@ class Composition:
 
     board: Board
     source: KafkaVolumeSource | None
-    state_writer: StateWriter | None
+    persist: Callable[[], Awaitable[bool]]
     vital: Mapping[str, Task]
     supervised: Sequence[tuple[str, str, Task]]
     capabilities: Sequence[Capability]
     failures: CapabilityFailures
     reload: Reload
     servers: Sequence[HttpServer]
-
-    async def persist(self) -> bool:
-        """Writes the state now; whether it is on disk."""
-        return await self.state_writer.write() if self.state_writer is not None else False
 
 
 def compose(
@@ -112,32 +109,26 @@ def compose(
     factors = _factors(settings)
     board, writer = _board(settings, factors, files.state_file, clock)
     failures = CapabilityFailures((*CAPABILITIES, _REQUEST_LOG, _STATE, _STATUS))
-
-    async def persist() -> bool:
-        return await writer.write() if writer is not None else False
-
     log_file = settings.request_log_file
     request_log = None if log_file is None else LogReader(log_file)
     services = Services(
         board=board,
         wall=clock.wall,
         token=lambda: credentials.token,
-        persist=persist,
+        persist=_kept_nowhere if writer is None else writer.write,
         request_log=request_log,
         failures=failures,
     )
     capabilities = build_all(files.capabilities, services)
     registry = build_registry(board, clock.wall, settings.validity_s)
-    _register(registry, board, capabilities, failures)
-    tasks = [
-        (each.name, what, task)
-        for each in capabilities
-        for what, task in failures.call(each.name, "tasks", each.tasks, _NO_TASKS).items()
-    ]
+    registry.register(BrokerCollector(board))
+    registry.register(failures)
+    register_collectors(registry, capabilities, failures)
+    supervised = tasks_of(capabilities, failures)
     if writer is not None:
-        tasks.append((_STATE, "state writer", writer.run))
+        supervised.append((_STATE, "state writer", writer.run))
     if request_log is not None and factors is not None:
-        tasks.append((_REQUEST_LOG, "request log", request_log.run))
+        supervised.append((_REQUEST_LOG, "request log", request_log.run))
     vital: dict[str, Task] = {}
     source: KafkaVolumeSource | None = None
     contents: VolumeContents | None = None
@@ -145,43 +136,35 @@ def compose(
     if factors is not None and settings.kafka_admin is not None:
         source = KafkaVolumeSource(settings.kafka_admin, clock=clock.now)
         contents = VolumeContents(_contents_of(credentials), clock.now)
-        tasks.append((_STATUS, "contents of volumes", contents.run))
+        supervised.append((_STATUS, "contents of volumes", contents.run))
+        announce = announce_to(capabilities, failures)
         vital["poller"] = Poller(
-            source,
-            board,
-            timing,
-            poll_duration(registry).observe,
-            _announce(capabilities, failures),
+            source, board, timing, registry.poll_duration.observe, announce
         ).run
-    polling = Polling(
-        enabled=factors is not None,
-        stuck_after_s=timing.interval_s + 2 * timing.deadline_s + _STUCK_S,
-    )
-    apart = settings.metrics_listen is not None
-    app = build_app(
-        board,
-        wall=clock.wall,
-        validity_s=settings.validity_s,
-        limit=settings.limit,
+    stuck_after_s = timing.interval_s + 2 * timing.deadline_s + _STUCK_S
+    polling = Polling(enabled=factors is not None, stuck_after_s=stuck_after_s)
+    servers = _servers(
+        settings,
+        services,
+        registry,
         polling=polling,
-        registry=None if apart else registry,
-        token=services.token,
-        persist=persist,
         capabilities=capabilities,
-        failures=failures,
         contents=contents,
-        peers=settings.peers,
+        connections=connections,
     )
-    servers = [HttpServer(app, settings.http_listen, connections)]
-    if settings.metrics_listen is not None:
-        metrics = build_metrics_app(board, registry=registry, polling=polling)
-        servers.append(HttpServer(metrics, settings.metrics_listen, connections))
-    addresses = " and ".join(f"http://{server.address}" for server in servers)
-    _log.info("throttle-sidecar %s listens on %s", __version__, addresses)
     vital["expiry"] = board.publish_expiries
     vital |= {f"http {server.address}": server.serve for server in servers}
-    reload = Reload(load, credentials, source, capabilities, failures)
-    return Composition(board, source, writer, vital, tasks, capabilities, failures, reload, servers)
+    return Composition(
+        board=board,
+        source=source,
+        persist=services.persist,
+        vital=vital,
+        supervised=supervised,
+        capabilities=capabilities,
+        failures=failures,
+        reload=Reload(load, credentials, source, capabilities, failures),
+        servers=servers,
+    )
 
 
 def _factors(settings: Settings) -> VolumeLimit | None:
@@ -195,14 +178,10 @@ def _board(
 ) -> tuple[Board, StateWriter | None]:
     """The board with what an earlier run left, and what keeps it for the next."""
     state = _state_file(path, factors)
-    persisted = _load(state, clock.now())
     board = Board(
         factors or Disabled(),
         clock.now,
-        memory=persisted.memory if persisted else None,
-        restored=RestoredDecision(persisted.factor, persisted.source, persisted.since)
-        if persisted
-        else None,
+        restored=_load(state, clock.now()),
         listeners=(log_publication,),
     )
     if state is None:
@@ -231,28 +210,43 @@ def _load(state: StateFile | None, now: float) -> PersistedState | None:
     return loaded
 
 
-def _register(
+def _servers(
+    settings: Settings,
+    services: Services,
     registry: SidecarRegistry,
-    board: Board,
+    *,
+    polling: Polling,
     capabilities: Sequence[Capability],
-    failures: CapabilityFailures,
-) -> None:
-    registry.register(BrokerCollector(board))
-    registry.register(failures)
-    for each in capabilities:
-        for collector in failures.call(each.name, "collectors", each.collectors, _NO_COLLECTORS):
-            registry.register(GuardedCollector(each.name, collector, failures))
+    contents: VolumeContents | None,
+    connections: Connections,
+) -> Sequence[HttpServer]:
+    """The API and, where they have an address of their own, the metrics; both bound."""
+    board = services.board
+    app = build_app(
+        board,
+        wall=services.wall,
+        validity_s=settings.validity_s,
+        limit=settings.limit,
+        polling=polling,
+        registry=registry if settings.metrics_listen is None else None,
+        token=services.token,
+        persist=services.persist,
+        capabilities=capabilities,
+        failures=services.failures,
+        contents=contents,
+        peers=settings.peers,
+    )
+    servers = [HttpServer(app, settings.http_listen, connections)]
+    if settings.metrics_listen is not None:
+        metrics = build_metrics_app(board, registry=registry, polling=polling)
+        servers.append(HttpServer(metrics, settings.metrics_listen, connections))
+    addresses = " and ".join(f"http://{server.address}" for server in servers)
+    _log.info("throttle-sidecar %s listens on %s", __version__, addresses)
+    return servers
 
 
-def _announce(
-    capabilities: Sequence[Capability], failures: CapabilityFailures
-) -> Callable[[Observation], None]:
-    def announce(observation: Observation) -> None:
-        for each in capabilities:
-            heard = partial(each.observed, observation)
-            failures.call(each.name, "observation", heard, None)
-
-    return announce
+async def _kept_nowhere() -> bool:
+    return False
 
 
 def _contents_of(credentials: Credentials) -> FetchContents:

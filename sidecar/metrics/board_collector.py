@@ -77,11 +77,6 @@ def build_registry(
     return registry
 
 
-def poll_duration(registry: SidecarRegistry) -> Histogram:
-    """The histogram that is told each poll's duration, in seconds."""
-    return registry.poll_duration
-
-
 class _BoardCollector(Collector):
     """The board as metrics."""
 
@@ -135,19 +130,17 @@ class _BoardCollector(Collector):
             "How long a computed factor may be used when newer polls fail, as set.",
             self._validity_s,
         )
-        active = memory.membership.active if memory.membership else {}
         dirs = [
             len(
                 {state.volume.log_dir for state in broker.volumes}
                 | {d.log_dir for d in broker.offline}
             )
-            for broker_id, broker in memory.brokers.items()
-            if broker_id in active
+            for broker in memory.active_brokers()
         ]
         yield _gauge(
             "active_brokers",
             "Brokers of the cluster that are not fenced, by the last observation.",
-            len(active),
+            len(memory.active),
         )
         yield _gauge(
             "active_log_dirs", "Log dirs of the active brokers, offline ones too.", sum(dirs)

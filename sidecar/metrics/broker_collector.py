@@ -29,9 +29,7 @@ class BrokerCollector(Collector):
 
     def _members(self) -> Iterator[Metric]:
         memory = self._board.snapshot.memory
-        membership = memory.membership
-        active = membership.active if membership else {}
-        fenced = (membership.fenced or {}) if membership else {}
+        active = memory.active
         members = _of_brokers(
             "broker_active",
             "1 while a broker is in the cluster and not fenced; 0 for one that is fenced, or has"
@@ -40,7 +38,7 @@ class BrokerCollector(Collector):
         failing = _of_brokers(
             "broker_failing", "1 when an active broker did not answer when it was last asked."
         )
-        for broker_id in sorted({*active, *fenced, *memory.brokers}):
+        for broker_id in sorted({*active, *memory.fenced, *memory.brokers}):
             members.add_metric([str(broker_id)], float(broker_id in active))
             state = memory.brokers.get(broker_id)
             if broker_id in active:

@@ -21,8 +21,9 @@ from sidecar.producer_ids.active_watch import ActiveIdWatch
 from sidecar.producer_ids.metrics import ProducerIdCollector
 from sidecar.producer_ids.quota_file import IdQuotaFile
 from sidecar.producer_ids.request_quotas import Alter, Describe, RequestQuotaEnforcer
+from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.producer_ids.routes import IdParts, add_producer_ids
-from sidecar.producer_ids.service import NAME, ProducerIdWatch, user_throttles_of
+from sidecar.producer_ids.service import ProducerIdWatch, user_throttles_of
 from sidecar.quotas.producer_ids.active_ids import ActiveIds
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota, ProducerIdQuotas
 from sidecar.requestlog.allocated_ids import producer_id
@@ -73,8 +74,14 @@ class ProducerIdCapability(Capability):
         is_enabled = settings.check_interval_s > 0.0
         self._services = services
         self._file = file
+        self._retained = Retained(board)
         self._watch = ProducerIdWatch(
-            board, section.counting, ProducerIdQuota(section.rate), section.cleanup_s, quotas
+            board,
+            self._retained,
+            section.counting,
+            ProducerIdQuota(section.rate),
+            section.cleanup_s,
+            file=quotas,
         )
         self._allocated = AllocatedIdLog(board.start_id)
         self._producers = _producers(settings, board)
@@ -193,6 +200,7 @@ class ProducerIdCapability(Capability):
             return None
         return RequestQuotaEnforcer(
             self._services.board,
+            self._retained,
             self._watch.quota_of,
             *_quota_calls(settings.kafka_admin),
             self._services.persist,

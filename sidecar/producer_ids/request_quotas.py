@@ -20,12 +20,13 @@ minutes later he is not held, the value is still that, and it is removed.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from sidecar.control.board import Board
 from sidecar.errors import SidecarError
 from sidecar.kafka.quota_messages import Alteration
+from sidecar.producer_ids.retained import Retained
 from sidecar.producer_ids.service import user_throttles_of
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.producer_ids.id_quotas import InForce
@@ -56,7 +57,8 @@ class RequestQuotaEnforcer:
     """Sets and takes back.
 
     Attributes:
-        board: whose holds they are, and where it is noted what was set.
+        board: whose throttles they are.
+        retained: where it is noted what was set.
         quota_of: the producer id quota of a user.
         describe: all client quotas of the cluster; may raise SidecarError.
         alter: sets and removes some, and tells what became of each; may raise SidecarError.
@@ -64,6 +66,7 @@ class RequestQuotaEnforcer:
     """
 
     board: Board
+    retained: Retained
     quota_of: Callable[[str], InForce]
     describe: Describe
     alter: Alter
@@ -84,7 +87,7 @@ class RequestQuotaEnforcer:
 
     async def _change(self, generation: int) -> None:
         board = self.board
-        if user_throttles_of(board) or board.snapshot.memory.enforced_request_percentages:
+        if user_throttles_of(board) or self.retained.enforced_request_percentages:
             await board.wait_for_change(generation, _CHECK_S)
         elif not self._adopted:
             await board.wait_for_change(generation, _RETRY_S)
@@ -98,7 +101,7 @@ class RequestQuotaEnforcer:
         async with self._lock:
             targets = self._targets()
             self._left &= set(targets)
-            matters = bool(targets or self.board.snapshot.memory.enforced_request_percentages)
+            matters = bool(targets or self.retained.enforced_request_percentages)
             if matters or not self._adopted:
                 failure = await self._compare(targets)
                 # That what an earlier run may have left can't be looked for yet wakes nobody.
@@ -112,11 +115,11 @@ class RequestQuotaEnforcer:
         """
         try:
             async with asyncio.timeout(timeout_s), self._lock:
-                if self.board.snapshot.memory.enforced_request_percentages:
+                if self.retained.enforced_request_percentages:
                     self._log_outcome(await self._compare({}), logging.WARNING)
         except TimeoutError:
             pass
-        left = self.board.snapshot.memory.enforced_request_percentages
+        left = self.retained.enforced_request_percentages
         if left:
             _log.warning(
                 "the request_percentage of %d throttled users is left in Kafka; the next start of "
@@ -137,7 +140,7 @@ class RequestQuotaEnforcer:
         found = await _unraised(self.describe())
         if isinstance(found, Failure):
             return found
-        noted = dict(self.board.snapshot.memory.enforced_request_percentages)
+        noted = dict(self.retained.enforced_request_percentages)
         if not self._adopted:
             noted |= _left_by_others(found, noted)
             self._adopted = True
@@ -189,7 +192,7 @@ class RequestQuotaEnforcer:
         outcomes = await _unraised(self.alter(alterations))
         if isinstance(outcomes, Failure):
             return outcomes
-        noted = dict(self.board.snapshot.memory.enforced_request_percentages)
+        noted = dict(self.retained.enforced_request_percentages)
         for (user, value), failure in zip(changes.items(), outcomes, strict=True):
             if failure is not None:
                 continue
@@ -202,8 +205,8 @@ class RequestQuotaEnforcer:
         return next((failure for failure in outcomes if failure is not None), None)
 
     def _note(self, noted: Mapping[str, float]) -> None:
-        if noted != self.board.snapshot.memory.enforced_request_percentages:
-            self.board.update(lambda memory: replace(memory, enforced_request_percentages=noted))
+        if noted != self.retained.enforced_request_percentages:
+            self.retained.set_enforced_request_percentages(noted)
 
     async def _persist(self) -> None:
         try:

@@ -5,7 +5,7 @@ Example: ``PUT /v1/quotas/producer-ids/users/alice`` with ``{"producer_ids_rate"
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -39,7 +39,7 @@ from sidecar.producer_ids.documents import (
 from sidecar.producer_ids.quota_file import QuotaForm
 from sidecar.producer_ids.service import ProducerIdWatch, user_throttles_of
 from sidecar.quotas.entities import DEFAULT, Default, user_name
-from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER, InForce, ProducerIdQuotas, quota_of
+from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER, InForce, quota_of
 from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings.values import IdsCount
@@ -111,7 +111,7 @@ def add_producer_ids(
         parts: what knows of producer ids.
         token: what a change needs, read at each request; None refuses every change.
     """
-    quotas = _Quotas(board, parts, persist)
+    quotas = _Quotas(parts, persist)
     guarded: dict[str, Any] = {"dependencies": [needs_token(token)], "response_model": None}
     _add_reading(app, _Users(board, wall, parts), quotas, parts)
 
@@ -281,7 +281,6 @@ def _log_document(log: LogReader) -> RequestLogDocument:
 
 @dataclass(frozen=True, slots=True)
 class _Quotas:
-    board: Board
     parts: IdParts
     persist: Callable[[], Awaitable[bool]]
 
@@ -302,22 +301,19 @@ class _Quotas:
             raise HTTPException(
                 409, "The check interval is PT0S: nothing is polled and nobody is held."
             )
-        before = self.board.snapshot.memory.id_quotas
+        before = self.parts.watch.put_quotas
         if user not in before and len(before) >= MOST_QUOTAS:
             raise HTTPException(409, f"There are {MOST_QUOTAS} quotas: put more into the file.")
-        self._change({**before, user: form.quota()})
+        self.parts.watch.put({**before, user: form.quota()})
         return IdQuotaSet(self._in_force(user), await self.persist())
 
     async def delete(self, user: str | Default) -> IdQuotaCleared:
         """Takes one away."""
-        before = self.board.snapshot.memory.id_quotas
+        before = self.parts.watch.put_quotas
         if user in before:
-            self._change({name: quota for name, quota in before.items() if name != user})
+            self.parts.watch.put({name: quota for name, quota in before.items() if name != user})
         persisted = await self.persist()
         return IdQuotaCleared(user in before, self._in_force(user), persisted)
-
-    def _change(self, quotas: ProducerIdQuotas) -> None:
-        self.board.update(lambda memory: replace(memory, id_quotas=quotas))
 
     def _in_force(self, user: str | Default) -> IdQuotaDocument:
         quotas = self.parts.watch.quotas

@@ -2,7 +2,8 @@
 
 Ids come in one by one, from the request log of the broker beside this sidecar and from other
 sidecars; a user who is over the quota is held by a factor of their own, 0.0, for the KIP's throttle
-time. What holds lives on the board: quotas that operators put, and the holds.
+time. The throttles live on the board, the quotas that
+operators put in ``Retained``.
 
 Example: 50 ids an hour: bob's 551st new id holds him for 72 s. His 552nd, opened meanwhile, makes
 it 144 s from the first. His quota is raised to 100: what he is over is waited for twice as fast.
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidecar.control.board import Board
+from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.quotas.entities import Default
 from sidecar.quotas.producer_ids.id_counts import Dropped, ProducerIds, ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import (
@@ -36,9 +38,6 @@ from sidecar.quotas.producer_ids.id_quotas import (
 from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus
 from sidecar.settings.durations import format_duration
 from sidecar.throttle.user_throttles import UserThrottle, throttles_of, unexpired
-
-NAME: Final = "producer_ids"
-"""The capability's name: it is the enforcer of its throttles."""
 
 _CHECK_S: Final = 1.0
 """How late a hold becomes longer, or shorter by a quota that was changed in the file."""
@@ -62,15 +61,18 @@ class ProducerIdWatch:
     def __init__(
         self,
         board: Board,
+        retained: Retained,
         settings: ProducerIdSettings,
         quota: ProducerIdQuota,
         cleanup_s: float,
+        *,
         file: ProducerIdQuotas | None = None,
     ) -> None:
         """Nothing runs yet, and nobody is held but by the board's memory.
 
         Args:
-            board: where holds are published and put quotas are kept.
+            board: where throttles are published.
+            retained: where the quotas are that operators put over HTTP.
             settings: how ids are counted.
             quota: of users that nobody said anything of.
             cleanup_s: how often users who are gone are looked for, seconds, > 0.
@@ -82,7 +84,7 @@ class ProducerIdWatch:
         self._cleanup_s = cleanup_s
         self._ids = ProducerIds(settings)
         self._file = file or {}
-        self._put = board.snapshot.memory.id_quotas
+        self._retained = retained
         self._quotas = self._force()
         longest_s = math.inf if settings.most_throttle_s is None else settings.most_throttle_s
         # Their users' buckets are full again.
@@ -98,7 +100,6 @@ class ProducerIdWatch:
     @property
     def quotas(self) -> Mapping[str | Default, InForce]:
         """Those in force, by user; DEFAULT is always there."""
-        self._renew()
         return self._quotas
 
     @property
@@ -117,12 +118,10 @@ class ProducerIdWatch:
 
     def statuses(self) -> tuple[ProducerIdStatus, ...]:
         """Of all users that are known, by name."""
-        self._renew()
         return self._ids.statuses(self._now_ms())
 
     def status(self, user: str) -> ProducerIdStatus | None:
         """Of one user; None: no ids of theirs are known."""
-        self._renew()
         return self._ids.status(user, self._now_ms())
 
     def set_file(self, quotas: ProducerIdQuotas) -> None:
@@ -131,9 +130,19 @@ class ProducerIdWatch:
         self._quotas = self._force()
         self.review()
 
+    @property
+    def put_quotas(self) -> ProducerIdQuotas:
+        """Those that operators put over HTTP."""
+        return self._retained.quotas
+
+    def put(self, quotas: ProducerIdQuotas) -> None:
+        """Puts in force, and retains, what operators say over HTTP now."""
+        self._retained.set_quotas(quotas)
+        self._quotas = self._force()
+        self.review()
+
     def seen(self, user: str, producer_id: int) -> None:
         """An id was given to a user, or given again."""
-        self._renew()
         noted = self._ids.record(user, producer_id, self._now_ms())
         if noted.throttle_ms > 0 and noted.is_new:
             self._throttled.add(user)
@@ -146,7 +155,6 @@ class ProducerIdWatch:
         """Lets time pass, until cancelled."""
         clean_at = self._board.now() + self._cleanup_s
         while True:
-            self._renew()
             self.review()
             if self._board.now() >= clean_at:
                 self._ids.tick(self._now_ms())
@@ -157,16 +165,8 @@ class ProducerIdWatch:
         """Makes all holds as long as what was counted and the quotas of now make them."""
         self._publish(self._throttled, self._board.now())
 
-    def _renew(self) -> None:
-        """Puts quotas in force that operators have changed."""
-        put = self._board.snapshot.memory.id_quotas
-        if put is not self._put:
-            self._put = put
-            self._quotas = self._force()
-            self.review()
-
     def _force(self) -> Mapping[str | Default, InForce]:
-        quotas = in_force(self._quota, self._file, self._put)
+        quotas = in_force(self._quota, self._file, self._retained.quotas)
         self._ids.set_limits({user: each.quota.producer_ids_rate for user, each in quotas.items()})
         return quotas
 

@@ -18,7 +18,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sidecar.state.form import PersistedState, StateRecord, from_record, to_record
+from sidecar.control.board import PersistedState
+from sidecar.state.form import StateRecord, from_record, to_record
+from sidecar.state.retained import problem_of
 from sidecar.throttle.limits import Limit
 
 
@@ -74,9 +76,7 @@ class StateFile:
                 return self._set_aside("its checksum does not match")
             return from_record(StateRecord.model_validate(envelope.state), self.limit, now)
         except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            return self._set_aside(f"{where}: {first['msg']}" if where else first["msg"])
+            return self._set_aside(problem_of(error))
 
     def save(self, kept: PersistedState, wall: Callable[[float], float]) -> None:
         """Replaces the file.

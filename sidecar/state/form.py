@@ -8,18 +8,11 @@ polls later they are known again. Verdicts are, since a limit may go by those ra
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
+from pydantic import Field, NonNegativeInt
 
-from sidecar.quotas.entities import DEFAULT, Default
-from sidecar.quotas.producer_ids.id_quotas import (
-    LARGEST_PERCENTAGE,
-    LARGEST_RATE,
-    SMALLEST_PERCENTAGE,
-    SMALLEST_RATE,
-    ProducerIdQuota,
-)
+from sidecar.control.board import PersistedState
+from sidecar.state.retained import Record
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
 from sidecar.throttle.limits import Level, Limit, Verdict
@@ -28,28 +21,7 @@ from sidecar.throttle.user_throttles import UserThrottle
 from sidecar.volumes import Membership, Volume
 
 
-@dataclass(frozen=True, slots=True)
-class PersistedState:
-    """What a restart takes over.
-
-    Attributes:
-        memory: what was remembered.
-        factor: the factor in force when it was kept.
-        source: where that came from.
-        since: when the two began, steady seconds.
-    """
-
-    memory: Memory
-    factor: float
-    source: Source
-    since: float
-
-
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
-
-
-class VerdictRecord(_Record):
+class VerdictRecord(Record):
     """What the limit said of a volume."""
 
     level: Level
@@ -58,7 +30,7 @@ class VerdictRecord(_Record):
     threshold_bytes: int | float
 
 
-class VolumeRecord(_Record):
+class VolumeRecord(Record):
     """One remembered volume."""
 
     broker_id: int
@@ -67,11 +39,10 @@ class VolumeRecord(_Record):
     available_bytes: NonNegativeInt
     read_at: float
     online: bool
-    # A file of before this was kept has none.
-    verdict: VerdictRecord | None = None
+    verdict: VerdictRecord
 
 
-class BrokerRecord(_Record):
+class BrokerRecord(Record):
     """One remembered broker."""
 
     broker_id: int
@@ -80,7 +51,7 @@ class BrokerRecord(_Record):
     volumes: list[VolumeRecord]
 
 
-class MembershipRecord(_Record):
+class MembershipRecord(Record):
     """The brokers of the cluster by the last whole observation."""
 
     cluster_id: str | None
@@ -89,7 +60,7 @@ class MembershipRecord(_Record):
     fenced: dict[int, str] | None
 
 
-class ComputedRecord(_Record):
+class ComputedRecord(Record):
     """The newest computed factor."""
 
     factor: float = Field(ge=0.0, le=1.0)
@@ -97,7 +68,7 @@ class ComputedRecord(_Record):
     violations: list[VolumeRecord]
 
 
-class OverrideRecord(_Record):
+class OverrideRecord(Record):
     """The operator's factor."""
 
     factor: float = Field(ge=0.0, le=1.0)
@@ -106,28 +77,17 @@ class OverrideRecord(_Record):
     ends_at: float
 
 
-class UserThrottleRecord(_Record):
+class UserThrottleRecord(Record):
     """A user whose producers are held."""
 
     user: str
     since: float
     ends_at: float
     reason: str
-    enforcer: str = "producer_ids"
-    # With a default: in a file of before there was one enforcer.
+    enforcer: str
 
 
-class IdQuotaRecord(_Record):
-    """How many producer ids a user may have; null for all others."""
-
-    user: str | None
-    producer_ids_rate: float | None = Field(ge=SMALLEST_RATE, le=LARGEST_RATE)
-    throttled_request_percentage: float | None = Field(
-        ge=SMALLEST_PERCENTAGE, le=LARGEST_PERCENTAGE
-    )
-
-
-class StateRecord(_Record):
+class StateRecord(Record):
     """All that is kept."""
 
     limit: dict[str, str | int | float]
@@ -135,10 +95,8 @@ class StateRecord(_Record):
     brokers: list[BrokerRecord]
     computed: ComputedRecord | None
     override: OverrideRecord | None
-    # With defaults: a file of before these were kept is whole.
-    user_throttles: list[UserThrottleRecord] = []
-    id_quotas: list[IdQuotaRecord] = []
-    enforced_request_percentages: dict[str, float] = {}
+    user_throttles: list[UserThrottleRecord]
+    retained: dict[str, object]
     factor: float
     source: Source
     since: float
@@ -199,15 +157,7 @@ def to_record(kept: PersistedState, limit: Limit, wall: Callable[[float], float]
             )
             for (user, _), throttle in sorted(memory.user_throttles.items())
         ],
-        id_quotas=[
-            IdQuotaRecord(
-                user=None if isinstance(user, Default) else user,
-                producer_ids_rate=quota.producer_ids_rate,
-                throttled_request_percentage=quota.throttled_request_percentage,
-            )
-            for user, quota in memory.id_quotas.items()
-        ],
-        enforced_request_percentages=dict(memory.enforced_request_percentages),
+        retained=dict(memory.retained),
         factor=kept.factor,
         source=kept.source,
         since=wall(kept.since),
@@ -252,13 +202,7 @@ def from_record(form: StateRecord, limit: Limit, now: float) -> PersistedState:
         user_throttles={
             (each.user, each.enforcer): _user_throttle(each, now) for each in form.user_throttles
         },
-        id_quotas={
-            DEFAULT if quota.user is None else quota.user: ProducerIdQuota(
-                quota.producer_ids_rate, quota.throttled_request_percentage
-            )
-            for quota in form.id_quotas
-        },
-        enforced_request_percentages=form.enforced_request_percentages,
+        retained=form.retained,
     )
     return PersistedState(memory, form.factor, form.source, min(form.since, now))
 
@@ -294,11 +238,7 @@ def _volume_state(form: VolumeRecord, limit: Limit, now: float, *, same_limit: b
     volume = Volume(form.broker_id, form.log_dir, form.total_bytes, form.available_bytes)
     read_at = min(form.read_at, now)
     fill = first_fill(read_at, volume.used_bytes)
-    verdict = (
-        _verdict(form.verdict)
-        if form.verdict is not None and same_limit
-        else limit.judge(volume, fill, None)
-    )
+    verdict = _verdict(form.verdict) if same_limit else limit.judge(volume, fill, None)
     return VolumeState(volume, read_at, verdict, form.online, fill)
 
 

@@ -14,8 +14,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from sidecar.control.board import Board, Snapshot
-from sidecar.state import PersistedState, StateFile
+from sidecar.control.board import Board, PersistedState, Snapshot
+from sidecar.state import StateFile
 from sidecar.throttle.user_throttles import UserThrottles
 
 _log = logging.getLogger(__name__)

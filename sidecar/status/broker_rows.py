@@ -78,9 +78,8 @@ class Follower:
 def brokers(snapshot: Snapshot, now: Now) -> Brokers:
     """The cluster's brokers, as far as something is wrong with them."""
     memory = snapshot.memory
-    membership = memory.membership
-    listed = {**(membership.fenced or {}), **membership.active} if membership else {}
-    active = membership.active if membership else {}
+    active = memory.active
+    listed = {**memory.fenced, **active}
     down = [
         _down(broker_id, listed.get(broker_id, ""), snapshot, now)
         for broker_id in sorted({*listed, *memory.brokers})

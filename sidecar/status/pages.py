@@ -43,12 +43,12 @@ def file(name: str) -> bytes:
 
 def status_page(view: StatusView) -> str:
     """The whole page."""
-    return _render("page.html", view=view, asking=_is_asking(view))
+    return page("page.html", view=view, asking=_is_asking(view))
 
 
 def status_parts(view: StatusView) -> str:
     """What of the page is made anew while it is open."""
-    return _render("sections.html", view=view, asking=_is_asking(view))
+    return page("sections.html", view=view, asking=_is_asking(view))
 
 
 def _is_asking(view: StatusView) -> bool:
@@ -56,13 +56,8 @@ def _is_asking(view: StatusView) -> bool:
 
 
 def page(template: str, **values: object) -> str:
-    """Another page of the same kind."""
-    return _render(template, **values)
-
-
-def _render(template: str, **values: object) -> str:
-    environment = _environment()
-    return environment.get_template(template).render(values)
+    """A template with values."""
+    return _environment().get_template(template).render(values)
 
 
 @cache

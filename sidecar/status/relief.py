@@ -101,8 +101,7 @@ def on_volumes(snapshot: Snapshot, contents: VolumeContents | None, now: Now) ->
 
 def _on_volume(known: VolumeState, memory: Memory, contents: VolumeContents, now: Now) -> OnVolume:
     broker_id, log_dir = known.volume.broker_id, known.volume.log_dir
-    active = memory.membership.active if memory.membership else {}
-    if broker_id not in active:
+    if broker_id not in memory.active:
         return OnVolume(broker_id, log_dir, None, "The broker is not in the cluster now.", (), "")
     found = contents.of(broker_id)
     if found is None:
@@ -213,7 +212,7 @@ def _move(topic: TopicSize, at: str, targets: list[int]) -> Command:
 
 
 def _address(memory: Memory) -> str:
-    active = memory.membership.active if memory.membership else {}
+    active = memory.active
     answering = [
         address
         for broker_id, address in active.items()
@@ -224,10 +223,9 @@ def _address(memory: Memory) -> str:
 
 def _with_room(memory: Memory, broker_id: int, size_bytes: int) -> list[int]:
     """The other brokers that have so much above the limit on each volume: Kafka chooses which."""
-    active = memory.membership.active if memory.membership else {}
     return [
         each
-        for each in sorted(active)
+        for each in sorted(memory.active)
         if each != broker_id
         and (broker := memory.brokers.get(each)) is not None
         and broker.failure is None

@@ -28,11 +28,9 @@ def full_at(
     Returns:
         Steady seconds, which may be past; None when no volume fills.
     """
-    active = memory.membership.active if memory.membership else {}
     times = [
         at
-        for broker_id, broker in memory.brokers.items()
-        if broker_id in active
+        for broker in memory.active_brokers()
         if broker.read_at is not None and is_valid(broker.read_at, validity_s, now)
         for known in broker.volumes
         if known.online and (at := _full_at(known, window_s)) is not None

@@ -9,7 +9,8 @@ Rules (docs/how-it-decides.md):
   the full broker does not release the throttle, and a dead healthy one blocks nothing.
 - An offline log dir keeps its last state while its broker answers; a log dir that its broker no
   longer reports is gone.
-- What is remembered is of one cluster: another cluster id forgets all but what operators said.
+- What is remembered is of one cluster: another cluster id forgets all but the override and what
+  capabilities retain.
 
 Example: broker 1 was read at 0 s with a full volume and is fenced at 10 s: at 1,000 s it still
 violates. Broker 2 was read healthy and is fenced: it is simply not there.
@@ -18,7 +19,6 @@ violates. Broker 2 was read healthy and is fenced: it is simply not there.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuotas
 from sidecar.throttle.fill import (
     LONGEST_WINDOW_S,
     WINDOW_S,
@@ -133,9 +133,8 @@ class Memory:
         computed: the newest computed factor; None before the first.
         override: the operator's factor, which may have ended.
         user_throttles: users whose producers are throttled, by user and enforcer.
-        id_quotas: how many producer ids users may have, as operators said over HTTP.
-        enforced_request_percentages: user -> the request_percentage that was set in Kafka while
-            they are throttled, and is to be taken back.
+        retained: capability -> what it keeps over a restart, as plain JSON values: no decision
+            looks at it.
         failed_polls: how many polls in a row have failed.
         failure: why the last one failed; None when it did not.
     """
@@ -147,10 +146,24 @@ class Memory:
     computed: Computed | None = None
     override: Override | None = None
     user_throttles: UserThrottles = field(default_factory=dict)
-    id_quotas: ProducerIdQuotas = field(default_factory=dict)
-    enforced_request_percentages: Mapping[str, float] = field(default_factory=dict)
+    retained: Mapping[str, object] = field(default_factory=dict)
     failed_polls: int = 0
     failure: Failure | None = None
+
+    @property
+    def active(self) -> Mapping[int, str]:
+        """Node id -> address of the active brokers; none before the first observation."""
+        return self.membership.active if self.membership else {}
+
+    @property
+    def fenced(self) -> Mapping[int, str]:
+        """Likewise of the fenced ones; none where the cluster can't list them."""
+        return (self.membership.fenced if self.membership else None) or {}
+
+    def active_brokers(self) -> Iterator[BrokerState]:
+        """What is remembered of the active brokers."""
+        active = self.active
+        return (state for broker_id, state in self.brokers.items() if broker_id in active)
 
     def volumes(self) -> Iterator[VolumeState]:
         """Every remembered volume, by broker."""
@@ -198,7 +211,7 @@ def _with_membership(
 ) -> Memory:
     before = memory.membership
     if before is not None and _differ(before.cluster_id, membership.cluster_id):
-        memory = Memory(override=memory.override, id_quotas=memory.id_quotas)
+        memory = Memory(override=memory.override, retained=memory.retained)
     elif before is not None and membership.cluster_id is None:
         membership = replace(membership, cluster_id=before.cluster_id)
     brokers: dict[int, BrokerState] = {}

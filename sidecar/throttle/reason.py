@@ -57,7 +57,7 @@ def unseen(memory: Memory, broker_ids: Collection[int]) -> str:
     for broker_id in sorted(broker_ids):
         state = memory.brokers.get(broker_id)
         failure = state.failure if state else None
-        address = memory.membership.active.get(broker_id) if memory.membership else None
+        address = memory.active.get(broker_id)
         why = without_broker(failure.message, broker_id, address) if failure else "not asked"
         alike.setdefault(why, []).append(broker_id)
     groups = list(alike.items())

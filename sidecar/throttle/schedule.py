@@ -107,7 +107,7 @@ def next_poll(
         since_whole_s: how long ago, at ``now``, the last whole poll started.
         released: the last release; None: none since the start.
     """
-    active = memory.membership.active if memory.membership else {}
+    active = memory.active
     states = {key: memory.brokers[key] for key in active if key in memory.brokers}
     halves = {key: _half_of_nearest(state, now) for key, state in states.items()}
     quarter = math.inf if released is None else (now - released.at) / 4

@@ -72,11 +72,9 @@ def throttled_fills(
     """
     if since is None:
         return []
-    active = memory.membership.active if memory.membership else {}
     return [
         ThrottledFill(known, rate)
-        for broker_id, broker in memory.brokers.items()
-        if broker_id in active
+        for broker in memory.active_brokers()
         if broker.read_at is not None and is_valid(broker.read_at, validity_s, now)
         for known in broker.volumes
         if (rate := throttled_rate(known, since)) is not None and rate > 0

@@ -16,6 +16,7 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.daemon.application import build_app
 from sidecar.mutations.routes import Admit, add_admissions
 from sidecar.peers.exchange import AllocatedIdLog
+from sidecar.producer_ids.retained import Retained
 from sidecar.producer_ids.routes import IdParts, add_producer_ids
 from sidecar.producer_ids.service import ProducerIdWatch
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
@@ -97,7 +98,9 @@ class FakeSidecar:
         self.disk = Disk()
         self.token: str | None = TOKEN
         self.wall_offset_s = WALL_OFFSET_S
-        watch = ProducerIdWatch(self.board, ProducerIdSettings(), ProducerIdQuota(None), 60.0)
+        watch = ProducerIdWatch(
+            self.board, Retained(self.board), ProducerIdSettings(), ProducerIdQuota(None), 60.0
+        )
         self.ids = ids or IdParts(
             watch, AllocatedIdLog(self.board.start_id), None, None, factors is not None
         )

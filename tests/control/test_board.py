@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sidecar.control.board import MOST_CHANGES, Board, RestoredDecision, Snapshot
+from sidecar.control.board import MOST_CHANGES, Board, PersistedState, Snapshot
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override, fail
@@ -84,18 +84,18 @@ def test_starts_with_what_was_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("restored", "since"),
+    ("effect", "since"),
     [
-        (None, 100.0),
-        (RestoredDecision(0.0, Source.OBSERVATION, 3.0), 3.0),
-        (RestoredDecision(1.0, Source.OBSERVATION, 3.0), 100.0),
-        (RestoredDecision(0.0, Source.OVERRIDE, 3.0), 100.0),
+        ((0.0, Source.OBSERVATION), 3.0),
+        ((1.0, Source.OBSERVATION), 100.0),
+        ((0.0, Source.OVERRIDE), 100.0),
     ],
 )
-def test_since_goes_on_over_a_restart(restored: RestoredDecision | None, since: float) -> None:
+def test_since_goes_on_over_a_restart(effect: tuple[float, Source], since: float) -> None:
     """Factor and source that are the same as before the restart have been since then."""
     kept = factors.fold(Memory(), seen(0.0, d0=30))
-    assert since == Board(factors, FakeClock(100.0), memory=kept, restored=restored).snapshot.since
+    restored = PersistedState(kept, *effect, 3.0)
+    assert since == Board(factors, FakeClock(100.0), restored=restored).snapshot.since
 
 
 def test_starts_with_the_fallback_when_what_was_kept_expired() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.state import PersistedState, StateFile
+from sidecar.control.board import PersistedState
+from sidecar.state import StateFile
 from sidecar.throttle.limits import MinAvailableBytes
 from tests.api.build import until
 from tests.support.documents import Document, VolumeKey

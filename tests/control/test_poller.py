@@ -40,7 +40,7 @@ class Rig:
     poller: Poller
     published: list[tuple[float, Snapshot]]
     durations: list[float] = field(default_factory=list)
-    observed: list[Observation] = field(default_factory=list)
+    observed: list[tuple[Observation, Snapshot]] = field(default_factory=list)
 
 
 def rig(
@@ -57,8 +57,14 @@ def rig(
     board = Board(factors, clock, listeners=(lambda _, after: published.append((clock(), after)),))
     source = ScriptedSource(answer)
     durations: list[float] = []
-    observed: list[Observation] = []
-    poller = Poller(source, board, timing, durations.append, observed.append)
+    observed: list[tuple[Observation, Snapshot]] = []
+    poller = Poller(
+        source,
+        board,
+        timing,
+        durations.append,
+        lambda seen: observed.append((seen, board.snapshot)),
+    )
     return Rig(source, board, poller, published, durations, observed)
 
 
@@ -70,8 +76,8 @@ async def refused(call: Call) -> Failure:
     return REFUSED
 
 
-async def test_observations_are_told_and_failures_are_not() -> None:
-    """Whole and partial ones, in their order."""
+async def test_observations_are_announced_once_published_and_failures_are_not() -> None:
+    """In their order; so a slow listener delays no throttle."""
 
     async def now_and_then(call: Call) -> Observation | Failure:
         return await (refused if call.at == 1 else idle)(call)
@@ -80,7 +86,9 @@ async def test_observations_are_told_and_failures_are_not() -> None:
     await run_for(200, it.poller.run())
     calls = [call.at for call in it.source.calls]
     assert 1 in calls
-    assert [at for at in calls if at != 1] == [each.observed_at for each in it.observed]
+    succeeded = [at for at in calls if at != 1]
+    assert succeeded == [seen.observed_at for seen, _ in it.observed]
+    assert succeeded == [published.memory.brokers[1].read_at for _, published in it.observed]
 
 
 class TestWhenItLooks:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 from prometheus_client.registry import Collector
 
 from sidecar.api.connections import Connections
 from sidecar.control.capability import Block, Build, Capability, Services, Task
-from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.capability_failures import CapabilityFailures, Failing
 from sidecar.daemon import daemon
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.daemon.composition import compose
@@ -21,7 +21,7 @@ from sidecar.errors import SettingsError
 from sidecar.requestlog.line import Line
 from sidecar.settings import Settings, load
 from sidecar.volumes import Observation
-from tests.api.build import FakeSidecar, until
+from tests.api.build import FakeSidecar, Routed, until
 from tests.requestlog.lines import line
 from tests.support.background import bootstrap
 from tests.support.fake_broker import FakeCluster, FakeLogDir
@@ -220,6 +220,25 @@ async def test_what_fails_is_on_the_page_and_no_block_takes_it_away() -> None:
     assert '<a href="/v1/good">' in page
     assert "bad: block of the status page" in page
     assert "RecursionError" in page
+
+
+async def test_a_request_that_fails_is_counted_and_listed_until_one_works() -> None:
+    """500 and 1 failure by the route's path; a refused request is none, and ends it."""
+
+    def add(app: FastAPI) -> None:
+        @app.get("/flaky/{value}")
+        async def flaky(value: str) -> None:
+            if value == "refused":
+                raise HTTPException(409, "Not now.")
+            raise RecursionError(value)
+
+    sidecar = FakeSidecar(more=[Routed("flaky", add)])
+    failing = (Failing("flaky", "route /flaky/{value}", "RecursionError"),)
+    assert 500 == (await sidecar.get("/flaky/x")).status_code
+    assert (1, failing) == (sidecar.failures.count("flaky"), sidecar.failures.failing)
+    assert "flaky: route /flaky/{value}" in (await sidecar.get("/")).text
+    assert 409 == (await sidecar.get("/flaky/refused")).status_code
+    assert (1, ()) == (sidecar.failures.count("flaky"), sidecar.failures.failing)
 
 
 async def test_leaving_is_bounded_and_fails_alone(caplog: pytest.LogCaptureFixture) -> None:

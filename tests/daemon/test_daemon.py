@@ -630,7 +630,8 @@ class TestProducerIds:
                 assert LATE not in daemon.output
                 assert self.percentage(quotas) is None
                 assert "Traceback" not in daemon.output + other.output
-            assert {} == kept(tmp_path / "own.json")["enforced_request_percentages"]
+            retained = kept(tmp_path / "own.json")["retained"]["producer_ids"]
+            assert {} == retained["enforced_request_percentages"]
             async with started(tmp_path, own) as daemon:
                 assert {"alice", "bob"} == await self.held(daemon)
                 await seen("a percentage", lambda: self.percentage(quotas) is not None)
@@ -659,7 +660,7 @@ class TestProducerIds:
             assert re.search(" WARNING .*: bob$", daemon.output, re.MULTILINE)
             assert "Traceback" not in daemon.output
         state = kept(state_file)
-        assert {"bob"} == set(state["enforced_request_percentages"])
+        assert {"bob"} == set(state["retained"]["producer_ids"]["enforced_request_percentages"])
         assert {"bob"} == {hold["user"] for hold in state["user_throttles"]}
 
     async def test_whatever_it_reads_from_misbehaves_it_runs_and_stops(

@@ -11,7 +11,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar.control.board import Board
-from sidecar.metrics.board_collector import SidecarRegistry, build_registry, poll_duration
+from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
@@ -237,7 +237,7 @@ def test_readers() -> None:
 def test_poll_durations() -> None:
     """Observed by the poller, in seconds, with the deadline as the last bucket."""
     scene = Scene()
-    poll_duration(scene.registry).observe(0.3)
+    scene.registry.poll_duration.observe(0.3)
     buckets = scene.series("kafka_throttle_poll_duration_seconds_bucket")
     assert (0.0, 1.0, 1.0) == (buckets["0.25",], buckets["0.5",], buckets["10.0",])
 
@@ -284,7 +284,7 @@ def test_a_log_dir_with_any_name() -> None:
 def test_two_sidecars_in_a_process() -> None:
     """Registries are injected: nothing is global."""
     first, second = Scene(), Scene()
-    poll_duration(first.registry).observe(1.0)
+    first.registry.poll_duration.observe(1.0)
     assert {(): 0.0} == second.series("kafka_throttle_poll_duration_seconds_count")
 
 

@@ -8,6 +8,7 @@ from sidecar.control.board import Board
 from sidecar.peers.exchange import Peers
 from sidecar.producer_ids.active_watch import ActiveIdWatch
 from sidecar.producer_ids.metrics import MOST_USERS, ProducerIdCollector
+from sidecar.producer_ids.retained import Retained
 from sidecar.producer_ids.service import ProducerIdWatch
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
@@ -21,7 +22,7 @@ SETTINGS = ProducerIdSettings()
 
 def watching(rate: float | None, settings: ProducerIdSettings = SETTINGS) -> ProducerIdWatch:
     board = Board(VolumeLimit(MinAvailableBytes(30), 120.0, 1.0), FakeClock(1000.0))
-    return ProducerIdWatch(board, settings, ProducerIdQuota(rate), cleanup_s=60.0)
+    return ProducerIdWatch(board, Retained(board), settings, ProducerIdQuota(rate), cleanup_s=60.0)
 
 
 def reported(

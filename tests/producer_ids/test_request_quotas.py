@@ -13,6 +13,7 @@ from sidecar.control.board import Board
 from sidecar.errors import SettingsError
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.producer_ids.request_quotas import RequestQuotaEnforcer
+from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.quotas.entities import ClientQuotas, Entity
 from sidecar.quotas.producer_ids.id_quotas import InForce, Origin, ProducerIdQuota
 from sidecar.quotas.producer_ids.throttle_signature import SIGNATURE
@@ -109,7 +110,7 @@ class Scene:
 
     @property
     def noted(self) -> Mapping[str, float]:
-        return self.board.snapshot.memory.enforced_request_percentages
+        return self.user_throttles.retained.enforced_request_percentages
 
 
 def scene(
@@ -117,11 +118,12 @@ def scene(
 ) -> Scene:
     clock = FakeClock(1000.0)
     board = Board(VolumeLimit(MinAvailableBytes(30), 120.0, 1.0), clock, memory=memory)
+    retained = Retained(board)
     kafka = kafka or FakeKafka()
     persisted: list[dict[str, float]] = []
 
     async def persist() -> bool:
-        persisted.append(dict(board.snapshot.memory.enforced_request_percentages))
+        persisted.append(dict(retained.enforced_request_percentages))
         kafka.log.append("persist")
         return True
 
@@ -130,7 +132,9 @@ def scene(
     def quota_of(_: str) -> InForce:
         return InForce(ProducerIdQuota(50, asked[0]), Origin.FILE)
 
-    user_throttles = RequestQuotaEnforcer(board, quota_of, kafka.describe, kafka.alter, persist)
+    user_throttles = RequestQuotaEnforcer(
+        board, retained, quota_of, kafka.describe, kafka.alter, persist
+    )
     return Scene(clock, board, kafka, user_throttles, persisted, asked)
 
 
@@ -147,7 +151,7 @@ async def test_it_is_set_while_the_user_is_throttled_and_taken_back_after() -> N
     one.later(73.0)
     await one.user_throttles.settle()
     assert {BOB: {"producer_byte_rate": 5.0}} == kafka.quotas
-    assert {} == one.board.snapshot.memory.enforced_request_percentages
+    assert {} == one.noted
     kafka.log.clear()
     await one.user_throttles.settle()
     assert [] == kafka.log, "nobody is held: Kafka is not asked"
@@ -175,13 +179,14 @@ async def test_what_an_operator_gave_is_neither_overwritten_nor_taken_away(
     two.later(73.0)
     await two.user_throttles.settle()
     assert 300.0 == two.percentage
-    assert {} == two.board.snapshot.memory.enforced_request_percentages
+    assert {} == two.noted
 
 
 async def test_what_a_killed_sidecar_set_is_taken_back() -> None:
     """By the state file, and without one by the number itself."""
     left = {BOB: {KEY: OURS}}
-    noted = scene(Memory(enforced_request_percentages={"bob": OURS}), FakeKafka({**left}))
+    part = {"quotas": [], "enforced_request_percentages": {"bob": OURS}}
+    noted = scene(Memory(retained={NAME: part}), FakeKafka({**left}))
     await noted.user_throttles.settle()
     assert noted.percentage is None
 
@@ -206,7 +211,7 @@ async def test_what_kafka_did_not_take_is_tried_again() -> None:
     one.later(73.0)
     one.kafka.failure = DOWN
     await one.user_throttles.settle()
-    assert {"bob": OURS} == one.board.snapshot.memory.enforced_request_percentages
+    assert {"bob": OURS} == one.noted
     one.kafka.failure = None
     await one.user_throttles.settle()
     assert one.percentage is None

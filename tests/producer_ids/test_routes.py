@@ -6,6 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
+from sidecar.control.board import Snapshot
+from sidecar.producer_ids.retained import NAME
 from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
 from tests.api.build import BEARER, FakeSidecar
 from tests.producer_ids.build import CLICKS, REFUSED, SILENT, Looking
@@ -26,6 +28,12 @@ async def change(
     """One change, with the token unless told otherwise."""
     async with sidecar.client() as client:
         return await client.request(method, path, json=body, **{"headers": BEARER, **more})
+
+
+def retained(snapshot: Snapshot) -> list[str | None]:
+    """The users whose quotas a restart takes over."""
+    part: Any = snapshot.memory.retained[NAME]
+    return [quota["user"] for quota in part["quotas"]]
 
 
 def opens(sidecar: FakeSidecar, user: str, count: int) -> None:
@@ -89,7 +97,7 @@ async def test_quotas_say_who_said_them(sidecar: FakeSidecar) -> None:
     }
     assert {"quota": quota, "persisted": True} == done
     assert quota == (await sidecar.get("/v1/quotas/producer-ids")).json()["quotas"][1]
-    assert {"alice"} == set(sidecar.disk.written[-1].memory.id_quotas)
+    assert ["alice"] == retained(sidecar.disk.written[-1])
     await change(sidecar, "PUT", DEFAULT, {"producer_ids_rate": "unlimited"})
     first = (await sidecar.get("/v1/quotas/producer-ids")).json()["quotas"][0]
     assert (None, None, "api") == (first["user"], first["producer_ids_rate"], first["origin"])
@@ -119,10 +127,10 @@ async def test_a_quota_that_is_taken_away_leaves_what_was_said_elsewhere(
 async def test_a_name_may_hold_anything(sidecar: FakeSidecar) -> None:
     """A certificate's subject, slashes and all; one too long is refused."""
     await change(sidecar, "PUT", "/v1/quotas/producer-ids/users/CN%3Da%2Fb%20c%2CO%3D%C3%A9", FIFTY)
-    assert {"CN=a/b c,O=é"} == set(sidecar.board.snapshot.memory.id_quotas)
+    assert ["CN=a/b c,O=é"] == retained(sidecar.board.snapshot)
     lines = "/v1/quotas/producer-ids/users/%0Aa%0Ab%0A"
     assert 200 == (await change(sidecar, "PUT", lines, FIFTY)).status_code
-    assert "\na\nb\n" in sidecar.board.snapshot.memory.id_quotas
+    assert "\na\nb\n" in retained(sidecar.board.snapshot)
     assert 200 == (await change(sidecar, "DELETE", lines)).status_code
     long = "/v1/quotas/producer-ids/users/" + "x" * (LONGEST_USER + 1)
     assert 422 == (await change(sidecar, "PUT", long, FIFTY)).status_code
@@ -134,7 +142,7 @@ async def test_a_principal_is_not_taken_for_a_users_name(sidecar: FakeSidecar) -
     assert 422 == answer.status_code
     assert "path.user" == answer.json()["errors"][0]["field"]
     assert 'is a user\'s name without "User:"' == answer.json()["errors"][0]["problem"]
-    assert {} == sidecar.board.snapshot.memory.id_quotas
+    assert not sidecar.board.snapshot.memory.retained
 
 
 @pytest.mark.parametrize(
@@ -159,7 +167,7 @@ async def test_a_wrong_quota_changes_nothing(
     assert 422 == answer.status_code
     assert message in answer.text
     assert "hunter2" not in answer.text
-    assert {} == sidecar.board.snapshot.memory.id_quotas
+    assert not sidecar.board.snapshot.memory.retained
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
@@ -170,7 +178,7 @@ async def test_a_change_needs_the_token(sidecar: FakeSidecar, method: str, path:
     assert 401 == answer.status_code
     sidecar.token = None
     assert 403 == (await change(sidecar, method, path, FIFTY)).status_code
-    assert {} == sidecar.board.snapshot.memory.id_quotas
+    assert not sidecar.board.snapshot.memory.retained
 
 
 async def test_a_disabled_sidecar_takes_no_quota() -> None:

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from sidecar.control.board import Board, Listener
-from sidecar.producer_ids.service import NAME, ProducerIdWatch, user_throttles_of
+from sidecar.producer_ids.retained import NAME, Retained
+from sidecar.producer_ids.service import ProducerIdWatch, user_throttles_of
 from sidecar.quotas.entities import DEFAULT
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import Origin, ProducerIdQuota, ProducerIdQuotas
@@ -37,18 +37,18 @@ def watching(
     factors = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=1.0)
     board = Board(factors, clock, memory=memory, listeners=(listener,))
     settings = ProducerIdSettings(window_size_s=window_s, most_throttle_s=LONGEST_S)
-    return board, ProducerIdWatch(board, settings, quota, cleanup_s=60.0, file=file)
+    watch = ProducerIdWatch(board, Retained(board), settings, quota, cleanup_s=60.0, file=file)
+    return board, watch
 
 
 def throttled_until(board: Board) -> dict[str, float]:
     return {user: each.ends_at for user, each in user_throttles_of(board).items()}
 
 
-def put(board: Board, watch: ProducerIdWatch, **quotas: float | None) -> None:
+def put(watch: ProducerIdWatch, **quotas: float | None) -> None:
     """An operator's quotas over HTTP, in force when the request is answered."""
-    before = board.snapshot.memory.id_quotas
     new: ProducerIdQuotas = {user: ProducerIdQuota(rate) for user, rate in quotas.items()}
-    board.update(lambda memory: replace(memory, id_quotas={**before, **new}))
+    watch.put({**watch.put_quotas, **new})
     assert {user: watch.quota_of(user).quota for user in quotas} == new
 
 
@@ -92,10 +92,10 @@ def test_a_quota_that_is_put_counts_at_once() -> None:
     """Twice as much is waited for half as long; without a limit nobody is held."""
     board, watch = watching(FakeClock(1000.0))
     opens(watch, "bob", AT_ONCE + 2)
-    put(board, watch, bob=100)
+    put(watch, bob=100)
     assert {"bob": 1072.0} == pytest.approx(throttled_until(board))
     assert Origin.API is watch.quota_of("bob").origin
-    put(board, watch, bob=None)
+    put(watch, bob=None)
     assert {} == board.snapshot.decision.users
 
 
@@ -128,7 +128,7 @@ def test_a_flood_of_ids_is_published_once_a_second() -> None:
     )
     watch.review()
     assert 21 == len(published)
-    put(board, watch, **{str(user): None for user in range(20)})
+    put(watch, **{str(user): None for user in range(20)})
     assert 23 == len(published), "the operator's word, and its consequence"
     assert {} == throttled_until(board)
 
@@ -176,10 +176,10 @@ def test_what_is_counted_after_a_restart_can_make_it_longer() -> None:
 def test_an_operator_can_end_a_user_throttle_that_was_taken_over(rate: float | None) -> None:
     """At once, by a quota that is larger; by one that is as large or smaller it goes on."""
     board, watch = watching(FakeClock(1000.0), memory=throttled_before(1900.0))
-    put(board, watch, bob=50)
-    put(board, watch, bob=7)
+    put(watch, bob=50)
+    put(watch, bob=7)
     assert {"bob": 1900.0} == throttled_until(board)
-    put(board, watch, bob=rate)
+    put(watch, bob=rate)
     assert {} == throttled_until(board)
 
 
@@ -206,7 +206,7 @@ def test_no_hold_outlives_the_longest_after_a_restart() -> None:
 def test_a_quota_that_is_put_right_after_the_start_finds_nobody_throttled() -> None:
     """There was none at the start, so what held before is no quota's."""
     board, watch = watching(FakeClock(1000.0), ProducerIdQuota(None), throttled_before(1900.0))
-    put(board, watch, bob=50)
+    put(watch, bob=50)
     assert {} == throttled_until(board)
 
 
@@ -222,7 +222,7 @@ async def test_time_passes_by_itself() -> None:
     await asyncio.sleep(1.1)
     assert 144.1 == pytest.approx(throttled_until(board)["eve"])
     none: ProducerIdQuotas = dict.fromkeys(("bob", "eve"), ProducerIdQuota(None))
-    board.update(lambda memory: replace(memory, id_quotas=none))
+    watch.put(none)
     await asyncio.sleep(1.1)
     assert {} == throttled_until(board)
     await stopped(task)

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sidecar.state import Damaged, PersistedState, StateFile
+from sidecar.control.board import PersistedState
+from sidecar.state import Damaged, StateFile
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
@@ -27,6 +28,8 @@ PLAIN: Mapping[str, object] = {
     "brokers": [],
     "computed": None,
     "override": None,
+    "user_throttles": [],
+    "retained": {},
     "factor": 1.0,
     "source": "fallback",
     "since": 5.0,

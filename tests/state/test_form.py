@@ -1,13 +1,10 @@
 """What is kept comes back as it was, with wall-clock times that can't be ahead of the reader."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from sidecar.quotas.entities import DEFAULT
-from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
-from sidecar.state.form import PersistedState, StateRecord, from_record, to_record
+from sidecar.control.board import PersistedState
+from sidecar.state.form import StateRecord, from_record, to_record
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
 from sidecar.throttle.limits import (
@@ -31,10 +28,16 @@ sizes = st.integers(0, 2**63 - 1)
 times = st.floats(0, NOW)
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 broker_ids = st.integers(0, 2**31 - 1)
-positive = st.floats(0, 1e18, exclude_min=True)
-id_quotas = st.builds(
-    ProducerIdQuota, st.none() | st.floats(1e-6, 1e12), st.none() | st.floats(1e-5, 1e5)
+parts = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | names,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=5,
 )
+"""What a capability may retain: any JSON."""
 values = st.integers(1, 2**63 - 1) | st.floats(0.001, 0.999)
 limits: st.SearchStrategy[Limit] = st.one_of([st.builds(each, values) for each in LIMIT_TYPES])
 
@@ -72,8 +75,7 @@ def kept(draw: st.DrawFn, limit: Limit) -> PersistedState:
                 )
             ).items()
         },
-        id_quotas=draw(st.dictionaries(names | st.just(DEFAULT), id_quotas, max_size=3)),
-        enforced_request_percentages=draw(st.dictionaries(names, positive, max_size=3)),
+        retained=draw(st.dictionaries(names, parts, max_size=2)),
     )
     return PersistedState(memory, draw(factors), draw(st.sampled_from(Source)), draw(times))
 
@@ -108,30 +110,13 @@ class TestRoundTrip:
         assert 61_000 == to_record(steady, LIMIT, lambda s: s + 60_000).since
 
 
-class TestVerdicts:
-    """Fill rates are not kept, and a limit may go by them: its verdicts are kept."""
-
-    STATE = VolumeState(
-        Volume(1, "/d", 1000, 900),
-        5.0,
-        Verdict(Level.VIOLATED, 0.25, 950.0, 0.0, 0.0),
-        online=True,
-        fill=first_fill(5.0, 100),
-    )
-    BEFORE = PersistedState(
-        Memory(brokers={1: BrokerState(5.0, (STATE,))}), 0.25, Source.OBSERVATION, 5.0
-    )
-
-    def test_under_the_same_limit_a_verdict_holds_that_its_sizes_do_not_show(self) -> None:
-        """900 bytes available violated at the rate of then: they do until the next reading."""
-        assert self.BEFORE == again(self.BEFORE)
-
-    def test_a_file_without_verdicts_is_judged_by_its_sizes(self) -> None:
-        """Files of before are whole."""
-        form = to_record(self.BEFORE, LIMIT, unmoved).model_dump()
-        del form["brokers"][0]["volumes"][0]["verdict"]
-        memory = from_record(StateRecord.model_validate(form), LIMIT, NOW).memory
-        assert not memory.brokers[1].volumes[0].violates
+def test_under_the_same_limit_a_verdict_holds_that_its_sizes_do_not_show() -> None:
+    """900 bytes available violated at the rate of then: they do until the next reading."""
+    verdict = Verdict(Level.VIOLATED, 0.25, 950.0, 0.0, 0.0)
+    state = VolumeState(Volume(1, "/d", 1000, 900), 5.0, verdict, True, first_fill(5.0, 100))
+    memory = Memory(brokers={1: BrokerState(5.0, (state,))})
+    before = PersistedState(memory, 0.25, Source.OBSERVATION, 5.0)
+    assert before == again(before)
 
 
 class TestAnotherLimit:
@@ -197,25 +182,3 @@ class TestAClockThatWasSetBack:
         memory = Memory(override=Override(0.5, "a migration", NOW - 10, NOW + 60))
         before = PersistedState(memory, 0.5, Source.OVERRIDE, NOW - 10)
         assert before == again(before)
-
-
-@pytest.mark.parametrize("rate", [0.0, 1e-300, 1e300])
-def test_a_quota_that_can_not_be_counted_by_is_damage(rate: float) -> None:
-    """It would end the daemon with the first id, at every start; the smallest is taken over."""
-    memory = Memory(id_quotas={"bob": ProducerIdQuota(1e-6, 1e-5)})
-    before = PersistedState(memory, 1.0, Source.FALLBACK, NOW)
-    assert before == again(before)
-    form = to_record(before, LIMIT, unmoved).model_dump()
-    form["id_quotas"][0]["producer_ids_rate"] = rate
-    with pytest.raises(ValidationError, match="producer_ids_rate"):
-        StateRecord.model_validate(form)
-
-
-def test_a_throttle_of_before_there_were_several_enforcers_is_taken_over() -> None:
-    """All of them were for producer ids."""
-    throttle = UserThrottle(NOW - 10, NOW + 60, "551 ids", "producer_ids")
-    memory = Memory(user_throttles={("bob", "producer_ids"): throttle})
-    form = to_record(PersistedState(memory, 1.0, Source.FALLBACK, NOW), LIMIT, unmoved)
-    old = form.model_dump()
-    del old["user_throttles"][0]["enforcer"]
-    assert memory == from_record(StateRecord.model_validate(old), LIMIT, NOW).memory

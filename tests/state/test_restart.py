@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from sidecar.control.board import Board, RestoredDecision
-from sidecar.state import PersistedState, StateFile
+from sidecar.control.board import Board, PersistedState
+from sidecar.state import StateFile
 from sidecar.state.writer import StateWriter
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes
@@ -20,12 +20,7 @@ def begin(path: Path, clock: FakeClock, limit: Limit = LIMIT) -> tuple[Board, St
     file = StateFile(path, limit)
     kept = file.load(clock())
     assert kept is None or isinstance(kept, PersistedState)
-    board = Board(
-        VolumeLimit(limit, VALIDITY_S, 1.0),
-        clock,
-        memory=kept.memory if kept else None,
-        restored=RestoredDecision(kept.factor, kept.source, kept.since) if kept else None,
-    )
+    board = Board(VolumeLimit(limit, VALIDITY_S, 1.0), clock, restored=kept)
     return board, StateWriter(board, file, lambda steady_s: steady_s, 300.0)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.control.board import Board
-from sidecar.state import PersistedState, StateFile
+from sidecar.control.board import Board, PersistedState
+from sidecar.state import StateFile
 from sidecar.state.writer import StateWriter
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.memory import Override

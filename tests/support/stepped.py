@@ -13,13 +13,13 @@ from typing import Self
 
 import httpx
 
-from sidecar.control.board import Board, RestoredDecision
+from sidecar.control.board import Board, PersistedState
 from sidecar.control.journal import log_publication
 from sidecar.control.poller import Poller
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.metrics.board_collector import build_registry
 from sidecar.settings import load
-from sidecar.state import PersistedState, StateFile
+from sidecar.state import StateFile
 from sidecar.state.writer import StateWriter
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.schedule import Timing
@@ -67,13 +67,7 @@ class SteppedSidecar(Documents):
         file = StateFile(settings.state_file, settings.limit) if settings.state_file else None
         kept = file.load(self.clock()) if file else None
         assert kept is None or isinstance(kept, PersistedState)
-        self._board = Board(
-            factors,
-            self.clock,
-            memory=kept.memory if kept else None,
-            restored=RestoredDecision(kept.factor, kept.source, kept.since) if kept else None,
-            listeners=(log_publication,),
-        )
+        self._board = Board(factors, self.clock, restored=kept, listeners=(log_publication,))
         self._registry = build_registry(self._board, lambda steady_s: steady_s, settings.validity_s)
         self._api = FakeSidecar(
             factors=factors,

@@ -357,8 +357,10 @@ def test_all_brokers_fenced_hold_a_violation() -> None:
 def test_another_cluster_forgets_all_but_the_override() -> None:
     """What is remembered is of one cluster."""
     override = Override(0.7, "maintenance", 0.0, 30.0)
-    memory = replace(after(whole(0.0, [reading(1, 0.0, FULL)])), override=override)
+    memory = after(whole(0.0, [reading(1, 0.0, FULL)]))
+    memory = replace(memory, override=override, retained={"a": 1})
     memory = after(whole(20.0, silent=[1], cluster_id="B"), memory=memory)
+    assert {"a": 1} == memory.retained
     assert (0.7, Source.OVERRIDE) == in_force(memory, 30.0)
     assert FALLBACK == in_force(memory, 31.0)
     assert memory.brokers[1].read_at is None

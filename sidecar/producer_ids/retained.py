@@ -1,0 +1,89 @@
+"""What this capability retains over a restart: the quotas put over HTTP, and what it set in Kafka.
+
+Both are values here, and JSON under the capability's name on the board and in the state file.
+
+Example: ``{"quotas": [{"user": "bob", "producer_ids_rate": 50.0, "throttled_request_percentage":
+0.01}], "enforced_request_percentages": {"bob": 0.010000936}}``; the default quota's user is null.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import Field
+
+from sidecar.control.board import Board
+from sidecar.quotas.entities import DEFAULT, Default
+from sidecar.quotas.producer_ids.id_quotas import (
+    LARGEST_PERCENTAGE,
+    LARGEST_RATE,
+    SMALLEST_PERCENTAGE,
+    SMALLEST_RATE,
+    ProducerIdQuota,
+    ProducerIdQuotas,
+)
+from sidecar.state.retained import Record, restored
+
+NAME: Final = "producer_ids"
+"""The capability's name: it is the enforcer of its throttles, and what it retains is under it."""
+
+
+class _QuotaRecord(Record):
+    user: str | None
+    producer_ids_rate: float | None = Field(ge=SMALLEST_RATE, le=LARGEST_RATE)
+    throttled_request_percentage: float | None = Field(
+        ge=SMALLEST_PERCENTAGE, le=LARGEST_PERCENTAGE
+    )
+
+
+class _RetainedRecord(Record):
+    quotas: list[_QuotaRecord]
+    enforced_request_percentages: dict[str, float]
+
+
+class Retained:
+    """Takes over what a board's memory retains, and retains each change."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        nothing = _RetainedRecord(quotas=[], enforced_request_percentages={})
+        record = restored(board.snapshot.memory, NAME, _RetainedRecord) or nothing
+        self._quotas: ProducerIdQuotas = {
+            DEFAULT if each.user is None else each.user: ProducerIdQuota(
+                each.producer_ids_rate, each.throttled_request_percentage
+            )
+            for each in record.quotas
+        }
+        self._percentages: Mapping[str, float] = record.enforced_request_percentages
+
+    @property
+    def quotas(self) -> ProducerIdQuotas:
+        """How many producer ids users may have, as operators said over HTTP."""
+        return self._quotas
+
+    @property
+    def enforced_request_percentages(self) -> Mapping[str, float]:
+        """User -> what was set in Kafka while they are throttled, and is to be taken back."""
+        return self._percentages
+
+    def set_quotas(self, quotas: ProducerIdQuotas) -> None:
+        """Retains other quotas."""
+        self._quotas = quotas
+        self._retain()
+
+    def set_enforced_request_percentages(self, percentages: Mapping[str, float]) -> None:
+        """Retains other percentages."""
+        self._percentages = percentages
+        self._retain()
+
+    def _retain(self) -> None:
+        # Plain dicts: 10,000 records of pydantic take the loop four times as long.
+        quotas = [
+            {
+                "user": None if isinstance(user, Default) else user,
+                "producer_ids_rate": quota.producer_ids_rate,
+                "throttled_request_percentage": quota.throttled_request_percentage,
+            }
+            for user, quota in self._quotas.items()
+        ]
+        part = {"quotas": quotas, "enforced_request_percentages": dict(self._percentages)}
+        self._board.retain(NAME, part)

@@ -1,0 +1,50 @@
+"""What a capability retains over a restart: plain JSON under its name, which it checks itself.
+
+It gives it to ``Board.retain``, and the state file has it beside the spine's state. A part that
+can't be used is logged and costs nothing else; it stays in the file until the capability has
+something new to retain.
+
+Example: ``{"producer_ids": {"quotas": [], "enforced_request_percentages": {"bob": "much"}}}`` is
+refused for the one number, and the override and the volumes of the same file are taken over.
+"""
+
+import logging
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sidecar.throttle.memory import Memory
+
+_log = logging.getLogger(__name__)
+
+
+class Record(BaseModel):
+    """What is written: no unknown key, no infinite number, and no value in an error's text."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
+
+
+_Form = TypeVar("_Form", bound=Record)
+
+
+def restored(memory: Memory, capability: str, form: type[_Form]) -> _Form | None:
+    """What a capability retained; None when that is nothing, or damaged, which is logged."""
+    part = memory.retained.get(capability)
+    if part is None:
+        return None
+    try:
+        return form.model_validate(part)
+    except ValidationError as error:
+        _log.error(
+            "the part of %s in the state file is damaged (%s); starting without it",
+            capability,
+            problem_of(error),
+        )
+        return None
+
+
+def problem_of(error: ValidationError) -> str:
+    """Where the first thing is wrong, and what; without the value."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else first["msg"]
