@@ -1,1 +1,1 @@
-"""The HTTP API: reads the board, and folds an operator's word into it."""
+"""The HTTP API: reads the board, and publishes an operator's changes on it."""

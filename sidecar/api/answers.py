@@ -1,9 +1,9 @@
-"""How answers are written: JSON at once or in pieces, and times as people read them.
+"""How answers are written: JSON at once or in pieces, and times in RFC 3339.
 
 A large cluster's answer is written in pieces, and other requests get their turn between two of
 them: 12,000 volumes take some 100 ms of work, a piece of 100 about 1 ms.
 
-Times are RFC 3339 in UTC with milliseconds. Example: 0.0015 is ``1970-01-01T00:00:00.001Z``.
+Times are in UTC with milliseconds. Example: 0.0015 is ``1970-01-01T00:00:00.001Z``.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from msgspec.json import Encoder
 from starlette.responses import Response, StreamingResponse
 
 NO_STORE: Final = {"Cache-Control": "no-store"}
-"""No cache in between may answer for the sidecar: what it says is of this moment."""
+"""No cache in between may answer for the sidecar: its answers are of this moment."""
 
 PIECE: Final = 100
 """So many items are written before others get their turn."""

@@ -1,4 +1,4 @@
-"""What holds for every request before any route: HEAD is GET, and a body has an end.
+"""What applies to every request before any route: HEAD is GET, and a body has an end.
 
 A body is refused by its stated length before any of it is read, or as soon as too much has come.
 
@@ -34,7 +34,7 @@ class BodyLimitMiddleware:
             await problem(413, TOO_LARGE)(scope, receive, send)
             return
         if scope["method"] == "HEAD":
-            # A copy: the server looks at its own to know that no body is to be sent.
+            # A copy: by its own one the server knows that no body is to be sent.
             scope = {**scope, "method": "GET"}
         await self._app(scope, _Limited(receive), send)
 

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import answer
-from sidecar.api.changes import Changes, OverrideRequest, override_request
+from sidecar.api.changes import Changes, OverrideRequest, documented_body, json_body
 from sidecar.api.documents import BrokerForgotten, OverrideCleared, OverrideSet, OverrideShown
 from sidecar.api.problems import documented
 
@@ -47,12 +47,12 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
         "/v1/override",
         summary="Set the factor by hand, for a time",
         responses={200: {"model": OverrideSet}, **documented(401, 403, 409, 413, 415, 422)},
-        openapi_extra={"requestBody": _override_body()},
+        openapi_extra=documented_body(OverrideRequest.model_json_schema()),
         **guarded,
     )
     async def set_override(request: Request) -> Response:
         """Replaces an override that is in force. 409 when the sidecar is disabled."""
-        return answer(await changes.set_override(await override_request(request)))
+        return answer(await changes.set_override(await json_body(request, OverrideRequest)))
 
     @app.delete(
         "/v1/override",
@@ -61,7 +61,7 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
         **guarded,
     )
     async def clear_override() -> Response:
-        """The computed factor, or the fallback, holds at once. Without an override too: 200."""
+        """The computed factor, or the fallback, rules at once. Without an override too: 200."""
         return answer(await changes.clear_override())
 
     @app.delete(
@@ -78,10 +78,10 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
             Path(description="The broker's node id."),
         ],
     ) -> Response:
-        """For a broker that will not come back: its full volume no longer holds the throttle.
+        """For a broker that will not come back: its full volume no longer throttles producers.
 
         404 when nothing is remembered of it, 409 when it is active and answers. Where the rest does
-        not suffice to compute a factor, the fallback holds until the next whole observation.
+        not suffice to compute a factor, the fallback is in force until the next whole observation.
         """
         return answer(await changes.forget_broker(broker_id))
 
@@ -94,11 +94,7 @@ def _digits(text: str) -> str:
 
 
 def needs_token(token: Callable[[], str | None]) -> params.Depends:
-    """A dependency that lets a request through that has the token.
-
-    Args:
-        token: read at each request, since it may change; None refuses every change.
-    """
+    """A dependency that accepts requests with the token, which is read at each of them."""
     scheme = HTTPBearer(
         auto_error=False,
         scheme_name="token",
@@ -115,11 +111,7 @@ def needs_token(token: Callable[[], str | None]) -> params.Depends:
 
 
 def check_token(expected: str | None, shown: bytes) -> None:
-    """Lets through who shows the token.
-
-    Args:
-        expected: the token; None refuses everyone.
-        shown: the bytes that were given for it.
+    """Compares what a request shows with the token; None as the token refuses everyone.
 
     Raises:
         HTTPException: 403 when there is none, 401 when another was shown.
@@ -139,8 +131,3 @@ def check_token(expected: str | None, shown: bytes) -> None:
             else "A change needs the token: Authorization: Bearer TOKEN.",
             headers={"WWW-Authenticate": 'Bearer realm="throttle-sidecar"'},
         )
-
-
-def _override_body() -> dict[str, object]:
-    schema = OverrideRequest.model_json_schema()
-    return {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -3,12 +3,12 @@
 A change needs the bearer token. It is checked whole before anything happens, published in one step
 of the board, and on disk when the answer says so.
 
-Example: ``{"factor": 1.0, "reason": "disk is being replaced", "duration": "PT8H"}`` holds for eight
-hours, whatever the volumes say, and then ends by itself.
+Example: ``{"factor": 1.0, "reason": "disk is being replaced", "duration": "PT8H"}`` is in force for
+eight hours, whatever the volumes say, and then ends by itself.
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Final, TypeVar
@@ -32,7 +32,7 @@ from sidecar.throttle.decision import Source
 from sidecar.throttle.memory import Override
 
 LONGEST_OVERRIDE_S: Final = timedelta(days=30).total_seconds()
-"""Longer than any repair; an override that is forgotten must not rule for years."""
+"""Longer than any repair; an override that is forgotten must not be in force for years."""
 
 _Form = TypeVar("_Form", bound=BaseModel)
 _CONTROLS: Final = re.compile("[\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]")
@@ -46,7 +46,7 @@ class OverrideRequest(BaseModel):
     )
 
     factor: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-    """Produce quotas are multiplied by it; 0 stops producers, 1 lets them go."""
+    """Produce quotas are multiplied by it; 0 stops producers, 1 releases them."""
     reason: Annotated[
         str, Field(min_length=1, max_length=500, json_schema_extra={"format": "line"})
     ]
@@ -64,7 +64,7 @@ class OverrideRequest(BaseModel):
     @field_validator("duration")
     @classmethod
     def _is_duration(cls, text: str) -> str:
-        # The parser's own message repeats what was given, which an answer never does.
+        # The parser's own message repeats the input, which an answer never does.
         try:
             seconds = parse_duration(text)
         except ValueError:
@@ -84,7 +84,7 @@ class OverrideRequest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Folds an operator's word into the board.
+    """Publishes an operator's changes on the board.
 
     Attributes:
         board: what is changed.
@@ -152,16 +152,16 @@ class Changes:
         )
 
 
-async def override_request(request: Request) -> OverrideRequest:
-    """The body of a request to set the override; raises as ``json_body``."""
-    return await json_body(request, OverrideRequest)
+def documented_body(schema: Mapping[str, object]) -> dict[str, object]:
+    """What the OpenAPI document says of the body of a request."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 async def json_body(request: Request, form: type[_Form]) -> _Form:
     """The body of a request that changes something.
 
     Raises:
-        HTTPException: 415 when it is not JSON by its own word, 413 when it is too large.
+        HTTPException: 415 when its Content-Type is not JSON, 413 when it is too large.
         RequestValidationError: it is not what it must be.
     """
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()

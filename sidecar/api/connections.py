@@ -23,7 +23,7 @@ _MOST: Final = 2048
 """Twice as many as readers may wait; one costs some kilobytes."""
 
 _ROOM_AGAIN: Final = 0.75
-"""Of the most: below it the shortage is over, so that a client at the edge is told of once."""
+"""Of the most: below it the shortage is over, so that one at the edge is logged once."""
 
 
 class Connection(Protocol):
@@ -38,11 +38,7 @@ class Connection(Protocol):
 
 
 def most_connections(files: int) -> int:
-    """How many HTTP connections a process may have.
-
-    Args:
-        files: how many files it may have open; negative (RLIM_INFINITY): any number.
-    """
+    """How many HTTP connections a process may have by its limit on open files."""
     if files == resource.RLIM_INFINITY:
         return _MOST
     return max(_FEWEST, min(_MOST, files // _SHARE))
@@ -65,11 +61,7 @@ class Connections:
         return len(self._open)
 
     def enter(self, connection: Connection) -> bool:
-        """Counts a new one.
-
-        Returns:
-            Whether there is room for it; if not, refuse it.
-        """
+        """Counts a new one; whether there is room for it: if not, refuse it."""
         if len(self._open) >= self.most:
             self._log_shortage()
             idle = next((other for other in self._open if other.is_idle), None)
@@ -112,22 +104,22 @@ _LOG_EVERY_S: Final = 60.0
 
 
 class AcceptErrors:
-    """A loop's exception handler that says in a line a minute that no connection can be accepted.
+    """A loop's exception handler that logs once a minute that no connection can be accepted.
 
-    asyncio tells each failed attempt with a traceback, thousands a second.
+    asyncio logs each failed attempt with a traceback, thousands a second.
     """
 
     def __init__(self) -> None:
-        self._told_at: float | None = None
+        self._logged_at: float | None = None
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Tells of what nobody awaited."""
+        """Logs an error that nobody awaited."""
         if context.get("message") != _OUT_OF_FILES:
             loop.default_exception_handler(context)
             return
         now = loop.time()
-        if self._told_at is None or now >= self._told_at + _LOG_EVERY_S:
-            self._told_at = now
+        if self._logged_at is None or now >= self._logged_at + _LOG_EVERY_S:
+            self._logged_at = now
             _log.warning(
                 "no HTTP connection can be accepted: %s; raise the limit on open files",
                 context.get("exception"),

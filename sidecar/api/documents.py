@@ -7,7 +7,7 @@ Example: a volume whose log dir went offline before it was ever read has null fo
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar, dataclass_transform
 
 from msgspec import Raw
 from pydantic import ConfigDict, Field, GetPydanticSchema, JsonValue
@@ -15,8 +15,7 @@ from pydantic import ConfigDict, Field, GetPydanticSchema, JsonValue
 from sidecar.quotas.entities import PRINCIPAL_TYPE
 from sidecar.throttle.limits import LIMIT_TYPES
 
-# Nothing is validated with these: their schemas, 0.6 MB, are made when someone asks for /docs.
-_DESCRIBED = ConfigDict(use_attribute_docstrings=True, defer_build=True)
+_T = TypeVar("_T")
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 NO_PRINCIPAL: Final[dict[str, JsonValue]] = {"not": {"pattern": f"^{PRINCIPAL_TYPE}"}}
@@ -25,6 +24,18 @@ Factor = Annotated[float, Field(ge=0, le=1)]
 SourceName = Literal["observation", "fallback", "override", "disabled"]
 BrokerStateName = Literal["active", "fenced", "departed"]
 LimitName = Annotated[str, Field(json_schema_extra={"enum": [each.name for each in LIMIT_TYPES]})]
+
+
+@dataclass_transform(frozen_default=True)
+def described(shape: type[_T]) -> type[_T]:
+    """A frozen dataclass whose docstrings are in the OpenAPI document.
+
+    Nothing is validated with one: their schemas, 0.6 MB, are made when /docs is requested.
+    """
+    made = dataclass(frozen=True, slots=True)(shape)
+    config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
+    made.__pydantic_config__ = config  # type: ignore[attr-defined] # pydantic reads it
+    return made
 
 
 def _encoded(shape: Any) -> GetPydanticSchema:  # noqa: ANN401 - a type as pydantic reads it
@@ -36,11 +47,9 @@ SecondsLeft = Annotated[Raw, _encoded(Annotated[float, Field(ge=0)] | None)]
 """With milliseconds: 12.500."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class LimitDocument:
-    """The limit that a volume is held against: it is violated at or below the value."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+    """The limit of every volume: it is violated at or below the value."""
 
     type: LimitName
     """What is compared."""
@@ -48,11 +57,9 @@ class LimitDocument:
     """In the unit of the type: bytes, or a share of the volume's bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class ViolationDocument:
     """A volume at or below the limit, as it was read."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     broker_id: int
     """The broker's node id."""
@@ -68,11 +75,9 @@ class ViolationDocument:
     """The limit; null when the sidecar is disabled and has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class FactorDocument:
     """The throttle factor in force, and why."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     factor: Factor
     """Produce quotas are multiplied by it."""
@@ -85,9 +90,9 @@ class FactorDocument:
     computed_at: Time | None
     """When the newest valid factor was computed; null when there is none."""
     valid_until: Time | None
-    """The last moment at which this holds without news; null when only news can change it."""
+    """The last moment at which this is valid without news; null when only news can change it."""
     valid_for_ms: Annotated[int, Field(ge=0)]
-    """How long a reader that hears nothing more may use this answer, milliseconds. Every answer
+    """How long a reader that gets no other answer may use this one, milliseconds. Every answer
     renews it, a 304 too (header Throttle-Valid-For-Ms)."""
     since: Time
     """When factor and source became what they are."""
@@ -101,11 +106,9 @@ class FactorDocument:
     """The Kafka cluster's id; null before the first observation."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class QuotaFactorsDocument:
     """All factors in force, for the quota callback of a broker."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     factor: Factor
     """All produce quotas are multiplied by it."""
@@ -115,9 +118,9 @@ class QuotaFactorsDocument:
     """One sentence for a person, with the numbers."""
     users: Annotated[Raw, _encoded(dict[str, Factor])]
     """By user name, the factors of single users; the stricter of such a one and that for all
-    holds."""
+    is in force."""
     valid_for_ms: Annotated[int, Field(ge=0)]
-    """How long a reader that hears nothing more may use this answer, milliseconds. Every answer
+    """How long a reader that gets no other answer may use this one, milliseconds. Every answer
     renews it, a 304 too (header Throttle-Valid-For-Ms)."""
     generation: Annotated[int, Field(ge=1)]
     """The decision's, as in /v1/throttle-factor."""
@@ -128,32 +131,28 @@ class QuotaFactorsDocument:
     """The Kafka cluster's id; null before the first observation."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class ReaderDocument:
-    """A broker whose quota callback follows the factor, by its own words."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+    """A broker whose quota callback follows the factor, as it reports itself."""
 
     broker_id: int
     """The broker's node id."""
     last_seen: Time
     """When its last request came."""
     waiting: bool
-    """Whether it waits for a change now, and so hears of it at once."""
+    """Whether it waits for a change now, and so gets it at once."""
     generation: Annotated[int, Field(ge=1)] | None
-    """The newest that it was heard to have; null before that. One that stays behind the decision's
-    does not take what it is told: see its broker's log."""
+    """The newest that it is known to have; null before that. A callback whose generation stays
+    behind the decision's does not apply the answers: see its broker's log."""
     emergency: bool
     """Whether its pauses are longer than usual, since a volume will soon be full."""
     throttled_clients: Annotated[int, Field(ge=0)]
-    """How many of its clients it holds."""
+    """How many of its clients it throttles."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class ReadersDocument:
-    """The brokers that asked this sidecar for the factors in the last 10 minutes."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+    """The brokers that requested the factors from this sidecar in the last 10 minutes."""
 
     generation: Annotated[int, Field(ge=1)]
     """The decision's generation when this was answered."""
@@ -161,11 +160,9 @@ class ReadersDocument:
     """The readers, by broker."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class VolumeDocument:
     """The volume behind a log dir, as last read."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     broker_id: int
     """The broker's node id."""
@@ -176,7 +173,7 @@ class VolumeDocument:
     online: bool
     """False while its broker reports the log dir without sizes."""
     offline_reason: str | None
-    """Why it is offline, in its broker's words; null when it is not."""
+    """Why it is offline, as its broker reports it; null when it is not."""
     total_bytes: int | None
     """The size of the file system; like the other sizes null when it was never read."""
     used_bytes: int | None
@@ -195,11 +192,9 @@ class VolumeDocument:
     """From now, at that rate; 0 when violated, null when it does not fill."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class VolumesDocument:
     """Every volume that is remembered, by broker and log dir."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     generation: int
     """The decision's generation when this was answered."""
@@ -207,25 +202,21 @@ class VolumesDocument:
     """The volumes."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class FailureDocument:
     """Why a broker, or the whole cluster, could not be read."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     kind: str
     """The class of failure, as in the label of kafka_throttle_poll_failures_total."""
     message: str
     """What failed and what to do."""
     since: Time | None
-    """When failures of this kind began; null where that is not kept."""
+    """When failures of this kind began; null where that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class BrokerDocument:
     """A broker as last seen."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     broker_id: int
     """The broker's node id."""
@@ -234,21 +225,19 @@ class BrokerDocument:
     state: BrokerStateName
     """Fenced brokers are listed from Kafka 4.0 on."""
     last_seen: Time | None
-    """When it last answered; null when that is not remembered."""
+    """When it last answered; null when that is not known."""
     last_failure: FailureDocument | None
     """Why it did not answer when last asked; null when it did."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class BrokersDocument:
     """The brokers of the cluster, and departed ones whose reading still counts."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     cluster_id: str | None
     """The Kafka cluster's id; null before the first observation."""
     listed_at: Time | None
-    """When the cluster last said which brokers it has."""
+    """When the cluster last listed its brokers."""
     failed_polls: int
     """How many polls in a row have failed."""
     last_failure: FailureDocument | None
@@ -257,11 +246,9 @@ class BrokersDocument:
     """The brokers, by id."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class ChangeDocument:
     """A decision when it began a generation."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     changed_at: Time
     """When it began."""
@@ -280,62 +267,52 @@ class ChangeDocument:
     computed_at: Time | None
     """When the newest valid factor was computed; null when there was none."""
     valid_until: Time | None
-    """Until when it held without news, as it was when it began."""
+    """Until when it was valid without news, as it was when it began."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class DecisionsDocument:
     """The last 1,000 changes of the decision since the sidecar started."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     decisions: list[ChangeDocument]
     """The newest first."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class OverrideDocument:
     """A factor that an operator set by hand."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     factor: Factor
     """The factor."""
     reason: str
-    """The operator's words."""
+    """The operator's reason."""
     set_at: Time
     """When it was set."""
     until: Time
     """When it ends by itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class OverrideShown:
     """The override in force."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     override: OverrideDocument | None
     """Null when there is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class OverrideSet:
     """The override that was set."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     override: OverrideDocument
     """What is in force from now on."""
     persisted: bool
-    """Whether it is on disk, so that a restart of the sidecar keeps it."""
+    """Whether it is on disk, so that it outlasts a restart of the sidecar."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class OverrideCleared:
     """The override is gone."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     cleared: bool
     """Whether there was one."""
@@ -345,11 +322,9 @@ class OverrideCleared:
     """The factor in force now."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class BrokerForgotten:
     """A broker's last reading no longer counts."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     broker_id: int
     """The broker's node id."""
@@ -361,11 +336,9 @@ class BrokerForgotten:
     """The factor in force now."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class StatusDocument:
-    """That it is as it should be."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+    """The sidecar is as it should be."""
 
     status: str
-    """ok, or why it is ready."""
+    """ok."""

@@ -1,8 +1,8 @@
-"""GET /metrics, in pieces: the scrape of a large cluster must not hold readers of the factor up.
+"""GET /metrics, in pieces: the scrape of a large cluster must not delay readers of the factor.
 
-12,000 volumes are 72,000 lines, which the encoders of prometheus_client take a second for. They are
-given a family at a time, and of a large one a part; the comments that they put before every part
-are kept before the first only.
+12,000 volumes are 72,000 lines, which the encoders of prometheus_client take a second for. They
+encode a family at a time, and of a large one a part; the comments that they put before every part
+are left before the first only.
 
 Example: a family of 250 samples is encoded as 100, 100 and 50, under one HELP and TYPE.
 """

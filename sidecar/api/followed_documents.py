@@ -2,11 +2,11 @@
 
 GET /v1/throttle-factor is the factor for the whole cluster, and why; as text the bare number. GET
 /v1/quota-factors is all that a broker's quota callback needs: the factor for all, the users' own
-factors, and how long the fullest volume lasts, which a header says too: a 304 has no body, and a
-throttled broker has to hear it move. Whoever holds producers by long pauses asks with
-``Throttle-Fill-Window: 120`` for the rates of the last 120 s.
+factors, and how long the fullest volume lasts, which is a header too: a 304 has no body, and a
+throttled broker needs it to be up to date. Callbacks that throttle by long pauses request the rates
+of the last 120 s with ``Throttle-Fill-Window: 120``.
 
-They are asked for all the time, so what a snapshot says is collected once, and once for each window
+They are requested all the time, so what a snapshot says is collected once, and once for each window
 of fill rates. Each answer adds for how many ms it may be used, and the seconds that are left.
 
 Example: ``{"factor":0.0,…,"valid_for_ms":298500,"generation":3,"seconds_to_full":3.500,…}``.
@@ -33,7 +33,7 @@ SECONDS_TO_FULL: Final = "Throttle-Seconds-To-Full"
 FILL_WINDOW: Final = "Throttle-Fill-Window"
 
 _MOST_WINDOWS: Final = 16
-"""Windows; brokers that hold alike ask for the same one."""
+"""Windows; brokers with the same pauses request the same one."""
 
 _prefers_text = lru_cache(maxsize=64)(prefers_text)
 
@@ -72,7 +72,7 @@ class FollowedDocument:
             collect: snapshot, steady seconds, window of fill rates in s -> what is said of it.
             wall: steady seconds -> epoch seconds of the machine's clock.
             plain_text: what is served instead to who prefers text.
-            countdown_header: the header that tells the seconds left, in a 304 too.
+            countdown_header: the header with the seconds left, in a 304 too.
         """
         self._collect = collect
         self._wall = wall
@@ -124,7 +124,7 @@ class FollowedDocument:
 
 
 def followed_factor(wall: Wall, limit: Limit | None) -> FollowedDocument:
-    """The throttle factor; ``limit`` is what volumes are held against, None when disabled."""
+    """The throttle factor; ``limit`` is what judges volumes, None when disabled."""
 
     def collect(snapshot: Snapshot, _now: float, _window_s: float) -> Collected:
         decision = snapshot.decision
@@ -155,7 +155,7 @@ def followed_factor(wall: Wall, limit: Limit | None) -> FollowedDocument:
 
 
 def followed_quota_factors(wall: Wall, validity_s: float) -> FollowedDocument:
-    """All quota factors; ``validity_s`` is for how long a reading counts, seconds."""
+    """All quota factors; ``validity_s`` is for how long a reading is valid, seconds."""
 
     def collect(snapshot: Snapshot, now: float, window_s: float) -> Collected:
         decision = snapshot.decision

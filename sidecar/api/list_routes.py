@@ -72,6 +72,6 @@ def add_reading(app: FastAPI, board: Board, wall: Wall, limit: Limit | None) -> 
         responses={200: {"model": ReadersDocument}},
     )
     async def readers() -> Response:
-        """Whether they obey: the generation they have, whether they wait, how many they hold."""
+        """The generation they have, whether they wait, and how many clients they throttle."""
         documents = (reader_document(one, wall) for one in board.readers.known(board.now()))
         return answer_listing({"generation": board.snapshot.generation}, "readers", documents)

@@ -2,8 +2,8 @@
 
 A reader that sends the ETag it has gets 304 while nothing has changed; with ``Prefer: wait=N``
 besides, the answer waits for the next change or N seconds. Every answer, the 304 too, says for how
-long it may be used. So a wait ends after half of that at the latest: a reader that only hears 304
-is renewed before what it has runs out.
+long it may be used. So a wait ends after half of that at the latest: a reader that only gets 304
+is renewed before its answer expires.
 
 Example: valid for another 240 s, ``Prefer: wait=300`` is answered after 120 s with 304 and
 ``Throttle-Valid-For-Ms: 298000``, since there were polls meanwhile.
@@ -46,18 +46,22 @@ class LongPoll:
 
     async def read(self, request: Request, document: FollowedDocument) -> Response:
         """The answer to one request for a document."""
-        asked = _asked(request)
+        sent = _headers(request)
         generation, further = self._board.snapshot.generation, {}
-        has_it = matches(asked.get("if-none-match", ""), self._board.etag)
-        reader = self._record_report(asked.get("throttle-reader"), generation if has_it else None)
+        has_it = matches(sent.get("if-none-match", ""), self._board.etag)
+        report = parse_report(sent.get("throttle-reader", ""))
+        reader = None
+        if report is not None:
+            seen = generation if has_it else None
+            reader = self._board.readers.record(report, seen, self._board.now())
         if has_it:
-            preferred_s = preferred_wait_s(asked.get("prefer", ""))
+            preferred_s = preferred_wait_s(sent.get("prefer", ""))
             if preferred_s is not None and self.waiting < _MOST_WAITING:
                 wait_s = min(preferred_s, self._longest_wait_s())
                 further["Preference-Applied"] = f"wait={int(wait_s)}"
                 await self._wait(request, generation, wait_s, reader)
         snapshot, now = self._board.snapshot, self._board.now()
-        window_s = fill_window_s(asked.get("throttle-fill-window", ""))
+        window_s = fill_window_s(sent.get("throttle-fill-window", ""))
         headers = {
             **NO_STORE,
             "ETag": f'"{self._board.etag}"',
@@ -67,13 +71,7 @@ class LongPoll:
         }
         if has_it and generation == snapshot.generation:
             return Response(status_code=304, headers=headers)
-        return document.answer(snapshot, now, window_s, asked.get("accept", "*/*"), headers)
-
-    def _record_report(self, said: str | None, generation: int | None) -> Reader | None:
-        report = None if said is None else parse_report(said)
-        if report is None:
-            return None
-        return self._board.readers.record(report, generation, self._board.now())
+        return document.answer(snapshot, now, window_s, sent.get("accept", "*/*"), headers)
 
     def _valid_for_s(self, now: float) -> float:
         until = self._board.snapshot.decision.valid_until
@@ -107,17 +105,17 @@ class LongPoll:
             reader.waiting += more
 
 
-def _asked(request: Request) -> dict[str, str]:
+def _headers(request: Request) -> dict[str, str]:
     """The headers that matter here; the values of a repeated one as one list."""
-    asked: dict[str, str] = {}
+    found: dict[str, str] = {}
     for raw_name, raw_value in request.scope["headers"]:
-        if raw_name in _ASKED:
+        if raw_name in _NAMES:
             name, value = raw_name.decode(), raw_value.decode("latin-1")
-            asked[name] = f"{asked[name]},{value}" if name in asked else value
-    return asked
+            found[name] = f"{found[name]},{value}" if name in found else value
+    return found
 
 
-_ASKED: Final = frozenset(
+_NAMES: Final = frozenset(
     (b"accept", b"if-none-match", b"prefer", b"throttle-fill-window", b"throttle-reader")
 )
 

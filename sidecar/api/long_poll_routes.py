@@ -35,7 +35,7 @@ def add_following(
         board: what is read.
         wall: steady seconds -> epoch seconds of the machine's clock.
         validity_s: for how long an answer may be used that has no end of its own, seconds.
-        limit: what volumes are held against; None when disabled.
+        limit: what judges volumes; None when disabled.
     """
     polls = LongPoll(board, validity_s)
     factor = followed_factor(wall, limit)
@@ -46,10 +46,10 @@ def add_following(
         summary="The throttle factor in force, and why",
         response_model=None,
         responses=_responses(FactorDocument, {}, {"text/plain": {"schema": {"type": "string"}}}),
-        openapi_extra={"parameters": _ASKED},
+        openapi_extra={"parameters": _HEADERS},
     )
     async def throttle_factor(request: Request) -> Response:
-        """Waits for the next change, or answers 304, or the bare number, if asked to.
+        """Waits for the next change, or answers 304, or the bare number, by the request's headers.
 
         With `If-None-Match` answers 304 while nothing has changed; with `Prefer: wait=SECONDS`
         besides, waits for the next change. With `Accept: text/plain` answers the bare number.
@@ -61,7 +61,7 @@ def add_following(
         summary="All factors in force, for a broker's quota callback",
         response_model=None,
         responses=_responses(QuotaFactorsDocument, _LEFT, {}),
-        openapi_extra={"parameters": [*_ASKED, _WINDOW]},
+        openapi_extra={"parameters": [*_HEADERS, _WINDOW]},
     )
     async def all_quota_factors(request: Request) -> Response:
         """The factor for all, those of single users, and when the first volume will be full.
@@ -80,9 +80,9 @@ def _parameter(name: str, description: str) -> dict[str, object]:
     }
 
 
-_ASKED: Final = [
+_HEADERS: Final = [
     _parameter(
-        "If-None-Match", "The ETag of the answer that the reader has; 304 while it still holds."
+        "If-None-Match", "The ETag of the answer that the reader has; 304 while nothing changed."
     ),
     _parameter(
         "Prefer",
@@ -92,14 +92,14 @@ _ASKED: Final = [
     _parameter(
         "Throttle-Reader",
         "broker=NODE_ID; emergency=true or false; throttled_clients=NUMBER: what a broker's quota "
-        "callback reports of itself, for /v1/readers. Passed over when it has another form.",
+        "callback reports of itself, for /v1/readers. Ignored when it has another form.",
     ),
 ]
 
 _WINDOW: Final = _parameter(
     FILL_WINDOW,
-    f"SECONDS: over how long the fill rates behind seconds_to_full are to be; {WINDOW_S:.0f} at "
-    f"least, which is usual, {LONGEST_WINDOW_S:.0f} at most. Passed over when it is no number.",
+    f"SECONDS: over how long the fill rates behind seconds_to_full are taken; {WINDOW_S:.0f} at "
+    f"least, the default, {LONGEST_WINDOW_S:.0f} at most. Ignored when it is no number.",
 )
 
 _LEFT: Final[dict[str, Any]] = {
@@ -113,13 +113,7 @@ _LEFT: Final[dict[str, Any]] = {
 def _responses(
     model: type, further: dict[str, Any], content: dict[str, Any]
 ) -> dict[int | str, dict[str, Any]]:
-    """What is documented of a 200 and a 304.
-
-    Args:
-        model: the document.
-        further: headers of this document alone.
-        content: further media types.
-    """
+    """What is documented of a 200 and a 304; headers and media types are those besides all's."""
     return {
         200: {
             "model": model,
@@ -131,7 +125,7 @@ def _responses(
                 },
                 VALID_FOR: {
                     "schema": {"type": "integer"},
-                    "description": "How long the answer may be used by who hears nothing more, "
+                    "description": "How long a reader that gets no other answer may use this one, "
                     "in ms.",
                 },
                 "Preference-Applied": {

@@ -1,10 +1,10 @@
-"""What a request's headers ask for: preconditions, preferences, media types, fill rates.
+"""What a request's headers say: preconditions, preferences, media types, fill rates.
 
 If-None-Match (RFC 9110, 13.1.2) compares weakly: ``W/"a"`` matches ``"a"``, and ``*`` anything.
 Prefer (RFC 7240): ``wait=10`` among other preferences, the first of several, quoted or not; what
-can't be understood is passed over, as the RFC wants it.
+can't be understood is ignored, as the RFC wants it.
 
-Example: ``Prefer: respond-async, wait="5"; foo=bar`` asks for a wait of 5 s.
+Example: ``Prefer: respond-async, wait="5"; foo=bar`` prefers a wait of 5 s.
 """
 
 import re
@@ -25,11 +25,11 @@ _NAMES_WAIT: Final = re.compile(r"\s*wait\s*(?:[=;]|$)", re.IGNORECASE)
 _WINDOW: Final = re.compile(r"[0-9]{1,9}")
 
 _LONGEST: Final = 1000
-"""Characters of a header that are looked at; a reader's own are a hundred at most."""
+"""Characters of a header that are parsed; a reader's own are a hundred at most."""
 
 
 def matches(if_none_match: str, etag: str) -> bool:
-    """Whether a reader has the entity tag (given without its quotes) already."""
+    """Whether a reader has the entity tag (without its quotes) already."""
     if if_none_match.strip() == "*":
         return True
     return etag in _ENTITY_TAG.findall(if_none_match)
@@ -45,7 +45,7 @@ def preferred_wait_s(prefer: str) -> int | None:
 
 
 def fill_window_s(window: str) -> float:
-    """Over how long fill rates are to be, seconds; what can't be understood asks for the usual."""
+    """Over how long fill rates are taken, seconds; the default where that can't be understood."""
     return min(LONGEST_WINDOW_S, float(window)) if _WINDOW.fullmatch(window) else WINDOW_S
 
 

@@ -52,14 +52,7 @@ def problem(
     errors: Sequence[Mapping[str, str]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The answer that says what is wrong.
-
-    Args:
-        status: the HTTP status, 400 to 599.
-        detail: one sentence for a person.
-        errors: field and problem of each field that was refused.
-        headers: further headers.
-    """
+    """The answer that says what is wrong; ``errors`` has field and problem of refused fields."""
     document: dict[str, object] = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,

@@ -2,8 +2,8 @@
 
 uvicorn answers bytes that are not HTTP with plain text, reads the head of a request for as long as
 the client sends one, waits for a first byte, for a body and for an answer to be read without a
-deadline, and tells only the last of pipelined requests that its client is gone. Here what arrives
-is bounded in bytes and time, and the number of connections too (``connections.py``).
+deadline, and disconnects only the last of pipelined requests when its client is gone. Here what
+arrives is bounded in bytes and time, and the number of connections too (``connections.py``).
 
 Example: 320 KiB of headers are answered with 431 and the connection is closed; a head that is not
 there after 10 s with 408.
@@ -62,7 +62,7 @@ class SidecarProtocol(HttpToolsProtocol):
             self._refuse(503, "Too many connections are open; try again.")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends what is under way: uvicorn tells the last request only, not the one in front."""
+        """Ends what is under way: uvicorn ends the last request only, not the one in front."""
         self._expect_nothing()
         self._has_read()
         self.all_connections.leave(self)
@@ -105,7 +105,7 @@ class SidecarProtocol(HttpToolsProtocol):
         self._unread = self.loop.call_later(_UNREAD_S, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Waits for it no longer."""
+        """Ends that time."""
         self._has_read()
         super().resume_writing()
 
@@ -130,7 +130,7 @@ class SidecarProtocol(HttpToolsProtocol):
         if len(self.pipeline) > _MOST_AHEAD:
             self.transport.abort()
         elif self.pipeline:
-            # uvicorn stops reading now, and who does not read never hears that the client is gone.
+            # uvicorn stops reading now, and without reading nobody sees that the client is gone.
             self.flow.resume_reading()
 
     def on_body(self, body: bytes) -> None:
@@ -195,7 +195,7 @@ class SidecarProtocol(HttpToolsProtocol):
         answering = self._answering
         if answering is not None and (self._is_answering or self._in_body):
             if answering.response_started or answering is not self.cycle or self._in_head:
-                # A second answer would be taken for a part of the first, or for the next one.
+                # The client would read a second answer as a part of the first, or as the next one.
                 self.transport.abort()
                 return
             # What the app makes of its request now goes nowhere.

@@ -1,8 +1,8 @@
-"""The header by which a broker's callback says who it is and how it is.
+"""The header by which a broker's callback reports who it is and how it is.
 
 ``Throttle-Reader: broker=1; emergency=false; throttled_clients=12``, in exactly this form and
-order, white space around the semicolons aside. Anything else is passed over: a reader must never be
-refused the factor for what it says of itself.
+order, white space around the semicolons aside. Anything else is ignored: no reader may be refused
+the factor for its report.
 
 Example: ``broker=01; emergency=false; throttled_clients=0`` is none, since node ids have no leading
 zeros.
@@ -19,14 +19,14 @@ _REPORT: Final = re.compile(
 )
 
 _LONGEST: Final = 100
-"""Characters; the longest that is meant has 51."""
+"""Characters; the longest valid one has 51."""
 
 _INT_MAX: Final = 2**31 - 1
 """Kafka's node ids, and Java's sizes."""
 
 
 def parse_report(text: str) -> Report | None:
-    """What a callback says of itself; None when that is not said as it should be."""
+    """A callback's report; None when it has another form."""
     found = _REPORT.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         return None

@@ -1,7 +1,7 @@
-"""Whether the sidecar lives, and whether what it says comes from seeing.
+"""Whether the sidecar's decision comes from a valid observation: ``/readyz``.
 
-``/readyz`` must not be the readiness probe of a broker's pod: a sidecar that can't see would then
-take its broker out of service, which is the opposite of protecting it.
+It must not be the readiness probe of a broker's pod: a sidecar that can't see would then take its
+broker out of service, which is the opposite of protecting it.
 
 Example: last poll ended 200 s ago and polling counts as stuck after 140 s: not ready.
 """
@@ -27,11 +27,9 @@ class Polling:
 
 
 def why_not_ready(board: Board, polling: Polling) -> Callable[[], str | None]:
-    """A function that says why the sidecar is not ready now; None when it is.
+    """A function that returns why the sidecar is not ready now, or None.
 
-    Args:
-        board: what is published.
-        polling: what polling is to be like; it is given this long for its first poll, from now on.
+    The time until the first poll counts from this call on.
     """
     started = board.now()
 

@@ -25,8 +25,8 @@ from sidecar.settings import HostPort
 _GRACE_S: Final = 0.3
 """For answers under way; waiting readers were woken before."""
 
-_LOOKS: Final = 30
-"""So often in that time is looked whether all is done: uvicorn's sets tell nobody."""
+_CHECKS: Final = 30
+"""How often in that time uvicorn's sets of connections and tasks are checked for their end."""
 
 _KEEP_ALIVE_S: Final = 75
 """Longer than the usual scrape interval of 15 to 60 s, so that Prometheus keeps its connection."""
@@ -42,16 +42,11 @@ class HttpServer:
     """Serves an app at an address.
 
     Attributes:
-        address: where it listens: the port that was taken when 0 was asked for.
+        address: where it listens: the port that was taken when 0 was requested.
     """
 
     def __init__(self, app: ASGIApp, listen: HostPort, connections: Connections) -> None:
-        """Starts to listen.
-
-        Args:
-            app: what answers.
-            listen: where; port 0 takes a free one.
-            connections: the process's, which bound those of this server.
+        """Starts to listen; port 0 takes a free one.
 
         Raises:
             ListenError: the address can't be listened on.
@@ -111,7 +106,7 @@ class _Server(uvicorn.Server):
             listening.listen(_BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Closes what is idle, gives answers under way their time, and cuts the rest."""
+        """Closes what is idle, waits for answers under way, and cuts the rest."""
         for server in self.servers:
             server.close()
         for listening in sockets or ():
@@ -134,10 +129,10 @@ class _Server(uvicorn.Server):
             connection.transport.abort()
 
     async def _wait_until_gone(self) -> None:
-        for _ in range(_LOOKS):
+        for _ in range(_CHECKS):
             if not self.server_state.connections and not self.server_state.tasks:
                 return
-            await asyncio.sleep(_GRACE_S / _LOOKS)
+            await asyncio.sleep(_GRACE_S / _CHECKS)
 
 
 def _listen(listen: HostPort) -> list[socket.socket]:

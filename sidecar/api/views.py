@@ -29,7 +29,7 @@ from sidecar.volumes import OfflineLogDir
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A snapshot and the moment at which it is looked at.
+    """A snapshot and the moment at which it is read.
 
     Attributes:
         snapshot: what is published.
@@ -47,12 +47,11 @@ class View:
         for broker_id in sorted(memory.brokers):
             broker = memory.brokers[broker_id]
             state = broker_state(memory, broker_id)
-            dark = {offline.log_dir: offline for offline in broker.offline}
+            offline = {each.log_dir: each for each in broker.offline}
             for known in broker.volumes:
-                offline = dark.pop(known.volume.log_dir, None)
-                yield self._volume(known, state, offline)
-            for offline in dark.values():
-                yield _never_read(broker_id, state, offline)
+                yield self._volume(known, state, offline.pop(known.volume.log_dir, None))
+            for each in offline.values():
+                yield _never_read(broker_id, state, each)
 
     def brokers(self) -> Iterator[BrokerDocument]:
         """The cluster's brokers, and departed ones of which something is remembered."""

@@ -1,4 +1,4 @@
-"""The volume history as a capability: it hears observations and writes them to files."""
+"""The volume history as a capability: it writes observations to files."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ from sidecar.volumes import Observation
 
 
 def prepare(settings: Settings) -> Build:
-    """Gives what builds it; nothing here can refuse a start."""
+    """Returns what builds it; nothing here can prevent a start."""
     section = settings.history
 
     def build(services: Services) -> Capability:
@@ -40,7 +40,7 @@ class HistoryCapability(Capability):
         self._history = history
 
     def tasks(self) -> Mapping[str, Task]:
-        """Writes what was heard."""
+        """Writes observations."""
         return {} if self._history is None else {"volume history": self._history.run}
 
     def collectors(self) -> Iterable[Collector]:
@@ -48,7 +48,7 @@ class HistoryCapability(Capability):
         return (HistoryCollector(self._history),)
 
     def observed(self, observation: Observation) -> None:
-        """Takes an observation to be written soon."""
+        """Queues an observation."""
         if self._history is not None:
             self._history.record(observation)
 

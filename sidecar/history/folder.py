@@ -1,14 +1,15 @@
-"""The folder of a volume history: a file for each hour, packed once closed, and a bound for all.
+"""The folder of a volume history: a file for each hour, compressed once closed, and one bound.
 
 A line is one write to a file that is opened for it alone, so that no failure outlasts itself. Where
 a crash or a full disk left half a line, the next one begins on a line of its own. An hour that is
-over is packed beside its file and renamed, so a reader finds the one or the other whole; both after
-a crash in between, which is no harm since readers count a reading once.
+over is compressed beside its file and renamed, so a reader finds the one or the other whole; both
+after a crash in between, which is no harm since readers count a reading once.
 
-The bound is for all histories in the folder, whoever writes them: the oldest hours go first.
+The bound is for all histories in the folder, whoever writes them: the oldest hours are removed
+first.
 
-Example: with a bound of 1 MB, 900 kB of packed hours and an hour of 200 kB, the oldest hours go
-until 1 MB is left.
+Example: with a bound of 1 MB, 900 kB of packed hours and an hour of 200 kB, the oldest hours are
+removed until 1 MB is left.
 """
 
 import gzip
@@ -44,18 +45,12 @@ class Folder:
     Attributes:
         path: the folder; it is not made.
         origin: who writes, as in the names of files.
-        bytes: of all histories in the folder, when last looked at, and what was appended since.
-        removed: how many files went to keep the bound.
+        bytes: of all histories in the folder, when last listed, and what was appended since.
+        removed: how many files were removed for the bound.
     """
 
     def __init__(self, path: Path, origin: str, max_bytes: int) -> None:
-        """Nothing is looked at or written yet.
-
-        Args:
-            path: the folder.
-            origin: who writes: no other sidecar may have the same one.
-            max_bytes: of all histories in the folder together.
-        """
+        """Nothing is written yet; no other sidecar may have the same origin."""
         self.path = path
         self.origin = _FOREIGN.sub("_", origin)
         self.bytes = 0
@@ -86,16 +81,13 @@ class Folder:
             written = os.write(file, line)
             self.bytes += written
             if written < len(line):
-                # The rest would fail as well, and tell why.
+                # The rest would fail as well, and raise why.
                 os.write(file, line[written:])
         finally:
             os.close(file)
 
     def tidy(self, at_s: float) -> None:
-        """Packs the hours that are over and keeps the bound; cheap when there is nothing to do.
-
-        Args:
-            at_s: epoch seconds.
+        """Compresses hours closed at epoch seconds, applies the bound; cheap when nothing is due.
 
         Raises:
             OSError: the folder can't be read, or a file not be packed or removed.
@@ -112,7 +104,7 @@ class Folder:
             self._tidied_hour = hour
 
     def stop(self) -> None:
-        """Lets go of what is being packed; the next start packs it."""
+        """Stops compressing; the next start does it."""
         self._stopping.set()
 
     def _keep_bound(self) -> None:
@@ -141,11 +133,14 @@ class Folder:
         beside = path.with_name(f"{path.name}.gz.tmp")
         try:
             with beside.open("wb") as target:
-                # A clock that went back gives an hour a second time: both are kept, as members.
+                # A clock that went back has an hour twice: both are retained, as members.
                 with suppress(FileNotFoundError), packed.open("rb") as before:
                     self._copy(before, target)
-                with path.open("rb") as source:
-                    self._compress(source, target)
+                with (
+                    path.open("rb") as source,
+                    gzip.GzipFile("", "wb", compresslevel=6, fileobj=target) as packing,
+                ):
+                    self._copy(source, packing)
                 target.flush()
                 os.fsync(target.fileno())
             if not self._stopping.is_set():
@@ -153,10 +148,6 @@ class Folder:
                 path.unlink()
         finally:
             beside.unlink(missing_ok=True)
-
-    def _compress(self, source: BinaryIO, target: BinaryIO) -> None:
-        with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=target) as packing:
-            self._copy(source, packing)
 
     def _copy(self, source: BinaryIO, target: "SupportsWrite[bytes]") -> None:
         while not self._stopping.is_set() and (chunk := source.read(_CHUNK_BYTES)):

@@ -11,6 +11,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from sidecar.history import History
+from sidecar.history.recorder import Counts
 
 _PREFIX: Final = "kafka_throttle_history"
 
@@ -24,21 +25,14 @@ class HistoryCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Every metric is there, whether there is a history or none."""
         history = self._history
-        yield CounterMetricFamily(
-            f"{_PREFIX}_observations",
-            "Observations that are in the volume history.",
-            0 if history is None else history.counts.written,
-        )
-        yield CounterMetricFamily(
-            f"{_PREFIX}_lost",
-            "Observations that could not be written to it.",
-            0 if history is None else history.counts.lost,
-        )
-        yield CounterMetricFamily(
-            f"{_PREFIX}_removed_files",
-            "Files of it that were removed to keep its bound.",
-            0 if history is None else history.folder.removed,
-        )
+        counts = Counts() if history is None else history.counts
+        removed = 0 if history is None else history.folder.removed
+        for name, text, value in (
+            ("observations", "Observations that are in the volume history.", counts.written),
+            ("lost", "Observations that could not be written to it.", counts.lost),
+            ("removed_files", "Files of it that were removed for its bound.", removed),
+        ):
+            yield CounterMetricFamily(f"{_PREFIX}_{name}", text, value)
         yield GaugeMetricFamily(
             f"{_PREFIX}_bytes",
             "What all histories in its folder take.",

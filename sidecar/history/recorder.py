@@ -1,10 +1,10 @@
-"""Writes observations to a history's folder without ever holding a poll up.
+"""Writes observations to a history's folder without ever delaying a poll.
 
 They wait in a short queue and are written in a thread, one at a time. What finds the queue full, or
 can't be written, is lost and counted; the log says when losing begins and when it ends.
 
 Example: a disk that hangs for five minutes while polls come every minute: one observation is being
-written, three wait, the oldest of the others is lost; then it goes on.
+written, three wait, the oldest of the others is lost; then writing continues.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class Counts:
 
 
 class _Trouble:
-    """Something that may fail for a while: told when it begins, and when it ends."""
+    """Something that may fail for a while: logged when it begins, and when it ends."""
 
     __slots__ = ("_is_on", "_what")
 
@@ -68,12 +68,7 @@ class History:
     """
 
     def __init__(self, folder: Folder, wall: Callable[[float], float]) -> None:
-        """Nothing is written yet.
-
-        Args:
-            folder: where to.
-            wall: steady to epoch seconds.
-        """
+        """Nothing is written yet; ``wall`` makes epoch seconds of steady ones."""
         self.folder = folder
         self.counts = Counts()
         self._wall = wall
@@ -86,7 +81,7 @@ class History:
         self._is_placed = False
 
     def record(self, observation: Observation) -> None:
-        """Takes an observation to be written soon."""
+        """Queues an observation."""
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
             self.counts.lost += 1
@@ -103,11 +98,11 @@ class History:
 
     async def flush(self) -> None:
         """Writes what waits."""
-        # A write in its thread can't be cancelled, so neither is what holds the lock for it.
+        # A write in its thread can't be cancelled, so neither is what has the lock for it.
         await asyncio.shield(asyncio.create_task(self._flush(), name="history"))
 
     async def leave(self, timeout_s: float) -> None:
-        """Writes what waits, for so long at most; nothing is packed any more."""
+        """Writes what waits, for so long at most; nothing is compressed any more."""
         self.folder.stop()
         try:
             async with asyncio.timeout(timeout_s):
@@ -123,7 +118,7 @@ class History:
                     await asyncio.to_thread(self._write, observation, observed_s)
                 except Exception as error:  # noqa: BLE001 - no history is worth the daemon
                     self.counts.lost += 1
-                    self._losing.begins(_told(error))
+                    self._losing.begins(_describe(error))
                     continue
                 self.counts.written += 1
                 self._losing.ends()
@@ -139,7 +134,7 @@ class History:
         try:
             await asyncio.to_thread(self.folder.tidy, observed_s)
         except Exception as error:  # noqa: BLE001 - no history is worth the daemon
-            self._untidy.begins(_told(error))
+            self._untidy.begins(_describe(error))
             return
         self._untidy.ends()
         if self.folder.removed and not self._is_bounded:
@@ -151,7 +146,7 @@ class History:
             )
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return getattr(error, "strerror", None) or repr(error)
 
 

@@ -1,6 +1,6 @@
 r"""An observation as a line of the volume history.
 
-Example: broker 1 has 25 of 100 bytes available on /d1 and can't tell /d2's sizes, seen by the
+Example: broker 1 has 25 of 100 bytes available on /d1 and does not report /d2's sizes, seen by the
 sidecar kafka-0-7070 at 0.5 s of 1970 (one line)::
 
     {"time":"1970-01-01T00:00:00.500Z","origin":"kafka-0-7070","brokers":[1],
@@ -32,13 +32,7 @@ class _Line(msgspec.Struct, gc=False):
 
 
 def to_line(observation: Observation, origin: str, observed_s: float) -> bytes:
-    """An observation as JSON, with the newline.
-
-    Args:
-        observation: what was seen.
-        origin: who saw it.
-        observed_s: when, epoch seconds.
-    """
+    """An observation as JSON, with the newline; ``observed_s`` is in epoch seconds."""
     readings = [each for each in observation.answers.values() if isinstance(each, Reading)]
     readings.sort(key=lambda reading: reading.broker_id)
     line = _Line(

@@ -2,7 +2,7 @@
 
 It needs READ on the topics. Brokers are read beside each other, ``AT_ONCE`` at a time, and one of
 them piece by piece: so many partitions at a time as ``PIECE_BYTES`` would carry by the piece
-before, so an answer is small whatever a cluster holds. A partition that can't be reported is a
+before, so an answer is small however large a cluster is. A partition that can't be reported is a
 failure of its own; a broker that can't be read is one of all partitions that are left there.
 
 Example: a broker leads 4,000 partitions with 4,000 producers in all, 148 kB: first 100 are read,
@@ -17,7 +17,6 @@ from typing import Final, Protocol
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.client.dialling import dialler, principal_of
 from sidecar.kafka.client.failures import error_name
 from sidecar.kafka.client.pool import Pool
 from sidecar.kafka.leaders import Leaders, Partition
@@ -77,9 +76,7 @@ class ActiveProducers:
     def __init__(
         self, admin: KafkaAdmin, broker_id: int | None, clock: Callable[[], float]
     ) -> None:
-        self._clock = clock
-        self._principal = principal_of(admin)
-        self._pool = Pool(admin.bootstrap_servers, dialler(admin, clock), clock)
+        self._pool = Pool.of(admin, clock)
         self._leaders = Leaders(self._pool, broker_id, clock)
         self._pieces: dict[int, int] = {}
         self._too_long: set[Partition] = set()
@@ -93,21 +90,8 @@ class ActiveProducers:
         return self._leaders.partitions
 
     def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
-        """Reads new TLS material and credentials.
-
-        Returns:
-            What makes this use them and new addresses: connections are redialled.
-
-        Raises:
-            SettingsError: the material can't be read.
-        """
-        dial = dialler(admin, self._clock)
-
-        def apply() -> None:
-            self._pool.redial_with(admin.bootstrap_servers, dial)
-            self._principal = principal_of(admin)
-
-        return apply
+        """As ``Pool.reload``."""
+        return self._pool.reload(admin)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -132,15 +116,15 @@ class ActiveProducers:
         result = ScanResult(skipped=self._leaders.skipped)
         turns = asyncio.Semaphore(AT_ONCE)
 
-        async def look_at(broker_id: int) -> None:
+        async def scan_broker(broker_id: int) -> None:
             async with turns:
                 await self._scan_broker(broker_id, _Scan(on_states, result, deadline))
 
-        await asyncio.gather(*map(look_at, self._leaders.partitions))
+        await asyncio.gather(*map(scan_broker, self._leaders.partitions))
         return result
 
     async def _scan_broker(self, broker_id: int, scan: "_Scan") -> None:
-        # What ended an answer before must not keep the others from being read.
+        # What ended an answer before must not prevent the others from being read.
         left = iter(sorted(self._leaders.partitions[broker_id], key=self._too_long.__contains__))
         while piece := list(islice(left, self._pieces.get(broker_id, _FIRST_PIECE))):
             topics: dict[str, list[int]] = {}
@@ -164,15 +148,15 @@ class ActiveProducers:
             if len(piece) == 1:
                 self._too_long.add(piece[0])
 
-    async def _read(self, answer: Response, owed: set[Partition], scan: "_Scan") -> int:
+    async def _read(self, answer: Response, requested: set[Partition], scan: "_Scan") -> int:
         """Takes an answer; its size in bytes."""
         result, size = scan.result, 0
         for topic, partitions, *_tags in answer.topics or ():
             for index, error_code, _, packed, *_more in partitions or ():
                 partition = (topic, index)
-                if partition not in owed:
+                if partition not in requested:
                     continue
-                owed.discard(partition)
+                requested.discard(partition)
                 if error_code:
                     result.failures[partition] = self._refused(error_code)
                     continue
@@ -186,21 +170,21 @@ class ActiveProducers:
                     # The API's answers come between.
                     await asyncio.sleep(0)
         result.bytes += size
-        result.failures |= dict.fromkeys(owed, _UNANSWERED)
+        result.failures |= dict.fromkeys(requested, _UNANSWERED)
         return size
 
     def _refused(self, code: int) -> Failure:
         if code in _MOVED:
             self._leaders.doubt()
         if code == _NOT_AUTHORIZED:
-            text = f"DescribeProducers gave {error_name(code)}: {self._needs()}"
+            text = f"DescribeProducers returned {error_name(code)}: {self._needs()}"
             return Failure(FailureKind.AUTHORIZATION, text)
-        return Failure(FailureKind.BROKER, f"DescribeProducers gave {error_name(code)}")
+        return Failure(FailureKind.BROKER, f"DescribeProducers returned {error_name(code)}")
 
     def _needs(self) -> str:
         return (
             "it needs READ on the topics: kafka-acls.sh --bootstrap-server <host:port> --add "
-            f"--allow-principal User:{self._principal} --operation Read --topic '*'"
+            f"--allow-principal User:{self._pool.principal} --operation Read --topic '*'"
         )
 
 

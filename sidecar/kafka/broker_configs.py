@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.client.each_broker import Nodes, Question, query_each
+from sidecar.kafka.client.each_broker import Nodes, Query, query_each
 from sidecar.kafka.config_messages import BROKER, DescribeConfigs
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -33,7 +33,7 @@ async def describe_broker_configs(
     Args:
         admin: how to reach the brokers.
         broker_ids: whom to ask; None asks every active broker.
-        names: what to ask for; one that a broker does not know is not in its answer.
+        names: those to read; one that a broker does not know is not in its answer.
         timeout_s: for all of it, seconds.
         nodes: "controllers" asks these; the admin's addresses are then theirs.
 
@@ -44,24 +44,24 @@ async def describe_broker_configs(
         SettingsError: certificates or credentials can't be read.
     """
 
-    def question(broker_id: int) -> Question:
+    def query_of(broker_id: int) -> Query:
         return describing(BROKER, broker_id, names)
 
-    return await query_each(admin, broker_ids, question, read_configs, timeout_s, nodes=nodes)
+    return await query_each(admin, broker_ids, query_of, read_configs, timeout_s, nodes=nodes)
 
 
-def describing(resource_type: int, broker_id: int, names: Sequence[str]) -> Question:
-    """The question for configurations of a broker, or for levels of its loggers."""
+def describing(resource_type: int, broker_id: int, names: Sequence[str]) -> Query:
+    """The query for configurations of a broker, or for levels of its loggers."""
     request = DescribeConfigs(resource_type, str(broker_id), names)
-    return Question(request, "DescribeConfigs", "DescribeConfigs")
+    return Query(request, "DescribeConfigs", "DescribeConfigs")
 
 
-def read_configs(asked: Question, response: Response, broker_id: int) -> Configs | Failure:
+def read_configs(query: Query, response: Response, broker_id: int) -> Configs | Failure:
     """The configurations in an answer about one resource."""
     if len(response.results or ()) != 1:
         text = f"broker {broker_id}: DescribeConfigs answered for another resource"
         return Failure(FailureKind.PROTOCOL, text)
     error_code, error_message, _type, _name, configs, *_ = response.results[0]
     if error_code:
-        return asked.refused(broker_id, error_code, error_message)
+        return query.refused(broker_id, error_code, error_message)
     return {name: value for name, value, *_ in configs or ()}

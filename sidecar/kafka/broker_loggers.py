@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.broker_configs import describing, read_configs
-from sidecar.kafka.client.each_broker import Nodes, Question, query_each
+from sidecar.kafka.client.each_broker import Nodes, Query, query_each
 from sidecar.kafka.config_messages import BROKER_LOGGER, SetConfigs
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -39,25 +39,14 @@ async def read_levels(
 ) -> Levels | Failure:
     """The level of one logger on some brokers, its parent's where it has none of its own.
 
-    Args:
-        admin: how to reach the brokers.
-        broker_ids: whom to ask; None asks every active broker.
-        logger: its name.
-        timeout_s: for all of it, seconds.
-        nodes: "controllers" asks these; the admin's addresses are then theirs.
-
-    Returns:
-        A failure when the brokers can't be listed.
-
-    Raises:
-        SettingsError: certificates or credentials can't be read.
+    Arguments, results and errors are those of ``describe_broker_configs``.
     """
 
-    def question(broker_id: int) -> Question:
+    def query_of(broker_id: int) -> Query:
         return describing(BROKER_LOGGER, broker_id, [logger])
 
-    def read(asked: Question, response: Response, broker_id: int) -> str | Failure:
-        configs = read_configs(asked, response, broker_id)
+    def read(query: Query, response: Response, broker_id: int) -> str | Failure:
+        configs = read_configs(query, response, broker_id)
         if isinstance(configs, Failure):
             return configs
         if (level := configs.get(logger)) is None:
@@ -66,7 +55,7 @@ async def read_levels(
             return Failure(FailureKind.UNSUPPORTED, text)
         return level
 
-    return await query_each(admin, broker_ids, question, read, timeout_s, nodes=nodes)
+    return await query_each(admin, broker_ids, query_of, read, timeout_s, nodes=nodes)
 
 
 async def set_levels(
@@ -77,35 +66,24 @@ async def set_levels(
     *,
     nodes: Nodes = "brokers",
 ) -> Levels | Failure:
-    """Set the level of one logger, on each broker to its own.
+    """Sets the level of one logger, on each broker to its own.
 
-    Args:
-        admin: how to reach the brokers.
-        levels: by broker id: OFF, FATAL, ERROR, WARN, INFO, DEBUG or TRACE.
-        logger: its name.
-        timeout_s: for all of it, seconds.
-        nodes: "controllers" sets these; the admin's addresses are then theirs.
-
-    Returns:
-        By broker id the level that was set, or why it may not be; a failure when the brokers can't
-        be listed: none was set then.
-
-    Raises:
-        SettingsError: certificates or credentials can't be read.
+    ``levels`` are OFF, FATAL, ERROR, WARN, INFO, DEBUG or TRACE; the other arguments, the results
+    and the errors are those of ``describe_broker_configs``.
     """
 
-    def question(broker_id: int) -> Question:
+    def query_of(broker_id: int) -> Query:
         request = SetConfigs(BROKER_LOGGER, str(broker_id), {logger: levels[broker_id]})
         needs = "AlterConfigs" if nodes == "brokers" else "ClusterAction"
-        return Question(request, "IncrementalAlterConfigs", needs)
+        return Query(request, "IncrementalAlterConfigs", needs)
 
-    def read(asked: Question, response: Response, broker_id: int) -> str | Failure:
+    def read(query: Query, response: Response, broker_id: int) -> str | Failure:
         if len(response.responses or ()) != 1:
-            text = f"broker {broker_id}: {asked.name} answered for another resource"
+            text = f"broker {broker_id}: {query.name} answered for another resource"
             return Failure(FailureKind.PROTOCOL, text)
         error_code, error_message, *_ = response.responses[0]
         if error_code:
-            return asked.refused(broker_id, error_code, error_message)
+            return query.refused(broker_id, error_code, error_message)
         return levels[broker_id]
 
-    return await query_each(admin, levels, question, read, timeout_s, nodes=nodes)
+    return await query_each(admin, levels, query_of, read, timeout_s, nodes=nodes)

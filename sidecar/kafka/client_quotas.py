@@ -3,13 +3,13 @@
 Reading needs DESCRIBE_CONFIGS on the cluster, setting ALTER_CONFIGS.
 
 Example: ``await alter_client_quotas(admin, [({"client-id": "etl"}, {"producer_byte_rate": 1e6})])``
-holds every client with that client-id to 1 MB/s on each broker, and ``describe_client_quotas``
+limits every client with that client-id to 1 MB/s on each broker, and ``describe_client_quotas``
 then has ``Entity(client_id="etl"): {"producer_byte_rate": 1e6}``.
 """
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from aiokafka.protocol.api import Response
 
@@ -18,7 +18,7 @@ from sidecar.kafka.client.failures import EXPECTED_ERRORS, to_failure
 from sidecar.kafka.client.one_call import query_any, refused
 from sidecar.kafka.client.security import Security, load_security
 from sidecar.kafka.quota_messages import Alteration, AlterClientQuotas, DescribeClientQuotas
-from sidecar.quotas.entities import ClientQuotas, Entity
+from sidecar.quotas.entities import ClientQuotas, Entity, describe_parts
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
@@ -28,18 +28,10 @@ _DESCRIBE_CLIENT_QUOTAS = DescribeClientQuotas()
 async def describe_client_quotas(
     admin: KafkaAdmin, timeout_s: float = 10.0
 ) -> ClientQuotas | Failure:
-    """All quotas of the cluster, in the broker's order.
+    """All quotas of the cluster, in the broker's order; errors as of ``query_any``.
 
-    Args:
-        admin: how to reach the brokers; the next address is tried when one does not answer.
-        timeout_s: for all of it, seconds.
-
-    Returns:
-        Entities of kinds that are not in ``Entity``, of a Kafka to come, are left out: no client
-        that is known here is under them.
-
-    Raises:
-        SettingsError: certificates or credentials can't be read.
+    Entities of kinds that are not in ``Entity``, of a Kafka to come, are left out: no client that
+    is known here is under them.
     """
     return await query_any(
         admin, _DESCRIBE_CLIENT_QUOTAS, read_client_quotas, timeout_s, "the client quotas"
@@ -47,12 +39,7 @@ async def describe_client_quotas(
 
 
 def read_client_quotas(response: Response, endpoint: HostPort) -> ClientQuotas | Failure:
-    """The quotas in a DescribeClientQuotas answer.
-
-    Args:
-        response: v1.
-        endpoint: who answered.
-    """
+    """The quotas in a DescribeClientQuotas v1 answer of an address."""
     if response.error_code:
         return refused(
             endpoint,
@@ -154,20 +141,14 @@ def _outcomes(
         entity = {kind: name for kind, name, *_ in parts}
         failure = None
         if error_code:
-            name = f"AlterClientQuotas of {_named(entity)}"
+            name = f"AlterClientQuotas of {describe_parts(entity)}"
             failure = refused(endpoint, name, error_code, error_message, "AlterConfigs")
         reported[frozenset(entity.items())] = failure
     outcomes: list[Failure | None] = []
     for altered, _ in alterations:
         key = frozenset(altered.items())
         if key not in reported:
-            text = f"{endpoint}: AlterClientQuotas did not answer for {_named(altered)}"
+            text = f"{endpoint}: AlterClientQuotas did not answer for {describe_parts(altered)}"
             return Failure(FailureKind.PROTOCOL, text)
         outcomes.append(reported[key])
     return outcomes
-
-
-def _named(parts: Mapping[str, str | None]) -> str:
-    return ", ".join(
-        f"{kind} {'the default' if name is None else repr(name)}" for kind, name in parts.items()
-    )

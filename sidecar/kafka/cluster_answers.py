@@ -47,7 +47,7 @@ def read_cluster(response: Response, endpoint: HostPort) -> ClusterList | Failur
         )
     if code:
         message = f": {response.error_message}" if response.error_message else ""
-        text = f"{endpoint}: DescribeCluster gave {error_name(code)}{message}"
+        text = f"{endpoint}: DescribeCluster returned {error_name(code)}{message}"
         return Failure(FailureKind.BROKER, one_line(text))
     active: dict[int, HostPort] = {}
     fenced: dict[int, HostPort] = {}
@@ -77,7 +77,7 @@ def read_log_dirs(
     """The volumes in a DescribeLogDirs answer.
 
     Args:
-        response: v4 or v5; topics in it are passed over.
+        response: v4 or v5; topics in it are ignored.
         broker_id: who answered.
         read_at: when, steady seconds.
         principal: whom to grant what is missing, for the failure's message.
@@ -91,7 +91,7 @@ def read_log_dirs(
             f"--allow-principal User:{principal} --operation Describe --cluster",
         )
     if code:
-        text = f"broker {broker_id}: DescribeLogDirs gave {error_name(code)}"
+        text = f"broker {broker_id}: DescribeLogDirs returned {error_name(code)}"
         return Failure(FailureKind.BROKER, text)
     volumes: list[Volume] = []
     offline: list[OfflineLogDir] = []

@@ -1,12 +1,12 @@
 """The messages that aiokafka lacks and polls need: DescribeCluster and DescribeLogDirs.
 
-- DescribeCluster (key 60): v0 (KIP-700), v1 asks brokers or controllers (KIP-919), v2 includes
+- DescribeCluster (key 60): v0 (KIP-700), v1 lists brokers or controllers (KIP-919), v2 includes
   fenced brokers (KIP-1073, Kafka 4.0).
 - DescribeLogDirs (key 35): v4 has sizes (KIP-827, Kafka 3.3), v5 the cordoned flag (Kafka 4.3). A
   broker that only knows older versions is unsupported.
 
-Example: DescribeLogDirs v4 with no topics, which asks for volumes only, is the two bytes 01 00: an
-array of length 0, stored as one more, and no tags. A null array, 00, would ask for every partition.
+Example: DescribeLogDirs v4 with no topics, which requests volumes only, is the two bytes 01 00: an
+array of length 0, stored as one more, and no tags. A null array, 00, would request every partition.
 """
 
 from typing import Any
@@ -30,14 +30,14 @@ DESCRIBE_LOG_DIRS_KEY = 35
 ENDPOINT_TYPE_BROKERS = 1
 ENDPOINT_TYPE_CONTROLLERS = 2
 
-_ASKED: Fields = (
+_REQUEST: Fields = (
     ("include_cluster_authorized_operations", Boolean),
     ("endpoint_type", Int8),
     ("include_fenced_brokers", Boolean),
 )
 
 
-def _described(*broker: tuple[str, Any], endpoint_type: Fields = _ASKED[1:2]) -> Fields:
+def _described(*broker: tuple[str, Any], endpoint_type: Fields = _REQUEST[1:2]) -> Fields:
     return (
         THROTTLE_TIME,
         *ERROR,
@@ -53,17 +53,17 @@ DescribeClusterRequestV0, DescribeClusterResponseV0 = message(
     "DescribeCluster",
     DESCRIBE_CLUSTER_KEY,
     0,
-    request=_ASKED[:1],
+    request=_REQUEST[:1],
     response=_described(*BROKER, endpoint_type=()),
 )
 DescribeClusterRequestV1, DescribeClusterResponseV1 = message(
-    "DescribeCluster", DESCRIBE_CLUSTER_KEY, 1, request=_ASKED[:2], response=_described(*BROKER)
+    "DescribeCluster", DESCRIBE_CLUSTER_KEY, 1, request=_REQUEST[:2], response=_described(*BROKER)
 )
 DescribeClusterRequestV2, DescribeClusterResponseV2 = message(
     "DescribeCluster",
     DESCRIBE_CLUSTER_KEY,
     2,
-    request=_ASKED,
+    request=_REQUEST,
     response=_described(*BROKER, ("is_fenced", Boolean)),
 )
 
@@ -79,18 +79,18 @@ class DescribeCluster(
 
 
 class DescribeControllers(AdminRequest, versions=(DescribeClusterRequestV1,)):
-    """Which controllers there are, asked of a controller's own listener (KIP-919)."""
+    """Which controllers there are, by a controller's own listener (KIP-919)."""
 
     NEEDED = "v1 (Kafka 3.7)"
     values = (False, ENDPOINT_TYPE_CONTROLLERS)
 
 
-LOG_DIRS_ASKED: Fields = (array("topics", ("topic", STRING), ("partitions", CompactArray(Int32))),)
+LOG_DIRS_TOPICS: Fields = (array("topics", ("topic", STRING), ("partitions", CompactArray(Int32))),)
 """Nothing but volumes: no topic; everything: null."""
 
 
 def log_dir_fields(partitions: Any) -> Fields:  # noqa: ANN401 - a type of aiokafka's
-    """A log dir as DescribeLogDirs v4 has it, with its topics' partitions read by a given type."""
+    """A log dir as DescribeLogDirs v4 has it; ``partitions`` is the type of a topic's."""
     return (
         ("error_code", Int16),
         ("log_dir", STRING),
@@ -115,14 +115,14 @@ DescribeLogDirsRequestV4, DescribeLogDirsResponseV4 = message(
     "DescribeLogDirs",
     DESCRIBE_LOG_DIRS_KEY,
     4,
-    request=LOG_DIRS_ASKED,
+    request=LOG_DIRS_TOPICS,
     response=(THROTTLE_TIME, ("error_code", Int16), array("results", *_LOG_DIR)),
 )
 DescribeLogDirsRequestV5, DescribeLogDirsResponseV5 = message(
     "DescribeLogDirs",
     DESCRIBE_LOG_DIRS_KEY,
     5,
-    request=LOG_DIRS_ASKED,
+    request=LOG_DIRS_TOPICS,
     response=(THROTTLE_TIME, ("error_code", Int16), array("results", *_LOG_DIR, CORDONED)),
 )
 

@@ -68,7 +68,7 @@ class DescribeConfigs(AdminRequest, versions=(DescribeConfigsRequestV4,)):
     Args:
         resource_type: BROKER or BROKER_LOGGER.
         name: of the resource.
-        keys: the configurations wanted; those that the resource does not have are not answered.
+        keys: the configurations to read; those that the resource does not have are not answered.
     """
 
     NEEDED = "v4 (Kafka 2.8)"

@@ -1,8 +1,8 @@
-"""Which topics take the most of each log dir of one broker, as it reports itself.
+"""Which topics are the largest in each log dir of one broker, as it reports itself.
 
 That is DescribeLogDirs with all topics, whose answer grows with the broker's partitions: it comes
-over a connection of its own, so that no poll waits behind it, and is taken apart on a thread, so
-that nobody else waits either. Needs DESCRIBE on the cluster, as polls do.
+over a connection of its own, so that no poll waits behind it, and is decoded on a thread, so
+that nobody else waits either. It needs DESCRIBE on the cluster, as polls do.
 
 Example: ``await largest_topics(admin, 2, 10.0)`` is ``{"/data": LogDirTopics(...)}``.
 """
@@ -16,7 +16,7 @@ from typing import Final
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.client.each_broker import Question, query_each
+from sidecar.kafka.client.each_broker import Query, query_each
 from sidecar.kafka.log_dir_messages import DescribeTopicsOfLogDirs, PartitionSizes, log_dirs_in
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -24,7 +24,7 @@ from sidecar.volumes import Failure, FailureKind
 LARGEST: Final = 10
 """So many topics of each log dir are reported; a hundred would hide the one that matters."""
 
-_QUESTION: Final = Question(DescribeTopicsOfLogDirs(), "DescribeLogDirs", "Describe")
+_QUERY: Final = Query(DescribeTopicsOfLogDirs(), "DescribeLogDirs", "Describe")
 _NONSENSE: Final = (ValueError, struct.error, LookupError, TypeError)
 
 
@@ -73,7 +73,7 @@ async def largest_topics(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    answers = await query_each(admin, [broker_id], lambda _: _QUESTION, _answered, timeout_s)
+    answers = await query_each(admin, [broker_id], lambda _: _QUERY, _answered, timeout_s)
     if isinstance(answers, Failure):
         return answers
     answer = answers[broker_id]
@@ -86,9 +86,9 @@ async def largest_topics(
         return Failure(FailureKind.PROTOCOL, text)
 
 
-def _answered(asked: Question, response: Response, broker_id: int) -> Response | Failure:
+def _answered(query: Query, response: Response, broker_id: int) -> Response | Failure:
     if response.error_code:
-        return asked.refused(broker_id, response.error_code, None)
+        return query.refused(broker_id, response.error_code, None)
     return response
 
 

@@ -40,13 +40,7 @@ class Leaders:
     """
 
     def __init__(self, pool: Pool, broker_id: int | None, clock: Callable[[], float]) -> None:
-        """Nothing is read yet.
-
-        Args:
-            pool: sends the requests; its list of brokers is set here.
-            broker_id: whose partitions are scanned; None: those of all brokers.
-            clock: steady seconds.
-        """
+        """Nothing is read yet; the pool's list of brokers is set here."""
         self.partitions: dict[int, list[Partition]] = {}
         self.new: set[Partition] = set()
         self.skipped = 0
@@ -99,9 +93,9 @@ class Leaders:
         self._brokers = set(brokers)
         self._choose(topics)
         if before is not None:
-            looked_at = [each for partitions in self.partitions.values() for each in partitions]
-            self.new.intersection_update(looked_at)
-            self.new.update(each for each in looked_at if not _has(before, each))
+            scanned = [each for partitions in self.partitions.values() for each in partitions]
+            self.new.intersection_update(scanned)
+            self.new.update(each for each in scanned if not _has(before, each))
 
     def _choose(self, topics: Mapping[str, Sequence[int]]) -> None:
         self.partitions = {}

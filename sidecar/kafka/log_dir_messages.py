@@ -1,8 +1,8 @@
 """What lies in each log dir, in Kafka's messages: DescribeLogDirs with all topics.
 
-The answer names every partition of every topic of its broker. It is kept as it came, so that
-whoever waits for it can have it taken apart on another thread: ``log_dirs_in``. Of a topic's
-partitions the row of entries is kept, 22 bytes each, which ``PartitionSizes`` takes apart.
+The answer names every partition of every topic of its broker. Its bytes are retained, so that
+another thread can decode them: ``log_dirs_in``. Of a topic's partitions the row of entries is
+retained, 22 bytes each, which ``PartitionSizes`` decodes.
 
 Example: 4,000 partitions of 1,000 topics are 88 kB besides the topics' names.
 """
@@ -20,24 +20,20 @@ from sidecar.kafka.client.packed_array import PackedArray
 from sidecar.kafka.cluster_messages import (
     CORDONED,
     DESCRIBE_LOG_DIRS_KEY,
-    LOG_DIRS_ASKED,
+    LOG_DIRS_TOPICS,
     PARTITION,
     log_dir_fields,
 )
 
 _ENTRY = struct.Struct(">iqq?x")
 """A partition without tags, whose number, 0, is the last byte."""
-_WANTED = struct.Struct(">iq10x")
+_PART = struct.Struct(">iq10x")
 """Its index and size."""
 ENTRY_BYTES: Final = _ENTRY.size
 
 
 class PartitionSizes:
-    """The partitions of a topic in one log dir, taken apart as they are gone through.
-
-    Args:
-        packed: as an answer has them.
-    """
+    """The partitions of a topic in one log dir, decoded one by one; ``packed`` as in an answer."""
 
     __slots__ = ("_packed",)
 
@@ -49,7 +45,7 @@ class PartitionSizes:
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Index and bytes."""
-        return _WANTED.iter_unpack(self._packed)
+        return _PART.iter_unpack(self._packed)
 
     @property
     def total_bytes(self) -> int:
@@ -98,7 +94,7 @@ _RequestV4, _RequestV5 = (
         "DescribeTopicsOfLogDirs",
         DESCRIBE_LOG_DIRS_KEY,
         version,
-        request=LOG_DIRS_ASKED,
+        request=LOG_DIRS_TOPICS,
         response=(THROTTLE_TIME, ("error_code", Int16), ("packed", _Rest())),
         tagged=False,
     )[0]

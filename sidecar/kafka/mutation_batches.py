@@ -118,11 +118,7 @@ class MutationBatcher(Generic[T]):
         self._moves = 0
 
     async def run(self, controller: ControllerClient) -> tuple[TopicResult, ...]:
-        """Do what can be done.
-
-        Returns:
-            A result for each topic, in the order of the topics.
-        """
+        """Sends what can be sent, and returns a result for each topic, in their order."""
         why = ""
         while self._pending and not why:
             why = await self._send(controller)

@@ -2,11 +2,11 @@
 
 Metadata (key 3) v12 and DescribeProducers (key 61) v0 (KIP-664, Kafka 2.8), both flexible
 (KIP-482). Both can be long: what is not needed is skipped while it is read, and what is needed is
-kept in its smallest form, so that an answer of 16 MB does not become ten times as much.
+retained in its smallest form, so that an answer of 16 MB does not become ten times as much.
 
-- Of a partition in Metadata its index and its leader are kept: 8 bytes.
-- The producers of a partition are kept as they came: a row of entries of 37 bytes, which
-  ``ProducerStates`` takes apart.
+- Of a partition in Metadata its index and its leader are retained: 8 bytes.
+- Of the producers of a partition the bytes are retained: a row of entries of 37 bytes, which
+  ``ProducerStates`` decodes.
 
 Example: a partition that two producers wrote to is 74 bytes.
 """
@@ -47,21 +47,17 @@ DESCRIBE_PRODUCERS_KEY: Final = 61
 
 _STATE = struct.Struct(">qiiqiqx")
 """An entry without tags, whose number, 0, is the last byte."""
-_WANTED = struct.Struct(">qii21x")
+_PART = struct.Struct(">qii21x")
 """Its beginning."""
 STATE_BYTES: Final = _STATE.size
 
 
 State = tuple[int, int, int]
-"""What of a producer tells whether it wrote: its id, its epoch, and its last batch's sequence."""
+"""What shows whether a producer wrote: its id, its epoch, and its last batch's sequence."""
 
 
 class ProducerStates:
-    """The producers of a partition, taken apart as they are gone through.
-
-    Args:
-        packed: as an answer has them.
-    """
+    """The producers of a partition, decoded one by one; ``packed`` as in an answer."""
 
     __slots__ = ("_packed",)
 
@@ -72,7 +68,7 @@ class ProducerStates:
         return len(self._packed) // STATE_BYTES
 
     def __iter__(self) -> Iterator[State]:
-        return _WANTED.iter_unpack(self._packed)
+        return _PART.iter_unpack(self._packed)
 
 
 _PRODUCER_STATES = PackedArray(
@@ -122,7 +118,7 @@ class DescribeProducers(AdminRequest, versions=(DescribeProducersRequestV0,)):
 
 
 class _Leaders:
-    """An array of partitions, of which index and leader are kept, one after the other."""
+    """An array of partitions, of which index and leader are retained, one after the other."""
 
     def decode(self, data: BytesIO) -> "array[int]":
         """Index, leader, index, leader ...
@@ -171,7 +167,7 @@ MetadataRequestV12, MetadataResponseV12 = message(
 
 
 class AllTopics(AdminRequest, versions=(MetadataRequestV12,)):
-    """Metadata of all topics that may be described, which null asks for."""
+    """Metadata of all topics that may be described, which null requests."""
 
     NEEDED = "v12 (Kafka 3.1)"
     values = (None, False, False)

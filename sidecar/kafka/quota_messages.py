@@ -3,7 +3,7 @@
 DescribeClientQuotas (key 48) and AlterClientQuotas (key 49), both v1.
 
 Example: ``AlterClientQuotas([({"client-id": "etl"}, {"producer_byte_rate": 1e6})])`` sets one;
-``DescribeClientQuotas()`` asks for all: an empty list of components, not strict, is the three bytes
+``DescribeClientQuotas()`` requests all: an empty list of components, not strict, is the three bytes
 01 00 00 with the tags.
 """
 

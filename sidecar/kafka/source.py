@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Self
 
-from sidecar.kafka.client.dialling import dialler, principal_of
 from sidecar.kafka.client.pool import Pool
 from sidecar.kafka.cluster_answers import ClusterList, read_cluster, read_log_dirs
 from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
@@ -55,10 +54,9 @@ class KafkaVolumeSource:
 
     def __init__(self, admin: KafkaAdmin, *, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._principal = principal_of(admin)
-        self._pool = Pool(admin.bootstrap_servers, dialler(admin, clock), clock)
+        self._pool = Pool.of(admin, clock)
         self._listed = False
-        self._asked: dict[int, asyncio.Task[Reading | Failure]] = {}
+        self._requests: dict[int, asyncio.Task[Reading | Failure]] = {}
         self._slow: set[int] = set()
 
     def __repr__(self) -> str:
@@ -78,7 +76,7 @@ class KafkaVolumeSource:
     async def observe(
         self, brokers: Collection[int] | None, timeout_s: float
     ) -> Observation | Failure:
-        """Look at the cluster once; see ``sidecar.volumes.VolumeSource``."""
+        """Reads the cluster once; see ``sidecar.volumes.VolumeSource``."""
         deadline = asyncio.get_running_loop().time() + timeout_s
         if brokers is not None:
             if not self._listed:
@@ -89,51 +87,38 @@ class KafkaVolumeSource:
             return cluster
         self._pool.set_brokers(cluster.endpoints)
         self._listed = True
-        for broker_id in self._asked.keys() - cluster.endpoints.keys():
-            self._asked.pop(broker_id).cancel()
+        for broker_id in self._requests.keys() - cluster.endpoints.keys():
+            self._requests.pop(broker_id).cancel()
         self._slow &= cluster.endpoints.keys()
         return await self._ask(cluster.membership.active, cluster, deadline)
 
     def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
-        """Reads new TLS material and credentials.
-
-        Returns:
-            What makes this use them and new addresses: connections are redialled.
-
-        Raises:
-            SettingsError: the material can't be read.
-        """
-        dial = dialler(admin, self._clock)
-
-        def apply() -> None:
-            self._pool.redial_with(admin.bootstrap_servers, dial)
-            self._principal = principal_of(admin)
-
-        return apply
+        """As ``Pool.reload``."""
+        return self._pool.reload(admin)
 
     async def close(self) -> None:
-        """Close all connections; what is still owed is not waited for."""
-        owed = list(self._asked.values())
-        for task in owed:
+        """Close all connections; pending answers are not waited for."""
+        pending = list(self._requests.values())
+        for task in pending:
             task.cancel()
-        await asyncio.gather(*owed, return_exceptions=True)
-        self._asked = {}
+        await asyncio.gather(*pending, return_exceptions=True)
+        self._requests = {}
         await self._pool.close()
 
     async def _ask(
         self, brokers: Collection[int], cluster: ClusterList | None, deadline: float
     ) -> Observation:
         now = asyncio.get_running_loop().time
-        new = [broker_id for broker_id in brokers if broker_id not in self._asked]
+        new = [broker_id for broker_id in brokers if broker_id not in self._requests]
         for broker_id in new:
             patience_s = SLOW_ANSWER_TIMEOUT_S if broker_id in self._slow else ANSWER_TIMEOUT_S
-            self._asked[broker_id] = asyncio.create_task(
+            self._requests[broker_id] = asyncio.create_task(
                 self._read(broker_id, max(deadline, now() + patience_s)),
                 name=f"log dirs of broker {broker_id}",
             )
         if new:
             await asyncio.wait(
-                [self._asked[broker_id] for broker_id in new], timeout=max(0.0, deadline - now())
+                [self._requests[broker_id] for broker_id in new], timeout=max(0.0, deadline - now())
             )
         return Observation(
             observed_at=self._clock(),
@@ -143,9 +128,9 @@ class KafkaVolumeSource:
         )
 
     def _answer(self, broker_id: int) -> Reading | Failure:
-        if not self._asked[broker_id].done():
+        if not self._requests[broker_id].done():
             return Failure(FailureKind.TIMEOUT, f"broker {broker_id}: no answer in time yet")
-        return self._asked.pop(broker_id).result()
+        return self._requests.pop(broker_id).result()
 
     async def _read(self, broker_id: int, deadline: float) -> Reading | Failure:
         now = asyncio.get_running_loop().time
@@ -157,4 +142,4 @@ class KafkaVolumeSource:
             return answer
         if now() < asked_at + ANSWER_TIMEOUT_S:
             self._slow.discard(broker_id)
-        return read_log_dirs(answer, broker_id, self._clock(), self._principal)
+        return read_log_dirs(answer, broker_id, self._clock(), self._pool.principal)

@@ -14,8 +14,6 @@ Sources: KIP-599, sections "Changes to Kafka Admin Client" and "Kafka Topic Comm
 from collections.abc import Sequence
 from functools import partial
 
-from aiokafka.protocol.api import Response
-
 from sidecar.kafka.client.controller import Controller
 from sidecar.kafka.mutation_batches import CallPolicy, Mutation, MutationBatcher, ResultCallback, T
 from sidecar.kafka.topic_messages import (
@@ -60,7 +58,7 @@ async def create_topics(
     """
     mutation: Mutation[NewTopic] = Mutation(
         partial(CreateTopics, validate_only=validate_only),
-        _created,
+        lambda answer: [(name, code, text) for name, _, code, text, *_ in answer.topics or ()],
         lambda topic: topic.name,
         lambda topic: topic.partitions,
     )
@@ -77,10 +75,10 @@ async def create_partitions(
     validate_only: bool = False,
     on_result: ResultCallback | None = None,
 ) -> tuple[TopicResult, ...]:
-    """Give topics more partitions; arguments, results and errors as of ``create_topics``."""
+    """Adds partitions to topics; arguments, results and errors as of ``create_topics``."""
     mutation: Mutation[Growth] = Mutation(
         partial(CreatePartitions, validate_only=validate_only),
-        _grown,
+        lambda answer: [(name, code, text) for name, code, text, *_ in answer.results or ()],
         lambda growth: growth.name,
         # What is added is known to the controller only.
         lambda growth: growth.partitions,
@@ -98,7 +96,12 @@ async def delete_topics(
     on_result: ResultCallback | None = None,
 ) -> tuple[TopicResult, ...]:
     """Delete topics; arguments, results and errors as of ``create_topics``."""
-    mutation: Mutation[str] = Mutation(DeleteTopics, _deleted, str, lambda _: 1)
+    mutation: Mutation[str] = Mutation(
+        DeleteTopics,
+        lambda answer: [(name, code, text) for name, _, code, text, *_ in answer.responses or ()],
+        str,
+        lambda _: 1,
+    )
     policy = CallPolicy(timeout_s, retry=retry_on_quota_violation)
     return await _run(admin, MutationBatcher(mutation, names, policy, on_result))
 
@@ -106,15 +109,3 @@ async def delete_topics(
 async def _run(admin: KafkaAdmin, run: MutationBatcher[T]) -> tuple[TopicResult, ...]:
     async with Controller(admin) as controller:
         return await run.run(controller)
-
-
-def _created(answer: Response) -> list[tuple[str | None, int, str | None]]:
-    return [(name, code, message) for name, _, code, message, *_ in answer.topics or ()]
-
-
-def _grown(answer: Response) -> list[tuple[str | None, int, str | None]]:
-    return [(name, code, message) for name, code, message, *_ in answer.results or ()]
-
-
-def _deleted(answer: Response) -> list[tuple[str | None, int, str | None]]:
-    return [(name, code, message) for name, _, code, message, *_ in answer.responses or ()]

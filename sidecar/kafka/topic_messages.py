@@ -2,7 +2,7 @@
 
 CreateTopics (key 19) v7, CreatePartitions (key 37) v3 and DeleteTopics (key 20) v6. From v6, v3 and
 v5 on a mutation quota is strict: what is over it gets error 89, THROTTLING_QUOTA_EXCEEDED. Older
-versions, which would be accepted and held afterwards, are not spoken.
+versions, which would be accepted and throttled afterwards, are not used.
 
 Example: ``DeleteTopics(["t"], 1000)`` is an array of one, the name "t", an id of 16 zeros, for "by
 name", no tags, and 1,000 ms.
@@ -57,18 +57,13 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A topic to be given more partitions.
-
-    Attributes:
-        name: the topic.
-        partitions: how many it is to have in all.
-    """
+    """A topic to be grown to so many partitions in all."""
 
     name: str
     partitions: int
 
 
-# The answer tells the configuration to those who may describe it.
+# The answer has the configuration for those who may describe it.
 CreateTopicsRequestV7, CreateTopicsResponseV7 = message(
     "CreateTopics",
     CREATE_TOPICS_KEY,
@@ -111,7 +106,7 @@ class CreateTopics(AdminRequest, versions=(CreateTopicsRequestV7,)):
     def __init__(
         self, topics: Sequence[NewTopic], timeout_ms: int, *, validate_only: bool = False
     ) -> None:
-        wanted: list[tuple[object, ...]] = [
+        created: list[tuple[object, ...]] = [
             (
                 topic.name,
                 topic.partitions,
@@ -122,7 +117,7 @@ class CreateTopics(AdminRequest, versions=(CreateTopicsRequestV7,)):
             )
             for topic in topics
         ]
-        self.values = (wanted, timeout_ms, validate_only)
+        self.values = (created, timeout_ms, validate_only)
 
 
 CreatePartitionsRequestV3, CreatePartitionsResponseV3 = message(

@@ -60,11 +60,11 @@ class TopicResult:
 
 
 def topic_result(topic: str, error_code: int, error_message: str | None) -> TopicResult:
-    """The result that a controller's answer gives for a topic, throttled ones apart."""
+    """The result of a controller's answer for a topic that was not throttled."""
     if not error_code:
         return TopicResult(topic, Outcome.DONE)
     if error_code == TOPIC_AUTHORIZATION_FAILED:
-        # Kafka's own words are "Authorization failed."
+        # Kafka's own message is "Authorization failed."
         error_message = _RIGHTS
     more = f": {error_message}" if error_message else ""
     message = one_line(f"{error_name(error_code)}{more}")

@@ -3,7 +3,7 @@
 DescribeUserScramCredentials (key 50, KIP-554) v0; DescribeAcls (key 29) v2 and v3, the flexible
 ones, of which v3 knows resources of type user (KIP-373).
 
-Example: ``DescribeUserScramCredentials()`` asks for all users: a null array, 00, and no tags.
+Example: ``DescribeUserScramCredentials()`` requests all users: a null array, 00, and no tags.
 """
 
 from aiokafka.protocol.types import Int8, Int32

@@ -24,14 +24,9 @@ _ANYBODY = "anybody"
 
 
 async def scram_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[str] | Failure:
-    """The users with a SCRAM credential of any mechanism.
+    """The users with a SCRAM credential of any mechanism; errors as of ``query_any``.
 
-    Args:
-        admin: how to reach the brokers.
-        timeout_s: for each of two questions, seconds.
-
-    Raises:
-        SettingsError: certificates or credentials can't be read.
+    ``timeout_s`` is for each of two requests, seconds.
     """
     # Without the permission a request for all users makes brokers (4.3.1, for one) fail with a
     # NullPointerException and never answer; a request for one user is refused.
@@ -44,25 +39,12 @@ async def scram_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[s
 
 
 async def acl_users(admin: KafkaAdmin, timeout_s: float = 10.0) -> frozenset[str] | Failure:
-    """The users that some ACL allows something.
-
-    Args:
-        admin: how to reach the brokers.
-        timeout_s: for all of it, seconds.
-
-    Raises:
-        SettingsError: certificates or credentials can't be read.
-    """
+    """The users that some ACL allows something; ``timeout_s`` and errors as of ``query_any``."""
     return await query_any(admin, DescribeAcls(), read_acl_users, timeout_s, "the ACLs")
 
 
 def read_scram_users(response: Response, endpoint: HostPort) -> frozenset[str] | Failure:
-    """The users in a DescribeUserScramCredentials answer.
-
-    Args:
-        response: v0.
-        endpoint: who answered.
-    """
+    """The users in a DescribeUserScramCredentials v0 answer of an address."""
     name = "DescribeUserScramCredentials"
     if code := response.error_code:
         return refused(endpoint, name, code, response.error_message, "Describe")
@@ -79,12 +61,7 @@ def read_scram_users(response: Response, endpoint: HostPort) -> frozenset[str] |
 
 
 def read_acl_users(response: Response, endpoint: HostPort) -> frozenset[str] | Failure:
-    """The users in a DescribeAcls answer.
-
-    Args:
-        response: v2 or v3.
-        endpoint: who answered.
-    """
+    """The users in a DescribeAcls answer, v2 or v3, of an address."""
     if code := response.error_code:
         return refused(endpoint, "DescribeAcls", code, response.error_message, "Describe")
     return frozenset(

@@ -1,4 +1,4 @@
-"""Admission of controller mutations (KIP-599) as a capability: one route and what keeps quotas."""
+"""Admission of controller mutations (KIP-599) as a capability: one route, and reading quotas."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,7 +13,7 @@ from sidecar.settings import Settings
 
 
 def prepare(settings: Settings) -> Build:
-    """Gives what builds it; nothing here can refuse a start."""
+    """Returns what builds it; nothing here can prevent a start."""
     section, admin = settings.mutations, settings.kafka_admin
 
     def build(services: Services) -> Capability:
@@ -41,17 +41,17 @@ class MutationCapability(Capability):
         self._mutations = mutations
 
     def tasks(self) -> Mapping[str, Task]:
-        """Reads the quotas while somebody asks."""
-        return (
-            {} if self._mutations is None else {"controller mutation quotas": self._mutations.run}
-        )
+        """Reads the quotas while requests come."""
+        if self._mutations is None:
+            return {}
+        return {"controller mutation quotas": self._mutations.run}
 
     def add_routes(self, app: FastAPI) -> None:
         """One, which says so where there are no brokers."""
         add_admissions(app, None if self._mutations is None else self._mutations.admit)
 
     def reload(self, settings: Settings) -> Callable[[], None]:
-        """New addresses and credentials, which are read at the next question."""
+        """New addresses and credentials, which the next read uses."""
         mutations, admin = self._mutations, settings.kafka_admin
         if mutations is None or admin is None:
             return super().reload(settings)

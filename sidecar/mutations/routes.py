@@ -1,18 +1,17 @@
 """POST /v1/admissions/controller-mutations: may these topics be created, grown or deleted?
 
-For gateways and portals that want to know before they ask Kafka. The answer is as a controller's
-would be, by the same quotas; the bucket is this sidecar's alone, so a cluster's portals ask one.
-A body of 64 KiB has some 1,000 operations; more go into several requests.
+For gateways and portals that check before they send a request to Kafka. The answer is as a
+controller's would be, by the same quotas; the bucket is this sidecar's alone, so a cluster's
+portals share one sidecar. A body of 64 KiB has some 1,000 operations; more need several requests.
 
 Example: at 5 partitions a second, with all of the burst used and 25 partitions more, a topic is
-rejected with THROTTLING_QUOTA_EXCEEDED and 5,000 ms. Asked again after 2 s: 429, Retry-After: 3.
+rejected with THROTTLING_QUOTA_EXCEEDED and 5,000 ms. Again after 2 s: 429, Retry-After: 3.
 
 Source: KIP-599, "Handling of new Clients" (where the error is still called QUOTA_VIOLATED).
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import FastAPI
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -21,8 +20,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.answers import answer
-from sidecar.api.changes import json_body
-from sidecar.api.documents import NO_PRINCIPAL
+from sidecar.api.changes import documented_body, json_body
+from sidecar.api.documents import NO_PRINCIPAL, described
 from sidecar.api.problems import documented
 from sidecar.quotas.entities import user_name
 from sidecar.quotas.mutations.admissions import AdmissionRequest, Judged, Muted
@@ -32,11 +31,11 @@ PATH: Final = "/v1/admissions/controller-mutations"
 
 QUOTA_EXCEEDED: Final = "THROTTLING_QUOTA_EXCEEDED"
 REJECTED: Final = "The throttling quota has been exceeded."
-"""Kafka's own words."""
+"""Kafka's own message."""
 THROTTLED: Final = "Accepted, but the throttling quota has been exceeded: wait before the next one."
 
 RETRY_UNKNOWN_S: Final = 5
-"""When to come again while the quotas can't be read."""
+"""Retry-After while the quotas can't be read."""
 
 _LONGEST_TOPIC: Final = 249
 _INT_MAX: Final = 2**31 - 1
@@ -56,20 +55,20 @@ def _whole(number: object) -> object:
 
 
 class MutationOperation(BaseModel):
-    """One topic to be created, given more partitions, or deleted."""
+    """One topic to be created, grown, or deleted."""
 
     model_config = _CHECKED
 
     kind: Kind
     """What is to be done."""
     topic: Annotated[str, Field(min_length=1, max_length=_LONGEST_TOPIC)]
-    """The topic; it need not exist, and is not looked up."""
+    """The topic; it need not exist."""
     partitions: Annotated[int, Field(ge=1, le=_INT_MAX), BeforeValidator(_whole)]
     """How many mutations this is: the partitions of the new topic, those added, those deleted."""
 
 
 class MutationsRequest(BaseModel):
-    """Controller mutations that somebody wants to ask Kafka for."""
+    """Controller mutations that a client wants to request from Kafka."""
 
     model_config = _CHECKED
 
@@ -80,8 +79,7 @@ class MutationsRequest(BaseModel):
     ]
     """The principal's name without "User:"."""
     client_id: Annotated[str, Field(max_length=1000)] = ""
-    """As the client gives it; for "" no quota for a client-id counts, defaults neither, as in
-    Kafka."""
+    """The client's; for "" no quota for a client-id counts, defaults neither, as in Kafka."""
     mode: Literal["strict", "permissive"] = "strict"
     """strict rejects what is over the quota, as for clients since Kafka 2.7; permissive accepts it
     and throttles afterwards, as for older ones."""
@@ -101,19 +99,14 @@ class MutationsRequest(BaseModel):
         )
 
 
-_DESCRIBED = ConfigDict(use_attribute_docstrings=True, defer_build=True)
-
-
-@dataclass(frozen=True, slots=True)
+@described
 class MutationResult:
     """What became of one operation."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
-
     topic: str
-    """As asked."""
+    """As in the request."""
     kind: Kind
-    """As asked."""
+    """As in the request."""
     accepted: bool
     """Whether it may be done; it is then charged."""
     error: Literal["THROTTLING_QUOTA_EXCEEDED"] | None
@@ -124,17 +117,15 @@ class MutationResult:
     """How long to wait before it, or after it if it is accepted, milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class MutationsDocument:
     """What became of a request for controller mutations."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
-
     throttle_time_ms: Annotated[int, Field(ge=0)]
-    """How long this user's client must wait before it comes again, milliseconds: the least of the
+    """How long this user's client must wait before its next request, milliseconds: the least of the
     rejected operations'; where none is rejected, what follows the last one."""
     results: list[MutationResult]
-    """One for each operation, in the order asked."""
+    """One for each operation, in the request's order."""
 
 
 def add_admissions(app: FastAPI, admit: Admit | None) -> None:
@@ -147,16 +138,16 @@ def add_admissions(app: FastAPI, admit: Admit | None) -> None:
 
     @app.post(
         PATH,
-        summary="Ask for controller mutations before Kafka is asked",
+        summary="Check controller mutations before they are requested from Kafka",
         response_model=None,
         responses={200: {"model": MutationsDocument}, **documented(413, 415, 422, 429, 503)},
-        openapi_extra={"requestBody": _body()},
+        openapi_extra=documented_body(_schema()),
     )
     async def admissions(request: Request) -> Response:
         """By the user's and client-id's controller_mutation_rate; what is accepted is charged.
 
         429 with Retry-After while the client has to wait, 503 when the quotas can't be read. The
-        bucket is this sidecar's, so all who ask for a cluster ask one. Needs no token, as it
+        bucket is this sidecar's, so all clients of a cluster use one sidecar. Needs no token, as it
         changes nothing but that bucket.
         """
         requested = await json_body(request, MutationsRequest)
@@ -185,7 +176,9 @@ def _document(requested: MutationsRequest, judged: Judged) -> MutationsDocument:
             kind=operation.kind,
             accepted=admission.accepted,
             error=None if admission.accepted else QUOTA_EXCEEDED,
-            message=_message(admission.accepted, admission.throttle_ms),
+            message=(THROTTLED if admission.throttle_ms else None)
+            if admission.accepted
+            else REJECTED,
             throttle_time_ms=admission.throttle_ms,
         )
         for operation, admission in zip(requested.operations, judged.admissions, strict=True)
@@ -193,15 +186,9 @@ def _document(requested: MutationsRequest, judged: Judged) -> MutationsDocument:
     return MutationsDocument(judged.throttle_ms, results)
 
 
-def _message(accepted: bool, throttle_ms: int) -> str | None:
-    if not accepted:
-        return REJECTED
-    return THROTTLED if throttle_ms else None
-
-
-def _body() -> dict[str, object]:
+def _schema() -> dict[str, Any]:
     schema = MutationsRequest.model_json_schema()
-    # References would be looked up in the whole document, which does not have them.
+    # References would be resolved in the whole document, which does not have them.
     del schema["$defs"]
     schema["properties"]["operations"]["items"] = MutationOperation.model_json_schema()
-    return {"required": True, "content": {"application/json": {"schema": schema}}}
+    return schema

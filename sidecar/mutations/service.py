@@ -1,13 +1,13 @@
-"""Admissions of controller mutations by the cluster's own quotas, for who asks before Kafka.
+"""Admissions of controller mutations by the cluster's own quotas.
 
-The quotas are read from a broker, and read again every 30 s as long as somebody asks: a sidecar
-that is never asked reads none. Nobody is admitted by quotas that are unknown, or older than the
-validity duration because newer reads failed.
+The quotas are read from a broker, and read again every 30 s as long as requests come: without any
+request none are read. Nobody is admitted by quotas that are unknown, or older than the validity
+duration because newer reads failed.
 
 Example: the first request in a while waits for the quotas, some 20 ms; with no broker that answers
-it is told so after 5 s at most.
+it fails after 5 s at most.
 
-A quota that is changed holds on the controller at once, and here 30 s later at most.
+A quota that is changed is in force on the controller at once, and here 30 s later at most.
 
 Source: KIP-599.
 """
@@ -26,7 +26,7 @@ from sidecar.volumes import Failure, FailureKind
 _log = logging.getLogger(__name__)
 
 READ_EVERY_S: Final = 30.0
-"""How late a quota that was changed holds here; an answer of a broker costs it some ms."""
+"""How late a quota that was changed is in force here; an answer of a broker costs it some ms."""
 RETRY_AFTER_S: Final = 1.0
 """The same after a read that failed."""
 FORGOTTEN_AFTER_S: Final = 600.0
@@ -69,7 +69,7 @@ class ControllerMutations:
         # Read anew well before what is known may no longer be used.
         self._every_s = min(READ_EVERY_S, validity_s / 2)
         self._wanted = asyncio.Event()
-        self._described_at = clock()
+        self._requested_at = clock()
         self._read_at: float | None = None
         self._failure: Failure | None = None
         self._news = asyncio.Condition()
@@ -84,7 +84,7 @@ class ControllerMutations:
         Returns:
             A failure: the quotas are not known, so nobody is admitted.
         """
-        self._described_at = self._clock()
+        self._requested_at = self._clock()
         self._wanted.set()
         if not self._known():
             try:
@@ -97,14 +97,14 @@ class ControllerMutations:
         return self._admissions.admit(request, int(self._clock() * 1000))
 
     async def run(self) -> None:
-        """Keep the quotas up to date while they are asked for; ends only when cancelled."""
+        """Keeps the quotas up to date while requests come; ends only when cancelled."""
         while True:
             await self._wanted.wait()
             read = await self._read_once()
             async with self._news:
                 self._news.notify_all()
             await asyncio.sleep(self._every_s if read else RETRY_AFTER_S)
-            if self._clock() > self._described_at + FORGOTTEN_AFTER_S:
+            if self._clock() > self._requested_at + FORGOTTEN_AFTER_S:
                 self._wanted.clear()
 
     def _known(self) -> bool:

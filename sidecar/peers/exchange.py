@@ -1,12 +1,11 @@
-"""What other sidecars' brokers say of producer ids: asked of each of them, again and again.
+"""What other sidecars' brokers say of producer ids: requested from each of them, again and again.
 
-An idempotent producer asks any broker for its id, so each sidecar sees some of a user's ids. Each
-keeps those of its own broker's log for the others, and counts what the others had. Ids that were
-seen to write are told in the same way, after those that were given before. What came from others is
-never passed on.
+An idempotent producer gets its id from any broker, so each sidecar sees some of a user's ids. Each
+retains those of its own broker's log for the others, and counts the others'. Ids that wrote are in
+the same list, after those that were allocated before. What came from others is never passed on.
 
 Example: three sidecars, 30 ids of bob at each broker: after a second each has counted 90. One of
-them restarts: the others go on from its first id, and it from what is given from then on.
+them restarts: the others continue with its first id, and it with what is allocated from then on.
 
 Source: KIP-936, "Known Limitations": quotas are per broker; here a user's ids are the cluster's.
 """
@@ -34,7 +33,7 @@ PIECE: Final = 2000
 
 _CHECK_S: Final = 1.0
 _SPACING_S: Final = 0.02
-"""Between two questions on average, however many sidecars there are: each is asked by all."""
+"""Between two requests on average, however many sidecars there are: each gets those of all."""
 _DEADLINE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 30.0
 _LONGEST_ANSWER: Final = 4 << 20
@@ -43,21 +42,21 @@ _AT_ONCE: Final = 100
 
 
 class AllocatedId(msgspec.Struct, frozen=True, gc=False):
-    """An id that a broker gave to a user's producer, or that wrote."""
+    """An id that a broker allocated to a user's producer, or that wrote."""
 
     user: str | None
-    """None: an id that wrote, and nobody knows there whose it is."""
+    """None: the id wrote, and its owner is not known there."""
     producer_id: int
     wrote: bool = False
 
 
 class AllocatedIdPage(msgspec.Struct, frozen=True):
-    """A piece of what a sidecar's broker gave."""
+    """Some of what a sidecar's broker allocated."""
 
     next: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z-]{1,100}\Z")]
-    """Where the next piece begins: the start id, "-", and a number. It is put into an address."""
+    """Where the next page begins: the start id, "-", and a number. It is put into an address."""
     lost: Annotated[int, msgspec.Meta(ge=0)]
-    """How many were asked for too late."""
+    """How many were requested too late."""
     ids: list[AllocatedId]
 
 
@@ -110,9 +109,9 @@ class Peer:
 
     Attributes:
         url: its address.
-        ids: how many ids it told of.
+        ids: how many ids it reported.
         lost: how many it no longer had.
-        failure: why it did not answer when last asked; None when it did, or never was asked.
+        failure: why the last request to it failed; None when it did not, or there was none.
     """
 
     url: str
@@ -135,17 +134,11 @@ class Peers:
         seen: Callable[[str, int], None],
         wrote: Callable[[int], None] | None = None,
     ) -> None:
-        """Nobody is asked yet.
-
-        Args:
-            urls: their addresses.
-            seen: told of each user and id.
-            wrote: told of each id that wrote; None when that does not count.
-        """
+        """Calls ``seen`` with each user and id, and ``wrote`` with each id that wrote."""
         self.peers = [Peer(url) for url in urls]
         self._seen = seen
         self._wrote = wrote
-        self._look_s = max(_CHECK_S, _SPACING_S * len(urls))
+        self._interval_s = max(_CHECK_S, _SPACING_S * len(urls))
         self._ssl = ssl.create_default_context()
 
     async def run(self) -> None:
@@ -155,7 +148,7 @@ class Peers:
                 group.create_task(self._follow(peer), name=f"peer {peer.url}")
 
     async def _follow(self, peer: Peer) -> None:
-        pause_s = self._look_s
+        pause_s = self._interval_s
         while True:
             failure, more = None, False
             try:
@@ -168,9 +161,9 @@ class Peers:
                 # Whatever it says, or its name is: it must not end the daemon.
                 failure = str(error)
             if failure != peer.failure:
-                _tell(peer, failure)
+                _log_change(peer, failure)
             peer.failure = failure
-            pause_s = self._look_s if failure is None else min(2 * pause_s, _LONGEST_PAUSE_S)
+            pause_s = self._interval_s if failure is None else min(2 * pause_s, _LONGEST_PAUSE_S)
             await asyncio.sleep(_SPACING_S if more else pause_s)
 
     async def ask(self, peer: Peer) -> bool:
@@ -205,17 +198,15 @@ class Peers:
         return len(page.ids) == PIECE
 
     def _take(self, reported: AllocatedId) -> None:
-        if reported.wrote:
-            if self._wrote is None:
-                return
-            if reported.user is not None and len(reported.user) <= LONGEST_USER:
-                self._seen(reported.user, reported.producer_id)
-            self._wrote(reported.producer_id)
-        elif reported.user is not None and len(reported.user) <= LONGEST_USER:
+        if reported.wrote and self._wrote is None:
+            return
+        if reported.user is not None and len(reported.user) <= LONGEST_USER:
             self._seen(reported.user, reported.producer_id)
+        if reported.wrote and self._wrote is not None:
+            self._wrote(reported.producer_id)
 
 
-def _tell(peer: Peer, failure: str | None) -> None:
+def _log_change(peer: Peer, failure: str | None) -> None:
     if failure is None:
         _log.info("the sidecar %s can be asked again", peer.url)
     elif peer.failure is None:

@@ -1,14 +1,14 @@
-"""Looks again and again which producer ids write, so that these count and no others (KIP-936).
+"""Scans again and again which producer ids write, so that these count and no others (KIP-936).
 
 Leaders are asked which producers are active on their partitions; an id that wrote since the last
-look counts for its owner, as soon as the owner is known, and the other sidecars are told of it.
-What can't be seen counts for nobody: that is logged once for each kind of failure, and once when it
-is over. A look that took long is followed by a pause nine times as long, half a minute at most: a
+scan counts for its owner, as soon as the owner is known, and is reported to the other sidecars.
+What can't be read counts for nobody: that is logged once for each kind of failure, and once when it
+is over. A scan that took long is followed by a pause nine times as long, half a minute at most: a
 tenth of the time is spent in brokers' answers. An address that fails is left alone for up to 10 s.
 
-Initially nothing was looked at; the first look counts nobody.
+Initially nothing was scanned; the first scan counts nobody.
 
-Example: bob's producer is given id 7 and writes a second later: he is charged at the next look, two
+Example: bob's producer gets id 7 and writes a second later: he is charged at the next scan, two
 seconds later at most. His producers that are opened and never write charge nobody.
 
 Source: KIP-936, "New Quota Types": the rate at which produce requests come with new ids.
@@ -16,7 +16,8 @@ Source: KIP-936, "New Quota Types": the rate at which produce requests come with
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Final, Protocol
 
 from sidecar.kafka.active_producers import OnStates, ScanResult
@@ -28,7 +29,7 @@ from sidecar.volumes import Failure, FailureKind
 _log = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 30.0
-"""Of one look."""
+"""Of one scan."""
 LONGEST_PAUSE_S: Final = 30.0
 """After one, unless the interval is longer."""
 
@@ -36,24 +37,24 @@ _PAUSE_PER_SCAN: Final = 9
 
 
 class ProducerSource(Protocol):
-    """Tells which producers are active; see ``sidecar.kafka.active_producers``."""
+    """Reads which producers are active; see ``sidecar.kafka.active_producers``."""
 
     @property
     def partitions(self) -> Mapping[int, list[Partition]]:
-        """Those that are looked at."""
+        """Those that are scanned."""
 
     async def scan(self, on_states: OnStates, timeout_s: float) -> ScanResult | Failure:
-        """Looks once."""
+        """Scans once."""
 
 
 class ActiveIdWatch:
-    """Lets ids count that write.
+    """Counts ids that write.
 
     Attributes:
         ids: owners, and ids that wait for theirs.
-        last_scan: what the last look saw; None before the first, and while nobody can be asked.
+        last_scan: the last one's result; None before the first, and while nobody can be asked.
         failure: why nobody could be asked; None when somebody could.
-        active: how many ids wrote between the last two looks.
+        active: how many ids wrote between the last two scans.
     """
 
     def __init__(
@@ -61,21 +62,21 @@ class ActiveIdWatch:
         source: ProducerSource,
         ids: ActiveIds,
         count: Callable[[str, int], None],
-        tell: Callable[[str | None, int], None],
+        report: Callable[[str | None, int], None],
         clock: Callable[[], float],
         *,
         interval_s: float,
     ) -> None:
-        """Nothing is looked at yet.
+        """Nothing is scanned yet.
 
         Args:
             source: asks the leaders.
             ids: owners; none are known yet.
             count: is called with each user and id that counts.
-            tell: is called with each id that wrote, for the other sidecars; None: of whom nobody
-                knows here whose it is.
+            report: is called with the owner, if known here, and each id that wrote, for the other
+                sidecars.
             clock: steady seconds.
-            interval_s: between two looks at least, > 0.
+            interval_s: between two scans at least, > 0.
         """
         self.ids = ids
         self.last_scan: ScanResult | None = None
@@ -83,7 +84,7 @@ class ActiveIdWatch:
         self.active = 0
         self._source = source
         self._count = count
-        self._tell = tell
+        self._report = report
         self._clock = clock
         self._interval_s = interval_s
         self._since = WrittenSince()
@@ -105,7 +106,7 @@ class ActiveIdWatch:
             self._count(attribution.user, producer_id)
 
     async def run(self) -> None:
-        """Looks until cancelled."""
+        """Scans until cancelled."""
         while True:
             begin = self._clock()
             await self.scan()
@@ -114,7 +115,7 @@ class ActiveIdWatch:
             await asyncio.sleep(max(self._interval_s, rest_s))
 
     async def scan(self) -> None:
-        """Looks once."""
+        """Scans once."""
         self._wrote = set()
         last_scan = await self._source.scan(self._take, TIMEOUT_S)
         self.active = len(self._wrote)
@@ -123,7 +124,7 @@ class ActiveIdWatch:
         self._log_failures(last_scan)
         if self._source.partitions is not self._partitions:
             self._partitions = self._source.partitions
-            self._since.retain(_each(self._partitions))
+            self._since.retain(chain.from_iterable(self._partitions.values()))
 
     def _take(self, partition: Partition, states: ProducerStates, *, is_new: bool) -> None:
         now_ms = self._now_ms()
@@ -132,17 +133,18 @@ class ActiveIdWatch:
             attribution = self.ids.wrote(producer_id, now_ms)
             if attribution is None:
                 continue
-            self._tell(attribution.user, producer_id)
+            self._report(attribution.user, producer_id)
             if attribution.user is not None:
                 self._count(attribution.user, producer_id)
 
     def _log_failures(self, last_scan: ScanResult | Failure) -> None:
-        failures = (
-            [last_scan] if isinstance(last_scan, Failure) else list(last_scan.failures.values())
-        )
+        if isinstance(last_scan, Failure):
+            failures, where, skipped = [last_scan], "", 0
+        else:
+            failures, skipped = list(last_scan.failures.values()), last_scan.skipped
+            where = f" of {len(failures)} partitions"
         by_kind = {failure.kind: failure for failure in failures}
         for kind in by_kind.keys() - self._failing:
-            where = "" if isinstance(last_scan, Failure) else f" of {len(failures)} partitions"
             _log.warning(
                 "the active producers%s can't be seen, and what these write counts for nobody: %s",
                 where,
@@ -151,19 +153,13 @@ class ActiveIdWatch:
         if self._failing and not by_kind:
             _log.info("the active producers of all partitions are seen again")
         self._failing = frozenset(by_kind)
-        skipped = 0 if isinstance(last_scan, Failure) else last_scan.skipped
         if skipped and not self._skipped:
             _log.warning(
-                "%d partitions are too many to be looked at, and what producers write there counts "
-                "for nobody; with SIDECAR_BROKER_ID each sidecar looks at its own broker's",
+                "%d partitions are too many to be scanned, and what producers write there counts "
+                "for nobody; with SIDECAR_BROKER_ID each sidecar scans its own broker's",
                 skipped,
             )
         self._skipped = skipped
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)
-
-
-def _each(partitions: Mapping[int, list[Partition]]) -> Iterator[Partition]:
-    for led in partitions.values():
-        yield from led

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 def prepare(settings: Settings) -> Build:
-    """Reads the file of quotas, and gives what builds the capability.
+    """Reads the file of quotas, and returns what builds the capability.
 
     Raises:
         SettingsError: the file can't be read, or says what it must not.
@@ -50,7 +50,7 @@ class ProducerIdCapability(Capability):
 
     name = NAME
     leave_s = 1.0
-    """For taking back what was set in Kafka."""
+    """For removing what was set in Kafka."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ProducerIdCapability(Capability):
 
         Args:
             settings: the daemon's.
-            services: what the daemon gives.
+            services: what the daemon provides.
             file: users' quotas, followed; None: there is none.
             quotas: what it says now.
 
@@ -101,7 +101,8 @@ class ProducerIdCapability(Capability):
         if not has_log and is_enabled and self._is_limited():
             _log.warning(
                 "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE: the ids that the "
-                "broker beside this sidecar gives are not seen, and nobody is held for them"
+                "broker beside this sidecar allocates are not seen, and nobody is throttled for "
+                "them"
             )
 
     def tasks(self) -> Mapping[str, Task]:
@@ -120,7 +121,7 @@ class ProducerIdCapability(Capability):
         return tasks
 
     def add_routes(self, app: FastAPI) -> None:
-        """Ids, quotas, and what other sidecars ask."""
+        """Ids, quotas, and ids for other sidecars."""
         services = self._services
         add_producer_ids(
             app,
@@ -158,7 +159,7 @@ class ProducerIdCapability(Capability):
         return apply
 
     async def leave(self, timeout_s: float) -> None:
-        """Takes back what was set in Kafka, and closes connections."""
+        """Removes what was set in Kafka, and closes connections."""
         leaving = [] if self._enforcer is None else [self._enforcer.leave(timeout_s)]
         closing = [] if self._producers is None else [self._producers.close()]
         await asyncio.gather(*leaving, *closing)

@@ -1,44 +1,38 @@
 """The shapes of what the API answers about producer ids (KIP-936).
 
-Example: a user under no quota has null for ``producer_ids_rate`` and ``tokens``, and is never held.
+Example: a user under no quota has null for ``producer_ids_rate`` and ``tokens``, and is never
+throttled.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from sidecar.api.documents import Time
-
-_DESCRIBED = ConfigDict(use_attribute_docstrings=True, defer_build=True)
+from sidecar.api.documents import Time, described
 
 Count = Annotated[int, Field(ge=0)]
 OriginName = Literal["setting", "file", "api"]
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class IdQuotaDocument:
     """How many new producer ids a user may have, and who said so."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     user: str | None
     """The principal's name without "User:"; null: all for whom nothing else is said."""
     producer_ids_rate: float | None
     """New ids in a window; null: any number."""
     throttled_request_percentage: float | None
-    """The request_percentage that such a user has in Kafka while they are held; null: they are held
-    by the factor alone."""
+    """The request_percentage that such a user has in Kafka while they are throttled; null: they are
+    throttled by the factor alone."""
     origin: OriginName
     """Where it was said: over this API, in the file, or by the setting. The API wins over the file,
     and that over the setting."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class UserIdsDocument:
     """A user's producer ids."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     user: str
     """The principal's name without "User:"."""
@@ -47,9 +41,10 @@ class UserIdsDocument:
     producer_ids_rate: float | None
     """New ids in a window that are allowed; null: any number."""
     tokens: float | None
-    """New ids that are left, refilled by a window's worth in a window; below 0 the user is held."""
+    """New ids that are left, refilled by a window's worth in a window; below 0 the user is
+    throttled."""
     throttle_time_ms: Count
-    """How long the user is held from now on if no new id comes."""
+    """How long the user is throttled from now on if no new id comes."""
     throttled_since: Time | None
     """Since when the user's produce factor is 0.0; null when it is not."""
     throttled_until: Time | None
@@ -61,11 +56,9 @@ class UserIdsDocument:
     when the user is not throttled."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class RequestLogDocument:
     """What was read of the broker's request log since the start."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     file: str
     """Its path."""
@@ -81,49 +74,44 @@ class RequestLogDocument:
     """Bytes that were skipped to catch up, and those of lines that were too long."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class PeerDocument:
-    """Another sidecar that is asked for its broker's ids."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+    """Another sidecar, whose broker's ids are requested."""
 
     url: str
     """Its address."""
     ids: Count
-    """How many it told of."""
+    """How many it reported."""
     lost: Count
-    """How many it no longer had when it was asked."""
+    """How many it no longer had when they were requested."""
     failure: str | None
-    """Why it did not answer when last asked; null when it did."""
+    """Why the last request to it failed; null when it did not."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class ActiveIdsDocument:
-    """What brokers tell of the producers that write."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+    """What brokers report of the producers that write."""
 
     is_complete: bool
-    """Whether the last look saw all partitions; what is not seen counts for nobody."""
+    """Whether the last scan read all partitions; what is not read counts for nobody."""
     failure: str | None
-    """Why not, of one that was not seen."""
+    """Why one was not read."""
     partitions: Count
-    """Partitions that the last look saw."""
+    """Partitions that the last scan read."""
     partitions_not_read: Count
-    """Partitions that it did not, or that there are too many of."""
+    """Partitions that it did not read, or that are too many."""
     producers: Count
     """Producers that brokers remember on these; one of two partitions counts twice."""
     active: Count
-    """Ids that wrote between the last two looks."""
+    """Ids that wrote between the last two scans."""
     unknown_owner: Count
-    """Ids that wrote since the start and whose owner nobody told within 10 s; they hold nobody."""
+    """Ids that wrote since the start and whose owner nobody reported within 10 s; they throttle
+    nobody."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class ProducerIdsDocument:
     """Who opens how many producer ids, and where that is known from."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     window_num: int
     """How many windows' ids may come at once."""
@@ -132,35 +120,31 @@ class ProducerIdsDocument:
     filter_bytes: Count
     """What remembering ids takes."""
     dropped: Count
-    """Ids that there was no room to count; nobody is held for them."""
+    """Ids that there was no room to count; nobody is throttled for them."""
     counts: Literal["active", "allocated"]
-    """When an id counts: when it writes, or when it is given."""
+    """When an id counts: when it writes, or when it is allocated."""
     active: ActiveIdsDocument | None
-    """What is known of ids that write; null when ids count when they are given, and when neither a
-    request log nor other sidecars tell whose they are."""
+    """What is known of ids that write; null when ids count when they are allocated, and when
+    neither a request log nor other sidecars report whose they are."""
     request_log: RequestLogDocument | None
     """The request log of the broker beside this sidecar; null when none is read."""
     peers: list[PeerDocument]
-    """The other sidecars that are asked."""
+    """The other sidecars."""
     users: list[UserIdsDocument]
-    """Every user with new ids in the last windows, and those that are held, by name."""
+    """Every user with new ids in the last windows, and those that are throttled, by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class IdQuotasDocument:
     """The producer id quotas in force."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     quotas: list[IdQuotaDocument]
     """The default first, then by user."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class IdQuotaSet:
     """A quota that was put."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     quota: IdQuotaDocument
     """What is in force now."""
@@ -168,11 +152,9 @@ class IdQuotaSet:
     """Whether a restart will still know it."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class IdQuotaCleared:
     """A quota that was taken away."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     cleared: bool
     """Whether there was one that had been put."""
@@ -182,30 +164,25 @@ class IdQuotaCleared:
     """Whether a restart will still know it."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class AllocatedIdDocument:
-    """An id that the broker beside this sidecar gave to a producer, or that wrote to it."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+    """An id that the broker beside this sidecar allocated to a producer, or that wrote to it."""
 
     user: str | None
-    """The principal's name without "User:"; null: of an id that wrote, and nobody knows here whose
-    it is."""
+    """The principal's name without "User:"; null: the id wrote, and its owner is not known here."""
     producer_id: Count
     """The id."""
     wrote: bool
-    """Whether it is told because it wrote, and not because it was given."""
+    """Whether it is listed because it wrote, and not because it was allocated."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class AllocatedIdsDocument:
-    """A piece of the ids that the broker beside this sidecar gave, for the other sidecars."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+    """Some of the ids that the broker beside this sidecar allocated, for the other sidecars."""
 
     next: str
-    """What to ask for next: ``after`` of the next request."""
+    """``after`` of the next request."""
     lost: Count
-    """How many were asked for too late."""
+    """How many were requested too late."""
     ids: list[AllocatedIdDocument]
-    """In the order in which they were given."""
+    """In the order in which they were allocated."""

@@ -1,7 +1,7 @@
 """The metrics of producer ids (KIP-936).
 
-Users are told who are under a quota, the 1,000 with the fewest tokens at most: a metric without end
-would be the next way to wear a cluster down.
+Of users those under a quota have metrics, the 1,000 with the fewest tokens at most, so that the
+number of series is bounded.
 
 Example: bob has opened 552 ids where 50 an hour are allowed: his tokens are -2 and his throttle
 time is 144 s.
@@ -81,12 +81,12 @@ class ProducerIdCollector(Collector):
         peers = self._peers.peers if self._peers is not None else []
         yield GaugeMetricFamily(
             f"{_PREFIX}_peers_failing",
-            "Other sidecars that did not answer when last asked for producer ids.",
+            "Other sidecars that did not answer the last request for producer ids.",
             sum(peer.failure is not None for peer in peers),
         )
         yield CounterMetricFamily(
             f"{_PREFIX}_peer_producer_ids_lost",
-            "Producer ids that other sidecars no longer had when they were asked.",
+            "Producer ids that other sidecars no longer had when they were requested.",
             sum(peer.lost for peer in peers),
         )
 
@@ -101,12 +101,12 @@ class ProducerIdCollector(Collector):
             ),
             (
                 "partitions_read",
-                "Partitions whose producers the last look saw.",
+                "Partitions whose producers the last scan read.",
                 last_scan and last_scan.partitions,
             ),
             (
                 "partitions_not_read",
-                "Partitions whose producers it did not see: what these write counts for nobody.",
+                "Partitions whose producers it did not read: what these write counts for nobody.",
                 last_scan and len(last_scan.failures) + last_scan.skipped,
             ),
             (

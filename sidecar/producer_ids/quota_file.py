@@ -1,7 +1,7 @@
 """The file with producer id quotas (KIP-936): read at the start, and again whenever it changes.
 
-A wrong file stops the start. One that becomes wrong later is told, and what it said before stays in
-force: a typo at night must neither hold a user nor let one go.
+A wrong file prevents the start. One that becomes wrong later is logged, and what it said before
+stays in force: a typo at night must neither throttle a user nor release one.
 
 Example::
 
@@ -89,8 +89,8 @@ class QuotaForm(BaseModel):
     throttled_request_percentage: (
         Annotated[float, Field(ge=SMALLEST_PERCENTAGE, le=LARGEST_PERCENTAGE)] | None
     ) = None
-    """The request_percentage that the user has in Kafka while they are held; without it they are
-    held by the factor alone."""
+    """The request_percentage that the user has in Kafka while they are throttled; without it they
+    are throttled by the factor alone."""
 
     def quota(self) -> ProducerIdQuota:
         """As it counts."""
@@ -126,20 +126,20 @@ class IdQuotaFile:
         except OSError as error:
             raise SettingsError((f"{self._path} can't be read: {error.strerror}",)) from error
         except (ValueError, RecursionError) as error:
-            # Numbers of thousands of digits and deep nesting too, for which tomllib has no word.
+            # tomllib has no error of its own for numbers of thousands of digits and deep nesting.
             raise SettingsError((f"{self._path} is not TOML: {error}",)) from error
         try:
             form = _FileForm.model_validate(document)
         except ValidationError as error:
             problems = error.errors(include_input=False, include_url=False)
-            raise SettingsError(tuple(self._told(dict(each)) for each in problems)) from None
+            raise SettingsError(tuple(self._describe(dict(each)) for each in problems)) from None
         quotas: dict[str | Default, ProducerIdQuota] = {
             user: each.quota() for user, each in form.users.items()
         }
         return quotas if form.default is None else {**quotas, DEFAULT: form.default.quota()}
 
     async def run(self, changed: Callable[[ProducerIdQuotas], None]) -> None:
-        """Tells what it says whenever that has changed, until cancelled."""
+        """Calls ``changed`` whenever the file has changed, until cancelled."""
         while True:
             await asyncio.sleep(_CHECK_S)
             quotas = await asyncio.to_thread(self.read_change)
@@ -147,9 +147,9 @@ class IdQuotaFile:
                 changed(quotas)
 
     def read_change(self) -> ProducerIdQuotas | None:
-        """What it says, if it is another than was read and is as it was at the last look.
+        """What it says, if it has changed since it was read, but not since the last check.
 
-        What is wrong is told once.
+        What is wrong is logged once.
         """
         try:
             now = _stamp(self._path.stat())
@@ -174,7 +174,7 @@ class IdQuotaFile:
             _log.warning("%s; the producer id quotas stay as they were", problem)
         self._problem = problem
 
-    def _told(self, error: dict[str, Any]) -> str:
+    def _describe(self, error: dict[str, Any]) -> str:
         # A wrong key is at its own place with this behind it.
         where = ".".join(str(each) for each in error["loc"] if each != "[key]")
         return f"{self._path}: {where}: {_problem(error)}"
@@ -196,7 +196,6 @@ def _problem(error: dict[str, Any]) -> str:
 
 
 def _contents(path: Path) -> tuple[bytes, _Stamp]:
-    """What is in a file, and which one it is."""
     # Without O_NONBLOCK, opening a named pipe would wait for its writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -209,7 +208,7 @@ def _contents(path: Path) -> tuple[bytes, _Stamp]:
         os.close(descriptor)
     if len(contents) > _LARGEST_BYTES:
         raise OSError(0, f"it has more than {_LARGEST_BYTES:,} bytes")
-    # Of before it was read: what is written meanwhile is seen at the next look.
+    # Of before it was read: what is written meanwhile is seen at the next check.
     return contents, _stamp(status)
 
 

@@ -1,20 +1,21 @@
-"""The second part of a hold: a request_percentage in Kafka while a user is held (KIP-936).
+"""A throttle's second part: a request_percentage in Kafka while a user is throttled (KIP-936).
 
 A produce factor does not stop a client that opens a connection for every batch: each new connection
-lands one request before it is muted. A request quota does, since it mutes INIT_PRODUCER_ID too. It
-is set for the user by AlterClientQuotas, where the user's quota asks for it, and taken back when
-the hold ends, and when the sidecar is stopped:
+appends one request before it is muted. A request quota does, since it mutes INIT_PRODUCER_ID too.
+It is set for the user by AlterClientQuotas, where the user's quota has one, and removed when
+the throttle ends, and when the sidecar is stopped:
 
-- never over a request_percentage that the user has by an operator's hand, nor taken away when an
-  operator changed it meanwhile;
-- noted in the state file before it is set, so that a sidecar that was killed finds it again; and a
-  sidecar without a state file knows its own by the number, see ``quotas.hold_signature``.
+- one that an operator set is neither replaced nor removed;
+- ours is noted in the state file before it is set, so that a sidecar that was killed finds it
+  again; a sidecar without a state file recognises it by the number, see
+  ``quotas.producer_ids.throttle_signature``.
 
-Other sidecars hold the same user: what any of them set counts as ours, the stricter stays, and who
-sees their hold end first takes it back for all; who still holds sets it anew some seconds later.
+Other sidecars throttle the same user: what any of them set counts as ours, the stricter stays, and
+the first to release the user removes it for all; who still throttles sets it anew some seconds
+later.
 
-Example: bob is held and his quota says 0.01: his request_percentage becomes 0.010000936. Ten
-minutes later he is not held, the value is still that, and it is removed.
+Example: bob is throttled and his quota says 0.01: his request_percentage becomes 0.010000936. Ten
+minutes later he is released, the value is still that, and it is removed.
 """
 
 import asyncio
@@ -37,13 +38,13 @@ _log = logging.getLogger(__name__)
 
 _DIGITS: Final = 1e-12
 _CHECK_S: Final = 5.0
-"""How often what is set in Kafka is compared with what should be, while anybody is held."""
+"""How often what is set in Kafka is compared with what should be, while anybody is throttled."""
 _SPACING_S: Final = 1.0
-"""Between two such comparisons: short holds that follow each other must not wear a controller."""
+"""Between two such comparisons: a series of short throttles must not load the controller."""
 _RETRY_S: Final = 30.0
 """How often it is tried to find what an earlier run left, while nothing else is to be done."""
 _PERSIST_S: Final = 5.0
-"""A disk that hangs must not keep what was set in Kafka there."""
+"""A disk that hangs must not delay the removal of what was set in Kafka."""
 
 _T = TypeVar("_T")
 
@@ -54,14 +55,14 @@ Persist = Callable[[], Awaitable[bool]]
 
 @dataclass(slots=True)
 class RequestQuotaEnforcer:
-    """Sets and takes back.
+    """Sets and removes.
 
     Attributes:
         board: whose throttles they are.
         retained: where it is noted what was set.
         quota_of: the producer id quota of a user.
         describe: all client quotas of the cluster; may raise SidecarError.
-        alter: sets and removes some, and tells what became of each; may raise SidecarError.
+        alter: sets and removes some, and returns the failure of each; may raise SidecarError.
         persist: writes the state; whether it is on disk.
     """
 
@@ -71,17 +72,17 @@ class RequestQuotaEnforcer:
     describe: Describe
     alter: Alter
     persist: Persist
-    _told: tuple[FailureKind, int] | None = field(default=None, init=False)
+    _logged: tuple[FailureKind, int] | None = field(default=None, init=False)
     _left: set[str] = field(default_factory=set, init=False)
     _adopted: bool = field(default=False, init=False)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def run(self) -> None:
-        """Keeps Kafka's quotas as the holds are, until the board is closed."""
+        """Keeps Kafka's quotas as the throttles are, until the board is closed."""
         while not self.board.closed:
             snapshot = self.board.snapshot
             # Not cut off when this is cancelled: ``leave`` must know what was done.
-            await asyncio.shield(asyncio.create_task(self.settle(), name="request holds: settle"))
+            await asyncio.shield(asyncio.create_task(self.settle(), name="request quotas: settle"))
             await asyncio.sleep(_SPACING_S)
             await self._change(snapshot.generation)
 
@@ -92,7 +93,7 @@ class RequestQuotaEnforcer:
         elif not self._adopted:
             await board.wait_for_change(generation, _RETRY_S)
         else:
-            # Nobody is held: what comes next is a change of the board's.
+            # Nobody is throttled: what comes next is a change of the board's.
             while board.snapshot.generation == generation and not board.closed:
                 await board.wait_for_change(generation, 60.0)
 
@@ -104,14 +105,14 @@ class RequestQuotaEnforcer:
             matters = bool(targets or self.retained.enforced_request_percentages)
             if matters or not self._adopted:
                 failure = await self._compare(targets)
-                # That what an earlier run may have left can't be looked for yet wakes nobody.
+                # As long as only an earlier run's quotas can't be searched, nobody is woken.
                 self._log_outcome(failure, logging.WARNING if matters else logging.INFO)
 
     async def leave(self, timeout_s: float) -> None:
-        """Takes all back, for a sidecar that stops: nobody would do it later.
+        """Removes all, for a sidecar that stops: nobody would do it later.
 
         Args:
-            timeout_s: for all of it, seconds; what is left then, the next start takes back.
+            timeout_s: for all of it, seconds; the next start removes what is left then.
         """
         try:
             async with asyncio.timeout(timeout_s), self._lock:
@@ -123,7 +124,7 @@ class RequestQuotaEnforcer:
         if left:
             _log.warning(
                 "the request_percentage of %d throttled users is left in Kafka; the next start of "
-                "a sidecar takes it back: %s",
+                "a sidecar removes it: %s",
                 len(left),
                 ", ".join(sorted(left)[:10]),
             )
@@ -149,7 +150,7 @@ class RequestQuotaEnforcer:
         if not changes:
             return None
         if any(value is not None for value in changes.values()):
-            # Before it is set: what is killed in between takes back what it may have set.
+            # Before it is set: a sidecar that is killed in between removes what it may have set.
             await self._persist()
         return await self._change_all(changes)
 
@@ -158,22 +159,22 @@ class RequestQuotaEnforcer:
     ) -> tuple[dict[str, float | None], dict[str, float]]:
         """What to set and what to remove (None), by user; and what is noted from then on."""
         changes: dict[str, float | None] = {}
-        kept: dict[str, float] = {}
+        retained: dict[str, float] = {}
         for user, value in noted.items():
             if user not in targets and is_signed(_percentage(found, user)):
-                kept[user] = value
+                retained[user] = value
                 changes[user] = None
         for user, value in targets.items():
             now = _percentage(found, user)
             if now is not None and not is_signed(now):
                 self._leave_to_operator(user, now)
                 continue
-            kept[user] = value
+            retained[user] = value
             is_own = _same(now, noted.get(user))
             is_stricter = now is not None and now < value and not is_own
             if not _same(now, value) and not is_stricter:
                 changes[user] = value
-        return changes, kept
+        return changes, retained
 
     def _leave_to_operator(self, user: str, percentage: float) -> None:
         if user not in self._left:
@@ -198,7 +199,7 @@ class RequestQuotaEnforcer:
                 continue
             if value is None:
                 noted.pop(user, None)
-                _log.info("took back the request_percentage of user %s", user)
+                _log.info("removed the request_percentage of user %s", user)
             else:
                 _log.info("set request_percentage %.9g for user %s while throttled", value, user)
         self._note(noted)
@@ -216,11 +217,11 @@ class RequestQuotaEnforcer:
             pass
 
     def _log_outcome(self, failure: Failure | None, level: int) -> None:
-        before, self._told = self._told, None if failure is None else (failure.kind, level)
+        before, self._logged = self._logged, None if failure is None else (failure.kind, level)
         if failure is None:
             if before is not None:
                 _log.info("the request_percentage of throttled users can be set in Kafka again")
-        elif self._told != before:
+        elif self._logged != before:
             _log.log(
                 level,
                 "the request_percentage of throttled users can't be set in Kafka: %s",

@@ -1,7 +1,7 @@
-"""The routes about producer ids: who has how many, which quotas hold, and what other sidecars ask.
+"""The routes about producer ids: each user's ids, the quotas in force, and ids for other sidecars.
 
 Example: ``PUT /v1/quotas/producer-ids/users/alice`` with ``{"producer_ids_rate": 50}`` allows alice
-50 new ids a window, whatever the file says, until ``DELETE`` takes that away.
+50 new ids a window, whatever the file says, until a ``DELETE``.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE, Wall, answer, answer_listing, rounded, timestamp
 from sidecar.api.change_routes import needs_token
-from sidecar.api.changes import json_body
+from sidecar.api.changes import documented_body, json_body
 from sidecar.api.documents import NO_PRINCIPAL
 from sidecar.api.problems import documented
 from sidecar.control.board import Board
@@ -78,8 +78,8 @@ class IdParts:
         allocated: those of the broker beside this sidecar, for the others.
         log: where those come from; None when no log is read.
         peers: the others; None when there are none.
-        is_enabled: whether anybody can be held: not when the check interval is PT0S.
-        active: lets ids count when they write; None when nothing does.
+        is_enabled: whether anybody can be throttled: not when the check interval is PT0S.
+        active: counts ids when they write; None: they count when they are allocated.
         counts: when an id counts.
     """
 
@@ -113,13 +113,14 @@ def add_producer_ids(
     """
     quotas = _Quotas(parts, persist)
     guarded: dict[str, Any] = {"dependencies": [needs_token(token)], "response_model": None}
+    body = documented_body(QuotaForm.model_json_schema())
     _add_reading(app, _Users(board, wall, parts), quotas, parts)
 
     @app.put(
         "/v1/quotas/producer-ids/default",
         summary="Set the producer id quota of all who have none of their own",
         responses={200: {"model": IdQuotaSet}, **documented(401, 403, 409, 413, 415, 422)},
-        openapi_extra={"requestBody": _body()},
+        openapi_extra=body,
         **guarded,
     )
     async def set_default(request: Request) -> Response:
@@ -130,7 +131,7 @@ def add_producer_ids(
         "/v1/quotas/producer-ids/users/{user:name}",
         summary="Set a user's producer id quota",
         responses={200: {"model": IdQuotaSet}, **documented(401, 403, 409, 413, 415, 422)},
-        openapi_extra={"requestBody": _body()},
+        openapi_extra=body,
         **guarded,
     )
     async def set_user(request: Request, user: _User) -> Response:
@@ -144,7 +145,7 @@ def add_producer_ids(
         **guarded,
     )
     async def clear_default() -> Response:
-        """What the file or the setting says holds at once. Without one too: 200."""
+        """What the file or the setting says is in force at once. Without one too: 200."""
         return answer(await quotas.delete(DEFAULT))
 
     @app.delete(
@@ -154,7 +155,7 @@ def add_producer_ids(
         **guarded,
     )
     async def clear_user(user: _User) -> Response:
-        """What the file or the default says holds at once. Without one too: 200."""
+        """What the file or the default says is in force at once. Without one too: 200."""
         return answer(await quotas.delete(user))
 
 
@@ -162,7 +163,7 @@ def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas", parts: IdPart
 
     @app.get(
         "/v1/producer-ids",
-        summary="Who opens how many producer ids, and who is held for it",
+        summary="Who opens how many producer ids, and who is throttled for it",
         response_model=None,
         responses={200: {"model": ProducerIdsDocument}},
     )
@@ -182,7 +183,7 @@ def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas", parts: IdPart
 
     @app.get(
         "/v1/producer-ids/allocated",
-        summary="The producer ids that the broker beside this sidecar gave, for other sidecars",
+        summary="The producer ids that this sidecar's broker allocated, for other sidecars",
         response_model=None,
         responses={200: {"model": AllocatedIdsDocument}, **documented(422)},
     )
@@ -222,7 +223,7 @@ class _Users:
         }
 
     def documents(self) -> Iterator[UserIdsDocument]:
-        """Every user that is known or held."""
+        """Every user that is known or throttled."""
         known = {status.user: status for status in self.parts.watch.statuses()}
         throttles = user_throttles_of(self.board)
         for user in sorted({*known, *throttles}):
@@ -295,11 +296,11 @@ class _Quotas:
         """Puts one.
 
         Raises:
-            HTTPException: 409 when nobody is ever held, or there are too many.
+            HTTPException: 409 when nobody is ever throttled, or there are too many.
         """
         if not self.parts.is_enabled:
             raise HTTPException(
-                409, "The check interval is PT0S: nothing is polled and nobody is held."
+                409, "The check interval is PT0S: nothing is polled and nobody is throttled."
             )
         before = self.parts.watch.put_quotas
         if user not in before and len(before) >= MOST_QUOTAS:
@@ -328,8 +329,3 @@ def _document(user: str | Default, found: InForce) -> IdQuotaDocument:
         found.quota.throttled_request_percentage,
         found.origin.value,
     )
-
-
-def _body() -> dict[str, object]:
-    schema = QuotaForm.model_json_schema()
-    return {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -1,19 +1,19 @@
-"""Users with more new producer ids than their quota are held (KIP-936), and nobody else.
+"""Throttles users with more new producer ids than their quota (KIP-936), and nobody else.
 
 Ids come in one by one, from the request log of the broker beside this sidecar and from other
-sidecars; a user who is over the quota is held by a factor of their own, 0.0, for the KIP's throttle
-time. The throttles live on the board, the quotas that
-operators put in ``Retained``.
+sidecars; a user who is over the quota is throttled by a factor of their own, 0.0, for the KIP's
+throttle time. Throttles are on the board; quotas that operators put are in ``Retained``.
 
-Example: 50 ids an hour: bob's 551st new id holds him for 72 s. His 552nd, opened meanwhile, makes
-it 144 s from the first. His quota is raised to 100: what he is over is waited for twice as fast.
+Example: 50 ids an hour: bob's 551st new id throttles him for 72 s. His 552nd, opened meanwhile,
+makes it 144 s from the first. His quota is raised to 100: what is left is halved.
 
-Who is held already is held for longer within a second, all of them in one publication: a decision
-costs as much as the cluster is large, and a client in a loop opens hundreds of ids a second.
+Who is throttled already is throttled for longer within a second, all of them in one publication: a
+decision costs as much as the cluster is large, and a client in a loop opens hundreds of ids a
+second.
 
-A restart forgets what was counted, not who is held: a hold that was taken over ends when it said,
-after the longest hold at the latest whatever the machine's clock did, or with the quota that made
-it: when that is raised or gone.
+A restart forgets what was counted, not who is throttled: a throttle of before ends when it said,
+after the longest one at the latest whatever the machine's clock did, or when the quota that made it
+is raised or gone.
 
 Source: KIP-936, sections "ProducerIdQuotaManager" and "New Quota Types".
 """
@@ -40,19 +40,19 @@ from sidecar.settings.durations import format_duration
 from sidecar.throttle.user_throttles import UserThrottle, throttles_of, unexpired
 
 _CHECK_S: Final = 1.0
-"""How late a hold becomes longer, or shorter by a quota that was changed in the file."""
+"""How late a throttle becomes longer, or shorter by a quota that was changed in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class _TakenOver:
-    """A hold of before a restart: when it ends, steady seconds, and the limit that made it."""
+    """A throttle of before a restart: when it ends, steady seconds, and the limit that made it."""
 
     ends_at: float
     limit: float | None
 
 
 class ProducerIdWatch:
-    """Counts ids and holds users. Initially no id was seen.
+    """Counts ids and throttles users. Initially no id was seen.
 
     Attributes:
         settings: how ids are counted.
@@ -68,14 +68,14 @@ class ProducerIdWatch:
         *,
         file: ProducerIdQuotas | None = None,
     ) -> None:
-        """Nothing runs yet, and nobody is held but by the board's memory.
+        """Nothing runs yet, and nobody is throttled but by the board's memory.
 
         Args:
-            board: where throttles are published.
-            retained: where the quotas are that operators put over HTTP.
+            board: has the throttles.
+            retained: has the quotas that operators put over HTTP.
             settings: how ids are counted.
             quota: of users that nobody said anything of.
-            cleanup_s: how often users who are gone are looked for, seconds, > 0.
+            cleanup_s: how often users who are gone are forgotten, seconds, > 0.
             file: what the file says, if there is one.
         """
         self.settings = settings
@@ -120,10 +120,6 @@ class ProducerIdWatch:
         """Of all users that are known, by name."""
         return self._ids.statuses(self._now_ms())
 
-    def status(self, user: str) -> ProducerIdStatus | None:
-        """Of one user; None: no ids of theirs are known."""
-        return self._ids.status(user, self._now_ms())
-
     def set_file(self, quotas: ProducerIdQuotas) -> None:
         """What the file says now."""
         self._file = quotas
@@ -142,7 +138,7 @@ class ProducerIdWatch:
         self.review()
 
     def seen(self, user: str, producer_id: int) -> None:
-        """An id was given to a user, or given again."""
+        """An id was allocated to a user, or seen again."""
         noted = self._ids.record(user, producer_id, self._now_ms())
         if noted.throttle_ms > 0 and noted.is_new:
             self._throttled.add(user)
@@ -162,7 +158,7 @@ class ProducerIdWatch:
             await asyncio.sleep(_CHECK_S)
 
     def review(self) -> None:
-        """Makes all holds as long as what was counted and the quotas of now make them."""
+        """Makes all throttles as long as what was counted and the present quotas say."""
         self._publish(self._throttled, self._board.now())
 
     def _force(self) -> Mapping[str | Default, InForce]:

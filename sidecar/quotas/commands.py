@@ -23,20 +23,20 @@ def kafka_configs(
     """The command for one entity.
 
     Args:
-        connection: the words that say how the brokers are reached.
+        connection: the options that say how the brokers are reached.
         entity: whose quotas.
         values: to set; None: to remove.
     """
     added = ",".join(f"{key}={number(v)}" for key, v in values.items() if v is not None)
     removed = ",".join(key for key, v in values.items() if v is None)
-    words = [_PROGRAM, *map(shlex.quote, connection), "--alter"]
+    parts = [_PROGRAM, *map(shlex.quote, connection), "--alter"]
     if added:
-        words += ["--add-config", f"'{added}'"]
+        parts += ["--add-config", f"'{added}'"]
     if removed:
-        words += ["--delete-config", f"'{removed}'"]
+        parts += ["--delete-config", f"'{removed}'"]
     for kind, name in (("users", entity.user), ("clients", entity.client_id), ("ips", entity.ip)):
-        words += _entity(kind, name)
-    return " ".join(words)
+        parts += _entity(kind, name)
+    return " ".join(parts)
 
 
 def number(value: float) -> str:

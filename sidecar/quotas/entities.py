@@ -1,7 +1,7 @@
 """Who a client quota is for, and which quota a client has: the eight levels (KIP-55, KIP-546).
 
 A quota is for an entity: a user, a client-id or both, each by name or as the default. A client is
-under the first of these that has a quota of the kind asked for:
+under the first of these that has a quota of that kind:
 
 1. user and client-id, 2. user and default client-id, 3. user,
 4. default user and client-id, 5. default user and default client-id, 6. default user,
@@ -9,7 +9,7 @@ under the first of these that has a quota of the kind asked for:
 
 Clients under levels 1, 2, 4 and 5 share it by user and client-id, under 3 and 6 by user, under 7
 and 8 by client-id; the entity says who may use how much, these two tags say who uses it together.
-The limit is then looked up by the tags, and one that is empty takes no part: so no default holds a
+The limit is then resolved by the tags, and one that is empty takes no part: so no default limits a
 client-id that is empty, nor a user without a name.
 
 Example: with 10 MB/s for user alice and 1 MB/s for client-id etl, alice's etl is under level 3:
@@ -52,11 +52,11 @@ DEFAULT: Final = Default.DEFAULT
 
 
 def user_name(name: str) -> str:
-    """A user's name as somebody wrote it, for who wants to be sure that it is one.
+    """A user's name as somebody wrote it.
 
     Raises:
-        ValueError: it is a principal, as ACLs have it: nobody is called "User:alice", so what is
-            said of them would be of no effect.
+        ValueError: it is a principal, as ACLs have it: nobody is called "User:alice", so a quota
+            for them would be of no effect.
     """
     if name.startswith(PRINCIPAL_TYPE):
         raise ValueError(f'is a user\'s name without "{PRINCIPAL_TYPE}"')
@@ -80,7 +80,7 @@ class Entity:
 
     Attributes:
         user: the principal's name without "User:", not sanitised.
-        client_id: as clients give it.
+        client_id: as clients send it.
         ip: an address or host name.
 
     Raises:
@@ -119,11 +119,14 @@ class Entity:
         }
 
     def __str__(self) -> str:
-        reported = {
-            kind: "the default" if name is None else repr(name)
-            for kind, name in self.parts().items()
-        }
-        return ", ".join(f"{kind} {name}" for kind, name in reported.items())
+        return describe_parts(self.parts())
+
+
+def describe_parts(parts: Mapping[str, str | None]) -> str:
+    """An entity's parts for a person: user 'alice', client-id the default."""
+    return ", ".join(
+        f"{kind} {'the default' if name is None else repr(name)}" for kind, name in parts.items()
+    )
 
 
 ClientQuotas = Mapping[Entity, Mapping[str, float]]
@@ -137,7 +140,7 @@ class Resolved:
     Attributes:
         entity: whose quota it is.
         limit: in the unit of its ``QuotaKey``.
-        tags: (user, client-id) of all who share it; "" for what does not tell them apart.
+        tags: (user, client-id) of all who share it; "" for a part that does not count.
     """
 
     entity: Entity
@@ -152,9 +155,9 @@ def resolve(quotas: ClientQuotas, key: str, user: str, client_id: str) -> Resolv
         quotas: all of the cluster.
         key: of ``QuotaKey``, or another name.
         user: the principal's name, not sanitised.
-        client_id: "" when the client gives none.
+        client_id: "" when the client sends none.
     """
-    # The first level that has a quota gives the tags, and the tags the quota.
+    # The first level that has a quota determines the tags, and the tags the quota.
     shape = next((each for each in _levels(user, client_id) if key in quotas.get(each, {})), None)
     if shape is None:
         return None

@@ -1,4 +1,4 @@
-"""What throttle times one node tells, predicted from what its requests were charged with.
+"""The throttle times that one node answers, predicted from what its requests were charged with.
 
 Feed it the charges of one broker or controller in the order of their time: quotas are enforced by
 each node for itself. A charge counts for all who share the quota's tags, as of the time that it was
@@ -6,8 +6,8 @@ made. The throttle time of a request is the greatest of those of its charges.
 
 Produce and fetch wait without a bound, request time one window at most. A fetch that is throttled
 is taken back, since its answer is sent empty. Mutations have a token bucket, or the spread rate of
-KIP-599 as first proposed; what a strict one refuses is not counted. The answer to mutations tells
-the wait that is left when it is sent.
+KIP-599 as first proposed; what a strict one refuses is not counted. The answer to mutations has the
+wait that is left when it is sent.
 
 Example, 11 samples of 1 s and 100 bytes a second for client-id etl: 1,500 bytes at once are 150 a
 second over 10 s, so 5,000 ms. 500 more a second later are 2,000 in 10 s still, so 10,000 ms.
@@ -16,9 +16,9 @@ As on a broker, nothing is recorded while nobody has a quota of that kind; once 
 who have none are recorded too, by their user, client-id or both while all quotas of the kind are
 for one of these, else by their client-id. So who gets a quota later may find it used up already.
 
-Initially there are no quotas and nothing was recorded. At most ``most`` tags are kept; those unused
-longest make room. Kafka forgets tags that were unused for an hour, which only a bucket that takes
-longer to refill can show.
+Initially there are no quotas and nothing was recorded. At most ``most`` tags are retained; those
+unused longest make room. Kafka forgets tags that were unused for an hour, which only a bucket that
+takes longer to refill can show.
 
 Source: KIP-13, KIP-124, KIP-599; Kafka's ClientQuotaManager, ClientRequestQuotaManager and
 ControllerMutationQuotaManager.
@@ -29,7 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey, Resolved, resolve
+from sidecar.quotas.entities import ClientQuotas, QuotaKey, Resolved, resolve
 from sidecar.quotas.mutations.algorithm import MutationQuota
 from sidecar.quotas.rate import QuotaWindow, Rate
 from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
@@ -50,12 +50,12 @@ class Charge:
         at_ms: when, milliseconds since any fixed time.
         key: of which quota.
         user: the principal's name without "User:", not sanitised.
-        client_id: as the client gives it.
+        client_id: the client's.
         amount: bytes; percent of a second (``request_time.percent``); partitions.
         strict: of mutations: refuse what comes while the quota is used up.
         checked: False only counts it, as a broker does with network threads' time.
-        waited_ms: from the charge of a mutation to its answer, which tells a wait that is so much
-            shorter; a controller answers when the change is committed.
+        waited_ms: from the charge of a mutation to its answer, whose wait is so much shorter; a
+            controller answers when the change is committed.
     """
 
     at_ms: int
@@ -75,8 +75,8 @@ class Prediction:
     Attributes:
         quota: the quota that its client is under; None when it is under none.
         accepted: False: a strict mutation that was refused, and not counted.
-        throttle_ms: how long the client is told to wait, milliseconds.
-        rate: per second with this charge in it, as it is held against the limit; None for
+        throttle_ms: the answer's throttle time, milliseconds.
+        rate: per second with this charge in it, as it is compared with the limit; None for
             mutations, whose bucket has no rate.
     """
 
@@ -93,7 +93,7 @@ _LONGEST_IS_A_WINDOW: Final = {
     QuotaKey.FETCH: False,
     QuotaKey.REQUEST: True,
 }
-"""The kinds that are held by a rate, and whether their throttle time has a bound."""
+"""The kinds that are limited by a rate, and whether their throttle time has a bound."""
 
 _Tags = tuple[QuotaKey, str, str]
 
@@ -125,7 +125,7 @@ class Predictor:
         Args:
             window: Kafka's quota.window.num and quota.window.size.seconds.
             mutations: how mutations are counted; None: by a token bucket over the same window.
-            most: how many tags are kept, > 0.
+            most: how many tags are retained, > 0.
 
         Raises:
             ValueError: ``most`` is not positive.
@@ -150,10 +150,7 @@ class Predictor:
         self._shapes = {key: _shapes(self._quotas, key) for key in QuotaKey}
 
     def charge(self, charge: Charge) -> Prediction:
-        """Counts a charge and tells what becomes of it.
-
-        Args:
-            charge: not before the last one, or as late as the node's own clock went back.
+        """Counts a charge: not before the last one, unless the node's own clock went backwards.
 
         Raises:
             ValueError: there is no rule for quotas of its kind.
@@ -165,7 +162,7 @@ class Predictor:
         if not shapes:
             return _FREE
         quota = resolve(self._quotas, charge.key, charge.user, charge.client_id)
-        # Brokers refuse a limit that is not above 0; an infinite one holds nobody.
+        # Brokers refuse a limit that is not above 0; an infinite one limits nobody.
         if quota is not None and not 0 < quota.limit < math.inf:
             quota = None
         tags = _shaped(shapes, charge.user, charge.client_id) if quota is None else quota.tags
@@ -174,10 +171,10 @@ class Predictor:
         return self._record(charge, quota, tags)
 
     def _record(self, charge: Charge, quota: Resolved | None, tags: tuple[str, str]) -> Prediction:
-        rate = self._take((charge.key, *tags))
+        rate = self._used.pop((charge.key, *tags), None)
         if not isinstance(rate, Rate):
             rate = Rate(self._window)
-        self._keep((charge.key, *tags), rate)
+        self._retain((charge.key, *tags), rate)
         rate.record(charge.amount, charge.at_ms)
         if quota is None or not charge.checked:
             return _FREE if quota is None else Prediction(quota)
@@ -193,24 +190,21 @@ class Predictor:
 
     def _mutate(self, charge: Charge, quota: Resolved | None, tags: tuple[str, str]) -> Prediction:
         key = (charge.key, *tags)
-        used = self._take(key)
+        used = self._used.pop(key, None)
         if quota is None:
-            # A bucket without a limit is full at once: it need not be kept.
+            # A bucket without a limit is full at once: it need not be retained.
             return _FREE
         if not isinstance(used, _Mutations):
             used = _Mutations(self._make(quota.limit, charge.at_ms), quota.limit)
         elif used.limit != quota.limit:
             used.quota.set_rate(quota.limit)
             used.limit = quota.limit
-        self._keep(key, used)
+        self._retain(key, used)
         admission = used.quota.admit(charge.amount, charge.at_ms, strict=charge.strict)
-        told_ms = max(0, admission.throttle_ms - charge.waited_ms)
-        return Prediction(quota, admission.accepted, told_ms)
+        left_ms = max(0, admission.throttle_ms - charge.waited_ms)
+        return Prediction(quota, admission.accepted, left_ms)
 
-    def _take(self, tags: _Tags) -> Rate | _Mutations | None:
-        return self._used.pop(tags, None)
-
-    def _keep(self, tags: _Tags, used: Rate | _Mutations) -> None:
+    def _retain(self, tags: _Tags, used: Rate | _Mutations) -> None:
         if len(self._used) >= self._most:
             del self._used[next(iter(self._used))]
             self.dropped += 1
@@ -219,11 +213,11 @@ class Predictor:
 
 def _shapes(quotas: ClientQuotas, key: str) -> frozenset[tuple[bool, bool]]:
     """For what the quotas of a kind are: whether for a user, and whether for a client-id."""
-    return frozenset(_shape(entity) for entity, limits in quotas.items() if key in limits)
-
-
-def _shape(entity: Entity) -> tuple[bool, bool]:
-    return (entity.user is not None, entity.client_id is not None)
+    return frozenset(
+        (entity.user is not None, entity.client_id is not None)
+        for entity, limits in quotas.items()
+        if key in limits
+    )
 
 
 def _shaped(shapes: frozenset[tuple[bool, bool]], user: str, client_id: str) -> tuple[str, str]:

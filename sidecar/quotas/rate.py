@@ -1,17 +1,17 @@
-"""The sampled rate that Kafka holds produce, fetch and request quotas against.
+"""The sampled rate that Kafka compares with produce, fetch and request quotas.
 
 What is recorded goes into samples of one window each; a sample opens with the first value after
-the last one's window is over, not by a grid. The rate is the sum of all kept samples by the time
-since the oldest of them opened, never less than ``samples - 1`` windows and what has passed of the
-current one: a first burst is not taken for its rate within a millisecond. A sample is dropped when
-``samples`` windows have passed since its last value. So one sample more than ``samples`` may be
-kept, and the time may be a window longer.
+the last one's window is over, not by a grid. The rate is the sum of all retained samples by the
+time since the oldest of them opened, never less than ``samples - 1`` windows and what has passed of
+the current one, so that a first burst within a millisecond is no enormous rate. A sample is dropped
+when ``samples`` windows have passed since its last value. So one sample more than ``samples`` may
+be retained, and the time may be a window longer.
 
 Example, 11 samples of 1 s: 1,000 recorded at 0 ms are 100 per second at once (over 10 s), still at
 999 ms (over 10.999 s: 90.9), and 0 at 11,000 ms, when the sample is dropped.
 
-Time that stands still or goes back is counted as Kafka does: a sample that is ahead is kept, and
-the time since it opened is negative, which the missing windows make up for.
+A clock that stands still or goes backwards is counted as Kafka does: a sample that is ahead is
+retained, and the time since it opened is negative, which the missing windows make up for.
 
 Source: Kafka's Rate, SampledStat and WindowedSum, as of 3.9; earlier ones (3.3) drop a sample when
 ``samples`` windows have passed since it opened, not since its last value.
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class QuotaWindow:
-    """How far back a quota looks.
+    """How far back a quota counts.
 
     Attributes:
         samples: how many windows; Kafka's quota.window.num, controller.quota.window.num.
@@ -93,7 +93,7 @@ class Rate:
     def observe(self, now_ms: int) -> tuple[float, int]:
         """Both at once: ``measure`` and ``window_ms``. What is too old is dropped."""
         if not self._samples:
-            # The first sample opens by being looked at, not only by being recorded in.
+            # The first sample opens by being observed, not only by being recorded in.
             self._samples.append(_Sample(now_ms))
         dropped_ms = now_ms - self._window.span_ms
         oldest = self._samples[0]
@@ -109,7 +109,7 @@ class Rate:
         return total / (window_ms / 1000.0), window_ms
 
     def _advance(self, now_ms: int) -> _Sample:
-        # One more than asked for: the oldest may reach into the time that is looked at.
+        # One more than ``samples``: the oldest may reach into the time that is observed.
         self._current = (self._current + 1) % (self._window.samples + 1)
         if self._current == len(self._samples):
             self._samples.append(_Sample(now_ms))

@@ -1,4 +1,4 @@
-"""A quota on a sampled rate: how Kafka holds produce, fetch and request time.
+"""A quota on a sampled rate: how Kafka throttles produce, fetch and request time.
 
 Exceeded is a rate above the limit. The wait is that of ``throttle_time``, over the time that the
 rate was taken over.
@@ -7,7 +7,7 @@ Example: 11 samples of 1 s, a limit of 100 per second: 1,500 recorded at once ar
 and the client waits (150 - 100) / 100 x 10 s = 5 s.
 
 A burst stays in its sample until the whole sample is dropped. KIP-599's example, a quota of 5 over
-100 samples of 1 s and a burst of 560 within one second, is told to wait 12 s and let in after 101.
+100 samples of 1 s and a burst of 560 within one second, has to wait 12 s and passes after 101.
 
 Source: Kafka's ClientQuotaManager and Sensor.
 """
@@ -18,11 +18,11 @@ from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
 
 
 class RateQuota:
-    """A limit and the rate that is held against it. Initially nothing was recorded.
+    """A limit and the rate that is compared with it. Initially nothing was recorded.
 
     Args:
         limit: per second, above 0.
-        window: what the rate looks back on.
+        window: what the rate is taken over.
         most_ms: no wait is longer, milliseconds; None: there is no bound.
 
     Raises:
@@ -44,7 +44,7 @@ class RateQuota:
         self._limit = checked_rate(rate)
 
     def record(self, value: float, now_ms: int) -> int:
-        """Counts a value, and tells how long its client must wait, milliseconds."""
+        """Counts a value, and returns how long its client must wait, milliseconds."""
         self._rate.record(value, now_ms)
         return self.throttle_ms(now_ms)
 
@@ -64,7 +64,7 @@ class RateQuota:
         return bounded_ms(rate, self._limit, window_ms, self._most_ms)
 
     def admit(self, amount: float, now_ms: int, *, strict: bool) -> Admission:
-        """Lets an amount in or not: strict looks at the rate before it, permissive after it."""
+        """Accepts an amount or not: strict by the rate before it, permissive by that after it."""
         if not strict:
             return Admission(accepted=True, throttle_ms=self.record(amount, now_ms))
         if self._rate.measure(now_ms) > self._limit:

@@ -23,7 +23,7 @@ _LONG_MAX: Final = (1 << 63) - 1
 def unbounded_ms(rate: float, limit: float, window_ms: int) -> int:
     """The wait for produce and fetch.
 
-    Brokers up to 4.3 then keep the lower 32 bits, and 4.4 keeps it below 24.8 days; this does not.
+    Brokers up to 4.3 then cut it to the lower 32 bits, and 4.4 to 24.8 days; this does not.
 
     Args:
         rate: observed, in the limit's unit.
@@ -41,20 +41,6 @@ def unbounded_ms(rate: float, limit: float, window_ms: int) -> int:
 def bounded_ms(rate: float, limit: float, window_ms: int, most_ms: int) -> int:
     """The wait for request time, ``most_ms`` at most; otherwise as ``unbounded_ms``."""
     return min(unbounded_ms(rate, limit, window_ms), most_ms)
-
-
-def most_used_ms(quota_ms: float, connections: int, request_ms: float) -> float:
-    """What a user held by bounded waits uses in a window at most: KIP-124's max(quota, C x R).
-
-    Args:
-        quota_ms: what the quota allows in a window, ``request_time.allowed_ms``.
-        connections: C, how many the user keeps busy.
-        request_ms: R, of one request.
-
-    Example:
-        A quota of 10 ms with 5 connections and requests of 100 ms: 500 ms.
-    """
-    return max(quota_ms, connections * request_ms)
 
 
 def rounded_ms(wait_ms: float) -> int:

@@ -1,15 +1,15 @@
-"""The token bucket of KIP-599 as it was adopted: how Kafka holds controller mutations.
+"""The token bucket of KIP-599 as it was adopted: how Kafka throttles controller mutations.
 
-The bucket holds up to ``burst`` tokens, samples x window x rate in Kafka, and is refilled at
-``rate``. What is let in takes its tokens and may leave less than none; the quota is used up while
+The bucket has up to ``burst`` tokens, samples x window x rate in Kafka, and is refilled at
+``rate``. What is accepted takes its tokens and may leave less than none; the quota is used up while
 there are less than none, and the wait is until there are none: -tokens / rate.
 
 Example: a quota of 5 per second with 100 samples of 1 s is a burst of 500. A burst of 560 leaves
 -60 tokens: wait 60 / 5 = 12 s.
 
 It starts full. (Kafka's starts at 0 tokens in 1970, and is full by the first refill.) A new rate
-counts from the last event on, not from when it was set, as Kafka's; so does time that goes back:
-it takes away what it brings again.
+counts from the last event on, not from when it was set, as Kafka's; a clock that goes backwards
+takes away the tokens that it brings again.
 
 Source: Kafka's TokenBucket, StrictControllerMutationQuota, PermissiveControllerMutationQuota and
 ControllerMutationQuotaManager.
@@ -27,7 +27,7 @@ class TokenBucket:
 
     Args:
         rate: tokens per second, above 0.
-        burst: how many it holds, above 0; a new rate keeps the time that it takes to fill it.
+        burst: how many it has at most, above 0; a new rate fills it in the same time.
         now_ms: when it starts.
 
     Raises:
@@ -45,7 +45,7 @@ class TokenBucket:
 
     @classmethod
     def over(cls, window: QuotaWindow, rate: float, now_ms: int) -> Self:
-        """As Kafka's: it holds what comes in all windows of a quota together."""
+        """As Kafka's: its burst is what comes in all windows of a quota together."""
         burst_s = window.samples * (window.window_ms / 1000.0)
         bucket = cls(rate, burst_s * rate, now_ms)
         # Not divided back from the burst: that rounds, and a new rate would show it.
@@ -71,7 +71,7 @@ class TokenBucket:
         return self._tokens
 
     def take(self, amount: float, now_ms: int) -> None:
-        """Takes tokens without a check; a negative amount gives back, up to the burst."""
+        """Takes tokens without a check; a negative amount adds them, up to the burst."""
         self._tokens = min(self._burst, self.tokens(now_ms) - amount)
 
     def throttle_ms(self, now_ms: int) -> int:
@@ -80,7 +80,7 @@ class TokenBucket:
         return rounded_ms(-tokens / self._rate * 1000) if tokens < 0 else 0
 
     def admit(self, amount: float, now_ms: int, *, strict: bool) -> Admission:
-        """Lets an amount in or not: strict looks at the bucket before it, permissive after it."""
+        """Accepts an amount or not: strict by the bucket before it, permissive by that after it."""
         if strict and self.tokens(now_ms) < 0:
             return Admission(accepted=False, throttle_ms=self.throttle_ms(now_ms))
         self.take(amount, now_ms)

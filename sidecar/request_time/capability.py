@@ -13,7 +13,7 @@ from sidecar.settings import Settings
 
 
 def prepare(_settings: Settings) -> Build:
-    """Gives what builds it; nothing here can refuse a start."""
+    """Returns what builds it; nothing here can prevent a start."""
     return lambda services: RequestTimeCapability(services.request_log)
 
 

@@ -1,6 +1,6 @@
-"""What the commands ask the brokers: their capacity, the quotas that are set, who there is.
+"""What the commands read from the brokers: their capacity, the quotas that are set, the users.
 
-Example: of three brokers one does not answer: ``capacities`` gives two and one problem.
+Example: of three brokers one does not answer: ``capacities`` returns two and one problem.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from sidecar.quotas.entities import ClientQuotas
 from sidecar.quotas.request_time.thread_capacity import BrokerCapacity
 
 if TYPE_CHECKING:
-    # Not at run time: what is asked of brokers is imported when they are asked.
+    # Not at run time: the Kafka client is imported when brokers are asked.
     from sidecar.settings import KafkaAdmin
     from sidecar.volumes import Failure
 
@@ -27,10 +27,10 @@ _NAMES: Final = (IO_THREADS, NETWORK_THREADS, WINDOW_S)
 
 @dataclass(frozen=True, slots=True)
 class Capacities:
-    """What the brokers have to give.
+    """The brokers' thread time.
 
     Attributes:
-        brokers: those that told, by ascending id.
+        brokers: those that answered, by ascending id.
         problems: one line for each that did not.
     """
 
@@ -42,7 +42,7 @@ def capacities(admin: "KafkaAdmin") -> Capacities:
     """The threads of every active broker.
 
     Raises:
-        BrokersError: no broker told.
+        BrokersError: no broker answered.
     """
     return asyncio.run(read_capacities(admin))
 
@@ -72,7 +72,7 @@ async def read_quotas(admin: "KafkaAdmin") -> ClientQuotas:
     """The quotas that are set.
 
     Raises:
-        BrokersError: no broker told.
+        BrokersError: no broker answered.
     """
     from sidecar.kafka.client_quotas import describe_client_quotas  # noqa: PLC0415 - see above
 
@@ -97,7 +97,7 @@ def _capacity(broker_id: int, text: Mapping[str, str | None]) -> BrokerCapacity:
     for name in _NAMES:
         value = text.get(name)
         if value is None or not value.isdecimal():
-            raise ValueError(f"broker {broker_id}: {name} is not told, or is no number: {value}")
+            raise ValueError(f"broker {broker_id}: {name} is missing, or is no number: {value}")
         values.append(int(value))
     io_threads, network_threads, window_s = values
     return BrokerCapacity(broker_id, io_threads, network_threads, window_s)

@@ -1,7 +1,7 @@
 """Setting many quotas: validated first, then entity by entity, up to the first error.
 
-Brokers take many entities in one request, and do each of them or not. What they did not answer for,
-since the connection broke, is looked up.
+Brokers take many entities in one request, and set each of them or not. What they did not answer
+for, since the connection broke, is read from the quotas.
 
 Example: of 250 entities the 101st is refused. 100 are done and those of its request that were
 accepted with it; the rest is not tried.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sidecar.quotas.request_time.quota_plan import Change, by_entity, changes
 
 if TYPE_CHECKING:
-    # Not at run time: what is asked of brokers is imported when they are asked.
+    # Not at run time: the Kafka client is imported when brokers are asked.
     from sidecar.settings import KafkaAdmin
 
 CTRL_C: Final = "Ctrl-C"
@@ -33,7 +33,7 @@ class Outcome:
     Attributes:
         done: those in force now.
         left: those that are not, or that were not tried.
-        unknown: those of which it can't be told.
+        unknown: those of which that is not known.
         problem: why it stopped; None: all is done.
     """
 
@@ -46,12 +46,9 @@ class Outcome:
 async def validate(
     admin: "KafkaAdmin", changed: Sequence[Change], progress: Callable[[int], None]
 ) -> str | None:
-    """Why the brokers would not do all of it; None: they would.
+    """Why the brokers would not set all of it; None: they would.
 
-    Args:
-        admin: how to reach them.
-        changed: all that is to be set.
-        progress: is told how many changes more were looked at.
+    ``progress`` is called with how many changes more were validated.
     """
     from sidecar.kafka.client_quotas import alter_client_quotas  # noqa: PLC0415 - see above
 
@@ -68,10 +65,7 @@ async def set_quotas(
 ) -> Outcome:
     """Sets them in their order, and stops at the first request that was not done wholly.
 
-    Args:
-        admin: how to reach the brokers.
-        changed: all that is to be set.
-        progress: is told how many changes more are done.
+    ``progress`` is called with how many changes more are done.
     """
     from sidecar.kafka.client_quotas import alter_each  # noqa: PLC0415 - see above
     from sidecar.volumes import Failure  # noqa: PLC0415 - see above
@@ -82,7 +76,7 @@ async def set_quotas(
         outcomes = await alter_each(admin, by_entity(batch))
         rest = [change for later in batches[number + 1 :] for change in later]
         if isinstance(outcomes, Failure):
-            return await _looked_up(admin, outcomes.message, done, batch, rest)
+            return await _verified(admin, outcomes.message, done, batch, rest)
         entities = dict(zip(dict.fromkeys(each.entity for each in batch), outcomes, strict=True))
         good = [change for change in batch if entities[change.entity] is None]
         done += good
@@ -97,21 +91,21 @@ async def set_quotas(
 def set_or_exit(
     admin: "KafkaAdmin", changed: Sequence[Change], progress: Callable[[int], None]
 ) -> Outcome:
-    """As ``set_quotas``, in a loop of its own; after Ctrl-C what is in force is looked up."""
+    """As ``set_quotas``, in a loop of its own; after Ctrl-C what is in force is read."""
     try:
         return asyncio.run(set_quotas(admin, changed, progress))
     except KeyboardInterrupt:
-        return asyncio.run(_looked_up(admin, CTRL_C, (), changed, ()))
+        return asyncio.run(_verified(admin, CTRL_C, (), changed, ()))
 
 
-async def _looked_up(
+async def _verified(
     admin: "KafkaAdmin",
     problem: str,
     done: Sequence[Change],
     batch: Sequence[Change],
     rest: Sequence[Change],
 ) -> Outcome:
-    """There was no answer: whether it was done is to be seen in the quotas."""
+    """There was no answer: the quotas show whether it was done."""
     from sidecar.kafka.client_quotas import describe_client_quotas  # noqa: PLC0415 - see above
     from sidecar.volumes import Failure  # noqa: PLC0415 - see above
 

@@ -1,37 +1,33 @@
-"""The route that tells who uses what of the broker beside this sidecar, by its request log.
+"""The route about who uses what of the broker beside this sidecar, by its request log.
 
 Example: alice's etl made 1,000 requests that took request handlers 258 ms: ``request_time_ms`` is
 258.0; she was throttled 3 times for 100 ms each: ``throttle_time_ms`` is 300.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from fastapi import FastAPI
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from sidecar.api.answers import answer_listing
+from sidecar.api.documents import described
 from sidecar.requestlog.client_usage import ClientUsage
 from sidecar.requestlog.reader import LogReader
-
-_DESCRIBED = ConfigDict(use_attribute_docstrings=True, defer_build=True)
 
 Count = Annotated[int, Field(ge=0)]
 Milliseconds = Annotated[float, Field(ge=0)]
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class ClientUsageDocument:
     """What a client used since the sidecar started."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     user: str
     """The principal's name without "User:"."""
     client_id: str
-    """The client-id; "" when the client gave none."""
+    """The client-id; "" when the client has none."""
     requests: Count
     """Requests that the broker answered."""
     request_time_ms: Milliseconds
@@ -40,7 +36,7 @@ class ClientUsageDocument:
     exempt_time_ms: Milliseconds
     """The request handlers' time of requests that no quota is charged with."""
     throttled: Count
-    """Requests that were given a throttle time."""
+    """Requests that were answered with a throttle time."""
     throttle_time_ms: Count
     """The sum of those times."""
     longest_throttle_time_ms: Count
@@ -53,11 +49,9 @@ class ClientUsageDocument:
     """Topics whose number of partitions is not in the log; in neither sum."""
 
 
-@dataclass(frozen=True, slots=True)
+@described
 class UsageDocument:
     """Who uses what."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     request_log: str | None
     """The log that this is read from; null when none is read."""

@@ -16,14 +16,14 @@ from sidecar.request_time.cluster_state import must
 from sidecar.request_time.tenants_file import read_tenants
 
 if TYPE_CHECKING:
-    # Not at run time: what is asked of brokers is imported when they are asked.
+    # Not at run time: the Kafka client is imported when brokers are asked.
     from sidecar.settings import KafkaAdmin
 
 SCRAM: Final = "scram"
 ACLS: Final = "acls"
 QUOTAS: Final = "quotas"
 OF_BROKERS: Final = (SCRAM, ACLS, QUOTAS)
-"""The sources that only brokers can tell; any other is a file."""
+"""The sources that brokers have; any other is a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Source:
 
     Attributes:
         name: one of ``OF_BROKERS``, or a file's path.
-        kind: what they are told apart by; SCRAM and ACLs know users only.
+        kind: what distinguishes them; SCRAM and ACLs know users only.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Source:
             quotas: of today.
 
         Raises:
-            BrokersError: no broker told.
+            BrokersError: no broker answered.
             SettingsError: with every problem in the file.
         """
         from sidecar.kafka.users import acl_users, scram_users  # noqa: PLC0415 - see above
@@ -88,10 +88,10 @@ def with_quotas(quotas: ClientQuotas, kind: TenantKind) -> frozenset[str]:
 async def read_known(
     admin: "KafkaAdmin", quotas: ClientQuotas, kind: TenantKind
 ) -> frozenset[str] | None:
-    """Every name that the cluster knows; None: it can't be told.
+    """Every name that the cluster knows; None: it can't be read.
 
-    Client-ids are not known anywhere, nor are users who log in by other ways than SCRAM where there
-    are no ACLs.
+    Client-ids are not known anywhere, nor are users who authenticate without SCRAM where there are
+    no ACLs.
     """
     from sidecar.kafka.users import acl_users, scram_users  # noqa: PLC0415 - see above
 

@@ -3,14 +3,12 @@
 Only the answer to INIT_PRODUCER_ID ties an id to a principal, and only in the log of the broker
 that got the request, which is any of them.
 
-Example: alice's producer asks broker 2 and gets id 1000001: ``ProducerIdAllocated`` of user
-"alice", id 1000001 and epoch 0 from broker 2's log. An answer with an error has no id and makes
-no event.
+Example: alice's producer gets id 1000001 from broker 2: ``ProducerIdAllocated`` of user "alice", id
+1000001 and epoch 0 from broker 2's log. An answer with an error has no id and makes no event.
 
 Source: KIP-936, section "ProducerIdQuotaManager"; Kafka's InitProducerIdResponse.
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,14 +19,14 @@ from sidecar.requestlog.wire import InitProducerIdAnswer
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdAllocated:
-    """An id that a broker gave to a producer, or gave again with the next epoch.
+    """An id that a broker allocated to a producer, or returned again with the next epoch.
 
     Attributes:
         time: when the broker answered, in its time zone.
         user: the principal's name without its type.
-        client_id: "" when the client gave none.
+        client_id: "" when the client has none.
         producer_id: >= 0.
-        epoch: 0 for an id that is new; transactional producers take theirs up again.
+        epoch: 0 for an id that is new; transactional producers get theirs again.
     """
 
     time: datetime
@@ -48,8 +46,3 @@ def producer_id(line: Line) -> ProducerIdAllocated | None:
     return ProducerIdAllocated(
         line.time, line.user, line.client_id, answer.producer_id, answer.producer_epoch
     )
-
-
-def producer_ids(lines: Iterable[Line]) -> Iterator[ProducerIdAllocated]:
-    """The events of many lines, in their order."""
-    return filter(None, map(producer_id, lines))

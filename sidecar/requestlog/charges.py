@@ -63,11 +63,7 @@ class Charged:
 
 
 def charged_ms(line: Line) -> int:
-    """When bytes and request time were charged, to the millisecond that the line's time is cut to.
-
-    Returns:
-        Milliseconds since 1970 by the broker's local time, as if that were UTC.
-    """
+    """When bytes and request time were charged, ms since 1970 by the broker's local time."""
     logged_ms = (line.time.replace(tzinfo=UTC) - _EPOCH) / _MS
     return math.floor(logged_ms - line.body.send_time_ms - line.body.response_queue_time_ms)
 

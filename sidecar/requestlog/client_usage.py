@@ -1,8 +1,8 @@
 """Who used what, from the lines of one node's request log: a fold with bounded memory.
 
-For each user and client-id: requests and the time that they took of request handlers (KIP-124), the
-their throttle times, and the partitions that they created and deleted (KIP-599). All
-are sums since the start, which begin at zero.
+For each user and client-id: requests and the time that they took of request handlers (KIP-124),
+their throttle times, and the partitions that they created and deleted (KIP-599). All are sums since
+the start, which begin at zero.
 
 Request time is a lower bound: the network threads' time is not in the log. What a broker passes on
 to the controller is charged by both, so a forwarded line is counted apart: on a node that is both,
@@ -29,7 +29,7 @@ from sidecar.requestlog.line import Line, Rejected, RejectedKind
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, TopicSizes
 
 Client = tuple[str, str]
-"""User and client-id, "" for a client that gave none."""
+"""User and client-id, "" for a client without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Usage:
             if len(self._clients) >= self.settings.most_clients:
                 self.evicted.add(self._clients.pop(next(iter(self._clients))))
                 self.clients_evicted += 1
-        # A dict keeps the order of insertion: the first is the least recently seen.
+        # In a dict's order of insertion the first is the least recently seen.
         self._clients[client] = usage
         return usage
 

@@ -8,8 +8,8 @@ its tags; from 13 on topics have ids of 16 bytes, no names.
 Two things make it differ from what was sent, and are left out there too: where to find new leaders
 (``nodeEndpoints``, from 16 on), and, before Kafka 4.0, records rewritten for old consumers.
 
-A consumer that is throttled is answered without its records, and Kafka takes the charge back: what
-it would have got is in no line. That is not known, and never nothing.
+A throttled consumer's answer has no records, and Kafka takes the charge back: what it would have
+got is in no line. That is not known, and never nothing.
 
 Example: version 17, one partition with 59,882 bytes of batches. 4; body 4 + 2 + 4 for the throttle
 time, error and session, 1 for the number of topics; 16 + 1 for the topic's id and number of
@@ -46,11 +46,7 @@ _FETCHED: Final = msgspec.json.Decoder(Fetched)
 
 
 def fetched(line: Line) -> Fetched | None:
-    """What a FETCH was answered.
-
-    Returns:
-        None when there is no answer, or one without the records because of throttling.
-    """
+    """A FETCH's answer; None when there is none, or one without records because of throttling."""
     try:
         answer = _FETCHED.decode(line.body.response)
     except msgspec.MsgspecError:

@@ -64,7 +64,7 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     Attributes:
         request_api_key: the API's number.
         request_api_version: the version that the client speaks.
-        client_id: as the client gave it; "" when it gave none.
+        client_id: the client's; "" when it has none.
         request_api_key_name: the API's name; "" before Kafka 2.8.
     """
 
@@ -129,7 +129,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def client_id(self) -> str:
-        """As the client gave it; "" when it gave none."""
+        """The client's; "" when it has none."""
         return self.body.request_header.client_id or ""
 
     @property
@@ -182,6 +182,10 @@ _START: Final = re.compile(
 """The start in either pattern: the time, the level, maybe the thread, maybe the logger."""
 
 
+_NO_START: Final = Rejected(RejectedKind.TORN, "the start is missing, or of an unknown pattern")
+_FOREIGN: Final = Rejected(RejectedKind.OTHER, "not a line of the request log")
+
+
 def parse(line: bytes) -> Line | Rejected:
     """Reads a line, with or without what ends it."""
     line = line.rstrip(b"\r\n")
@@ -189,7 +193,7 @@ def parse(line: bytes) -> Line | Rejected:
         return _read(line[1:_REGULAR_AT], line[_REGULAR_BODY : -len(_END)])
     start = _START.match(line)
     if start is None:
-        return _without_start(line)
+        return _NO_START if line.endswith(_END) else _FOREIGN
     if line.endswith(_END):
         return _read(start["time"], line[start.end() : -len(_END)])
     if start["logger"] is not None:
@@ -197,12 +201,6 @@ def parse(line: bytes) -> Line | Rejected:
     if line.endswith(b")"):
         return Rejected(RejectedKind.OTHER, "another logger's line")
     return Rejected(RejectedKind.TORN, "the end is missing, where the logger is named")
-
-
-def _without_start(line: bytes) -> Rejected:
-    if line.endswith(_END):
-        return Rejected(RejectedKind.TORN, "the start is missing, or of an unknown pattern")
-    return Rejected(RejectedKind.OTHER, "not a line of the request log")
 
 
 def _read(time: bytes, body: bytes) -> Line | Rejected:
@@ -216,14 +214,8 @@ def _read(time: bytes, body: bytes) -> Line | Rejected:
         return Line(when, _BODY.decode(body))
     except msgspec.ValidationError as error:
         return Rejected(RejectedKind.UNEXPECTED, str(error))
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        return Rejected(RejectedKind.DAMAGED, _damage(error))
-
-
-def _damage(error: Exception) -> str:
-    match error:
-        case RecursionError():
-            return "nested too deeply"
-        case UnicodeDecodeError():
-            return "not UTF-8"
-    return str(error)
+    except (RecursionError, UnicodeDecodeError) as error:
+        text = "nested too deeply" if isinstance(error, RecursionError) else "not UTF-8"
+        return Rejected(RejectedKind.DAMAGED, text)
+    except msgspec.DecodeError as error:
+        return Rejected(RejectedKind.DAMAGED, str(error))

@@ -4,7 +4,7 @@ A line is returned when its end is there. One that is longer than allowed is dro
 its bytes are not retained while its end is awaited. It begins with no piece, at the start of a
 line.
 
-Example: longest line 5: the pieces ``ab``, ``c\nd``, ``efghi``, ``j\nk\n`` give ``abc`` and ``k``;
+Example: longest line 5: the pieces ``ab``, ``c\nd``, ``efghi``, ``j\nk\n`` are ``abc`` and ``k``;
 ``defghij`` is dropped: 1 line, 8 bytes with its end.
 """
 
@@ -69,7 +69,7 @@ class Cutter:
         return lines
 
     def _without_long(self, lines: list[bytes]) -> list[bytes]:
-        # Most lines are far shorter: looking at the longest is all that it costs.
+        # Most lines are far shorter: finding the longest is all that it costs.
         if max(map(len, lines)) <= self.longest:
             return lines
         whole = [line for line in lines if len(line) <= self.longest]

@@ -8,7 +8,7 @@ Example: a topic is created with 12 partitions, grown to 24 and deleted: 12, 12 
 If the growth is refused with error 89, it is 12 refused ones, and 12 for the deletion.
 
 Initially no size is known. Topics beyond ``most_topics`` make room for others, the one that was
-told first; names are cut, and those that are the same up to there are one topic.
+seen first; names are cut, and those that are the same up to there are one topic.
 
 Source: KIP-599; Kafka's ReplicationControlManager.
 """
@@ -53,12 +53,7 @@ class TopicSizes:
     __slots__ = ("_longest_name", "_most", "_sizes")
 
     def __init__(self, most_topics: int = 20_000, longest_name: int = 256) -> None:
-        """No size is known.
-
-        Args:
-            most_topics: whose sizes are remembered, > 0.
-            longest_name: characters of a name, > 0.
-        """
+        """No size is known; both numbers are > 0."""
         self._most = most_topics
         self._longest_name = longest_name
         self._sizes: dict[str, int] = {}
@@ -76,7 +71,7 @@ class TopicSizes:
 
         Args:
             line: a controller's, of one of ``ABOUT_TOPICS``; in the log's order, since each line
-                hands sizes to the next.
+                adds sizes for the next.
 
         Returns:
             None when the request can't be read.

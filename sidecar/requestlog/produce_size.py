@@ -35,7 +35,7 @@ def produce_bytes(produce: Produce, version: int, client_id: str) -> int | None:
     Args:
         produce: as the line has it.
         version: of the request.
-        client_id: as the client gave it; "" for none takes as many bytes.
+        client_id: the client's; "" for none takes as many bytes.
 
     Returns:
         Bytes; None when the version is newer than ``NEWEST_PRODUCE``.

@@ -68,14 +68,14 @@ class LogReader:
 
     async def run(self) -> None:
         """Reads until cancelled."""
-        async with aclosing(follow(self._tail)) as looks:
-            async for read in looks:
+        async with aclosing(follow(self._tail)) as reads:
+            async for read in reads:
                 self._take(read)
 
     def _take(self, read: TailRead) -> None:
         self.behind, self.exists = read.behind, read.there
         if read.failure != self._failure:
-            self._tell(read.failure)
+            self._log_failure(read.failure)
         elif read.failure is None:
             self._log_absence()
             self._log_silence()
@@ -117,7 +117,7 @@ class LogReader:
                 SILENT_S,
             )
 
-    def _tell(self, failure: str | None) -> None:
+    def _log_failure(self, failure: str | None) -> None:
         if failure is None:
             _log.info("the request log %s can be read again", self.path)
         else:

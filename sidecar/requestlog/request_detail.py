@@ -47,7 +47,7 @@ class TopicChange:
     """One topic of a request that creates or deletes partitions.
 
     Attributes:
-        topic: its name; "" when the request and its answer give its id alone.
+        topic: its name; "" when the request and its answer have its id alone.
         topic_id: base64, as logged; "" when absent.
         partitions: CREATE_TOPICS: how many, None when the broker's default decides.
             CREATE_PARTITIONS: how many it is to have after. DELETE_TOPICS: None.

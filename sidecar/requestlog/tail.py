@@ -11,7 +11,7 @@ to be dropped is counted, in bytes and lines.
 
 Memory is bounded: ``read_bytes`` and the lines made of them, and one line that is not whole yet.
 
-Example: a file ``a\nb`` gives ``a``; when ``c\n`` is appended, ``bc``.
+Example: of a file ``a\nb`` the first line is ``a``; when ``c\n`` is appended, ``bc`` is next.
 
 What can't be seen: a file that came and went between two reads (250 ms apart when there is nothing
 to read), and a file that was truncated and has grown beyond where it was; the latter's first line
@@ -93,7 +93,7 @@ class Tail:
 
     @property
     def idle_s(self) -> float:
-        """Seconds until the next look when there is nothing to read."""
+        """Seconds until the next read when there is nothing new."""
         return self._settings.idle_s
 
     def read(self) -> TailRead:
@@ -152,15 +152,12 @@ class Tail:
             self._from_start = True
             return
         if newest is None and not self._from_start:
-            self._seek_end(opened)
+            opened.position = opened.size()
+            if opened.position and os.pread(opened.descriptor, 1, opened.position - 1) != b"\n":
+                self._cutter.skip()
         elif newest is not None:
             self._counts.rotations += 1
         self._files.append(opened)
-
-    def _seek_end(self, file: _File) -> None:
-        file.position = file.size()
-        if file.position and os.pread(file.descriptor, 1, file.position - 1) != b"\n":
-            self._cutter.skip()
 
     def _catch_up(self) -> None:
         """Drops the oldest when too much is not read yet."""
@@ -220,13 +217,9 @@ Run = Callable[[Callable[[], TailRead]], Awaitable[TailRead]]
 
 
 async def follow(tail: Tail, run: Run = asyncio.to_thread) -> AsyncGenerator[TailRead, None]:
-    """Every look, for ever; closes the tail at its end (use ``contextlib.aclosing``).
+    """Every read, for ever; closes the tail at its end (use ``contextlib.aclosing``).
 
-    Whoever iterates sets the pace: nothing is read ahead.
-
-    Args:
-        tail: nobody else reads it.
-        run: runs ``tail.read``.
+    Whoever iterates sets the pace: nothing is read ahead. Nobody else may read the tail.
     """
     try:
         while True:

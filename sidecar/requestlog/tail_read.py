@@ -12,12 +12,12 @@ class TailSettings:
     """How much is read and retained, and how often.
 
     Attributes:
-        read_bytes: at most in one look, > 0; a quarter of a MiB takes a millisecond to parse.
+        read_bytes: at most in one read, > 0; a quarter of a MiB takes a millisecond to parse.
         longest_line: bytes, > 0; longer ones are dropped.
         most_files: that are open at once, > 0; a file that was rotated away and deleted takes its
             space on the disk until it is closed.
         most_behind: bytes, > 0; of what is not read yet, the older is dropped beyond this.
-        idle_s: seconds until the next look when there is nothing to read, > 0.
+        idle_s: seconds until the next read when there is nothing new, > 0.
 
     Raises:
         ValueError: one is not positive.
@@ -62,11 +62,11 @@ class TailCounts:
 
 @dataclass(frozen=True, slots=True)
 class TailRead:
-    """What one look gave.
+    """The result of one read.
 
     Attributes:
         lines: without their ends, in the file's order.
-        more: whether to look again at once.
+        more: whether to read again at once.
         behind: bytes that are not read yet.
         failure: why the file can't be read; None when it can, or isn't there.
         there: whether there is a file.

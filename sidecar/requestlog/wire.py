@@ -70,7 +70,7 @@ class InitProducerIdAnswer(Wire, frozen=True):
 
     Attributes:
         producer_id: -1 when none was sent.
-        producer_epoch: how often it was taken up again.
+        producer_epoch: how often it was returned again.
         error: Kafka's error code; None without an answer.
     """
 

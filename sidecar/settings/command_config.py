@@ -1,9 +1,9 @@
 """How a command reaches the brokers: as Kafka's own tools do, or by the daemon's settings.
 
 Kafka's tools take ``--bootstrap-server`` and ``--command-config``, a Java properties file with the
-admin client's keys and no prefix. With either of the two the daemon's settings are not looked at,
-so that no credentials of one cluster are sent to another. Such files are shared with producers and
-consumers: keys that mean nothing here are told in one notice, as Kafka's tools warn of them.
+admin client's keys and no prefix. With either of the two the daemon's settings are not read, so
+that no credentials of one cluster are sent to another. Such files are shared with producers and
+consumers: keys that mean nothing here are named in one notice, as Kafka's tools warn of them.
 
 Example: a file with ``security.protocol=SSL`` and ``acks=all``, and ``--bootstrap-server b:9093``,
 are an admin of one address and TLS, and the notice that ``acks`` has no effect.
@@ -33,7 +33,7 @@ class LoadedAdmin:
 
     Attributes:
         admin: addresses, TLS and credentials.
-        notices: one line each: what was given and has no effect.
+        notices: one line each: what was set and has no effect.
     """
 
     admin: KafkaAdmin
@@ -61,18 +61,9 @@ def read_command_config(bootstrap_server: str | None, command_config: Path | Non
 def read_daemon_admin(
     environ: Mapping[str, str], config: Path | None, properties: Path | None
 ) -> LoadedAdmin:
-    """The daemon's own settings, of which only those of Kafka's are needed.
-
-    Args:
-        environ: the environment variables; only ``SIDECAR_*`` is looked at.
-        config: a TOML file.
-        properties: a Java properties file with the plugin's prefix.
-
-    Raises:
-        SettingsError: with every problem found, one line each and no secret in any.
-    """
+    """Those of the daemon's own settings that are Kafka's; arguments and errors as of ``load``."""
     readings = read_all(environ, config, properties)
-    # Notices of the daemon's other settings are told when it starts.
+    # Notices of the daemon's other settings are logged when it starts.
     return LoadedAdmin(_resolve(readings, settings_source(config, properties)).admin)
 
 
@@ -83,7 +74,7 @@ def _resolve(readings: list[Reading], place: Place) -> LoadedAdmin:
             problems.add_general(problem)
     raw = check_each(readings, problems)
     admin = None
-    # What an unreadable file may hold can't be called missing.
+    # What an unreadable file may contain can't be called missing.
     if all(reading.readable for reading in readings):
         admin = resolve_kafka_admin(raw, required=True, problems=problems)
     lines = problems.lines()
@@ -100,7 +91,7 @@ def _read_file(path: Path) -> Reading:
         for entry in parse_properties(path):
             written[entry.key] = entry
     except OSError as error:
-        return _unreadable(path, error.strerror or "no reason is told")
+        return _unreadable(path, error.strerror or "the reason is unknown")
     except ValueError as error:
         return _unreadable(path, str(error))
     entries: dict[str, Entry] = {}
@@ -110,7 +101,7 @@ def _read_file(path: Path) -> Reading:
         field = _FIELD_PREFIX + key.replace(".", "_")
         known = field in keys.FIELDS and key == keys.dotted(field).removeprefix(keys.ADMIN_PREFIX)
         if known and PLACEHOLDER.search(str(entry.value)):
-            problems.append(f"{entry}: config providers aren't supported; give the value itself")
+            problems.append(f"{entry}: config providers aren't supported; set the value itself")
         elif known:
             entries[field] = entry
         elif key not in ADMIN_KEYS:

@@ -1,7 +1,7 @@
 """From what was written to a value: one function for each form a setting may have.
 
 Each takes what the environment or a properties file (always text) or TOML (text, numbers, lists)
-gave, and raises ``ValueError`` with a sentence that quotes it. The forms of secrets quote nothing.
+has, and raises ``ValueError`` with a sentence that quotes it. The forms of secrets quote nothing.
 
 Example: ``addresses("a:9092,[::1]:9093")`` is two addresses, the second one's host ``::1``.
 """
@@ -36,7 +36,7 @@ def text(raw: object) -> str:
     if not isinstance(raw, str):
         raise ValueError(f"{shown(raw)} must be text in quotes")  # noqa: TRY004 - pydantic collects ValueError alone
     if not raw:
-        raise ValueError("is empty: give a value, or leave it out for the default")
+        raise ValueError("is empty: set a value, or leave it out for the default")
     return raw
 
 
@@ -49,16 +49,14 @@ def secret(raw: object) -> SecretStr:
     """Text that is never shown."""
     if not isinstance(raw, str):
         raise ValueError("must be text in quotes")  # noqa: TRY004 - pydantic collects ValueError alone
-    if not raw:
-        raise ValueError("is empty: give a value, or leave it out for the default")
-    return SecretStr(raw)
+    return SecretStr(text(raw))
 
 
 def path(raw: object) -> Path:
-    """A path; whether anything is there is asked when it is used."""
+    """A path; whether anything is there is checked when it is used."""
     name = text(raw)
     if "\0" in name:
-        raise ValueError(f"{shown(raw)} can't be a path: it holds a NUL")
+        raise ValueError(f"{shown(raw)} can't be a path: it has a NUL in it")
     return Path(name)
 
 
@@ -153,10 +151,7 @@ def _decimal(raw: object) -> float:
 
 def addresses(raw: object) -> tuple[HostPort, ...]:
     """A list of brokers to connect to: text with commas between, or TOML's list of texts."""
-    if isinstance(raw, list):
-        parts = [text(part) for part in raw]
-    else:
-        parts = [part for part in map(str.strip, text(raw).split(",")) if part]
+    parts = _parts(raw)
     if not parts:
         raise ValueError("needs one host:port at least")
     # The same broker twice would only be dialled twice.
@@ -190,15 +185,21 @@ def _address(written: str, *, lowest_port: int) -> HostPort:
     return HostPort(host, port)
 
 
+def _parts(raw: object) -> list[str]:
+    if isinstance(raw, list):
+        return [text(part) for part in raw]
+    return [part for part in map(str.strip, text(raw).split(",")) if part]
+
+
 def choice(*options: str) -> Callable[[object], str]:
     """One of a few words, in whatever case it is written."""
     by_fold = {option.casefold(): option for option in options}
 
     def convert(raw: object) -> str:
-        word = by_fold.get(text(raw).casefold())
-        if word is None:
+        option = by_fold.get(text(raw).casefold())
+        if option is None:
             raise ValueError(f"{shown(raw)} is not one of {', '.join(options)}")
-        return word
+        return option
 
     return convert
 
@@ -210,16 +211,13 @@ def url(raw: object) -> str:
         # Not quoted: what is no address may well be a secret that was put in the wrong place.
         raise ValueError("is not an address that starts with http:// or https://")
     if "@" in re.split(r"[/?#]", written.partition("://")[2])[0]:
-        raise ValueError("must not hold a user or password: give those in their own settings")
+        raise ValueError("must not have a user or password in it: these have settings of their own")
     return written
 
 
 def urls(raw: object) -> tuple[str, ...]:
     """A list of such addresses: text with commas between, or TOML's list of texts."""
-    if isinstance(raw, list):
-        parts = [text(part) for part in raw]
-    else:
-        parts = [part for part in map(str.strip, text(raw).split(",")) if part]
+    parts = _parts(raw)
     if not parts:
         raise ValueError("needs one address at least")
     return tuple(dict.fromkeys(url(part).rstrip("/") for part in parts))

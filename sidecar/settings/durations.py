@@ -40,7 +40,7 @@ def parse_duration(text: str) -> float:
     if seconds > LONGEST_S:
         raise ValueError(f"{_shown(text)} is longer than 100 years")
     if seconds == 0.0 and re.search("[1-9]", text):
-        # It must not be taken for PT0S, which disables.
+        # It must not become PT0S, which disables.
         raise ValueError(f"{_shown(text)} is shorter than a microsecond")
     return seconds
 

@@ -305,7 +305,7 @@ class RawSettings(BaseModel):
         PlainValidator(convert.open_ratio),
         About("ratio, > 0.0 and < 1.0", "0.01", in_properties=False),
     ] = 0.01
-    """How many of the new producer ids may be taken for known ones. Default: a hundredth more than
+    """How many new producer ids may be mistaken for known ones. Default: a hundredth more than
     the quota is seldom worth more memory."""
 
     producer_id_quota_memory_bytes: Annotated[

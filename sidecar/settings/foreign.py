@@ -1,9 +1,9 @@
 """Keys that are valid for the Java admin client or the Strimzi plugin and aren't settings here.
 
 Those that only tune the Java client are accepted and noted, so that a file written for it can be
-pointed at. Those that name a Java class to load change what is done with credentials and are
-refused, unless they name the class whose work is done here anyway. The names are those of Kafka
-3.3.2 to 4.4.0 (``AdminClientConfig.configNames()``).
+used. Those that name a Java class to load change what is done with credentials and are refused,
+unless they name the class whose work is done here anyway. The names are those of Kafka 3.3.2 to
+4.4.0 (``AdminClientConfig.configNames()``).
 
 Example: ``kafka.admin.request.timeout.ms`` is noted; ``kafka.admin.ssl.engine.factory.class`` is
 refused.
@@ -126,7 +126,7 @@ _REMOVED = (
     "was removed by proposal 047 with the limits on all volumes together: set"
     " client.quota.callback.static.storage.per.volume.limit.min.available.bytes or"
     " client.quota.callback.static.storage.per.volume.limit.min.available.ratio instead, what"
-    " each volume must keep available"
+    " each volume must have available"
 )
 REMOVED_KEYS = {"storage.hard": _REMOVED, "storage.soft": _REMOVED}
 """The plugin's former keys, without prefix, and what replaced them."""

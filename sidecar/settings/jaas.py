@@ -2,8 +2,8 @@ r"""The value of sasl.jaas.config: one login module with its options.
 
 The form is the Java client's (``org.apache.kafka.common.security.JaasConfig``): the module's class,
 a control flag, ``name=value`` pairs, a semicolon. Values may be quoted with ``"`` or ``'``; in
-quotes a backslash keeps the next character from being special; comments are those of Java. What is
-wrong is told without quoting any of it, since any part may be the password.
+quotes a backslash escapes the next character; comments are those of Java. A problem quotes nothing
+of it, since any part may be the password.
 
 Example: ``...plain.PlainLoginModule required username="ann" password="a\"b";`` has the options
 username ``ann`` and password ``a"b``.
@@ -88,7 +88,7 @@ def _options(tokens: list[_Token], known: frozenset[str]) -> dict[str, str]:
                 tokens = tokens[3:]
             case _:
                 raise ValueError(
-                    "must have its options as name=value, quoted where they hold blanks"
+                    "must have its options as name=value, quoted where they have blanks"
                 )
     return options
 

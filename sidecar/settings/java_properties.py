@@ -1,9 +1,9 @@
 """Settings from a Java properties file, such as the broker's own server.properties.
 
 Only keys under ``client.quota.callback.static.`` are ours, by the names of the Strimzi plugin and
-of proposal 047; all others are the broker's. Of a key given twice the last counts, and values are
-trimmed, both as in Kafka. A value that a config provider of Kafka's would fill in (``${...}``) is
-refused: it would be taken for the password itself.
+of proposal 047; all others are the broker's. Of a key that is set twice the last counts, and values
+are trimmed, both as in Kafka. A value that a config provider of Kafka's would fill in (``${...}``)
+is refused: it would be used as the password itself.
 
 Example: ``client.quota.callback.static.storage.check-interval=30`` (the plugin's spelling) is the
 same as ``client.quota.callback.static.storage.check.interval=PT30S``.
@@ -54,7 +54,7 @@ def parse_properties(path: Path) -> Iterator[Entry]:
     import javaproperties  # noqa: PLC0415
 
     line = 1
-    # Bytes are taken for ISO 8859-1, as Kafka does.
+    # Bytes are read as ISO 8859-1, as Kafka does.
     elements = javaproperties.parse(path.read_bytes())
     while True:
         try:
@@ -85,7 +85,7 @@ class _Sorter:
         admin_key = key.removeprefix(keys.ADMIN_PREFIX)
         if admin_key != key and PLACEHOLDER.search(str(entry.value)):
             self.problems.append(
-                f"{entry}: config providers aren't supported; give the value itself, in"
+                f"{entry}: config providers aren't supported; set the value itself, in"
                 f" {keys.environment_key(key.replace('.', '_'))} for instance"
             )
         elif key in self._known:
@@ -131,7 +131,7 @@ class _Sorter:
 
 
 def _same_interval(one: Entry, other: Entry) -> bool:
-    """Whether two spellings of the interval say the same; a malformed one does not."""
+    """Whether two spellings of the interval are the same; a malformed one is not."""
     try:
         return parse_duration(str(one.value)) == parse_duration(str(other.value))
     except ValueError:

@@ -21,15 +21,15 @@ def resolve_kafka_admin(
     Args:
         raw: the values, each good by itself.
         required: False when the sidecar is disabled.
-        problems: where what doesn't fit together is told.
+        problems: gets what doesn't fit together.
 
     Returns:
-        None when no servers are given, which is a problem only if they are required.
+        None when no servers are set, which is a problem only if they are required.
     """
     if not problems.is_set(_SERVERS):
         if not required:
             return None
-        problems.add(_SERVERS, "is required: the brokers to ask first, as host:port,host:port")
+        problems.add(_SERVERS, "is required: the brokers to dial first, as host:port,host:port")
     sasl = resolve_sasl(raw, problems)
     tls = resolve_tls(raw, problems)
     if raw.kafka_admin_bootstrap_servers is None:

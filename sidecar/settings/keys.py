@@ -2,7 +2,7 @@
 
 A field's name decides all of them, so none is written twice: the environment has it in capitals
 after ``SIDECAR_``, properties with dots after the plugin's prefix, TOML in tables. TOML may be
-grouped otherwise than the documented way, as long as the words are the same in the same order:
+grouped otherwise than documented, as long as the words are the same in the same order:
 ``kafka_admin.sasl_mechanism`` and ``kafka.admin.sasl.mechanism`` are one key.
 
 Example: ``storage_check_interval`` is ``SIDECAR_STORAGE_CHECK_INTERVAL``,
@@ -71,10 +71,10 @@ def toml_key(field: str) -> str:
 
 
 def name_in(place: Place, field: str) -> str:
-    """How a message names a setting that was not given.
+    """How a message names a setting that was not set.
 
     Args:
-        place: where the reader gives settings; a file's key is told with the variable.
+        place: where the reader sets settings; a file's key is named with the variable.
         field: its name here.
     """
     if place == "command config":

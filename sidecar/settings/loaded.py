@@ -1,4 +1,4 @@
-"""What loading gives besides the settings: where each came from, for the ``settings`` command.
+"""What loading returns besides the settings: where each came from, for the ``settings`` command.
 
 Example: ``SettingRow(name="storage.check.interval", value="PT30S", origin="environment", ...)``.
 """
@@ -10,7 +10,7 @@ from sidecar.settings.values import Settings
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting as a person is shown it.
+    """One setting as a person reads it.
 
     Attributes:
         name: the setting's one name: the property's, without the plugin's prefix.
@@ -19,7 +19,7 @@ class SettingRow:
         toml: the dotted key in the TOML file.
         value: the value in force, a secret as stars, "" when not set or not understood.
         origin: "environment", "properties FILE:LINE", "toml FILE" or "default".
-        default: what holds when nothing is given, and "" for nothing.
+        default: the value when nothing is set, and "" for nothing.
         unit: what the value is counted in, or its form.
         meaning: what it does, and the reason for the default.
         problems: one line each: that it is missing, or what is wrong with it.
@@ -39,7 +39,7 @@ class SettingRow:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings and what is to be told of them.
+    """The settings and what is to be logged of them.
 
     Attributes:
         settings: the values in force.
@@ -54,7 +54,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """The settings as they were given, whether or not the daemon starts with them.
+    """The settings as they were set, whether or not the daemon starts with them.
 
     Attributes:
         settings: the values in force; None when there are problems.

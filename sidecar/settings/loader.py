@@ -1,11 +1,11 @@
 """From environment and files to settings, or to all that is wrong with them.
 
 The environment wins over the properties file, which wins over TOML; a value that is overridden is
-not looked at. Values are checked one by one first, then together: exactly one limit, a minimum
-within the interval, credentials that fit. A rule whose values are wrong already is not tried, so
-that one mistake gives one line.
+not read. Values are checked one by one first, then together: exactly one limit, a minimum within
+the interval, credentials that fit. A rule whose values are wrong already is not tried, so that one
+mistake is one line.
 
-Example: ``SIDECAR_STORAGE_CHECK_INTERVAL=P5M`` and no limit give two lines: the question whether
+Example: ``SIDECAR_STORAGE_CHECK_INTERVAL=P5M`` and no limit are two lines: the question whether
 PT5M was meant, and the two keys of which one is needed.
 """
 
@@ -39,7 +39,7 @@ from sidecar.settings.values import (
 from sidecar.throttle.limits import LIMIT_TYPES, Limit
 
 SAFE_VALIDITY_S = 5.0
-"""The shortest validity that outlasts an answer which is lost: 3 s until its broker is asked anew
+"""The shortest validity that outlasts an answer which is lost: 3 s until its request is sent anew
 (sidecar/kafka/source.py), a pause and a dial."""
 
 _INTERVAL = "storage_check_interval"
@@ -51,10 +51,10 @@ _SERVERS = "kafka_admin_bootstrap_servers"
 def load(
     *, environ: Mapping[str, str], config: Path | None = None, properties: Path | None = None
 ) -> Loaded:
-    """Load the settings.
+    """Loads the settings.
 
     Args:
-        environ: the environment variables; only ``SIDECAR_*`` is looked at.
+        environ: the environment variables; only ``SIDECAR_*`` is read.
         config: a TOML file.
         properties: a Java properties file.
 
@@ -70,7 +70,7 @@ def load(
 def examine(
     *, environ: Mapping[str, str], config: Path | None = None, properties: Path | None = None
 ) -> Examined:
-    """``load`` for one who wants to see the settings, too, when something is missing or wrong."""
+    """As ``load``, but something missing or wrong is in the result."""
     readings = read_all(environ, config, properties)
     entries = in_force(readings)
     problems = Problems(entries, settings_source(config, properties))
@@ -79,7 +79,7 @@ def examine(
             problems.add_general(problem)
     raw = check_each(readings, problems)
     settings = None
-    # What an unreadable file may hold can't be called missing.
+    # What an unreadable file may contain can't be called missing.
     if all(reading.readable for reading in readings):
         settings = _check_together(raw, problems)
     notices = [notice for reading in readings for notice in reading.notices]
@@ -109,14 +109,14 @@ def settings_source(config: Path | None, properties: Path | None) -> Place:
 
 
 def in_force(readings: list[Reading]) -> dict[str, Entry]:
-    """For each setting that was given, the entry that wins."""
+    """For each setting that was set, the entry that wins."""
     return {
         field: entry for reading in reversed(readings) for field, entry in reading.entries.items()
     }
 
 
 def check_each(readings: list[Reading], problems: Problems) -> RawSettings:
-    """The values, those that are wrong by themselves left at their defaults and told."""
+    """The values; those that are wrong by themselves are problems and have their defaults."""
     values = {field: entry.value for field, entry in in_force(readings).items()}
     try:
         return RawSettings.model_validate(values)
@@ -178,8 +178,8 @@ def _limit(raw: RawSettings, *, required: bool, problems: Problems) -> Limit | N
     if count > 1 or (count == 0 and required):
         first, *others = _LIMITS
         names = " and ".join(map(problems.name, others))
-        how_many = f"{count} are" if count else "none is"
-        problems.add(first, f"exactly one of this and {names} is needed; {how_many} set")
+        are_set = f"{count} are" if count else "none is"
+        problems.add(first, f"exactly one of this and {names} is needed; {are_set} set")
     values = ((kind, getattr(raw, field)) for field, kind in _LIMITS.items())
     return next((kind(value) for kind, value in values if value is not None), None)
 
@@ -226,7 +226,7 @@ def _producer_ids(raw: RawSettings, problems: Problems) -> ProducerIdSection | N
 
 def _own_address(raw: RawSettings) -> HostPort | None:
     """The metrics' own address; None when it is the HTTP API's."""
-    # Port 0 is another free port each time it is asked for.
+    # Port 0 is another free port each time.
     same = raw.metrics_listen == raw.http_listen and raw.http_listen.port != 0
     return None if same else raw.metrics_listen
 

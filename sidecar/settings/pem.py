@@ -1,8 +1,8 @@
-"""PEM text, as it may be squeezed into a setting.
+"""PEM text, as it may be in a setting.
 
 The Java client takes PEM in which lines are broken anywhere, or only by blanks, since a properties
 file has one line for a value; OpenSSL doesn't. So every block is written anew, 64 characters a
-line. A block with headers (an old encrypted key) is kept as it is: its line ends matter.
+line. A block with headers (an old encrypted key) stays as it is: its line ends matter.
 
 Example: ``-----BEGIN CERTIFICATE----- AAAA BBBB -----END CERTIFICATE-----`` becomes three lines,
 the second one ``AAAABBBB``.

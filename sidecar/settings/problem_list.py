@@ -1,6 +1,6 @@
 """The problems found in the settings, gathered so that all are shown at once.
 
-Example: two wrong values and an unknown key give three lines, the unknown key first, then the
+Example: two wrong values and an unknown key are three lines, the unknown key first, then the
 settings in the documented order.
 """
 
@@ -17,10 +17,10 @@ def one_line(text: str) -> str:
 
 
 class Problems:
-    """Gathers problems, and knows by which key each setting was given.
+    """Gathers problems, and knows by which key each setting was set.
 
     Attributes:
-        settings_source: where settings are given that are not yet.
+        settings_source: where settings would be set that are not yet.
     """
 
     def __init__(self, entries: dict[str, Entry], settings_source: Place = "environment") -> None:
@@ -29,7 +29,7 @@ class Problems:
         self._found: list[tuple[int, str]] = []
 
     def add(self, field: str, sentence: str) -> None:
-        """A problem with one setting; the sentence goes on from the setting's name."""
+        """A problem with one setting; the sentence continues the setting's name."""
         self._found.append((keys.FIELDS.index(field), f"{self.name(field)}: {sentence}"))
 
     def add_general(self, line: str) -> None:
@@ -37,12 +37,12 @@ class Problems:
         self._found.append((-1, line))
 
     def name(self, field: str) -> str:
-        """The key by which a setting was given; else the one by which it can be."""
+        """The key by which a setting was set; else the one by which it can be."""
         entry = self._entries.get(field)
         return str(entry) if entry else keys.name_in(self.settings_source, field)
 
     def is_set(self, field: str) -> bool:
-        """Whether a setting was given at all, well or not."""
+        """Whether a setting was set at all, right or wrong."""
         return field in self._entries
 
     def of(self, field: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""What one place gave: the environment, a properties file or a TOML file.
+"""What one place has: the environment, a properties file or a TOML file.
 
-A reading is complete even when something in it is wrong: what is wrong is told beside it, so that
-all problems of all places can be shown together.
+A reading is complete even when something in it is wrong: its problems are beside it, so that those
+of all places can be shown together.
 
 Example: an environment with ``SIDECAR_LOG_LEVEL=debug`` reads as one entry for ``log_level`` with
 origin "environment".
@@ -31,7 +31,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All that one place gave.
+    """All that one place has.
 
     Attributes:
         entries: by the setting's field name.

@@ -1,7 +1,7 @@
 """Every setting as a row for a person, with secrets masked.
 
-Example: ``kafka.admin.sasl.password`` given in the environment has the value ``********`` and the
-origin "environment".
+Example: ``kafka.admin.sasl.password`` in the environment has the value ``********`` and the origin
+"environment".
 """
 
 from collections.abc import Mapping, Set

@@ -1,11 +1,10 @@
-"""The credentials for SASL, from whichever settings they were given in.
+"""The credentials for SASL, from whichever settings have them.
 
-Credentials without a SASL protocol are refused: whoever gave them believes that they are used. User
+Credentials without a SASL protocol are refused: whoever set them believes that they are used. User
 and password are either two settings or in sasl.jaas.config; for OAUTHBEARER a setting of its own
 wins over the same option in sasl.jaas.config, as in the Java client.
 
-Example: mechanism PLAIN with a username and no password is one problem, which names both ways to
-give it.
+Example: mechanism PLAIN with a username and no password is one problem.
 """
 
 from collections.abc import Mapping
@@ -34,7 +33,7 @@ _FOR_CLIENT = (_TOKEN_URL, _CLIENT_ID, _CLIENT_SECRET, _SCOPE)
 
 @dataclass(frozen=True, slots=True)
 class Sasl:
-    """What ``KafkaAdmin`` holds of SASL; all None without it."""
+    """What ``KafkaAdmin`` has of SASL; all None without it."""
 
     username: str | None = None
     password: SecretStr | None = None
@@ -43,7 +42,7 @@ class Sasl:
     client_secret: SecretStr | None = None
     scope: str | None = None
     setting_names: tuple[str, ...] = ()
-    """How the settings that gave user and password are called."""
+    """The names of the settings of user and password."""
 
 
 def resolve_sasl(raw: RawSettings, problems: Problems) -> Sasl:
@@ -72,7 +71,7 @@ def _refuse_without_protocol(raw: RawSettings, problems: Problems) -> None:
     if problems.is_set("kafka_admin_security_protocol") and "kafka_admin_security_protocol" not in (
         raw.model_fields_set
     ):
-        return  # a malformed protocol, which is told already
+        return  # a malformed protocol, which is a problem already
     protocol = raw.kafka_admin_security_protocol
     meant = "SASL_SSL" if protocol == "SSL" else "SASL_PLAINTEXT or SASL_SSL"
     sentence = f"isn't used, since security.protocol is {protocol}: was {meant} meant?"
@@ -86,7 +85,7 @@ def _refuse(fields: tuple[str, ...], sentence: str, problems: Problems) -> None:
 
 
 def _jaas_options(raw: RawSettings, module: str, problems: Problems) -> Mapping[str, str] | None:
-    """The options of sasl.jaas.config; empty when it isn't given, None when it can't be used."""
+    """The options of sasl.jaas.config; empty when it isn't set, None when it can't be used."""
     written = raw.kafka_admin_sasl_jaas_config
     if written is None:
         return None if problems.is_set(_JAAS) else {}
@@ -106,9 +105,7 @@ def _user(raw: RawSettings, options: Mapping[str, str] | None, problems: Problem
     if options is None:
         return Sasl()
     if problems.is_set(_JAAS):
-        _refuse(
-            _FOR_USER, f"is given besides {problems.name(_JAAS)}: give one of the two", problems
-        )
+        _refuse(_FOR_USER, f"is set besides {problems.name(_JAAS)}: set one of the two", problems)
         username, password = options.get("username"), options.get("password")
         if not username or not password:
             problems.add(_JAAS, "needs the options username and password")
@@ -116,18 +113,18 @@ def _user(raw: RawSettings, options: Mapping[str, str] | None, problems: Problem
         return Sasl(username=username, password=SecretStr(password or ""), setting_names=named)
     if not problems.is_set(_USERNAME):
         problems.add(_USERNAME, _missing(raw, "a user"))
-    holds_password = _PASSWORD_FILE if problems.is_set(_PASSWORD_FILE) else _PASSWORD
+    password_field = _PASSWORD_FILE if problems.is_set(_PASSWORD_FILE) else _PASSWORD
     return Sasl(
         username=raw.kafka_admin_sasl_username,
         password=_password(raw, problems),
-        setting_names=(problems.name(_USERNAME), problems.name(holds_password)),
+        setting_names=(problems.name(_USERNAME), problems.name(password_field)),
     )
 
 
 def _password(raw: RawSettings, problems: Problems) -> SecretStr | None:
     if problems.is_set(_PASSWORD) and problems.is_set(_PASSWORD_FILE):
         problems.add(
-            _PASSWORD, f"is given besides {problems.name(_PASSWORD_FILE)}: give one of the two"
+            _PASSWORD, f"is set besides {problems.name(_PASSWORD_FILE)}: set one of the two"
         )
     elif raw.kafka_admin_sasl_password_file is not None:
         return _read_password(raw.kafka_admin_sasl_password_file, problems)
@@ -143,7 +140,7 @@ def _read_password(path: Path, problems: Problems) -> SecretStr | None:
     except OSError as error:
         problems.add(_PASSWORD_FILE, f"{str(path)!r} can't be read: {error.strerror}")
     except UnicodeDecodeError:
-        # From None: the exception holds the file's bytes, and they are the secret.
+        # Without the exception, which has the file's bytes, and they are the secret.
         problems.add(_PASSWORD_FILE, f"{str(path)!r} is not UTF-8 text")
     else:
         if password:
@@ -172,4 +169,4 @@ def _client(raw: RawSettings, options: Mapping[str, str] | None, problems: Probl
 
 
 def _missing(raw: RawSettings, what: str) -> str:
-    return f"the mechanism {raw.kafka_admin_sasl_mechanism} needs {what}, and none is given"
+    return f"the mechanism {raw.kafka_admin_sasl_mechanism} needs {what}, and none is set"

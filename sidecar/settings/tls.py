@@ -1,11 +1,11 @@
 """The material for TLS, as PEM files or PEM text.
 
 The Java client's default form is JKS, which only Java reads: a JKS or PKCS12 store is refused with
-the commands that convert it. Otherwise the Java client's own rules hold: file or text but not both,
-a certificate only with its key, a password for the key alone.
+the commands that convert it. Otherwise the Java client's own rules apply: file or text but not
+both, a certificate only with its key, a password for the key alone.
 
-Example: ``ssl.truststore.location=/etc/kafka/trust.jks`` is answered with a keytool and an openssl
-command that write ``/etc/kafka/trust.pem``.
+Example: for ``ssl.truststore.location=/etc/kafka/trust.jks`` the problem has a keytool and an
+openssl command that write ``/etc/kafka/trust.pem``.
 """
 
 import shlex
@@ -37,7 +37,7 @@ _FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What ``KafkaAdmin`` holds of TLS."""
+    """What ``KafkaAdmin`` has of TLS."""
 
     ca_file: Path | None = None
     ca_pem: str | None = None
@@ -81,7 +81,7 @@ def resolve_tls(raw: RawSettings, problems: Problems) -> Tls:
 
 
 def unused_tls(raw: RawSettings, problems: Problems) -> tuple[str, ...]:
-    """A notice when material is given that the protocol doesn't use."""
+    """A notice when material is set that the protocol doesn't use."""
     if raw.kafka_admin_security_protocol.endswith("SSL"):
         return ()
     unused = [f for f in keys.FIELDS if f.startswith(_SSL) and problems.is_set(f)]
@@ -104,7 +104,7 @@ def _text(
 
 
 def _store_is_pem(store: str, raw: RawSettings, problems: Problems) -> bool:
-    """Whether a store may be taken for PEM; if not, the problem says how to make it PEM."""
+    """Whether a store is read as PEM; if not, the problem says how to make it PEM."""
     location: Path | None = getattr(raw, f"{_SSL}{store}_location")
     named: str | None = getattr(raw, f"{_SSL}{store}_type")
     form = named or (_FORMS.get(location.suffix.lower(), "PEM") if location else "PEM")
@@ -142,7 +142,7 @@ def _how_to_convert(store: str, form: str, location: Path) -> str:
 
 def _one_of(text: str, file: str, problems: Problems) -> None:
     if problems.is_set(text) and problems.is_set(file):
-        problems.add(text, f"is given besides {problems.name(file)}: give one of the two")
+        problems.add(text, f"is set besides {problems.name(file)}: set one of the two")
 
 
 def _check_pairs(problems: Problems) -> None:

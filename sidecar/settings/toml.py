@@ -45,7 +45,7 @@ def _sort(document: Mapping[str, Any], origin: str) -> Reading:
         if value == {} and any(known.startswith(f"{field}_") for known in keys.FIELDS):
             continue  # a table in which nothing is set
         if field in entries:
-            problems.append(f"{entries[field]} and {entry} are one setting, given twice")
+            problems.append(f"{entries[field]} and {entry} are one setting, set twice")
         elif field in keys.FIELDS:
             entries[field] = entry
         elif field in foreign:

@@ -24,7 +24,7 @@ IdsCount = Literal["active", "allocated"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Place = Literal["environment", "properties", "toml", "command config"]
-"""Where settings are given; it decides by which name a message calls one."""
+"""Where settings are set; it decides by which name a message calls one."""
 
 
 class HostPort(NamedTuple):
@@ -43,21 +43,21 @@ class HostPort(NamedTuple):
 
 
 class KafkaAdmin(BaseModel):
-    """How to reach and prove oneself to the brokers: the Java admin client's words.
+    """How to connect and authenticate to the brokers, by the Java admin client's names.
 
     Material for TLS is a file or its text (PEM), never both.
 
     Attributes:
-        bootstrap_servers: the addresses asked first, one at least.
+        bootstrap_servers: the addresses dialled first, one at least.
         security_protocol: whether connections are encrypted, and whether SASL is spoken.
         sasl_mechanism: None unless the protocol is a SASL one.
         sasl_username: for PLAIN and SCRAM.
         sasl_password: for PLAIN and SCRAM.
-        sasl_setting_names: how the settings that gave user and password are called.
-        oauth_token_url: for OAUTHBEARER: where a token is had for the client's credentials.
+        sasl_setting_names: the names of the settings of user and password.
+        oauth_token_url: for OAUTHBEARER: where a token is requested.
         oauth_client_id: for OAUTHBEARER.
         oauth_client_secret: for OAUTHBEARER.
-        oauth_scope: for OAUTHBEARER; None asks for none.
+        oauth_scope: for OAUTHBEARER; None requests none.
         ssl_ca_file: certificates that are trusted; with neither file nor text, the system's.
         ssl_ca_pem: the same as text.
         ssl_certificate_file: our own certificate chain, for mTLS; None shows none.
@@ -99,13 +99,13 @@ class ProducerIdSection:
     """The settings of quotas on producer ids.
 
     Attributes:
-        rate: new ids in a window for users of whom nothing else is said; None is any number.
-        quota_file: where users' quotas are said; None is nowhere.
+        rate: new ids in a window for users without a quota of their own; None is any number.
+        quota_file: has users' quotas; None: there is none.
         counting: how ids are counted.
         ids_count: when an id counts: when it writes, or when it is allocated.
-        active_interval_s: how often it is asked which ids write, seconds, > 0.
+        active_interval_s: how often leaders are asked which ids write, seconds, > 0.
         broker_id: of the broker beside this sidecar; None: it is not known.
-        cleanup_s: how often users who are gone are looked for, seconds, > 0.
+        cleanup_s: how often users who are gone are forgotten, seconds, > 0.
     """
 
     rate: float | None
@@ -150,14 +150,14 @@ class Settings(BaseModel):
         check_interval_s: seconds between polls at most; 0.0 is disabled.
         check_interval_minimum_s: seconds between polls at least, > 0 and <= the interval; 0.0
             when disabled.
-        kafka_admin: None only when disabled and no brokers are given.
+        kafka_admin: None only when disabled and no brokers are set.
         fallback: the factor when no valid one is left, 0.0 to 1.0.
         validity_s: seconds for which a computed factor may be used, > 0.
-        limit: what volumes are held against; None only when disabled and none is given.
+        limit: what judges volumes; None only when disabled and none is set.
         http_listen: where the HTTP API listens; port 0 takes a free one.
         metrics_listen: where metrics and health are served besides; None is the HTTP API alone.
         state_file: what a restart remembers; None is nothing.
-        token_file: the file that holds the bearer token for changes; None refuses changes.
+        token_file: the file with the bearer token for changes; None refuses changes.
         request_log_file: the request log of the broker beside this sidecar; None reads none.
         peers: the addresses of other sidecars, http or https, without a slash at the end.
         producer_ids: of the capability of that name (KIP-936).

@@ -1,8 +1,8 @@
-"""The decision: which factor holds now, why, and until when without news (proposal 047).
+"""The decision: which factor is in force, why, and until when without news (proposal 047).
 
 Order of authority: disabled, override while it lasts, the newest valid computed factor, fallback.
-A failed poll keeps the computed factor while now <= computed_at + validity; after that the fallback
-holds.
+A failed poll retains the computed factor while now <= computed_at + validity; after that the
+fallback is in force.
 
 Example (the proposal's own): validity 2 min, fallback 0.0. Minute 0 computes 1.0. Minutes 1 and 2
 fail: 1.0, since 2 <= 0 + 2. Minute 3 fails: 0.0. Minute 4 computes 1.0.
@@ -49,15 +49,14 @@ class Decision:
         violations: the volumes at or below the limit by the newest valid computed factor, which an
             override does not hide.
         computed_at: when the newest valid factor was computed, steady seconds; None when none is.
-        valid_until: the last moment at which this decision holds without news, steady seconds;
-            None when it holds until there is news.
+        valid_until: the last moment at which this decision is valid without news, steady seconds;
+            None when only news ends it.
         override: the operator's factor, when it is in force.
         users: user name -> the factor for that user's quotas, beside the one for all; the stricter
-            of the two holds.
-        users_until: the last moment at which ``users`` holds without news, steady seconds; None
-            when it holds until there is news.
-        user_throttles: user name -> the throttle that ``users`` follows, where it is one: when it
-            ends, why, and whose it is.
+            of the two is in force.
+        users_until: the last moment at which ``users`` is valid without news, steady seconds; None
+            when only news ends it.
+        user_throttles: user name -> the throttle that ``users`` follows.
     """
 
     factor: float
@@ -73,21 +72,17 @@ class Decision:
 
     @property
     def changes_after(self) -> float | None:
-        """The last moment at which all of it holds without news, steady seconds."""
+        """The last moment at which all of it is valid without news, steady seconds."""
         ends = [at for at in (self.valid_until, self.users_until) if at is not None]
         return min(ends, default=None)
 
 
-class FactorSource(Protocol):
-    """Where throttle factors come from (proposal 047, "Throttle Factor Source")."""
+class FactorRules(Protocol):
+    """The memory, and the factor that follows from it (proposal 047, "Throttle Factor Source")."""
 
     def decide(self, memory: Memory, now: float) -> Decision:
         """The decision at ``now``, steady seconds."""
         ...
-
-
-class MemoryRules(Protocol):
-    """What becomes of the memory by news of the cluster."""
 
     def fold(self, memory: Memory, observation: Observation) -> Memory:
         """Memory after an observation."""
@@ -96,10 +91,6 @@ class MemoryRules(Protocol):
     def forget(self, memory: Memory, broker_id: int) -> Memory:
         """Memory after an operator said that a broker's last reading no longer counts."""
         ...
-
-
-class FactorRules(FactorSource, MemoryRules, Protocol):
-    """All that a board needs: the memory, and the factor that follows from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +115,8 @@ class VolumeLimit:
     """The factor source of proposal 047: one limit for every volume of the cluster.
 
     Attributes:
-        limit: what every volume is held against.
-        validity_s: how long a computed factor holds when newer polls fail, seconds, > 0.
+        limit: what judges every volume.
+        validity_s: how long a computed factor is valid when newer polls fail, seconds, > 0.
         fallback: the factor once no valid one is left, 0.0 to 1.0.
     """
 
@@ -134,7 +125,7 @@ class VolumeLimit:
     fallback: float
 
     def decide(self, memory: Memory, now: float) -> Decision:
-        """The decision by the order of authority, and who is held besides."""
+        """The decision by the order of authority, and the users who are throttled besides."""
         decision = self._decide(memory, now)
         if not memory.user_throttles:
             return decision
@@ -161,7 +152,7 @@ class VolumeLimit:
                 reason.overridden(override, violations),
                 violations,
                 computed_at,
-                # The violations told beside it may expire before it ends: that is a change too.
+                # The violations published with it may expire before it ends: that is a change too.
                 min(override.ends_at, expires_at)
                 if violations and expires_at is not None
                 else override.ends_at,
@@ -209,7 +200,7 @@ class VolumeLimit:
         """Memory after an operator said that a broker's last reading no longer counts.
 
         A computed factor that it made 0.0 is computed anew at once, without renewing its validity.
-        Where the rest does not suffice to compute one, there is none, and the fallback holds.
+        Where the rest does not suffice to compute one, there is none, and the fallback is in force.
         """
         memory = forget_broker(memory, broker_id)
         before = memory.computed
@@ -247,5 +238,5 @@ class VolumeLimit:
 
 
 def _factor(violations: Collection[VolumeState]) -> float:
-    """The lowest factor that a violating volume asks for; 1.0 when none violates."""
+    """The lowest factor of a violating volume; 1.0 when none violates."""
     return min((state.verdict.factor for state in violations), default=1.0)

@@ -2,13 +2,13 @@
 
 The published rate is the slope of the used bytes over the last ``WINDOW_S`` to twice that, or since
 the previous reading when that is longer ago: polls every 100 ms would otherwise publish noise, and
-a longer memory would still tell of filling when producers are already held. The schedule looks at
-the faster of that and the slope of the last two readings, so that one quiet interval does not make
-it blind, nor a burst find it asleep.
+a longer window would still show filling when producers are already throttled. The schedule uses the
+faster of that and the slope of the last two readings, so that neither one quiet interval nor a
+burst misleads it.
 
-Who holds producers by pauses of a minute needs a rate over minutes: over 5 s it is a spike or
-nothing. So while they may be held marks are kept for ``LONGEST_WINDOW_S``, the older the further
-apart; else no longer than the published rate needs them.
+A callback that throttles by pauses of a minute needs a rate over minutes: over 5 s it is a spike or
+nothing. So while producers may be throttled marks are retained for ``LONGEST_WINDOW_S``, the older
+the further apart; else no longer than the published rate needs them.
 
 Example: 100 bytes used at 0 s, 300 at 10 s: 20 bytes/s. With 400 bytes available and a limit of 200
 the limit is (400 - 200) / 20 = 10 s away.
@@ -23,10 +23,10 @@ LONGEST_WINDOW_S = 640.0
 """Two pauses of 5 minutes, the longest by default."""
 
 _TRAIL_SPACING_S = WINDOW_S / 8
-"""Readings closer together than this are not kept apart."""
+"""Of readings closer together than this the last one is retained."""
 
 _AGE_OVER_SPACING = 4.0
-"""Nor are those closer than a quarter of their age: about 40 are left."""
+"""Likewise of those closer than a quarter of their age: about 40 are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def first_fill(read_at: float, used_bytes: int) -> Fill:
 
 
 def next_fill(
-    fill: Fill, read_at: float, used_bytes: int, kept_s: float = LONGEST_WINDOW_S
+    fill: Fill, read_at: float, used_bytes: int, retention_s: float = LONGEST_WINDOW_S
 ) -> Fill:
     """The fill after one more reading; a reading that is not later replaces nothing.
 
@@ -73,7 +73,7 @@ def next_fill(
         fill: before it.
         read_at: steady seconds.
         used_bytes: what lay on the volume then.
-        kept_s: for how long marks are kept, seconds, >= ``WINDOW_S``.
+        retention_s: for how long marks are retained, seconds, >= ``WINDOW_S``.
     """
     last = fill.trail[-1]
     if read_at <= last.read_at:
@@ -82,19 +82,15 @@ def next_fill(
     marks = fill.trail
     if len(marks) > 1 and last.read_at - marks[-2].read_at < _TRAIL_SPACING_S:
         marks = marks[:-1]
-    trail = (*_thinned(marks, read_at, kept_s), mark)
+    trail = (*_thinned(marks, read_at, retention_s), mark)
     rate = _slope(_base(trail, WINDOW_S), mark)
     return Fill(trail, rate, max(rate, _slope(last, mark)))
 
 
 def rate_over(fill: Fill, window_s: float) -> float | None:
-    """The slope over a time: at least that, when the trail goes back so far.
+    """The slope over ``window_s`` seconds, ``WINDOW_S`` at least, or over the trail if shorter.
 
-    With polls that are closer than a quarter of it, a third more at most.
-
-    Args:
-        fill: how the volume fills.
-        window_s: seconds; what is less than ``WINDOW_S`` is that.
+    With polls that are closer than a quarter of it, the time is a third longer at most.
 
     Returns:
         Bytes per second, negative while the volume empties; None before a second reading.
@@ -105,12 +101,7 @@ def rate_over(fill: Fill, window_s: float) -> float | None:
 
 
 def rate_since(fill: Fill, since: float, window_s: float) -> float | None:
-    """The slope over a time, of readings none of which is older than a moment.
-
-    Args:
-        fill: how the volume fills.
-        since: the moment, steady seconds.
-        window_s: seconds, >= ``WINDOW_S``; less when the moment is later.
+    """The slope over ``window_s`` seconds, of readings since a moment, steady seconds.
 
     Returns:
         Bytes per second, negative while the volume empties; None when the readings since then are
@@ -142,18 +133,18 @@ def _base(trail: tuple[Mark, ...], window_s: float) -> Mark:
     return next((mark for mark in trail[-2::-1] if mark.read_at <= until), trail[0])
 
 
-def _thinned(marks: tuple[Mark, ...], now: float, kept_s: float) -> list[Mark]:
+def _thinned(marks: tuple[Mark, ...], now: float, retention_s: float) -> list[Mark]:
     """Without what is too old, and without what lies between two that are close for their age."""
-    kept: list[Mark] = []
+    retained: list[Mark] = []
     for at, mark in enumerate(marks):
         if at + 1 < len(marks):
             after = marks[at + 1].read_at
-            if after <= now - kept_s:
+            if after <= now - retention_s:
                 continue
-            if kept and after - kept[-1].read_at <= (now - after) / _AGE_OVER_SPACING:
+            if retained and after - retained[-1].read_at <= (now - after) / _AGE_OVER_SPACING:
                 continue
-        kept.append(mark)
-    return kept
+        retained.append(mark)
+    return retained
 
 
 def _slope(earlier: Mark, later: Mark) -> float:

@@ -4,16 +4,16 @@ Rules (docs/how-it-decides.md):
 
 - A member is an active broker. One that did not answer counts with its last volumes while
   now <= read_at + validity.
-- A fenced broker, or one that has left a cluster that can't list its fenced brokers, keeps only the
-  volumes that violated when last read: fenced without end, departed for the validity. So restarting
-  the full broker does not release the throttle, and a dead healthy one blocks nothing.
-- An offline log dir keeps its last state while its broker answers; a log dir that its broker no
-  longer reports is gone.
+- Of a fenced broker, or one that has left a cluster that can't list its fenced brokers, only the
+  volumes that violated when last read are retained: fenced without end, departed for the validity.
+  So restarting the full broker releases nobody, and a dead healthy one blocks nothing.
+- The last state of an offline log dir is retained while its broker answers; a log dir that its
+  broker no longer reports is forgotten.
 - What is remembered is of one cluster: another cluster id forgets all but the override and what
   capabilities retain.
 
 Example: broker 1 was read at 0 s with a full volume and is fenced at 10 s: at 1,000 s it still
-violates. Broker 2 was read healthy and is fenced: it is simply not there.
+violates. Broker 2 was read healthy and is fenced: nothing of it is retained.
 """
 
 from collections.abc import Iterator, Mapping
@@ -57,7 +57,7 @@ class VolumeState:
 
     @property
     def headroom_bytes(self) -> float:
-        """What may land until it violates; 0 or less while it violates."""
+        """What may be written until it violates; 0 or less while it violates."""
         return self.volume.available_bytes - self.verdict.threshold_bytes
 
 
@@ -109,9 +109,9 @@ class Override:
 
     Attributes:
         factor: 0.0 to 1.0.
-        reason: the operator's words.
+        reason: the operator's.
         set_at: when, steady seconds.
-        ends_at: the last moment at which it holds, steady seconds.
+        ends_at: the last moment at which it is in force, steady seconds.
     """
 
     factor: float
@@ -129,12 +129,12 @@ class Memory:
         membership_at: when that was, steady seconds.
         brokers: node id -> what is remembered of it.
         fenced_seen: node id -> when a fenced broker last answered and why it then did not: for
-            people only, no decision looks at it.
+            people only, no decision depends on it.
         computed: the newest computed factor; None before the first.
         override: the operator's factor, which may have ended.
         user_throttles: users whose producers are throttled, by user and enforcer.
-        retained: capability -> what it keeps over a restart, as plain JSON values: no decision
-            looks at it.
+        retained: capability -> what it retains over a restart, as plain JSON values: no decision
+            depends on it.
         failed_polls: how many polls in a row have failed.
         failure: why the last one failed; None when it did not.
     """
@@ -170,12 +170,21 @@ class Memory:
         for broker_id in sorted(self.brokers):
             yield from self.brokers[broker_id].volumes
 
+    def valid_volumes(self, validity_s: float, now: float) -> Iterator[VolumeState]:
+        """Online volumes of active brokers whose last reading is valid at ``now``, both seconds.
+
+        What was read before a broker fell silent says nothing of its present rate.
+        """
+        for broker in self.active_brokers():
+            if broker.read_at is not None and is_valid(broker.read_at, validity_s, now):
+                yield from (known for known in broker.volumes if known.online)
+
 
 def fold_in(memory: Memory, observation: Observation, limit: Limit, validity_s: float) -> Memory:
     """What is remembered after an observation, before anything is computed from it.
 
-    Answers of brokers that are not active members are passed over, and so are readings older than
-    the one remembered.
+    Answers of brokers that are not active members, and readings older than the one remembered,
+    are ignored.
     """
     now = observation.observed_at
     if observation.membership is not None:
@@ -183,7 +192,7 @@ def fold_in(memory: Memory, observation: Observation, limit: Limit, validity_s: 
     if memory.membership is None:
         return memory
     brokers = dict(memory.brokers)
-    kept_s = LONGEST_WINDOW_S if _may_throttle(memory) else WINDOW_S
+    retention_s = LONGEST_WINDOW_S if _may_throttle(memory) else WINDOW_S
     for broker_id, answer in observation.answers.items():
         if broker_id not in memory.membership.active:
             continue
@@ -191,7 +200,7 @@ def fold_in(memory: Memory, observation: Observation, limit: Limit, validity_s: 
         if isinstance(answer, Failure):
             brokers[broker_id] = _failed(state, answer, now)
         elif state.read_at is None or answer.read_at >= state.read_at:
-            brokers[broker_id] = _read(state, answer, limit, kept_s)
+            brokers[broker_id] = _read(state, answer, limit, retention_s)
     return replace(memory, brokers=brokers)
 
 
@@ -201,7 +210,7 @@ def fail(memory: Memory, failure: Failure) -> Memory:
 
 
 def forget_broker(memory: Memory, broker_id: int) -> Memory:
-    """Memory without a broker's last reading (an operator's word that it will not come back)."""
+    """Memory without a broker's last reading: an operator says that it will not come back."""
     brokers = {key: state for key, state in memory.brokers.items() if key != broker_id}
     return replace(memory, brokers=brokers)
 
@@ -257,16 +266,16 @@ def _failed(state: BrokerState, failure: Failure, now: float) -> BrokerState:
 
 
 def _may_throttle(memory: Memory) -> bool:
-    """Whether producers may be held, so that fill rates over long pauses may be asked for."""
+    """Whether producers may be throttled, so that fill rates over long pauses may be needed."""
     return memory.override is not None or (
         memory.computed is not None and memory.computed.factor < 1.0
     )
 
 
-def _read(state: BrokerState, reading: Reading, limit: Limit, kept_s: float) -> BrokerState:
+def _read(state: BrokerState, reading: Reading, limit: Limit, retention_s: float) -> BrokerState:
     before = {known.volume.log_dir: known for known in state.volumes}
     volumes = [
-        _volume_state(volume, reading.read_at, before.get(volume.log_dir), limit, kept_s)
+        _volume_state(volume, reading.read_at, before.get(volume.log_dir), limit, retention_s)
         for volume in reading.volumes
     ]
     volumes += [
@@ -279,10 +288,10 @@ def _read(state: BrokerState, reading: Reading, limit: Limit, kept_s: float) -> 
 
 
 def _volume_state(
-    volume: Volume, read_at: float, before: VolumeState | None, limit: Limit, kept_s: float
+    volume: Volume, read_at: float, before: VolumeState | None, limit: Limit, retention_s: float
 ) -> VolumeState:
     fill = (
-        next_fill(before.fill, read_at, volume.used_bytes, kept_s)
+        next_fill(before.fill, read_at, volume.used_bytes, retention_s)
         if before is not None
         else first_fill(read_at, volume.used_bytes)
     )

@@ -1,11 +1,11 @@
-"""Who follows the factor: the brokers whose callbacks ask for it, and what they say of themselves.
+"""Who follows the factor: the brokers whose callbacks request it, and what they report.
 
-A broker is remembered for 10 min after it was last heard, longer than any answer is waited for.
-Anyone who reaches the API can claim to be any broker, so this is for people to look at, nothing is
-decided by it, and at most 1,000 are remembered: for one more, the one that was silent for longest
-is forgotten.
+A broker is remembered for 10 min after its last request, longer than any answer takes. Anyone who
+reaches the API can claim to be any broker, so this is for people to read, no decision depends on
+it, and at most 1,000 are remembered: for one more, the one that was silent for longest is
+forgotten.
 
-Example: broker 3 asked at 100 s and waits; it counts until 700 s, or 10 min after it asks again.
+Example: broker 3's request came at 100 s and waits; it is remembered until 700 s.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ REMEMBERED_S: Final = 600.0
 """Twice the longest wait."""
 
 MOMENT_S: Final = 10.0
-"""How long one may take between two questions: a callback asks again after half a second."""
+"""How long one may take between two requests: a callback sends the next after half a second."""
 
 MOST: Final = 1000
 """Some 200 bytes each; usually there is one, the broker beside this sidecar."""
@@ -25,12 +25,12 @@ MOST: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a callback says of itself.
+    """What a callback reports.
 
     Attributes:
         broker_id: its broker's node id.
         emergency: whether its pauses are longer than usual, since a volume will soon be full.
-        throttled_clients: how many of its clients (tag sets of quotas) it holds.
+        throttled_clients: how many of its clients (tag sets of quotas) it throttles.
     """
 
     broker_id: int
@@ -43,9 +43,9 @@ class Reader:
     """A broker that follows the factor.
 
     Attributes:
-        report: what it last said.
-        seen_at: when, steady seconds.
-        generation: the newest that it was heard to have; None before that.
+        report: its last one.
+        seen_at: when that came, steady seconds.
+        generation: the newest that it is known to have; None before that.
         waiting: how many of its requests wait for a change now.
     """
 
@@ -55,39 +55,31 @@ class Reader:
     waiting: int = 0
 
     def follows(self, generation: int, now: float) -> bool:
-        """Whether it has this generation, and will hear of the next.
-
-        Args:
-            generation: the decision's.
-            now: steady seconds.
-        """
+        """Whether it has the decision's generation, and waits for the next; ``now`` in steady s."""
         listens = self.waiting > 0 or is_valid(self.seen_at, MOMENT_S, now)
         return listens and self.generation == generation
 
 
 class Readers:
-    """The brokers that were heard, by node id."""
+    """The brokers that sent a report, by node id."""
 
     def __init__(self) -> None:
         self._known: dict[int, Reader] = {}
 
     def record(self, report: Report, generation: int | None, now: float) -> Reader:
-        """Remembers what a broker said.
+        """Remembers a report, and returns its broker.
 
         Args:
-            report: what it said.
+            report: the newest.
             generation: the present one when the broker has it, else None.
             now: steady seconds.
-
-        Returns:
-            The broker, for telling whether it waits.
         """
         reader = self._known.pop(report.broker_id, None) or Reader(report, now)
         reader.report = report
         reader.seen_at = now
         if generation is not None:
             reader.generation = generation
-        # A dict keeps its order: the first is the one that was silent for longest.
+        # In a dict's order the first is the one that was silent for longest.
         self._known[report.broker_id] = reader
         if len(self._known) > MOST:
             del self._known[next(iter(self._known))]

@@ -1,19 +1,19 @@
-"""When to look again, and at whom.
+"""When the next poll comes, and which brokers it asks.
 
 The next poll comes after half the time that the volume nearest to its limit still has, at most the
 interval, at least the minimum; while a volume's rate is not known yet, after the minimum. Every
 sidecar asks every broker, so a whole poll never comes sooner than 20 ms x brokers after the last.
 Until then the brokers with a volume close to its limit are asked alone, down to the minimum, and no
 sooner than 20 ms x brokers asked. Halving converges: a volume that fills evenly is read at 1/2,
-3/4, 7/8 ... of its way to the limit.
+3/4, 7/8 ... of the time until its limit.
 
 After a failed poll the next comes after the minimum, then twice that, and so on up to the interval:
-a sidecar that cannot see looks again soon, without hammering a cluster in trouble.
+soon, without hammering a cluster in trouble.
 
-A volume that stood still while producers were held says nothing of what comes when they are let go,
-and they come back one by one, as their pauses end. So after a release the next poll comes after a
-quarter of the time since then, at the latest; brokers whose volumes had violated are asked alone if
-need be. What comes back after t is seen within a quarter of t.
+A volume that stood still while producers were throttled says nothing of what comes after their
+release, and they come back one by one, as their pauses end. So after a release the next poll comes
+after a quarter of the time since then, at the latest; brokers whose volumes had violated are asked
+alone if need be. What comes back after t is seen within a quarter of t.
 
 Example: interval 60 s, minimum 1 s, 3 brokers, the nearest volume 20 s from its limit: the next
 poll comes 10 s later. Nothing fills after a release at 0 s: polls at 1, 2, 3, 4, 5, 6.25 s ..., and
@@ -33,7 +33,7 @@ _SPACING_PER_BROKER_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How often to look.
+    """How often to poll.
 
     Attributes:
         interval_s: the longest wait between two whole polls, seconds, > 0.
@@ -55,7 +55,7 @@ class Timing:
     def deadline_after(self, delay_s: float) -> float:
         """The deadline of a poll that comes after a wait: that long, within 1 s and the longest.
 
-        While a volume is close to its limit its broker is not left alone for another's silence. A
+        While a volume is close to its limit, another broker's silence does not delay its reading. A
         slow broker is seen all the same: its answer may come after the poll that asked for it.
         """
         return min(self.deadline_s, max(1.0, delay_s))
@@ -80,11 +80,11 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class NextPoll:
-    """What to ask next.
+    """When the next poll comes.
 
     Attributes:
         delay_s: how long from now, seconds, > 0.
-        brokers: who to ask alone; None for a whole poll.
+        brokers: the only ones to ask; None for a whole poll.
     """
 
     delay_s: float

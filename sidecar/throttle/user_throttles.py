@@ -1,13 +1,12 @@
 """Users whose producers are throttled for a while, whatever the volumes say.
 
-A throttle is one user's factor 0.0 until a known time; it ends by itself, or is taken back. Each
+A throttle is one user's factor 0.0 until a known time; it ends by itself, or by a release. Each
 enforcer has throttles of its own, so that none ends another's: while a user has several, the one
-that ends last is in force. A user whom an enforcer throttles anew keeps the beginning, and has the
-new end.
+that ends last is in force. A user whom an enforcer throttles anew retains the beginning, and has
+the new end.
 
 Example: alice is throttled for her producer ids at 100 s for 72 s, and by another enforcer until
-200 s. The second takes its throttle back at 150 s: the first is in force until 172 s, by the rule
-of ``validity``, and ``next_end`` said so from the beginning.
+200 s. The second releases her at 150 s: the first throttle is in force until 172 s.
 
 Source: KIP-936, section "ProducerIdQuotaManager".
 """
@@ -24,7 +23,7 @@ class UserThrottle:
 
     Attributes:
         since: from when on, steady seconds.
-        ends_at: the last moment at which it holds, steady seconds.
+        ends_at: the last moment at which it is in force, steady seconds.
         reason: one sentence for a person.
         enforcer: the name of the capability that throttles.
     """
@@ -45,7 +44,7 @@ def throttle_users(
     until: Mapping[str, tuple[float, str]],
     now: float,
 ) -> UserThrottles:
-    """Throttles with an enforcer's of some users; those that ended are left out.
+    """Adds an enforcer's throttles of some users; those that ended at ``now`` are left out.
 
     Args:
         user_throttles: those before.

@@ -142,7 +142,7 @@ class TestOn:
         assert [["0", "unknown", "unknown", "unknown"], ["1", "INFO", "DEBUG", "/tmp/kafka"]] == (
             rows(result)[:2]
         )
-        assert result.stderr.startswith("broker 0: DescribeConfigs gave error 31")
+        assert result.stderr.startswith("broker 0: DescribeConfigs returned error 31")
         assert 1 == len(result.stderr.splitlines())
 
     def test_a_broker_that_only_says_it_is_on_makes_the_exit_code_1(

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from sidecar.quotas.mutations.algorithm import Admission
 from sidecar.quotas.rate import QuotaWindow, Rate
-from sidecar.quotas.request_time.request_percentage import percent, request_quota
+from sidecar.quotas.rate_quota import RateQuota
+from sidecar.quotas.request_time.request_percentage import percent
 from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
 from sidecar.quotas.token_bucket import TokenBucket
 from tests.support.quota_traces import Event, KafkaQuotas, Trace
@@ -185,7 +186,7 @@ def test_request_time(kafka_quotas: KafkaQuotas) -> None:
     """Thread time as Kafka's request quota manager counts it, and the waits that it gives."""
 
     def ours(trace: Trace) -> Iterator[Answer]:
-        quota = request_quota(trace.limit, trace.window)
+        quota = RateQuota(trace.limit, trace.window, most_ms=trace.window.window_ms)
         for word, amount, now_ms in trace.events:
             match word:
                 case "percent":

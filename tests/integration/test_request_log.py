@@ -170,6 +170,6 @@ async def test_credentials_in_a_command_config_and_a_refusal(
     words = ("--bootstrap-server", scram, "--command-config", str(file))
     done = await command("request-log", "on", "--for", "PT1S", *words, environ={})
     assert 1 == done.code
-    assert "DescribeConfigs gave error 31" in done.err
+    assert "DescribeConfigs returned error 31" in done.err
     assert "--operation DescribeConfigs --cluster" in done.err
     assert secure_kafka.password not in done.said

@@ -76,7 +76,7 @@ async def test_a_refusal_says_what_is_needed() -> None:
     failure = result[1]
     assert isinstance(failure, Failure)
     assert FailureKind.AUTHORIZATION is failure.kind
-    assert failure.message.startswith("broker 1: DescribeConfigs gave error 31")
+    assert failure.message.startswith("broker 1: DescribeConfigs returned error 31")
     assert "--operation DescribeConfigs --cluster" in failure.message
 
 

@@ -76,5 +76,5 @@ async def test_another_error_is_reported_with_the_brokers_words() -> None:
     failure = result[0]
     assert isinstance(failure, Failure)
     assert FailureKind.BROKER is failure.kind
-    assert failure.message.startswith("broker 0: IncrementalAlterConfigs gave error 40")
+    assert failure.message.startswith("broker 0: IncrementalAlterConfigs returned error 40")
     assert failure.message.endswith(": no")

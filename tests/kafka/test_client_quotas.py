@@ -173,7 +173,11 @@ async def test_validating_is_asked_for(validate_only: bool) -> None:
 @pytest.mark.parametrize(
     ("code", "kind", "words"),
     [
-        (ErrorCode.invalid_request, "BROKER", "of user 'ann', client-id the default gave error 42"),
+        (
+            ErrorCode.invalid_request,
+            "BROKER",
+            "of user 'ann', client-id the default returned error 42",
+        ),
         (ErrorCode.cluster_authorization_failed, "AUTHORIZATION", "--operation AlterConfigs"),
     ],
 )

@@ -151,7 +151,7 @@ async def test_a_refusal() -> None:
         found = await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S)
     assert isinstance(found, Failure)
     assert FailureKind.AUTHORIZATION == found.kind
-    assert found.message.startswith("broker 0: DescribeLogDirs gave error 31")
+    assert found.message.startswith("broker 0: DescribeLogDirs returned error 31")
     assert "it needs Describe on the Kafka cluster resource" in found.message
 
 

@@ -396,7 +396,7 @@ async def test_a_stop_does_not_wait_for_a_broker_that_hangs(
     await one.user_throttles.leave(1.0)
     assert 1.0 == pytest.approx(asyncio.get_running_loop().time() - before)
     assert {"bob": OURS} == one.noted
-    assert "is left in Kafka; the next start of a sidecar takes it back: bob" in caplog.text
+    assert "is left in Kafka; the next start of a sidecar removes it: bob" in caplog.text
 
 
 @VIRTUAL

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.quotas.throttle_time import bounded_ms, most_used_ms, rounded_ms, unbounded_ms
+from sidecar.quotas.throttle_time import bounded_ms, rounded_ms, unbounded_ms
 
 
 def test_docstring_examples() -> None:
@@ -56,9 +56,3 @@ def test_after_the_wait_the_rate_is_the_limit(rate: float, limit: float, window_
 def test_rounding_is_java_s(wait_ms: float, expected: int) -> None:
     """A half goes up, no sum rounds first, and a Java long is the most."""
     assert expected == rounded_ms(wait_ms)
-
-
-def test_what_a_bounded_wait_lets_through() -> None:
-    """KIP-124's max(quota, C x R): 5 connections with requests of 100 ms, or the quota."""
-    assert 500 == most_used_ms(10, 5, 100)
-    assert 800 == most_used_ms(800, 5, 100)

@@ -178,7 +178,7 @@ def test_a_secret_is_not_quoted() -> None:
 def test_a_path_is_taken_as_it_is() -> None:
     """Whether it is there is asked at the start, not here; a NUL never can be."""
     assert Path("/no/such/file") == convert.path("/no/such/file")
-    with pytest.raises(ValueError, match="holds a NUL"):
+    with pytest.raises(ValueError, match="has a NUL"):
         convert.path("a\0b")
 
 
@@ -200,7 +200,7 @@ def test_another_address_is_not_quoted(raw: str) -> None:
 
 def test_a_user_in_an_address_is_refused() -> None:
     """It would be a secret in plain sight, and the message doesn't repeat it."""
-    with pytest.raises(ValueError, match="must not hold a user or password") as refusal:
+    with pytest.raises(ValueError, match="must not have a user or password") as refusal:
         convert.url("https://me:hunter2@idp/token")
     assert "hunter2" not in str(refusal.value)
 

@@ -119,12 +119,12 @@ def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
         ("SASL_PASSWORD", "needs a password", sasl("SCRAM-SHA-256", username="ann")),
         (
             "SASL_PASSWORD",
-            "is given besides SIDECAR_KAFKA_ADMIN_SASL_PASSWORD_FILE",
+            "is set besides SIDECAR_KAFKA_ADMIN_SASL_PASSWORD_FILE",
             sasl("PLAIN", username="ann", password="hunter2", password_file="/x"),
         ),
         (
             "SASL_USERNAME",
-            "is given besides SIDECAR_KAFKA_ADMIN_SASL_JAAS_CONFIG: give one of the two",
+            "is set besides SIDECAR_KAFKA_ADMIN_SASL_JAAS_CONFIG: set one of the two",
             sasl("PLAIN", username="x", jaas_config=f"{PLAIN} required username=a password=b;"),
         ),
         (

@@ -144,7 +144,7 @@ def test_a_type_wins_over_the_files_name() -> None:
     [
         (
             "TRUSTSTORE_CERTIFICATES",
-            f"is given besides {SSL}TRUSTSTORE_LOCATION",
+            f"is set besides {SSL}TRUSTSTORE_LOCATION",
             {"truststore_certificates": CERTIFICATE, "truststore_location": "/ca"},
         ),
         ("TRUSTSTORE_CERTIFICATES", "not a path", {"truststore_certificates": "/etc/ca.crt"}),

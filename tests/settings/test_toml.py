@@ -80,7 +80,7 @@ def test_one_setting_is_given_once(tmp_path: Path) -> None:
     """Two groupings of the same words are one setting, and neither wins."""
     (problem,) = read(tmp_path, 'log_level = "info"\n[log]\nlevel = "debug"').problems
     assert problem.startswith("log_level (toml ")
-    assert problem.endswith("are one setting, given twice")
+    assert problem.endswith("are one setting, set twice")
 
 
 def test_the_java_clients_other_keys_are_noted(tmp_path: Path) -> None:

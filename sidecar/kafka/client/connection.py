@@ -6,7 +6,7 @@ aiokafka's connection, with what it lacks: a frame's length is checked before it
 absurd one would be buffered), an answer that can't be decoded fails the call without a traceback in
 the log, the end of a SASL session is known (KIP-368), credentials are hidden from debug logs, and
 closing never waits for the peer. Deadlines are the caller's: each wait here is cancellable, and a
-call that is cancelled closes the connection, since its answer is still owed.
+call that is cancelled closes the connection, since its answer would come later.
 
 Example: a TLS alert read as a frame's length is 352,518,912 bytes; it is refused at once.
 """
@@ -114,11 +114,7 @@ class GuardedConnection(AIOKafkaConnection):
     def close(
         self, reason: CloseReason | None = None, exc: BaseException | None = None
     ) -> asyncio.Future[None]:
-        """Close at once: unsent bytes are dropped and a frozen TLS peer is not waited for.
-
-        Returns:
-            Done when the socket is closed.
-        """
+        """Closes at once, without unsent bytes or a frozen TLS peer; done when the socket is."""
         if self._writer is not None:
             self._writer.transport.abort()
         closed: asyncio.Future[None] = super().close(reason=reason, exc=exc)
@@ -170,13 +166,7 @@ class GuardedConnection(AIOKafkaConnection):
 
 @dataclass(frozen=True, slots=True)
 class Dialler:
-    """Makes connections to any address of a cluster, with the same credentials for all.
-
-    Attributes:
-        security: what each is encrypted with and logs in with.
-        client_id: what brokers log and count us as.
-        clock: steady seconds.
-    """
+    """Makes connections to any address of a cluster with the same arguments for all."""
 
     security: Security
     client_id: str

@@ -88,11 +88,7 @@ class Controller:
             return Unanswered(to_failure(error, address, doing, names))
 
     async def find(self, deadline: float) -> Failure | None:
-        """Go to the controller that the broker names.
-
-        Returns:
-            Why that can't be done; None: the next call is sent there.
-        """
+        """Finds the controller that the broker names; why not, or None: the next call is for it."""
         answer = await self.call(DescribeCluster(), deadline)
         if isinstance(answer, Unanswered):
             return answer.failure

@@ -1,4 +1,4 @@
-"""A question to each of several brokers, from a command that ends after it.
+"""A request to each of several brokers, from a command that ends after it.
 
 What only a broker itself can answer (its own configuration, its loggers) is read from all of them
 at once: the brokers are listed first, and one deadline covers everything. A broker that fails
@@ -16,7 +16,6 @@ from typing import Literal, TypeVar
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.client.dialling import dialler
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.one_call import refused
 from sidecar.kafka.client.pool import Pool
@@ -36,7 +35,7 @@ _LISTINGS: Mapping[Nodes, AdminRequest] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Query:
     """A request to one broker, and what it is called in a failure.
 
     Attributes:
@@ -50,21 +49,15 @@ class Question:
     needs: str
 
     def refused(self, broker_id: int, code: int, message: str | None) -> Failure:
-        """A broker's error as a failure.
-
-        Args:
-            broker_id: who answered.
-            code: not 0.
-            message: what the broker adds.
-        """
+        """A broker's error as a failure; see ``one_call.refused``."""
         return refused(f"broker {broker_id}", self.name, code, message, self.needs)
 
 
 async def query_each(
     admin: KafkaAdmin,
     broker_ids: Collection[int] | None,
-    question: Callable[[int], Question],
-    read: Callable[[Question, Response, int], T | Failure],
+    query_of: Callable[[int], Query],
+    read: Callable[[Query, Response, int], T | Failure],
     timeout_s: float,
     *,
     nodes: Nodes = "brokers",
@@ -74,7 +67,7 @@ async def query_each(
     Args:
         admin: how to reach the brokers.
         broker_ids: whom to ask; None asks every active broker.
-        question: for a broker, by its id.
+        query_of: the query of a broker, by its id.
         read: makes the result of a broker's answer, or a failure.
         timeout_s: for all of it, seconds.
         nodes: with "controllers" the admin's addresses are controllers', and these are read.
@@ -85,14 +78,13 @@ async def query_each(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    dialling = dialler(admin, time.monotonic)
+    pool = Pool.of(admin, time.monotonic)
     deadline = asyncio.get_running_loop().time() + timeout_s
-    pool = Pool(admin.bootstrap_servers, dialling, time.monotonic)
 
     async def ask(broker_id: int) -> T | Failure:
-        asked = question(broker_id)
-        answer = await pool.call(broker_id, asked.request, deadline)
-        return answer if isinstance(answer, Failure) else read(asked, answer, broker_id)
+        query = query_of(broker_id)
+        answer = await pool.call(broker_id, query.request, deadline)
+        return answer if isinstance(answer, Failure) else read(query, answer, broker_id)
 
     try:
         listing = _LISTINGS[nodes]

@@ -44,7 +44,7 @@ class UnsupportedError(Exception):
 
 
 class TokenError(Exception):
-    """The token endpoint gave no token."""
+    """The token endpoint returned no token."""
 
 
 EXPECTED_ERRORS = (OSError, EOFError, KafkaError, ProtocolError, UnsupportedError, TokenError)
@@ -63,8 +63,8 @@ class Names:
     """What the settings are called that a message names to be checked.
 
     Attributes:
-        place: where the reader of the message gives settings.
-        login: how the settings that gave user and password are called; empty when it is not known.
+        place: where the reader of the message sets them.
+        login: the names of the settings of user and password; empty when they are not known.
     """
 
     place: Place = "environment"
@@ -82,7 +82,7 @@ def to_failure(error: BaseException, address: str, doing: str, names: Names) -> 
         error: one of ``EXPECTED_ERRORS``.
         address: whom the call was to, "host:port".
         doing: what did not end, for a deadline: "connecting" or the request's name.
-        names: what to call the settings to look at.
+        names: what to call the settings to check.
     """
     # aiokafka fails the calls in flight with an error of its own; the reason is that one's cause.
     if isinstance(error, KafkaError) and isinstance(error.__cause__, EXPECTED_ERRORS):
@@ -92,10 +92,7 @@ def to_failure(error: BaseException, address: str, doing: str, names: Names) -> 
 
 
 def error_name(code: int) -> str:
-    """A broker's error code for a person.
-
-    Example: 31 is "error 31 (CLUSTER_AUTHORIZATION_FAILED)".
-    """
+    """A broker's error code for a person: 31 is "error 31 (CLUSTER_AUTHORIZATION_FAILED)"."""
     known = for_code(code)
     return f"error {code} ({known.message})" if known.errno == code else f"error {code}"
 
@@ -125,33 +122,33 @@ def _distrusted(error: ssl.SSLCertVerificationError, _doing: str, names: Names) 
             f"its certificate is for another name: {why}; dial and advertise a name that it has; "
             f"empty {names['ssl_endpoint_identification_algorithm']} accepts any name"
         )
-    asked = (
+    hint = (
         f"; {names['ssl_truststore_location']} must name a PEM file with the certificate of the CA"
         " that signed it"
         if code in _UNKNOWN_CA
         else ""
     )
-    return f"its certificate is not trusted: {why}{asked}"
+    return f"its certificate is not trusted: {why}{hint}"
 
 
 def _tls(error: ssl.SSLError, _doing: str, names: Names) -> str:
     # Errors that OpenSSL did not make have no reason.
     reason = getattr(error, "reason", None)
-    asked = ""
+    hint = ""
     if reason in _NOT_TLS:
-        asked = f"; {_speaks_tls(names)}"
+        hint = f"; {_speaks_tls(names)}"
     elif reason in _WANTS_OURS:
-        asked = (
+        hint = (
             "; the broker requires a certificate of ours that it trusts: "
             f"{names['ssl_keystore_location']}"
         )
-    return f"TLS failed: {reason or error}{asked}"
+    return f"TLS failed: {reason or error}{hint}"
 
 
 def _unconnected(error: OSError) -> str:
     """Why no address of a name could be connected to, by the loop's errors; "" if it was another.
 
-    The loop's words have the number alone, and it makes one error of those of several addresses.
+    The loop's text has the number alone, and it makes one error of those of several addresses.
     """
     if _CALL_FAILED not in str(error):
         return ""
@@ -160,7 +157,7 @@ def _unconnected(error: OSError) -> str:
 
 
 def _system(error: OSError, doing: str, names: Names) -> str:
-    # The loop raises some without a word, such as a reset during the TLS handshake.
+    # The loop raises some without a text, such as a reset during the TLS handshake.
     unconnected = _unconnected(error)
     if unconnected == os.strerror(errno.ECONNREFUSED).lower():
         return (
@@ -173,9 +170,9 @@ def _system(error: OSError, doing: str, names: Names) -> str:
 
 
 def _dropped(how: str, doing: str, names: Names) -> str:
-    # What a broker does with a client that speaks TLS where it does not, or the other way round.
-    asked = f"; {_speaks_tls(names)}" if doing == "connecting" else ""
-    return f"the connection {how} while {doing}{asked}"
+    # What a broker does with a client that speaks TLS where it does not, or the reverse.
+    hint = f"; {_speaks_tls(names)}" if doing == "connecting" else ""
+    return f"the connection {how} while {doing}{hint}"
 
 
 def _speaks_tls(names: Names) -> str:
@@ -195,7 +192,7 @@ def _unanswered(_error: BaseException, doing: str, names: Names) -> str:
 
 def _refused(error: KafkaError, _doing: str, names: Names) -> str:
     message = str(error)
-    if not any(words in message.lower() for words in _WRONG_PASSWORD):
+    if not any(text in message.lower() for text in _WRONG_PASSWORD):
         return f"the login was refused: {message}"
     where = " and ".join(names.login)
     if not where and names.place == "command config":
@@ -203,13 +200,13 @@ def _refused(error: KafkaError, _doing: str, names: Names) -> str:
     elif not where:
         passwords = f"{names['sasl_password']} or {names['sasl_password_file']}"
         where = f"{names['sasl_username']} and {passwords}"
-    return f"the login was refused: {message} (look at {where})"
+    return f"the login was refused: {message} (check {where})"
 
 
 _CALL_FAILED = "Connect call failed"
-"""What asyncio says in place of the system's words."""
+"""What asyncio says in place of the system's text."""
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING")
-"""OpenSSL's words for another protocol's, or for an end, where a handshake was expected."""
+"""OpenSSL's reasons where another protocol's bytes, or an end, came instead of a handshake."""
 _WANTS_OURS = (
     "TLSV13_ALERT_CERTIFICATE_REQUIRED",
     "TLSV1_ALERT_UNKNOWN_CA",
@@ -223,7 +220,7 @@ _UNKNOWN_CA = (18, 19, 20, 21)
 _OTHER_NAME = (62, 64)
 """OpenSSL's X509_V_ERR: neither this name nor this IP address is in it."""
 _WRONG_PASSWORD = ("invalid credentials", "invalid username or password")
-"""Kafka's words, with SCRAM and with PLAIN."""
+"""Kafka's texts, with SCRAM and with PLAIN."""
 
 # The first that fits counts: time-outs and TLS errors are OSErrors too.
 _RULES = (
@@ -245,7 +242,7 @@ _RULES = (
     _Rule(
         IllegalSaslStateError,
         FailureKind.AUTHENTICATION,
-        # aiokafka's words are the connection's repr.
+        # aiokafka's text is the connection's repr.
         lambda _error, _doing, names: (
             "the login was refused: this listener has none; set PLAINTEXT or SSL as "
             f"{names['security_protocol']}"

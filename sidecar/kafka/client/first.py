@@ -1,4 +1,4 @@
-"""The first of several attempts that gives something.
+"""The first of several attempts that succeeds.
 
 They start one after another: the next when the one before has failed, or has been silent for a
 while; what was started continues. So a hung broker costs one pause, not the whole deadline.
@@ -19,14 +19,14 @@ T = TypeVar("T")
 async def first_success(
     attempts: Iterable[Callable[[], Awaitable[T | Failure]]], stagger_s: float
 ) -> T | list[Failure]:
-    """Run attempts until one gives no failure, and cancel the others.
+    """Runs attempts until one succeeds, and cancels the others.
 
     Args:
         attempts: started in this order, each bounded by a deadline of its own.
         stagger_s: how long the newest attempt may be silent before the next one is started too.
 
     Returns:
-        What the first success gave; else all failures, in the order in which they came.
+        The first success; else all failures, in the order in which they came.
     """
     waiting = iter(attempts)
     running: set[asyncio.Task[T | Failure]] = set()

@@ -89,11 +89,7 @@ class Link:
         self._backoff.succeeded()
 
     def close(self) -> asyncio.Future[None] | None:
-        """Close the connection.
-
-        Returns:
-            Done when its socket is closed; None when there is none.
-        """
+        """Closes the connection; done when its socket is closed, None when there is none."""
         connection, self._connection = self._connection, None
         return connection.close() if connection is not None else None
 

@@ -1,6 +1,6 @@
 # aiokafka ships no type information, so its base classes are Any to mypy.
 # mypy: allow-subclassing-any
-"""What every message of ours is made of, and the classes that aiokafka wants for it.
+"""What every message of ours is made of, and the classes that aiokafka needs for it.
 
 Messages are declared with aiokafka's own types, field by field as in Kafka's message definitions.
 All versions here are flexible (KIP-482): tags end the message and each entry of its arrays. We send
@@ -88,26 +88,26 @@ def message(
         tagged: whether the answer's tags are read; not when its last field takes all that is left.
     """
     of_both = {"API_KEY": key, "API_VERSION": version, "__module__": __name__}
-    answer = type(
+    response_type = type(
         f"{name}ResponseV{version}",
         (Response,),
         {**of_both, "SCHEMA": Schema(*response, *((TAGS,) if tagged else ()))},
     )
-    asked = type(
+    request_type = type(
         f"{name}RequestV{version}",
         (RequestStruct,),
         {
             **of_both,
             "FLEXIBLE_VERSION": True,
-            "RESPONSE_TYPE": answer,
+            "RESPONSE_TYPE": response_type,
             "SCHEMA": Schema(*request, TAGS),
         },
     )
-    return asked, answer
+    return request_type, response_type
 
 
 class AdminRequest(Request[RequestStruct]):
-    """What a connection may be asked, in the newest version that both sides know.
+    """A request that a connection may send, in the newest version that both sides know.
 
     Attributes:
         API_KEY: Kafka's number of it.

@@ -1,12 +1,12 @@
 # aiokafka ships no type information, so its base classes are Any to mypy.
 # mypy: allow-subclassing-any
-"""OAUTHBEARER tokens, had for the client's own credentials (RFC 6749, section 4.4; KIP-768).
+"""OAUTHBEARER tokens for the client's own credentials (RFC 6749, section 4.4; KIP-768).
 
 One token serves all connections until a fifth of its life is left. However many connections ask at
 once, there is one request; when it fails, that failure stands for a second, so a broken endpoint is
 not called once per broker. The secret is in the request's header only, as the Java client sends it.
 
-Example: a token for 300 s is used for 240 s; a connection made at second 241 asks for the next one.
+Example: a token for 300 s is used for 240 s; a connection made at second 241 requests a new one.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class _Token:
 
 
 class ClientCredentials(AbstractTokenProvider):
-    """Gives aiokafka's connections their token."""
+    """The tokens of aiokafka's connections."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ def _parse(response: Response, asked_at: float) -> _Token:
     try:
         answer = json.loads(response.body)
     except (ValueError, RecursionError):
-        # What is no JSON, or nested too deeply, holds no token either.
+        # What is no JSON, or nested too deeply, has no token either.
         answer = None
     if not isinstance(answer, dict):
         answer = {}

@@ -1,4 +1,4 @@
-"""One question to a cluster, from a command that ends after it: connect, ask, close.
+"""One request to a cluster, from a command that ends after it.
 
 The configured addresses are tried in turn until one answers usably; so a broker that is
 down does not stop a command that any broker can answer.
@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from aiokafka.protocol.api import Response
 
-from sidecar.kafka.client.dialling import dialler
 from sidecar.kafka.client.failures import error_name, one_line
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.pool import Pool
@@ -45,9 +44,8 @@ async def query_any(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    dialling = dialler(admin, time.monotonic)
+    pool = Pool.of(admin, time.monotonic)
     deadline = asyncio.get_running_loop().time() + timeout_s
-    pool = Pool(admin.bootstrap_servers, dialling, time.monotonic)
     try:
         return await pool.call_any(request, deadline, read, subject)
     finally:
@@ -68,12 +66,11 @@ def refused(
     """
     if code == CLUSTER_AUTHORIZATION_FAILED:
         text = (
-            f"{name} gave {error_name(code)}: it needs {needs} on the Kafka cluster resource: "
+            f"{name} returned {error_name(code)}: it needs {needs} on the Kafka cluster resource: "
             "kafka-acls.sh --bootstrap-server <host:port> --add --allow-principal User:<name> "
             f"--operation {needs} --cluster"
         )
         return Failure(FailureKind.AUTHORIZATION, one_line(f"{endpoint}: {text}"))
-    result = f": {message}" if message else ""
-    return Failure(
-        FailureKind.BROKER, one_line(f"{endpoint}: {name} gave {error_name(code)}{result}")
-    )
+    more = f": {message}" if message else ""
+    text = one_line(f"{endpoint}: {name} returned {error_name(code)}{more}")
+    return Failure(FailureKind.BROKER, text)

@@ -11,7 +11,7 @@ late, once: the hung one then has no connection any more, and connected ones are
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from aiokafka.protocol.api import Response
 
@@ -19,7 +19,8 @@ from sidecar.kafka.client.connection import Dialler
 from sidecar.kafka.client.first import first_success
 from sidecar.kafka.client.link import Link
 from sidecar.kafka.client.messages import AdminRequest
-from sidecar.settings import HostPort
+from sidecar.kafka.client.security import load_security
+from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
 T = TypeVar("T")
@@ -53,16 +54,31 @@ class Pool:
         bootstrap: the configured addresses.
         dial: makes a connection to an address.
         clock: steady seconds.
+
+    Attributes:
+        principal: who we are to the brokers, as an ACL names it; "<name>" where only they know.
     """
 
     def __init__(
         self, bootstrap: tuple[HostPort, ...], dial: Dialler, clock: Callable[[], float]
     ) -> None:
+        self.principal = "<name>"
         self._bootstrap = bootstrap
         self._dial = dial
         self._clock = clock
         self._brokers: dict[int, Link] = {}
         self._bootstrap_links: dict[HostPort, Link] = {}
+
+    @classmethod
+    def of(cls, admin: KafkaAdmin, clock: Callable[[], float]) -> Self:
+        """A pool with the settings' addresses and credentials.
+
+        Raises:
+            SettingsError: certificates or credentials can't be read.
+        """
+        pool = cls(admin.bootstrap_servers, _dialler(admin, clock), clock)
+        pool.principal = _principal(admin)
+        return pool
 
     def __repr__(self) -> str:
         return f"Pool({len(self._brokers)} brokers)"
@@ -70,13 +86,7 @@ class Pool:
     async def call(
         self, broker_id: int, request: AdminRequest, deadline: float
     ) -> Response | Failure:
-        """The answer of one broker, or why there is none.
-
-        Args:
-            broker_id: one of the last list that was set.
-            request: one that may be repeated.
-            deadline: the loop's time by which this returns.
-        """
+        """The answer of one broker of the last list that was set; see ``Link.call``."""
         link = self._brokers.get(broker_id)
         if link is None:
             return Failure(FailureKind.CONNECT, f"broker {broker_id} is not a known active broker")
@@ -125,15 +135,28 @@ class Pool:
                 link.close()
         self._brokers = brokers
 
-    def redial_with(self, bootstrap: tuple[HostPort, ...], dial: Dialler) -> None:
-        """Use these addresses, and this dial for every connection from the next call on."""
-        for link in self._bootstrap_links.values():
-            link.close()
-        self._bootstrap_links = {}
-        self._bootstrap = bootstrap
-        self._dial = dial
-        for link in self._brokers.values():
-            link.redial_with(dial)
+    def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
+        """Reads new TLS material and credentials.
+
+        Returns:
+            What makes every connection from the next call on use them and new addresses.
+
+        Raises:
+            SettingsError: the material can't be read.
+        """
+        dial = _dialler(admin, self._clock)
+
+        def apply() -> None:
+            for link in self._bootstrap_links.values():
+                link.close()
+            self._bootstrap_links = {}
+            self._bootstrap = admin.bootstrap_servers
+            self._dial = dial
+            self.principal = _principal(admin)
+            for link in self._brokers.values():
+                link.redial_with(dial)
+
+        return apply
 
     async def close(self) -> None:
         """Close every connection and wait until the sockets are closed."""
@@ -161,6 +184,14 @@ class Pool:
                 tried.add(id(link))
                 yield link
         yield from (link for link in known if id(link) not in tried)
+
+
+def _dialler(admin: KafkaAdmin, clock: Callable[[], float]) -> Dialler:
+    return Dialler(load_security(admin, clock), admin.client_id, clock)
+
+
+def _principal(admin: KafkaAdmin) -> str:
+    return admin.sasl_username or admin.oauth_client_id or "<name>"
 
 
 def _summary(failures: list[Failure], subject: str) -> Failure:

@@ -101,8 +101,8 @@ def _broker_context(admin: KafkaAdmin) -> ssl.SSLContext:
             context.load_cert_chain(certificate or key or "", key, password=lambda: password)
         except OSError as error:
             shown = _shown(admin.ssl_certificate_file, "client certificate")
-            its_key = f"its key file {admin.ssl_key_file}" if admin.ssl_key_file else "its key"
-            text = f"{shown} or {its_key} can't be used: {_reason(error)}"
+            key_shown = f"its key file {admin.ssl_key_file}" if admin.ssl_key_file else "its key"
+            text = f"{shown} or {key_shown} can't be used: {_reason(error)}"
             raise SettingsError((text,)) from error
     return context
 
@@ -110,17 +110,15 @@ def _broker_context(admin: KafkaAdmin) -> ssl.SSLContext:
 def _trust(admin: KafkaAdmin, *, besides_system: bool) -> ssl.SSLContext:
     if admin.ssl_ca_file is None and admin.ssl_ca_pem is None:
         return ssl.create_default_context()
-    context = ssl.create_default_context() if besides_system else _context_that_trusts_none()
+    context = (
+        ssl.create_default_context() if besides_system else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )
     try:
         context.load_verify_locations(cafile=admin.ssl_ca_file, cadata=admin.ssl_ca_pem)
     except (OSError, ValueError) as error:
         shown = _shown(admin.ssl_ca_file, "CA certificate")
         raise SettingsError((f"{shown} can't be used: {_why_no_ca(error)}",)) from error
     return context
-
-
-def _context_that_trusts_none() -> ssl.SSLContext:
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @contextmanager
@@ -147,7 +145,7 @@ def _shown(file: Path | None, what: str) -> str:
 def _why_no_ca(error: Exception) -> str:
     if not isinstance(error, ssl.SSLError):
         return _reason(error)
-    # Of text OpenSSL has words and no reason.
+    # For text in memory OpenSSL has a message and no reason.
     if error.reason == "NO_CERTIFICATE_OR_CRL_FOUND" or "not contain a certificate" in str(error):
         return "it has no certificate (PEM that begins with -----BEGIN CERTIFICATE-----)"
     return f"{error.reason} (is it PEM?)" if error.reason else "it is not PEM"

@@ -1,18 +1,18 @@
-"""Admission of controller mutations: whose quota holds a request, and what becomes of it (KIP-599).
+"""Admission of controller mutations: which quota limits a request, and its result (KIP-599).
 
-Each (user, client-id) is held by the quota that it is under; those who share one share its bucket.
-Each operation of a request is judged by itself, in its order, as a controller does. The request's
-own throttle time is that of the rejected operation that waits least; a permissive one has none, so
-it is the wait after its last operation. Who must wait and comes back before is told so, and judged
-for nothing, as a broker would not read from a muted connection. What is only to be validated is
-never charged. (A KRaft controller charges it, against the KIP.)
+Each (user, client-id) is limited by the quota that it is under; those who share one share its
+bucket. Each operation of a request is judged by itself, in its order, as a controller does. The
+request's own throttle time is that of the rejected operation that waits least; a permissive one has
+none, so it is the wait after its last operation. A request that comes before the wait is over is
+refused and not judged, as a broker would not read from a muted connection. What is only to be
+validated is never charged. (A KRaft controller charges it, against the KIP.)
 
 Example: 5 partitions a second, 11 windows of 1 s, so a bucket of 55. Topics of 40, 40 and 1
-partitions in one strict request: the first two are let in, 25 tokens short; the third is rejected,
-and the request is throttled for 25 / 5 = 5 s.
+partitions in one strict request: the first two are accepted, 25 tokens short; the third is
+rejected, and the request is throttled for 25 / 5 = 5 s.
 
 Initially every bucket is full and nobody waits. At most ``most`` buckets and as many waits are
-kept; the one that was unused longest makes room, and is counted if it was not yet full again.
+retained; the one that was unused longest makes room, and is counted if it was not yet full again.
 
 Source: KIP-599, "Handling of new Clients", "Handling of old Clients", "Handling of ValidateOnly".
 """
@@ -43,7 +43,7 @@ class AdmissionRequest:
 
     Attributes:
         user: the principal's name without "User:", not sanitised.
-        client_id: as the client gives it.
+        client_id: the client's.
         amounts: for each operation, the partitions that it creates or deletes.
         strict: reject what is over the quota; else accept it and throttle afterwards.
         validate_only: nothing will be done, so nothing is charged.
@@ -105,10 +105,7 @@ class MutationAdmissions:
     def __init__(self, algorithm: Algorithm, window: QuotaWindow, most: int = MOST_BUCKETS) -> None:
         """Starts without quotas: everything is admitted.
 
-        Args:
-            algorithm: how amounts are counted.
-            window: Kafka's controller.quota.window.num and controller.quota.window.size.seconds.
-            most: how many buckets, and how many waits, are kept.
+        The window is Kafka's controller.quota.window.num and controller.quota.window.size.seconds.
         """
         self.dropped = 0
         self._make = _maker(algorithm, window)
@@ -162,7 +159,7 @@ class MutationAdmissions:
         return Judged(throttle_ms, admissions)
 
     def _bucket(self, user: str, client_id: str, now_ms: int) -> _Bucket | None:
-        """The bucket that holds this client; None when none does."""
+        """The bucket that limits this client; None when none does."""
         resolved = resolve(self._quotas, QuotaKey.CONTROLLER_MUTATION, user, client_id)
         # Brokers refuse other limits than those above 0, but not an infinite one.
         if resolved is None or not 0 < resolved.limit < math.inf:
@@ -178,10 +175,9 @@ class MutationAdmissions:
         self._buckets[resolved.tags] = bucket
         return bucket
 
-    def _make_room(self, kept: dict[tuple[str, str], _T], counts: Callable[[_T], bool]) -> None:
-        if len(kept) >= self._most:
-            oldest = next(iter(kept))
-            self.dropped += counts(kept.pop(oldest))
+    def _make_room(self, used: dict[tuple[str, str], _T], counts: Callable[[_T], bool]) -> None:
+        if len(used) >= self._most:
+            self.dropped += counts(used.pop(next(iter(used))))
 
 
 def _maker(algorithm: Algorithm, window: QuotaWindow) -> Callable[[float, int], MutationQuota]:

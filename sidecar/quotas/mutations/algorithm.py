@@ -1,11 +1,11 @@
-"""Whether what a client asks for is let in, and how long it must wait: what the algorithms share.
+"""Whether a client's request is accepted, and how long it must wait: what the algorithms share.
 
 Strict is for clients that understand a refusal: what comes while the quota is used up is refused
-and not counted; what is let in may use up more than is left. Permissive is for older clients: all
-is let in and counted, and the client waits afterwards.
+and not counted; what is accepted may use up more than is left. Permissive is for older clients: all
+is accepted and counted, and the client waits afterwards.
 
-Example: a bucket of 10 tokens at 5 per second, and 25 asked for twice. Strict: let in with no wait,
-15 tokens short; refused, to wait 3 s. Permissive: let in, to wait 3 s; let in, to wait 8 s.
+Example: a bucket of 10 tokens at 5 per second, and 25 requested twice. Strict: accepted with no
+wait, 15 tokens short; refused, to wait 3 s. Permissive: accepted, to wait 3 s; then 8 s.
 
 Source: KIP-599, "Handling of new Clients" and "Handling of old Clients".
 """
@@ -20,7 +20,7 @@ class Admission:
     """What became of one request for quota.
 
     Attributes:
-        accepted: whether it was let in, and counted.
+        accepted: whether it was accepted, and counted.
         throttle_ms: how long the client must wait, milliseconds; a refusal may have 0, which is a
             wait of less than half a millisecond.
     """
@@ -36,7 +36,7 @@ class MutationQuota(Protocol):
     """A quota in use: its limit and what was counted against it."""
 
     def admit(self, amount: float, now_ms: int, *, strict: bool) -> Admission:
-        """Lets an amount in or not, and counts it if so."""
+        """Accepts an amount or not, and counts it if so."""
 
     def throttle_ms(self, now_ms: int) -> int:
         """How long a client must wait now, milliseconds; 0 when it need not."""

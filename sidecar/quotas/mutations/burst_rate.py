@@ -2,16 +2,16 @@
 
 What is recorded counts as if it had come in equal parts in this window and the ``samples - 1``
 before it, so each window that passes drops one part of it. The rate is the sum of what is left by
-all windows together. Something is let in iff that is below the quota; the wait is
+all windows together. Something is accepted iff that is below the quota; the wait is
 (rate - quota) / quota x samples x window.
 
 Example: a quota of 5 per second with 100 samples of 1 s, a burst of 560: the rate is 5.6, and the
 wait (5.6 - 5) / 5 x 100 x 1 s = 12 s. After 12 s 88 parts of 5.6 are left, a rate of 4.928, and
-more is let in. Unspread, it would be held for 101 s: see ``rate_quota``.
+more is accepted. Unspread, it would be refused for 101 s: see ``rate_quota``.
 
 Windows go by the grid of the epoch. Every part is gone by the wait, but none before its window: at
 or just above the quota the wait would be shorter than that. Then it is until the window in which
-the rate really is below the quota. Time that goes back stands still.
+the rate really is below the quota. A clock that goes backwards stands still here.
 
 Its quotas, controller_mutations_rate and controller_mutations_burst, say how many samples there
 are: burst / rate / window.
@@ -19,29 +19,12 @@ are: burst / rate / window.
 Source: KIP-599, version 15 of its page, "Throttling Algorithm". Kafka has never had it.
 """
 
-import math
 from bisect import bisect_left
 from collections import deque
 
 from sidecar.quotas.mutations.algorithm import AT_ONCE, Admission, checked_rate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.throttle_time import rounded_ms
-
-
-def spread_window(rate: float, burst: float, window_ms: int = 1000) -> QuotaWindow:
-    """The samples that a burst is spread over so that it is the rate.
-
-    Args:
-        rate: controller_mutations_rate, per second, above 0.
-        burst: controller_mutations_burst.
-        window_ms: of one sample, milliseconds.
-
-    Example:
-        5 per second and a burst of 500: 100 samples of 1 s.
-    """
-    samples = burst / checked_rate(rate) * 1000 / window_ms
-    # 2.1 / 0.7 is a little more than 3, and would be 4.
-    return QuotaWindow(math.ceil(round(samples, 9)), window_ms)
 
 
 class BurstRate:
@@ -81,7 +64,7 @@ class BurstRate:
         return self._wait_ms(current, self._rate_in(current), now_ms)
 
     def admit(self, amount: float, now_ms: int, *, strict: bool) -> Admission:
-        """Lets an amount in or not: strict looks at the rate before it, permissive after it."""
+        """Accepts an amount or not: strict by the rate before it, permissive by that after it."""
         current = self._window_at(now_ms)
         if strict and (rate := self._rate_in(current)) >= self._limit:
             return Admission(accepted=False, throttle_ms=self._wait_ms(current, rate, now_ms))

@@ -1,20 +1,20 @@
 """Which producer ids count because they are used, and whose they are (KIP-936).
 
-An id is given to a user by one broker and used at others, and either may be heard of first. So an
-id counts as soon as both are known: that it wrote, and whose it is. One that is only given counts
-for nobody, and one that writes without a known owner holds nobody: it is counted as unknown after
-``WAIT_MS``, and counts when its owner is told within a window after all.
+An id is allocated to a user by one broker and used at others, and either may be known first. So an
+id counts as soon as both are known: that it wrote, and whose it is. One that is only allocated
+counts for nobody, and one that writes without a known owner throttles nobody: it is counted as
+unknown after ``WAIT_MS``, and counts for its owner if that is reported within a window.
 
-Initially no owner is known, so ids that were given before count for nobody until they are given
-again; and a partition that is looked at for the first time counts nobody at all, unless it is new
-itself, since nothing tells what its producers wrote long ago from what they wrote just now.
+Initially no owner is known, so ids that were allocated before count for nobody until they are
+allocated again; and the first scan of a partition counts nobody at all, unless it is new itself,
+since what its producers wrote long ago can't be distinguished from what they wrote just now.
 
 What a partition's leader says of a producer changes with every batch. An answer is compared with
 the one before by a Bloom filter of (id, epoch, last sequence): one in a thousand batches is
-missed, and the producer's next one is not. The end of a transaction looks like a batch.
+missed, and the producer's next one is not. The end of a transaction is the same as a batch.
 
-An id that goes on writing is told again every eighth to quarter of a window, so that who counts
-may forget it after a window, as the KIP does.
+An id that continues to write is reported again every eighth to quarter of a window, so that who
+counts may forget it after a window, as the KIP does.
 
 Example: id 7 wrote, at 0 s; "7 is bob's" comes at 2 s: it counts for bob then. Of id 8 nothing
 comes: at 10 s it is one of unknown owner.
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from rbloom import Bloom
 
 WAIT_MS: Final = 10_000
-"""So late a log or another sidecar may tell an owner before the id is one of unknown owner."""
+"""So late a log or another sidecar may report an owner before the id is one of unknown owner."""
 MOST_OWNERS: Final = 50_000
-"""Of so many ids the owner is remembered, some 5 MB: those that were given or wrote last."""
+"""Of so many ids the owner is remembered, some 5 MB: those that were allocated or wrote last."""
 MOST_UNOWNED: Final = 20_000
 """So many ids without an owner wait for one."""
 
@@ -49,7 +49,7 @@ Partition = tuple[str, int]
 
 
 class States(Protocol):
-    """Id, epoch and last sequence of all producers of a partition, gone through more than once."""
+    """Id, epoch and last sequence of all producers of a partition, iterable more than once."""
 
     def __len__(self) -> int:
         """How many there are."""
@@ -59,17 +59,17 @@ class States(Protocol):
 
 
 class WrittenSince:
-    """Which producers wrote to partitions since the last look. Initially no look was taken."""
+    """Which producers wrote to partitions since the last scan. Initially there was none."""
 
     def __init__(self) -> None:
         self._before: dict[str, dict[int, Bloom | None]] = {}
 
     def __contains__(self, partition: Partition) -> bool:
-        """Whether it was looked at."""
+        """Whether it was scanned."""
         return partition[1] in self._before.get(partition[0], ())
 
     def scan(self, partition: Partition, states: States, *, is_new: bool) -> list[int]:
-        """Ids that wrote since the partition was looked at, in the order of the answer.
+        """Ids that wrote since the partition's last scan, in the order of the answer.
 
         Args:
             partition: where.
@@ -123,7 +123,7 @@ class ActiveIds:
     """Owners, and the ids that wait for theirs. Initially there are none.
 
     Attributes:
-        unknown: ids that wrote and whose owner nobody told in time, so far.
+        unknown: ids that wrote and whose owner nobody reported in time, so far.
     """
 
     def __init__(self, window_ms: int) -> None:
@@ -156,7 +156,7 @@ class ActiveIds:
         return None if waited is None else Attribution(producer_id, user)
 
     def wrote(self, producer_id: int, now_ms: int) -> Attribution | None:
-        """An id wrote; None when that was told lately."""
+        """An id wrote; None when that was reported lately."""
         user = self._owners.get(producer_id)
         if user is not None:
             self._own(user, producer_id)

@@ -3,16 +3,16 @@
 ``producer_ids_rate`` is ids per window (an hour, unless set otherwise). A new id takes a token, a
 seen one none; the bucket holds ``window_num`` windows' worth, starts full and is refilled with one
 window's worth per window. While there are less than no tokens the user must wait -tokens / rate.
-Ids are counted after the fact, so one is counted, and waited for, also while its user is held.
+Ids are counted after the fact, so one is counted, and waited for, also while its user is throttled.
 
 Example: 50 ids an hour, 11 windows. The first 550 ids pass at once, the 551st waits
 1 / (50 / 3,600 s) = 72 s. A user with 50 producers that live for long uses 50 tokens an hour.
 
 A user without a live filter is forgotten as soon as the bucket is full again; the KIP does not wait
-for that, and lets a user who is silent for one window have 11 windows' worth again. It also looks
-for what to forget every 10 ms; here that is done on access and by a slow ``tick``. Time that goes
-back stands still. Users are bounded by ``most_users``, filters by ``most_bytes``: what there is no
-room for is counted as dropped, takes no token and holds nobody.
+for that, and lets a user who is silent for one window have 11 windows' worth again. It sweeps
+them every 10 ms; here that is done on access and by a slow ``tick``. A clock that goes backwards
+stands still here. Users are bounded by ``most_users``, filters by ``most_bytes``:
+what there is no room for is counted as dropped, takes no token and throttles nobody.
 
 Source: KIP-936, sections "ProducerIdQuotaManager", "New Broker Configurations", "New Broker
 Metrics" and "Tools"; the bucket is KIP-599's.
@@ -30,7 +30,7 @@ from sidecar.quotas.rate import QuotaWindow
 
 _MS: Final = 1000
 _SWEEP_MS: Final = 1000
-"""How often, at most, users are gone through because there is no room for another."""
+"""How often, at most, users are swept because there is no room for another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ProducerIdSettings:
     Attributes:
         window_num: producer.id.quota.window.num: how many windows of ids may come at once.
         window_size_s: producer.id.quota.window.size.seconds.
-        false_positive_rate: how often a new id may be taken for a seen one, above 0 and below 1.
+        false_positive_rate: how often a new id may seem to be a seen one, above 0 and below 1.
         expected_ids: new ids in half a window of most users: what the first filter has room for.
         most_bytes: of all filters together.
         most_users: that are known at a time.
@@ -183,7 +183,7 @@ class ProducerIds:
         return 0 if status is None else status.throttle_ms
 
     def status(self, user: str, now_ms: int) -> ProducerIdStatus | None:
-        """A user's ids; None: nothing is known of them, so they are not held."""
+        """A user's ids; None: nothing is known of them, so they are not throttled."""
         now_ms = self._at(now_ms)
         known = self._users.get(user)
         if known is None:
@@ -201,7 +201,7 @@ class ProducerIds:
     def tick(self, now_ms: int) -> None:
         """Forgets filters that are over, and users of whom nothing is left to remember.
 
-        Nothing is wrong without it; it frees what users who are gone would otherwise keep.
+        Nothing is wrong without it; it frees the memory of users who are gone.
         """
         now_ms = self._at(now_ms)
         self._swept_ms = now_ms

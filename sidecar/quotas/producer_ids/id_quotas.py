@@ -1,7 +1,7 @@
-"""How many new producer ids each user may have, and where that was said (KIP-936).
+"""How many new producer ids each user may have, and where that was set (KIP-936).
 
-A user is under a quota of their own, else under the default. For each of these the operator's word
-over HTTP wins over the file, and the file's default over the setting's.
+A user is under a quota of their own, else under the default. For each of these what was put over
+HTTP wins over the file, and the file's default over the setting's.
 
 Example: the file says 50 for alice and 200 by default, and 80 for alice was put over HTTP: alice
 may have 80 ids a window, bob 200.
@@ -26,12 +26,12 @@ LARGEST_RATE: Final = 1e12
 
 SMALLEST_PERCENTAGE: Final = 1e-5
 LARGEST_PERCENTAGE: Final = 1e5
-"""What a request_percentage of held users may be: 1,000 threads, and a second each 4 months."""
+"""What a request_percentage of throttled users may be: 1,000 threads, and a second in 4 months."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdQuota:
-    """What a user is allowed, and how they are held.
+    """What a user is allowed, and how they are throttled.
 
     Attributes:
         producer_ids_rate: new ids in a window; None: any number.
@@ -60,7 +60,7 @@ ProducerIdQuotas = Mapping[str | Default, ProducerIdQuota]
 
 
 class Origin(StrEnum):
-    """Where a quota was said."""
+    """Where a quota was set."""
 
     SETTING = "setting"
     FILE = "file"
@@ -69,14 +69,14 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """A quota and where it was said."""
+    """A quota and where it was set."""
 
     quota: ProducerIdQuota
     origin: Origin
 
 
 UNLIMITED = InForce(ProducerIdQuota(None), Origin.SETTING)
-"""Nobody said anything."""
+"""No quota was set."""
 
 
 def in_force(

@@ -12,7 +12,7 @@ filters of all users take is bounded by their ``Room``; an id that there is no r
 remembered.
 
 Ids come in blocks of 1,000, so each is mixed before it is hashed: with Python's own hash of an int,
-which is the int, 1.6 % were taken for seen where 1 % was set.
+which is the int, 1.6 % seemed to be seen where 1 % was set.
 
 Example: a window of 1 h, 1,000 ids expected, 1 %: 1,559 bytes for up to 1,000 ids in half an hour,
 8,516 for up to 5,000. An id of 12:00 in a filter of 11:45 is new again after 12:45.
@@ -44,7 +44,7 @@ class Noted(Enum):
     NEW = "new"
     """It was not seen; now it is."""
     KNOWN = "known"
-    """It was seen, or, as often as the false-positive rate says, it looks as if."""
+    """It was seen, or, as often as the false-positive rate says, it seems so."""
     NO_ROOM = "no room"
     """It was not seen, and can't be remembered."""
 
@@ -56,7 +56,7 @@ class FilterTerms:
     Attributes:
         window_ms: how long an id is remembered at most, milliseconds, at least 2.
         expected_ids: new ids of a user in half a window that the first layer has room for.
-        false_positive_rate: how often a new id may be taken for seen, above 0 and below 1.
+        false_positive_rate: how often a new id may seem to be seen, above 0 and below 1.
 
     Raises:
         ValueError: a number out of its range.
@@ -106,10 +106,6 @@ class Room:
         self.taken_bytes += count
         return True
 
-    def give_back(self, count: int) -> None:
-        """What was taken and is free again."""
-        self.taken_bytes -= count
-
 
 class SeenIds:
     """The ids of one user. Initially none was seen, and no filter is open."""
@@ -130,11 +126,11 @@ class SeenIds:
         return sum(each.bytes for each in self._filters)
 
     def __contains__(self, producer_id: int) -> bool:
-        """Whether an id was seen, or looks as if, as of the last ``note`` or ``forget``."""
+        """Whether an id was seen, or seems so, as of the last ``note`` or ``forget``."""
         return self._contains(_mixed(producer_id))
 
     def note(self, producer_id: int, now_ms: int) -> Noted:
-        """Tells whether an id is new, and remembers it; time may not go back."""
+        """Whether an id is new; remembers it. The clock may not go backwards."""
         self.forget(now_ms)
         mixed = _mixed(producer_id)
         if self._contains(mixed):
@@ -145,7 +141,7 @@ class SeenIds:
     def forget(self, now_ms: int) -> bool:
         """Drops the filters that are over; whether one is left."""
         while self._filters and now_ms > self._filters[0].opened_ms + self._terms.window_ms:
-            self._room.give_back(self._filters.pop(0).bytes)
+            self._room.taken_bytes -= self._filters.pop(0).bytes
         return bool(self._filters)
 
     def _contains(self, mixed: int) -> bool:
@@ -188,7 +184,7 @@ class _Filter:
         if not room.take(size):
             return False
         ids = self._terms.ids(layer)
-        # What it is given was mixed already, once for all layers.
+        # Its ids are mixed already, once for all layers.
         from rbloom import Bloom  # noqa: PLC0415 - see above
 
         self._layers.append(Bloom(ids, self._terms.wrong(layer), operator.index))

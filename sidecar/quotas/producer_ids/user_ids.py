@@ -1,7 +1,7 @@
 """One user's producer ids: which were seen, their rate, and the bucket that they take tokens from.
 
 Kafka's rate and KIP-599's bucket count per second, ``producer_ids_rate`` per window: a limit of 50
-per 3,600 s is 0.0139 a second. The bucket holds ``samples`` windows' worth.
+per 3,600 s is 0.0139 a second. A full bucket has ``samples`` windows' worth.
 
 Example: 50 ids per hour and 11 windows: 550 tokens at first, 0 after 550 new ids, and an hour later
 50.
@@ -29,7 +29,7 @@ class ProducerIdStatus:
         user: the principal's name.
         limit: ids per window; None: there is none.
         rate: new ids per window, over all windows (Kafka's Rate).
-        tokens: what is left in the bucket, below 0 while the user is held; None without a limit.
+        tokens: what is left in the bucket, below 0 while the user is throttled; None: no limit.
         throttle_ms: how long the user must wait, milliseconds; 0 when they need not.
         filter_bytes: what remembering their ids takes.
     """
@@ -43,7 +43,7 @@ class ProducerIdStatus:
 
 
 class UserIds:
-    """What is kept of a user. Initially no id was seen and no limit applies."""
+    """What is remembered of a user. Initially no id was seen and no limit applies."""
 
     __slots__ = ("_bucket", "_limit", "_rate", "_window", "seen")
 
@@ -87,7 +87,7 @@ class UserIds:
         return self._bucket.tokens(now_ms) >= _FULL * self._limit * self._window.samples
 
     def status(self, user: str, window_s: int, now_ms: int) -> ProducerIdStatus:
-        """As it is told."""
+        """All of it, as of ``now_ms``."""
         return ProducerIdStatus(
             user=user,
             limit=self._limit,

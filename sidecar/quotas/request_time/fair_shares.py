@@ -24,7 +24,7 @@ from typing import Final
 
 _TENTHS: Final = 10
 SMALL_PERCENT: Final = 1.0
-"""A share under it is told of."""
+"""A share under it is a warning."""
 _HALF: Final = Fraction(1, 2)
 
 
@@ -122,7 +122,7 @@ class Shares:
     """What each tenant gets.
 
     Attributes:
-        percent: tenant's name -> its share, a multiple of 0.1, in the order that was given.
+        percent: tenant's name -> its share, a multiple of 0.1, in the order of the tenants.
         warnings: what a person should know before it is applied.
     """
 
@@ -152,7 +152,7 @@ def fair_shares(
     Args:
         capacity_percent: of the smallest broker.
         tenants: each with a name of its own.
-        reserve_percent: kept back for internal users, who get no share here.
+        reserve_percent: reserved for internal users, who get no share here.
 
     Raises:
         ValueError: two tenants of one name, or nothing left beside the reserve.
@@ -178,9 +178,7 @@ def fair_shares(
 def review(percent: Mapping[str, float], capacity_percent: float) -> tuple[ShareWarning, ...]:
     """What to say of shares, whoever made them: those under 1 %, and a sum over the capacity.
 
-    Args:
-        percent: tenant's name -> its share.
-        capacity_percent: what there is for them, without what is reserved.
+    The capacity is what there is for them, without what is reserved.
     """
     small = (SmallShare(name, share) for name, share in percent.items() if share < SMALL_PERCENT)
     total = math.fsum(percent.values())

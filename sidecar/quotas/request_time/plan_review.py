@@ -1,12 +1,12 @@
 """What to know of a plan before it is applied, beside today's quotas and the users there are.
 
-A quota that is not in the plan stays as it is, and may come before the planned one, or be given
-besides: its share of the brokers is spent twice. Rounding alone is no warning: 120 shares of 9.2
+A quota that is not in the plan stays as it is, and may come before the planned one, or be spent
+besides: then the brokers' capacity is spent twice. Rounding alone is no warning: 120 shares of 9.2
 are 1,104 of 1,100 %.
 
 Example: three tenants have 400 % each of 1,200 %, and carol, who is not in the plan, has had 500 %
-since last year: carol keeps her 500 %, and the sum is 1,700 %. The same is told of quotas from a
-file, whoever planned them and when.
+since last year: she retains them, and the sum is 1,700 %. Quotas from a file are reviewed alike,
+whoever planned them and when.
 
 Source: the levels are those of KIP-55 and KIP-546, see ``sidecar.quotas.entities``.
 """
@@ -73,7 +73,7 @@ class QuotasFromFile:
 
     Attributes:
         target: the quotas, of any kind.
-        exact: those of today that are not among them are to go.
+        exact: those of today that are not among them are to be removed.
         tenants: how many share the default; 0: it is for nobody yet.
     """
 
@@ -100,13 +100,9 @@ class QuotasFromFile:
 def review_plan(
     plan: Plan, kind: TenantKind, quotas: ClientQuotas | None, known: Collection[str] | None
 ) -> tuple[PlanWarning, ...]:
-    """Everything that there is to say of a plan.
+    """Everything that there is to say of a plan as one of users or clients.
 
-    Args:
-        plan: to be applied.
-        kind: as what.
-        quotas: of today; None: they can't be told.
-        known: every name that the cluster knows; None: it can't be told.
+    Today's quotas, or the names that the cluster knows, are None when they can't be read.
     """
     outside = tuple(_outside(plan.target(kind), quotas or {}))
     unknown = _unknown([who for who in plan.shares if isinstance(who, str)], known)
@@ -119,31 +115,28 @@ def review_plan(
 
 
 def review_quotas(
-    given: QuotasFromFile,
+    planned: QuotasFromFile,
     capacity_percent: float | None,
     quotas: ClientQuotas,
     known: Collection[str] | None,
 ) -> tuple[PlanWarning, ...]:
-    """The same of quotas that were not planned now; of other kinds only unknown users are told.
+    """The same of quotas that were not planned now; of other kinds only unknown users count.
 
-    Args:
-        given: to be applied.
-        capacity_percent: of the smallest broker, in percent of one thread; None: it can't be told.
-        quotas: of today.
-        known: every user that the cluster knows; None: it can't be told.
+    The capacity is the smallest broker's, in percent of one thread; it and the users that the
+    cluster knows are None when they can't be read.
     """
-    requests = given.requests
-    unknown = tuple(_unknown(given.users, known))
+    requests = planned.requests
+    unknown = tuple(_unknown(planned.users, known))
     if not requests:
         return unknown
     kind = TenantKind.CLIENTS
     if any(entity.user is not None for entity in requests):
         kind = TenantKind.USERS
-    outside = () if given.exact else tuple(_outside(given.target, quotas))
-    spent = _spent_beside(given, kind, outside)
+    outside = () if planned.exact else tuple(_outside(planned.target, quotas))
+    spent = _spent_beside(planned, kind, outside)
     over = () if capacity_percent is None else _over(spent, capacity_percent)
     small = (
-        SmallShare(who, share) for share, _, who in _shares(given, kind) if share < SMALL_PERCENT
+        SmallShare(who, share) for share, _, who in _shares(planned, kind) if share < SMALL_PERCENT
     )
     defaults = {*requests, *(each.entity for each in outside)}
     has_default = not defaults.isdisjoint(each.entity(DEFAULT) for each in TenantKind)
@@ -170,35 +163,35 @@ def _behind_default_user(entity: Entity, target: ClientQuotas) -> bool:
 
 
 def _spent(plan: Plan, kind: TenantKind, outside: Collection[OutsidePlan]) -> list[_Spent]:
-    """What the plan gives and what others keep, by name: defaults are for nobody yet."""
+    """What the plan and other quotas spend, by name: defaults are for nobody yet."""
     spent: list[_Spent] = []
     for who, share in plan.shares.items():
         if isinstance(who, str):
             spent.append((share, 1, who))
         elif plan.terms.default_percent is None:
             spent.append(_shared(share, plan.tenants, kind, outside))
-    return [*spent, *_kept(outside)]
+    return [*spent, *_by_name(outside)]
 
 
 def _spent_beside(
-    given: QuotasFromFile, kind: TenantKind, outside: Collection[OutsidePlan]
+    planned: QuotasFromFile, kind: TenantKind, outside: Collection[OutsidePlan]
 ) -> list[_Spent]:
     spent = [
         (share, 1, str(entity))
-        for entity, share in given.requests.items()
-        if not _of_default(entity) and not _behind_default_user(entity, given.target)
+        for entity, share in planned.requests.items()
+        if not _of_default(entity) and not _behind_default_user(entity, planned.target)
     ]
-    default = given.requests.get(kind.entity(DEFAULT))
-    if default is not None and given.tenants:
-        spent.append(_shared(default, given.tenants, kind, outside))
-    return [*spent, *_kept(outside)]
+    default = planned.requests.get(kind.entity(DEFAULT))
+    if default is not None and planned.tenants:
+        spent.append(_shared(default, planned.tenants, kind, outside))
+    return [*spent, *_by_name(outside)]
 
 
-def _shares(given: QuotasFromFile, kind: TenantKind) -> Iterator[_Spent]:
+def _shares(planned: QuotasFromFile, kind: TenantKind) -> Iterator[_Spent]:
     """Each with who has it, the default's as what it is when it is shared."""
-    for entity, share in given.requests.items():
-        if given.tenants and entity == kind.entity(DEFAULT):
-            yield _shared(share, given.tenants, kind, ())
+    for entity, share in planned.requests.items():
+        if planned.tenants and entity == kind.entity(DEFAULT):
+            yield _shared(share, planned.tenants, kind, ())
         else:
             yield share, 1, str(entity)
 
@@ -211,7 +204,7 @@ def _shared(
     return share, max(0, tenants - named), f"each of {tenants:,} tenants"
 
 
-def _kept(outside: Collection[OutsidePlan]) -> Iterator[_Spent]:
+def _by_name(outside: Collection[OutsidePlan]) -> Iterator[_Spent]:
     return ((each.limit, 1, str(each.entity)) for each in outside if not _of_default(each.entity))
 
 

@@ -1,6 +1,6 @@
 """From shares to quotas: who is to have which request_percentage, and what that changes (KIP-124).
 
-A plan gives shares to names, or one share to the default entity, so that whoever comes has it too.
+A plan has shares for names, or one share for the default entity, so that whoever comes has it too.
 It is for users or for client-ids alike; which of them it becomes is said when it is compared with
 the quotas of today.
 
@@ -32,7 +32,7 @@ Who = str | Default
 
 
 class TenantKind(StrEnum):
-    """What tenants are told apart by, as kafka-configs.sh calls it."""
+    """What distinguishes tenants, as kafka-configs.sh calls it."""
 
     USERS = "users"
     CLIENTS = "clients"
@@ -49,12 +49,12 @@ class TenantKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What there is to share, and what of it is kept back.
+    """What there is to share, and what of it is reserved.
 
     Attributes:
         capacity_percent: of the smallest broker, in percent of one thread.
-        reserve_percent: kept back from it for internal users.
-        internal: who has equal parts of the reserve, by name; nobody: it is only kept back.
+        reserve_percent: reserved from it for internal users.
+        internal: who has equal parts of the reserve, by name; nobody: it is only reserved.
         default_percent: for whoever has no share by name; None: they are left as they are.
 
     Raises:
@@ -88,7 +88,7 @@ class Plan:
     Attributes:
         terms: what was shared.
         tenants: among how many.
-        shares: request_percentage by name or for the default, in the order that was given.
+        shares: request_percentage by name or for the default, in the order of the tenants.
         warnings: what to know of the shares themselves; see
             ``sidecar.quotas.request_time.plan_review`` for those about today's quotas.
     """
@@ -153,7 +153,7 @@ def named_plan(terms: Terms, tenants: Collection[Tenant]) -> Plan:
     shares.update(internal.percent)
     if terms.default_percent is not None:
         shares[DEFAULT] = terms.default_percent
-    # A sum over the capacity is told by the review, which counts what is outside the plan too.
+    # The review warns of a sum over the capacity, and counts what is outside the plan too.
     warnings = [each for each in fair.warnings if not isinstance(each, OverCapacity)]
     return Plan(terms, len(sharing), shares, (*warnings, *internal.warnings))
 
@@ -161,12 +161,7 @@ def named_plan(terms: Terms, tenants: Collection[Tenant]) -> Plan:
 def changes(
     quotas: ClientQuotas, target: Mapping[Entity, Mapping[str, float | None]]
 ) -> tuple[Change, ...]:
-    """What is to change for every quota that is wanted; what is not mentioned stays.
-
-    Args:
-        quotas: of today.
-        target: by entity and key; None: none.
-    """
+    """What is to change from today's quotas; what is not in the target stays, None is removed."""
     compared = (
         Change(entity, key, quotas.get(entity, {}).get(key), after)
         for entity, values in target.items()
@@ -178,7 +173,7 @@ def changes(
 def removals(
     quotas: ClientQuotas, target: Mapping[Entity, Mapping[str, float]]
 ) -> tuple[Change, ...]:
-    """What is to go when nothing but what is wanted may stay."""
+    """What is to be removed when only the target may stay."""
     return tuple(
         Change(entity, key, value, None)
         for entity, values in quotas.items()

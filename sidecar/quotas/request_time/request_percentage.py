@@ -5,15 +5,12 @@ is recorded is the percentage of a second that a request's thread time is; its r
 the percentage that is compared with the quota.
 
 Example: 10 ms of thread time are 1 %; a quota of 1 % allows 10 ms in a window of 1 s. (10 ms at
-each full second are held all the same: at the eleventh there are 110 ms in 10 s, 1.1 %.)
+each full second are throttled all the same: at the eleventh there are 110 ms in 10 s, 1.1 %.)
 
 Source: Kafka's ClientRequestQuotaManager; KIP-124, "Quota Configuration".
 """
 
 from typing import Final
-
-from sidecar.quotas.rate import QuotaWindow
-from sidecar.quotas.rate_quota import RateQuota
 
 _PERCENT_OF_A_SECOND: Final = 100.0 / 1_000_000_000
 
@@ -21,13 +18,3 @@ _PERCENT_OF_A_SECOND: Final = 100.0 / 1_000_000_000
 def percent(thread_time_ns: int) -> float:
     """What is recorded for this much thread time, nanoseconds: the percentage of a second."""
     return thread_time_ns * _PERCENT_OF_A_SECOND
-
-
-def allowed_ms(request_percentage: float, window_ms: int) -> float:
-    """The thread time that a quota allows in a window, milliseconds."""
-    return request_percentage / 100 * window_ms
-
-
-def request_quota(request_percentage: float, window: QuotaWindow) -> RateQuota:
-    """The quota that ``percent`` is recorded in; no wait is longer than one window."""
-    return RateQuota(request_percentage, window, most_ms=window.window_ms)

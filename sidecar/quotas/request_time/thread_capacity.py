@@ -1,4 +1,4 @@
-"""How much thread time a broker has to give, in the unit of request_percentage (KIP-124).
+"""How much thread time a broker has, in the unit of request_percentage (KIP-124).
 
 100 % is one thread's whole time. A broker has its I/O threads and its network threads, all of them
 for the whole of each quota window, so a broker has (num.io.threads + num.network.threads) x 100 %.
@@ -45,7 +45,7 @@ class BrokerCapacity:
 
     @property
     def percent(self) -> int:
-        """All that it has to give, in percent of one thread."""
+        """All of it, in percent of one thread."""
         return (self.io_threads + self.network_threads) * _PERCENT_OF_A_THREAD
 
     @property

@@ -1,7 +1,6 @@
-"""The limit that every volume is held against (proposal 047, section "Limit types").
+"""The limit that judges every volume of the cluster (proposal 047, section "Limit types").
 
-One limit holds for the whole cluster; its type is one of ``LIMIT_TYPES``. Settings, API, state file
-and the tests' parametrization follow from that tuple.
+Its type is one of ``LIMIT_TYPES``; settings, API, state file and tests follow from that tuple.
 """
 
 from typing import Final

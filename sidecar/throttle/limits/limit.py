@@ -31,12 +31,12 @@ class Verdict:
 
     Attributes:
         level: how the volume stands against the limit.
-        factor: the throttle factor that this volume asks for, 0.0 to 1.0.
+        factor: the throttle factor by this volume alone, 0.0 to 1.0.
         threshold_bytes: the available bytes at which the volume begins to violate, at the rate at
             which it now fills.
         seconds_left: how long the volume takes to violate at the published rate, from its reading
             on; 0.0 while it violates, None when it does not fill or no rate is known.
-        soonest_s: likewise at the fastest rate just seen; the schedule goes by it.
+        soonest_s: likewise at the fastest rate just seen; the schedule uses it.
     """
 
     level: Level
@@ -83,14 +83,14 @@ class Limit(ABC):
         """What a volume within the limit has, as it follows "every volume has"."""
         return f"more than {self.describe()} available"
 
-    def sentence(self, volume: Volume, fill: Fill) -> str:  # noqa: ARG002 - for those who go by it
+    def sentence(self, volume: Volume, fill: Fill) -> str:  # noqa: ARG002 - for limits that use it
         """Why a volume violates, as it follows its broker and log dir."""
         return (
             f"has {size(volume.available_bytes)} of {size(volume.total_bytes)} available "
             f"({volume.available_ratio:.1%}), at or below the limit of {self.describe()}"
         )
 
-    def left(self, volume: Volume, fill: Fill) -> str:  # noqa: ARG002 - for those who go by it
+    def left(self, volume: Volume, fill: Fill) -> str:  # noqa: ARG002 - for limits that use it
         """What a volume has left, as it precedes "left", in the limit's unit."""
         return size(volume.available_bytes)
 

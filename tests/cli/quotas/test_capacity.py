@@ -59,10 +59,10 @@ def test_a_broker_that_does_not_tell_is_reported(run: Run, configs: FakeConfigs)
 
 
 def test_a_setting_without_a_number_is_no_capacity(run: Run, configs: FakeConfigs) -> None:
-    """Not told, none at all, or 0: that broker has a problem, named by the setting."""
+    """Missing, no number, or 0: that broker has a problem, named by the setting."""
     for value, said in (
-        (None, "num.io.threads is not told"),
-        ("many", "num.io.threads is not told, or is no number: many"),
+        (None, "num.io.threads is missing"),
+        ("many", "num.io.threads is missing, or is no number: many"),
         ("0", "num.io.threads is 0"),
     ):
         configs.configs[1]["num.io.threads"] = value
@@ -70,7 +70,7 @@ def test_a_setting_without_a_number_is_no_capacity(run: Run, configs: FakeConfig
         assert 1 == result.exit_code
         assert said in result.stderr
     del configs.configs[1]["num.io.threads"]
-    assert "num.io.threads is not told" in run("capacity").stderr
+    assert "num.io.threads is missing" in run("capacity").stderr
 
 
 def test_no_broker_that_tells_is_a_refusal(run: Run, configs: FakeConfigs) -> None:

@@ -203,7 +203,7 @@ def test_a_wrong_password_in_a_command_config() -> None:
     """Its key is Java's, since such a file is Java's."""
     error = SaslAuthenticationFailed("invalid credentials with SASL mechanism SCRAM-SHA-512")
     message = to_failure(error, "b1:9092", "connecting", Names("command config")).message
-    assert message.endswith(" (look at sasl.jaas.config in --command-config)")
+    assert message.endswith(" (check sasl.jaas.config in --command-config)")
 
 
 def test_a_wrong_password_is_looked_for_where_it_was_given() -> None:
@@ -212,7 +212,7 @@ def test_a_wrong_password_is_looked_for_where_it_was_given() -> None:
     for place in ("environment", "command config"):
         names = Names(place, ("USER", "PASSWORD_FILE (properties x:3)"))
         message = to_failure(error, "b1:9092", "connecting", names).message
-        assert message.endswith(" (look at USER and PASSWORD_FILE (properties x:3))")
+        assert message.endswith(" (check USER and PASSWORD_FILE (properties x:3))")
 
 
 async def test_another_protocol_in_the_tls_handshake() -> None:

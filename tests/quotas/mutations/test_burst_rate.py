@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.quotas.mutations.algorithm import Admission
-from sidecar.quotas.mutations.burst_rate import BurstRate, spread_window
+from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.throttle_time import unbounded_ms
 
@@ -83,21 +83,6 @@ def test_time_that_goes_back_stands_still() -> None:
     quota.admit(560, 10_000, strict=False)
     assert pytest.approx(11.2) == quota.rate(50_000)
     assert 0.0 == quota.rate(150_000)
-
-
-@pytest.mark.parametrize(
-    ("rate", "burst", "window_ms", "samples"),
-    [
-        (5, 500, 1000, 100),
-        (0.7, 2.1, 1000, 3),
-        (5, 501, 1000, 101),
-        (5, 1, 1000, 1),
-        (5, 500, 500, 200),
-    ],
-)
-def test_samples_of_a_burst(rate: float, burst: float, window_ms: int, samples: int) -> None:
-    """So many windows that the burst, spread over them, is the rate; never a part of one."""
-    assert QuotaWindow(samples, window_ms) == spread_window(rate, burst, window_ms)
 
 
 @pytest.mark.parametrize("rate", [0, -5, float("inf"), float("nan")])

@@ -5,16 +5,20 @@ import heapq
 import pytest
 
 from sidecar.quotas.rate import QuotaWindow
-from sidecar.quotas.request_time.request_percentage import allowed_ms, percent, request_quota
-from sidecar.quotas.throttle_time import most_used_ms
+from sidecar.quotas.rate_quota import RateQuota
+from sidecar.quotas.request_time.request_percentage import percent
 
 MS = 1_000_000
 WINDOW = QuotaWindow()
 
 
+def request_quota(request_percentage: float, window: QuotaWindow) -> RateQuota:
+    """No wait is longer than one window."""
+    return RateQuota(request_percentage, window, most_ms=window.window_ms)
+
+
 def test_alice_may_use_10_ms() -> None:
     """KIP-124: a quota of 1 % of a window of 1 s is 10 ms of it, on all threads together."""
-    assert 10.0 == allowed_ms(1.0, 1000)
     assert 1.0 == percent(10 * MS)
 
 
@@ -60,5 +64,5 @@ def test_the_bound_of_the_kip_holds_and_is_reached(connections: int, request_ms:
         request_ms * sum(begin < end_ms <= begin + 1000 for end_ms in done)
         for begin in range(20_000, 58_000, 10)
     ]
-    bound_ms = most_used_ms(allowed_ms(1.0, 1000), connections, request_ms)
-    assert bound_ms == max(used_ms)
+    # max(quota, C x R), and the quota is 10 ms.
+    assert connections * request_ms == max(used_ms)
