@@ -161,6 +161,15 @@ class FakeSidecar:
         return self.disk.there
 
 
+def assert_problem(response: httpx.Response, status: int) -> dict[str, object]:
+    """The response is a problem of that status."""
+    assert status == response.status_code
+    assert response.headers["content-type"] == "application/problem+json"
+    message: dict[str, object] = response.json()
+    assert status == message["status"]
+    return message
+
+
 def http_scope(path: str, *headers: tuple[bytes, bytes], method: str = "GET") -> dict[str, Any]:
     """The scope of a request, for tests that play the server."""
     return {

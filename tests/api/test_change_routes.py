@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from sidecar.control.board import Snapshot
-from tests.api.build import BEARER, TOKEN, FakeSidecar
+from tests.api.build import BEARER, TOKEN, FakeSidecar, assert_problem
 from tests.throttle.build import reading, whole
 
 URL = "/v1/override"
-GOOD = {"factor": 0.25, "reason": "disk is being replaced", "duration": "PT8H"}
+GOOD = {"factor": 0.25, "reason": "a migration", "duration": "PT8H"}
 JSON = {"Content-Type": "application/json"}
 
 
@@ -31,15 +31,6 @@ async def send(
     return response, before
 
 
-def assert_problem(response: httpx.Response, status: int) -> dict[str, object]:
-    """The response is a problem of that status."""
-    assert status == response.status_code
-    assert response.headers["content-type"] == "application/problem+json"
-    message: dict[str, object] = response.json()
-    assert status == message["status"]
-    return message
-
-
 async def test_an_override_is_set_and_kept() -> None:
     """It is in force when the answer comes, on disk, and says until when."""
     sidecar = FakeSidecar()
@@ -47,7 +38,7 @@ async def test_an_override_is_set_and_kept() -> None:
     response, _ = await send(sidecar, "PUT", URL, json=GOOD)
     shown = {
         "factor": 0.25,
-        "reason": "disk is being replaced",
+        "reason": "a migration",
         "set_at": "2023-11-14T22:14:20.000Z",
         "until": "2023-11-15T06:14:20.000Z",
     }
@@ -200,13 +191,8 @@ async def test_another_media_type_is_refused(media_type: str) -> None:
 async def test_json_with_a_charset_is_json() -> None:
     """A parameter of the media type changes nothing."""
     headers = {**BEARER, "Content-Type": "Application/JSON; charset=utf-8"}
-    response, _ = await send(
-        FakeSidecar(),
-        "PUT",
-        URL,
-        content=b'{"factor": 0, "reason": "x", "duration": "PT1H"}',
-        headers=headers,
-    )
+    body = b'{"factor": 0, "reason": "x", "duration": "PT1H"}'
+    response, _ = await send(FakeSidecar(), "PUT", URL, content=body, headers=headers)
     assert response.status_code == 200
 
 
@@ -222,24 +208,15 @@ class CountedBody:
             yield b" " * 1024
 
 
-async def test_a_body_over_64_kib_with_its_length() -> None:
-    """413 before any of it is read."""
+@pytest.mark.parametrize(("headers", "read"), [({"Content-Length": str(1000 * 1024)}, 0), ({}, 65)])
+async def test_a_body_over_64_kib(headers: dict[str, str], read: int) -> None:
+    """413 before any of it is read, or as soon as more than 64 KiB have come in pieces."""
     sidecar, body = FakeSidecar(), CountedBody()
-    headers = {**BEARER, **JSON, "Content-Length": str(1000 * 1024)}
+    headers = {**BEARER, **JSON, **headers}
     response, before = await send(sidecar, "PUT", URL, content=body, headers=headers)
     assert_problem(response, 413)
     assert sidecar.board.snapshot is before
-    assert body.read == 0
-
-
-async def test_a_body_over_64_kib_in_pieces() -> None:
-    """413 as soon as more than 64 KiB have come."""
-    sidecar, body = FakeSidecar(), CountedBody()
-    headers = {**BEARER, **JSON}
-    response, before = await send(sidecar, "PUT", URL, content=body, headers=headers)
-    assert_problem(response, 413)
-    assert sidecar.board.snapshot is before
-    assert body.read == 65
+    assert read == body.read
 
 
 async def test_a_body_of_64_kib() -> None:

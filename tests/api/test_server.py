@@ -5,7 +5,6 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -16,27 +15,9 @@ from sidecar.api.server import HttpServer
 from sidecar.errors import ListenError
 from sidecar.settings import HostPort
 from tests.api.build import FakeSidecar, until
+from tests.api.live import LOOPBACK, URL, ask, serving, until_tasks, waiting_request
 from tests.support.waiting import SEEN_S
 from tests.throttle.build import reading, whole
-
-URL = "/v1/throttle-factor"
-LOOPBACK = HostPort("127.0.0.1", 0)
-
-
-@contextlib.asynccontextmanager
-async def serving(
-    sidecar: FakeSidecar, connections: Connections | None = None
-) -> AsyncIterator[HttpServer]:
-    """A running server of the sidecar's app, stopped at the end."""
-    if connections is None:
-        connections = Connections(2048)
-    server = HttpServer(sidecar.app, LOOPBACK, connections)
-    task = asyncio.create_task(server.serve())
-    try:
-        yield server
-    finally:
-        server.stop()
-        await task
 
 
 def open_sockets() -> set[str]:
@@ -46,23 +27,6 @@ def open_sockets() -> set[str]:
         with contextlib.suppress(OSError):
             links.add(str(link.readlink()))
     return {link for link in links if link.startswith("socket:")}
-
-
-async def ask(address: HostPort, text: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection on which a request, or something else, was sent."""
-    reader, writer = await asyncio.open_connection(*address)
-    writer.write(text.encode())
-    await writer.drain()
-    return reader, writer
-
-
-def waiting_request(seconds: int = 100) -> str:
-    return f"GET {URL} HTTP/1.1\r\nHost: x\r\nIf-None-Match: *\r\nPrefer: wait={seconds}\r\n\r\n"
-
-
-async def until_tasks(count: int) -> None:
-    """Waits until so many tasks run, this one's included."""
-    await until(lambda: len(asyncio.all_tasks()) >= count)
 
 
 async def test_it_listens_from_its_construction_on() -> None:

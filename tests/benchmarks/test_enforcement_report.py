@@ -217,10 +217,3 @@ def test_one_that_fails_does_not_stop_the_others(
     output = capsys.readouterr()
     assert "no jar" in output.err
     assert "| 18.0 MB/s (18.0 to 18.0) |" in output.out
-
-
-def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Before anything runs."""
-    with pytest.raises(SystemExit) as ended:
-        _main(monkeypatch, tmp_path, "librdkafka-4")
-    assert 2 == ended.value.code

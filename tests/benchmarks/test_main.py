@@ -1,10 +1,14 @@
 """``python -m benchmarks`` measures what is asked for, and never hides what went wrong."""
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from benchmarks import __main__ as program
+from benchmarks.enforcement import __main__ as enforcement
+from benchmarks.mutations import __main__ as mutations
+from benchmarks.producer_ids import __main__ as producer_ids
 from benchmarks.rows import Row
 
 
@@ -51,9 +55,21 @@ def test_one_that_can_not_be_measured_is_a_failure_of_its_own(
     assert "TimeoutError: nobody answers" in printed.err
 
 
-def test_an_unknown_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that is no benchmark's ends it with the usual exit code, before anything runs."""
+@pytest.mark.parametrize(
+    ("program", "part"),
+    [
+        (program, "polls"),
+        (enforcement, "librdkafka-4"),
+        (mutations, "quota"),
+        (producer_ids, "2"),
+    ],
+    ids=["all", "enforcement", "mutations", "producer_ids"],
+)
+def test_an_unknown_part_is_refused(
+    monkeypatch: pytest.MonkeyPatch, program: ModuleType, part: str
+) -> None:
+    """With the usual exit code, before anything runs."""
+    monkeypatch.setattr("sys.argv", ["benchmarks", part])
     with pytest.raises(SystemExit) as ended:
-        _main(monkeypatch, "polls")
-
+        program.main()
     assert 2 == ended.value.code

@@ -142,10 +142,3 @@ def test_results_of_two_loads_are_not_mixed(
     assert "results of another load" in capsys.readouterr().err
     assert 1 == _main(monkeypatch, tmp_path, "--seconds", "3")
     assert "| figure |" not in (tmp_path / "page.md").read_text()
-
-
-def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Before anything runs."""
-    with pytest.raises(SystemExit) as ended:
-        _main(monkeypatch, tmp_path, "quota")
-    assert 2 == ended.value.code

@@ -20,7 +20,7 @@ from sidecar.kafka.client.controller import Unanswered
 from sidecar.kafka.topic_messages import CreateTopicsRequestV7
 from sidecar.volumes import Failure, FailureKind
 
-LOST = Failure(FailureKind.CONNECT, "b1:9092: the connection was closed")
+LOST = Failure(FailureKind.CONNECT, "b1:9092: closed")
 SMALL = Load(seconds=0.5, requests=3, topics=2)
 
 

@@ -12,7 +12,7 @@ from benchmarks.producer_ids.course import Course
 from benchmarks.producer_ids.report import report, table
 from benchmarks.producer_ids.variants import VARIANTS, Variant
 from sidecar.errors import ClusterError
-from tests.benchmarks.test_producer_ids_figures import course
+from tests.benchmarks.producer_ids_course import course
 
 
 def free(brokers: int = 1) -> Course:
@@ -126,10 +126,3 @@ def test_the_page_alone_measures_nothing(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (tmp_path / "machine.json").write_text(json.dumps(["another machine"]))
     assert 0 == _main(monkeypatch, tmp_path, "report")
     assert "- another machine" in (tmp_path / "page.md").read_text()
-
-
-def test_an_unknown_part_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Before anything runs."""
-    with pytest.raises(SystemExit) as ended:
-        _main(monkeypatch, tmp_path, "2")
-    assert 2 == ended.value.code

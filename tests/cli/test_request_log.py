@@ -154,24 +154,14 @@ class TestOn:
         assert 1 == result.exit_code
         assert ["0", "WARN", "WARN"] == rows(result)[0][:3]
 
-    @pytest.mark.parametrize(
-        ("duration", "expected"),
-        [("10M", "is not an ISO 8601 duration"), ("PT0S", "must be more than nothing")],
-    )
-    def test_a_wrong_duration_is_refused(
-        self, cluster: FakeCluster, configs: FakeConfigs, duration: str, expected: str
+    @pytest.mark.parametrize("words", [[], ["--for", "10M"], ["--for", "PT0S"]])
+    def test_without_an_end_it_is_refused(
+        self, cluster: FakeCluster, configs: FakeConfigs, words: list[str]
     ) -> None:
-        """Before anybody is asked."""
-        result = request_log(cluster, "on", "--for", duration)
-        assert 2 == result.exit_code
-        assert expected in " ".join(result.stderr.split())
+        """There is no way to turn it on for ever; nobody is asked."""
+        result = request_log(cluster, "on", *words)
+        assert (2, True) == (result.exit_code, "'--for'" in result.stderr)
         assert [] == configs.altered
-
-    def test_it_has_an_end_always(self, cluster: FakeCluster) -> None:
-        """There is no way to turn it on for ever."""
-        result = request_log(cluster, "on")
-        assert 2 == result.exit_code
-        assert "--for" in result.stderr
 
 
 class TestOff:
@@ -225,7 +215,7 @@ class TestStatus:
         document = json.loads(result.stdout)
         assert ["off", "unknown", "on"] == [each["request_log"] for each in document["brokers"]]
         failure = document["brokers"][1]["failure"]
-        assert "broker 1: it has no logger kafka.request.logger that can be set" == failure
+        assert failure.startswith("broker 1: ")
         assert f"{failure}\n" == result.stderr
 
 
@@ -253,5 +243,5 @@ def test_no_cluster_at_all_is_exit_code_1(words: list[str]) -> None:
     result = CliRunner().invoke(group, ["request-log", *words, "--bootstrap-server", "127.0.0.1:1"])
     assert 1 == result.exit_code
     assert "" == result.stdout
-    assert result.stderr.startswith("no broker reported which brokers there are: ")
+    assert "127.0.0.1:1" in result.stderr
     assert 1 == len(result.stderr.splitlines())

@@ -19,7 +19,7 @@ from sidecar.volumes import Failure, FailureKind
 pytestmark = [pytest.mark.asyncio, pytest.mark.looptime]
 
 DOWN = Failure(FailureKind.CONNECT, "broker 9: nothing listens")
-UNLISTED = Failure(FailureKind.CONNECT, "no broker reported which brokers there are")
+UNLISTED = Failure(FailureKind.CONNECT, "nobody lists them")
 
 
 class Brokers:
@@ -70,8 +70,7 @@ class Brokers:
 async def test_it_is_turned_on_and_back_to_what_it_was() -> None:
     """Each broker to its own level."""
     brokers = Brokers("WARN", "INFO")
-    expected = {0: Turned("WARN", "DEBUG"), 1: Turned("INFO", "DEBUG")}
-    assert expected == await brokers.session.on()
+    assert {0: Turned("WARN", "DEBUG"), 1: Turned("INFO", "DEBUG")} == await brokers.session.on()
     assert brokers.session.has_changes
     assert {0: "DEBUG", 1: "DEBUG"} == brokers.levels
     assert {} == await brokers.session.back()

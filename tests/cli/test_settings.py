@@ -36,8 +36,7 @@ def settings(*args: str, env: dict[str, str]) -> Result:
 def test_the_table_has_every_setting_at_80_columns() -> None:
     """Piped, without colours, no line too long, nothing cut off."""
     result = settings(env=GOOD)
-    widest = 80
-    assert widest >= max(len(line) for line in result.stdout.splitlines())
+    assert 80 >= max(len(line) for line in result.stdout.splitlines())
     # A long name is on two lines, the second one from a dot on.
     first_column = "\n".join(line[:50].strip() for line in result.stdout.splitlines())
     lines = first_column.replace("\n.", ".").splitlines()
@@ -66,8 +65,8 @@ def test_json_has_every_setting_in_full() -> None:
     ratio = next(row for row in document["settings"] if row["name"].endswith("available.ratio"))
     expected = ("0.05", "environment", "none", "ratio, > 0.0 and < 1.0")
     assert expected == (ratio["value"], ratio["origin"], ratio["default"], ratio["unit"])
-    notices = ["SIDECAR_KAFKA_ADMIN_RETRIES is the Java admin client's and has no effect here"]
-    assert notices == document["notices"]
+    (notice,) = document["notices"]
+    assert notice.startswith("SIDECAR_KAFKA_ADMIN_RETRIES ")
 
 
 @pytest.mark.parametrize("args", [(), ("--json",)])
@@ -81,9 +80,8 @@ def test_secrets_are_masked(args: tuple[str, ...]) -> None:
 def test_notices_are_reported_beside_the_table() -> None:
     """On standard error, so that a table in a pipe is only the table."""
     result = settings(env=GOOD | {"SIDECAR_KAFKA_ADMIN_RETRIES": "5"})
-    assert "RETRIES is the Java" not in result.stdout
-    expected = "Note: SIDECAR_KAFKA_ADMIN_RETRIES is the Java admin client's"
-    assert result.stderr.startswith(expected)
+    assert result.stderr.startswith("Note: SIDECAR_KAFKA_ADMIN_RETRIES ")
+    assert result.stderr.strip() not in result.stdout
 
 
 def test_files_are_read(tmp_path: Path) -> None:
@@ -104,7 +102,7 @@ def test_every_problem_is_reported_and_the_exit_code_is_2(args: tuple[str, ...])
     result = settings(*args, env={"SIDECAR_LOG_LEVEL": "loud", "SIDECAR_LOG_LEVL": "x"})
     assert 2 == result.exit_code
     lines = result.stderr.splitlines()
-    starts = ["SIDECAR_LOG_LEVL is not a setting", "SIDECAR_KAFK", "SIDECAR_STOR", "SIDECAR_LOG_L"]
+    starts = ["SIDECAR_LOG_LEVL ", "SIDECAR_KAFK", "SIDECAR_STOR", "SIDECAR_LOG_L"]
     assert starts == [line[: len(start)] for line, start in zip(lines, starts, strict=True)]
 
 

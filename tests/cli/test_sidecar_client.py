@@ -11,18 +11,16 @@ import pytest
 
 from sidecar.api.problems import NOTHING_HERE
 from sidecar.cli.sidecar_client import Address, Request, parse_address, request_all
-from tests.support.background import Canned, serving
+from tests.support.background import Canned, reply, serving
 
 SHOW = Request("GET", "/v1/override")
 TOKEN = "s3cr3t-t0k3n"
 
-JSON = {"Content-Type": "application/json"}
-
 
 @pytest.fixture
-def canned() -> Iterator[Canned]:
-    with serving(Canned({"GET /v1/override": (200, JSON, b'{"override": null}')})) as server:
-        yield server
+def canned(canned: Canned) -> Canned:
+    canned.answers["GET /v1/override"] = reply({"override": None})
+    return canned
 
 
 @contextmanager
@@ -120,7 +118,7 @@ class TestAsking:
 
     def test_several_questions_are_asked_one_after_the_other(self, canned: Canned) -> None:
         """Until one is refused."""
-        canned.answers["GET /a"] = (200, JSON, b'{"a": 1}')
+        canned.answers["GET /a"] = reply({"a": 1})
         requests = [Request("GET", "/a"), Request("GET", "/no"), Request("GET", "/a")]
         (answer,) = request_all([parse_address(canned.address)], requests)
         assert ({"a": 1},) == answer.documents
@@ -136,7 +134,7 @@ class TestAsking:
 
     def test_a_path_before_v1_is_kept(self, canned: Canned) -> None:
         """Behind a proxy."""
-        canned.answers["GET /b1/v1/override"] = (200, JSON, b"{}")
+        canned.answers["GET /b1/v1/override"] = reply({})
         (answer,) = request_all([parse_address(f"{canned.url}/b1/")], [SHOW])
         assert answer.problem is None
 
@@ -185,12 +183,11 @@ class TestAsking:
         """Although what came of it is a document."""
         canned.answers["GET /v1/override"] = (200, {"Content-Length": "99"}, b'{"override": null}')
         (answer,) = request_all([parse_address(canned.address)], [SHOW])
-        assert (False, "the answer ends early") == (answer.reached, answer.problem)
+        assert (False, True) == (answer.reached, answer.problem is not None)
 
     def test_an_answer_longer_than_a_mebibyte_is_not_read(self, canned: Canned) -> None:
         """What a sidecar says fits into some hundred bytes."""
-        long = b'{"override": "' + b"x" * (1 << 20) + b'"}'
-        canned.answers["GET /v1/override"] = (200, JSON, long)
+        canned.answers["GET /v1/override"] = reply({"override": "x" * (1 << 20)})
         (answer,) = request_all([parse_address(canned.address)], [SHOW])
         assert "its answer is longer than 1 MiB" == answer.problem
 
@@ -209,7 +206,7 @@ class TestAsking:
             "detail": "The input is not as it must be.",
             "errors": [{"field": "duration", "problem": "too long"}],
         }
-        canned.answers["PUT /v1/override"] = (422, JSON, json.dumps(problem).encode())
+        canned.answers["PUT /v1/override"] = reply(problem, 422)
         request = Request("PUT", "/v1/override", {})
         (answer,) = request_all([parse_address(canned.address)], [request])
         assert "The input is not as it must be. duration: too long" == answer.problem
@@ -221,10 +218,9 @@ class TestAsking:
                 NOTHING_HERE,
                 "the API is not there, but where the sidecar's SIDECAR_HTTP_LISTEN says:",
             ),
-            ("Nothing is remembered of this broker.", "Nothing is remembered of this broker."),
+            ("Nothing of this broker.", "Nothing of this broker."),
         ):
-            body = json.dumps({"detail": detail}).encode()
-            canned.answers["DELETE /v1/override"] = (404, JSON, body)
+            canned.answers["DELETE /v1/override"] = reply({"detail": detail}, 404)
             request = Request("DELETE", "/v1/override")
             (answer,) = request_all([parse_address(canned.address)], [request])
             assert answer.problem is not None

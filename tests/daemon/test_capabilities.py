@@ -17,7 +17,6 @@ from sidecar.control.capability_failures import CapabilityFailures, Failing
 from sidecar.daemon import daemon
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.daemon.composition import compose
-from sidecar.daemon.start_files import read_start_files
 from sidecar.errors import SettingsError
 from sidecar.requestlog.line import Line
 from sidecar.settings import Settings, load
@@ -174,8 +173,7 @@ async def test_a_daemon_with_a_capability_that_always_fails_works(
     assert f'{METRIC}{{capability="hears"}} 0.0' in metrics
     assert f'{METRIC}{{capability="history"}} 0.0' in metrics
     assert 'kafka_throttle_source{source="observation"} 1.0' in metrics
-    expected = {"task", "routes", "request", "block", "observation", "scrape"}
-    assert expected == set(bad.asked)
+    assert {"task", "routes", "request", "block", "observation", "scrape"} == set(bad.asked)
 
 
 async def test_the_request_log_is_read_whichever_capability_fails(
@@ -290,16 +288,6 @@ def test_a_capability_has_one_name() -> None:
     built = build_all(prepare_all(settings), services)
     assert [*CAPABILITIES] == [each.name for each in built]
     assert [*CAPABILITIES] == [type(each).__module__.split(".")[1] for each in built]
-
-
-def test_a_quota_file_that_is_wrong_refuses_start_and_check(tmp_path: object) -> None:
-    """What a capability checks is checked before any broker is asked."""
-    environ = {
-        "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S",
-        "SIDECAR_PRODUCER_ID_QUOTA_FILE": f"{tmp_path}/none.toml",
-    }
-    with pytest.raises(SettingsError, match=r"none\.toml can't be read"):
-        read_start_files(load(environ=environ).settings)
 
 
 async def _persist() -> bool:

@@ -57,25 +57,33 @@ def test_another_users_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert () == sweep(tmp_path)
 
 
-def test_a_folder_that_a_sweep_took_before_its_lock_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_folder_that_a_sweep_takes_before_its_lock_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_over: bool
 ) -> None:
-    """Between making and locking another start's sweep may come: then there is a second try."""
+    """Between making and locking another start's sweep may come, or hold the lock: a second try."""
     made: list[Path] = []
+    held: list[int] = []
     real = tempfile.mkdtemp
 
-    def swept_at_first(**arguments: object) -> str:
+    def taken_at_first(**arguments: object) -> str:
         path = Path(real(prefix=PREFIX, dir=tmp_path))
         made.append(path)
-        if len(made) == 1:
+        if len(made) == 1 and is_over:
             assert (path,) == sweep(tmp_path)
+        elif len(made) == 1:
+            held.append(_lock(path))
         return str(path)
 
-    monkeypatch.setattr(tempfile, "mkdtemp", swept_at_first)
-    with OwnedFolder(tmp_path) as folder:
-        assert 2 == len(made)
-        assert made[1] == folder.path
-        assert () == sweep(tmp_path)
+    monkeypatch.setattr(tempfile, "mkdtemp", taken_at_first)
+    try:
+        with OwnedFolder(tmp_path) as folder:
+            assert 2 == len(made)
+            assert made[1] == folder.path
+            assert () == sweep(tmp_path)
+    finally:
+        for each in held:
+            os.close(each)
 
 
 def test_a_folder_that_goes_while_it_is_locked_is_made_anew(
@@ -95,26 +103,3 @@ def test_a_folder_that_goes_while_it_is_locked_is_made_anew(
     with OwnedFolder(tmp_path) as folder:
         assert 2 == len(locked)
         assert folder.path.is_dir()
-
-
-def test_a_folder_that_a_sweep_holds_is_left_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A sweep that has just locked the new folder will remove it: another one is made."""
-    made: list[Path] = []
-    held: list[int] = []
-    real = tempfile.mkdtemp
-
-    def locked_at_first(**arguments: object) -> str:
-        path = Path(real(prefix=PREFIX, dir=tmp_path))
-        made.append(path)
-        if len(made) == 1:
-            held.append(_lock(path))
-        return str(path)
-
-    monkeypatch.setattr(tempfile, "mkdtemp", locked_at_first)
-    try:
-        with OwnedFolder(tmp_path) as folder:
-            assert made[1] == folder.path
-    finally:
-        os.close(held[0])

@@ -80,8 +80,8 @@ def test_the_summary_has_every_step_and_says_what_was_not_seen() -> None:
     scenario = Scenario(
         steps=[
             Step("brokers ready", "its start", 3.456),
-            Step("factor 0.0", "the limit being crossed", 0.1),
-            Step("factor 1.0", "the space being free", failed=True),
+            Step("factor 0.0", "one moment", 0.1),
+            Step("factor 1.0", "another moment", failed=True),
         ]
     )
     rows = [
@@ -91,8 +91,8 @@ def test_the_summary_has_every_step_and_says_what_was_not_seen() -> None:
     ]
     assert [
         ["brokers ready", "3.46", "its start"],
-        ["factor 0.0", "0.10", "the limit being crossed"],
-        ["factor 1.0", "not seen", "the space being free"],
+        ["factor 0.0", "0.10", "one moment"],
+        ["factor 1.0", "not seen", "another moment"],
     ] == rows
 
 

@@ -87,10 +87,12 @@ async def test_a_daemon_that_never_listens_is_not_waited_for_longer_than_15_s(
         await start_sidecars(FakeCluster(tmp_path, brokers=1, run=hang), {})
 
 
-async def test_a_cluster_that_is_not_up_has_no_sidecars() -> None:
+async def test_a_cluster_that_is_not_up_has_neither_sidecars_nor_a_token() -> None:
     """There is no folder for them."""
     with pytest.raises(ClusterError, match="not up"):
         await start_sidecars(FakeCluster(None), {})
+    with pytest.raises(ClusterError, match="not up"):
+        write_token(FakeCluster(None))
 
 
 def test_a_token_is_random_and_for_its_owner_alone(tmp_path: Path) -> None:
@@ -104,12 +106,6 @@ def test_a_token_is_random_and_for_its_owner_alone(tmp_path: Path) -> None:
         tokens.add(read_token(file))
     assert 2 == len(tokens)
     assert min(map(len, tokens)) >= 32
-
-
-def test_a_cluster_that_is_not_up_has_no_token() -> None:
-    """There is no folder for it."""
-    with pytest.raises(ClusterError, match="not up"):
-        write_token(FakeCluster(None))
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -238,3 +238,11 @@ def _is_whole(text: str) -> bool:
     except ValueError:
         return False
     return not text.rstrip("\n").endswith("\\")
+
+
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+
+
+def pages_with(where: str) -> list[str]:
+    """The pages that have a block that is run there."""
+    return sorted({block.page for block in BLOCKS if ("run", where) == (block.mark, block.where)})

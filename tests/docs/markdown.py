@@ -30,6 +30,11 @@ def page(name: str) -> str:
     return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
 
+def plain(path: str) -> str:
+    """A path of the API as pages write it."""
+    return path.replace("{user:name}", "{user}").replace("{broker_id}", "{id}")
+
+
 def tables(name: str) -> Iterator[Table]:
     """The tables of docs/NAME.md, in order."""
     section = before = ""

@@ -7,16 +7,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.api.build import FakeSidecar
-from tests.docs.blocks import PAGES, Block, blocks, commands, is_shown, run
+from tests.docs.blocks import BLOCKS, Block, commands, is_shown, pages_with, run
 from tests.support.daemon import started
 
 WHERE = ("alone", "sidecar", "cluster", "secured", "spark")
-BLOCKS = [block for page in PAGES for block in blocks(page)]
-
-
-def pages_with(where: str) -> list[str]:
-    """The pages that have a block that is run there."""
-    return sorted({block.page for block in BLOCKS if ("run", where) == (block.mark, block.where)})
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)

@@ -1,6 +1,5 @@
 """docs/moving-from-strimzi.md: who reads which of the plugin's properties, and the example."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,10 +7,10 @@ import pytest
 from sidecar.settings import keys, load
 from sidecar.settings.foreign import PLUGIN_NOTICES
 from sidecar.settings.java_properties import read_properties
-from tests.docs.markdown import ROOT, page, tables
+from tests.docs.markdown import ROOT
+from tests.docs.moving_from_strimzi import EXAMPLE, ROWS
 from tests.settings.support import GOOD, STATIC, problems
 
-PAGE = "moving-from-strimzi"
 CALLBACK = ROOT / "deploy/quota-callback/src/main/java/throttlesidecar/Settings.java"
 VALUES = {
     "storage.check-interval": "60",
@@ -22,14 +21,6 @@ VALUES = {
     "kafka.admin.bootstrap.servers": "a:1",
 }
 """A good value of each property that the sidecar reads."""
-
-(TABLE,) = [table for table in tables(PAGE) if table.header[0] == "property"]
-ROWS = [row for row in TABLE.rows if row["property"] != "kafka.admin.*"]
-(EXAMPLE,) = [
-    block
-    for block in re.findall(r"```properties\n(.*?)```", page(PAGE), re.DOTALL)
-    if "StaticQuotaCallback" in block
-]
 
 
 def written(folder: Path, text: str) -> Path:

@@ -14,8 +14,7 @@ from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 from tests.api.build import FakeSidecar
-from tests.docs.markdown import ROOT, page
-from tests.docs.test_security import plain
+from tests.docs.markdown import ROOT, page, plain
 from tests.throttle.build import FakeClock, reading, whole
 
 FACTORS = VolumeLimit(MinAvailableBytes(10 * 10**9), 300.0, 1.0)

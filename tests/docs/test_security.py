@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from sidecar.cli import group
 from sidecar.settings import describe, keys
 from tests.api.build import BEARER, TOKEN, FakeSidecar
-from tests.docs.markdown import tables
+from tests.docs.markdown import plain, tables
 from tests.settings.support import GOOD
 from tests.support.daemon import Daemon, started
 from tests.throttle.build import reading, whole
@@ -75,6 +75,8 @@ async def test_the_metrics_address_serves_nothing_else(tmp_path: Path) -> None:
             assert (200 if path in served else 404) == (
                 await daemon.ask(metrics + path)
             ).status_code, path
+        shown = (await daemon.ask(f"{metrics}/metrics")).text
+        assert "\nkafka_throttle_factor 1.0\n" in shown
 
 
 def changing() -> dict[str, list[str]]:
@@ -88,11 +90,6 @@ def changing() -> dict[str, list[str]]:
         for method, said in operations.items()
         if method != "get"
     }
-
-
-def plain(path: str) -> str:
-    """As pages write a path."""
-    return path.replace("{user:name}", "{user}").replace("{broker_id}", "{id}")
 
 
 def test_every_request_that_changes_is_reported() -> None:
@@ -162,29 +159,3 @@ def test_a_secret_is_never_printed(name: str, args: tuple[str, ...]) -> None:
     result = CliRunner().invoke(group, ["settings", *args], env=GOOD | {name: SECRET})
     assert "" != result.output
     assert SECRET not in result.output
-
-
-@pytest.mark.slow
-async def test_a_running_daemon_tells_no_secret(tmp_path: Path) -> None:
-    """Not in its log, however much it logs, nor in any answer, nor in the state file."""
-    token, state = tmp_path / "token", tmp_path / "state"
-    token.write_text(f"{SECRET}-token")
-    admin = {"SECURITY_PROTOCOL": "SASL_PLAINTEXT", "SASL_MECHANISM": "PLAIN"}
-    admin |= {"BOOTSTRAP_SERVERS": "127.0.0.1:1", "SASL_USERNAME": "ann", "SASL_PASSWORD": SECRET}
-    settings = {f"SIDECAR_KAFKA_ADMIN_{name}": value for name, value in admin.items()}
-    settings |= {
-        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.1",
-        "SIDECAR_LOG_LEVEL": "debug",
-        "SIDECAR_TOKEN_FILE": str(token),
-        "SIDECAR_STATE_FILE": str(state),
-    }
-    async with started(tmp_path, settings) as daemon:
-        await daemon.logs("polling: connect")
-        assert 200 == (await daemon.override(f"{SECRET}-token")).status_code
-        paths = (await daemon.get("/openapi.json"))["paths"]
-        answers = [(await daemon.ask(path)).text for path, known in paths.items() if "get" in known]
-        await daemon.end()
-        reported = [daemon.output, state.read_text(), *answers]
-    assert ["a migration" in each for each in reported[:2]] == [True, True]
-    assert [] == [each for each in reported if SECRET in each]
-    assert 0o600 == state.stat().st_mode & 0o777

@@ -52,7 +52,7 @@ class TestAppend:
 
         def full(file: int, data: bytes) -> int:
             if data == b"ef\n":
-                raise OSError(errno.ENOSPC, "No space left on device")
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             return real(file, data[:3])
 
         monkeypatch.setattr(os, "write", full)
@@ -146,7 +146,7 @@ class TestPack:
         (tmp_path / EIGHT).write_bytes(b"a\n")
 
         def full(file: int) -> None:
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         own = folder(tmp_path)
         with monkeypatch.context() as patched:

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,13 @@ from sidecar.history import Folder, History
 from sidecar.history.capability import HistoryCapability
 from sidecar.history.recorder import MOST_WAITING
 from sidecar.volumes import Observation, Reading, Volume
+from tests.api.build import until
 from tests.support.scripted import reading, whole
 
 PATIENCE_S = 10.0
 """How long a test waits for a thread before it is red."""
+
+FULL = os.strerror(errno.ENOSPC)
 
 WALL_S = 1_767_600_000.0
 """2026-01-05T08:00:00Z, when the steady clock is at 0."""
@@ -39,12 +41,6 @@ def times(path: Path) -> list[str]:
         for file in sorted(path.glob("*.jsonl"))
         for line in file.read_bytes().splitlines()
     ]
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not reached():  # noqa: ASYNC110 - threads set what it waits for
-            await asyncio.sleep(0.005)
 
 
 async def test_what_is_heard_is_written(tmp_path: Path) -> None:
@@ -100,7 +96,7 @@ async def test_a_full_disk_is_reported_once_and_again_when_it_is_over(
     """Three lines are lost and counted, nothing is raised, and the next one is written."""
 
     def full(folder: Folder, line: bytes, at_s: float) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(errno.ENOSPC, FULL)
 
     own = history(tmp_path)
     with caplog.at_level(logging.INFO):
@@ -115,7 +111,7 @@ async def test_a_full_disk_is_reported_once_and_again_when_it_is_over(
     assert [
         (
             "WARNING",
-            f"the volume history in {tmp_path} loses what is seen: No space left on device",
+            f"the volume history in {tmp_path} loses what is seen: {FULL}",
         ),
         ("INFO", f"the volume history in {tmp_path} loses what is seen: this is over"),
     ] == [(record.levelname, record.getMessage()) for record in caplog.records]
@@ -172,13 +168,6 @@ async def test_a_bound_that_is_reached_is_reported_once(
 
 
 class TestLeave:
-    async def test_what_waits_is_written(self, tmp_path: Path) -> None:
-        """The last observation of a daemon that stops."""
-        own = history(tmp_path)
-        own.record(seen(0))
-        await own.leave(PATIENCE_S)
-        assert 1 == len(times(tmp_path))
-
     async def test_the_last_line_comes_after_the_one_that_is_being_written(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

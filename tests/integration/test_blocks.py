@@ -10,8 +10,7 @@ import pytest
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.ports import Ports
-from tests.docs.blocks import blocks, run
-from tests.docs.test_blocks import pages_with
+from tests.docs.blocks import blocks, pages_with, run
 from tests.support.client_quotas import remove_quotas
 from tests.support.daemon import Start, settings
 from tests.support.kafka_tools import tools_path

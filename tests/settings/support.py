@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sidecar.errors import SettingsError
-from sidecar.settings import Loaded, load
+from sidecar.settings import KafkaAdmin, Loaded, load
 
 STATIC = "client.quota.callback.static."
 ADMIN = "SIDECAR_KAFKA_ADMIN_"
@@ -22,6 +22,13 @@ def loaded(
 ) -> Loaded:
     """The good settings with some more in the environment."""
     return load(environ={**GOOD, **(environ or {})}, config=config, properties=properties)
+
+
+def admin(environ: dict[str, str]) -> KafkaAdmin:
+    """How Kafka is reached by the good settings with these."""
+    kafka_admin = loaded(environ).settings.kafka_admin
+    assert kafka_admin is not None
+    return kafka_admin
 
 
 def problems(

@@ -88,18 +88,15 @@ class TestCommandConfig:
 
     def test_what_is_missing_is_reported_by_its_name_in_the_file(self, tmp_path: Path) -> None:
         """Neither the plugin's prefix nor an environment variable, which would do nothing."""
-        lines = problems(tmp_path, "security.protocol=SASL_PLAINTEXT\n")
-        (line,) = lines
-        assert line.startswith(
-            "sasl.mechanism in --command-config: SASL_PLAINTEXT needs one of PLAIN"
-        )
+        (line,) = problems(tmp_path, "security.protocol=SASL_PLAINTEXT\n")
+        assert line.startswith("sasl.mechanism in --command-config: ")
         assert "SIDECAR_" not in line
 
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("sasl.jaas.config=${file:/secrets:jaas}\n", "config providers aren't supported"),
-            ("security.providers=com.example.P\n", "names a Java class to load"),
+            ("sasl.jaas.config=${file:/secrets:jaas}\n", "sasl.jaas.config"),
+            ("security.providers=com.example.P\n", "security.providers"),
             ("a=\\u12\n", "can't be read: line 1"),
         ],
     )
@@ -154,4 +151,4 @@ class TestDaemonAdmin:
         """An unknown key may be a misspelt one of Kafka's."""
         with pytest.raises(SettingsError) as refused:
             read_daemon_admin({f"{ADMIN}BOOTSTRAP_SERVER": "b:9092"}, None, None)
-        assert any("is not a setting" in line for line in refused.value.problems)
+        assert any(f"{ADMIN}BOOTSTRAP_SERVER " in line for line in refused.value.problems)

@@ -58,77 +58,87 @@ def test_a_listener_may_have_port_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expected", "raw"),
-    [(1, "1"), (1_000_000_000, 1_000_000_000), (2**63 - 1, str(2**63 - 1)), (7, "+7")],
-)
-def test_bytes_are_whole_and_positive(expected: int, raw: object) -> None:
-    """Text or TOML's number, up to Java's largest long."""
-    assert expected == convert.positive_bytes(raw)
-
-
-@pytest.mark.parametrize(
-    "raw",
-    ["0", "-1", 0, str(2**63), "1.0", 1.5, "1e9", "1_000", "10GiB", " 1", "1\n", True, [], ""],
-)
-def test_other_bytes_are_refused(raw: object) -> None:
-    """No zero, fraction, unit, separator, or truth value."""
-    with pytest.raises(ValueError, match=r"bytes|is empty"):
-        convert.positive_bytes(raw)
-
-
-@pytest.mark.parametrize(
-    ("expected", "raw"), [(0.05, "0.05"), (0.5, 0.5), (0.01, "1e-2"), (0.5, ".5")]
-)
-def test_a_ratio_is_between_0_and_1(expected: float, raw: object) -> None:
-    """Text or TOML's number, also with an exponent."""
-    assert expected == convert.open_ratio(raw)
-
-
-@pytest.mark.parametrize(
-    "raw",
+    ("read", "expected", "raws"),
     [
-        "0",
-        "0.0",
-        "1",
-        "1.0",
-        "-0.1",
-        "1e-999",
-        "nan",
-        "inf",
-        float("nan"),
-        "5%",
-        "0,5",
-        1,
-        True,
-        None,
-        ".",
+        (convert.positive_bytes, 1, ["1", 1, "+1"]),
+        (convert.positive_bytes, 2**63 - 1, [str(2**63 - 1)]),
+        (convert.open_ratio, 0.05, ["0.05", 0.05, "5e-2", ".05"]),
+        (convert.factor, 0.0, ["0", 0, "-0.0"]),
+        (convert.factor, 0.25, ["0.25", 0.25]),
+        (convert.factor, 1.0, ["1.0", 1]),
     ],
 )
-def test_other_ratios_are_refused(raw: object) -> None:
-    """Neither 0.0 nor 1.0 is a ratio, and what isn't finite isn't a number."""
-    with pytest.raises(ValueError, match=r"must be > 0\.0 and < 1\.0|is not a number"):
-        convert.open_ratio(raw)
+def test_a_number_is_text_or_tomls(
+    read: Callable[[object], object], expected: object, raws: list[object]
+) -> None:
+    """Up to Java's largest long; also with an exponent; -0.0 is never shown as such."""
+    assert [str(expected)] * len(raws) == [str(read(raw)) for raw in raws]
+
+
+WHOLE = ["0", "-1", 0, str(2**63), "1.0", 1.5, "1e9", "1_000", "10GiB", " 1", "1\n", True, [], ""]
+RATIOS = [
+    "0",
+    "0.0",
+    "1",
+    "1.0",
+    "-0.1",
+    "1e-999",
+    "nan",
+    "inf",
+    float("nan"),
+    "5%",
+    "0,5",
+    1,
+    True,
+]
+FACTORS = ["-0.01", "1.01", "nan", float("inf"), "one", 2, 10**400]
 
 
 @pytest.mark.parametrize(
-    ("expected", "raw"), [(0.0, "0"), (1.0, "1.0"), (0.25, 0.25), (0.0, "-0.0"), (1.0, 1)]
+    ("read", "message", "raw"),
+    [
+        *((convert.positive_bytes, "bytes|is empty", raw) for raw in WHOLE),
+        *(
+            (convert.open_ratio, r"must be > 0\.0 and < 1\.0|is not a number", raw)
+            for raw in [*RATIOS, None, "."]
+        ),
+        *((convert.factor, r"between 0\.0 and 1\.0|is not a number", raw) for raw in FACTORS),
+    ],
 )
-def test_a_factor_has_both_ends(expected: float, raw: object) -> None:
-    """0.0 and 1.0 are factors, and -0.0 is never shown as such."""
-    assert str(expected) == str(convert.factor(raw))
+def test_other_numbers_are_refused(
+    read: Callable[[object], object], message: str, raw: object
+) -> None:
+    """No unit, separator or truth value, nothing out of range, and nothing that isn't finite."""
+    with pytest.raises(ValueError, match=message):
+        read(raw)
 
 
-@pytest.mark.parametrize("raw", ["-0.01", "1.01", "nan", float("inf"), "one", 2, 10**400])
-def test_other_factors_are_refused(raw: object) -> None:
-    """A factor outside of 0.0 to 1.0 would raise or invert a quota."""
-    with pytest.raises(ValueError, match=r"must be between 0\.0 and 1\.0|is not a number"):
-        convert.factor(raw)
+@pytest.mark.parametrize(
+    ("read", "raw", "message"),
+    [
+        (
+            convert.positive_bytes,
+            "10GB",
+            "'10GB' is not a whole number of bytes such as 10000000000, for 10 GB",
+        ),
+        (convert.ids_rate, "0", "must be 1e-06 to 1e\\+12"),
+        (convert.positive_whole, "0", "must be > 0"),
+        (convert.positive_whole, "1.5", "not a whole number"),
+        (convert.broker_id, "-1", "must be >= 0"),
+        (convert.urls, "a:7070", "not an address that starts with"),
+    ],
+)
+def test_what_else_is_refused_has_a_sentence(
+    read: Callable[[object], object], raw: str, message: str
+) -> None:
+    """With what is meant, or what may be written."""
+    with pytest.raises(ValueError, match=message):
+        read(raw)
 
 
 def test_a_positive_duration_is_longer_than_nothing() -> None:
     """PT0S disables the interval alone; elsewhere it is a mistake."""
-    expected = 0.1
-    assert expected == convert.positive_duration("PT0.1S")
+    assert 0.1 == convert.positive_duration("PT0.1S")
     with pytest.raises(ValueError, match="must be longer than nothing"):
         convert.positive_duration("PT0S")
 
@@ -197,5 +207,4 @@ def test_a_user_in_an_address_is_refused() -> None:
 
 def test_a_long_value_is_cut() -> None:
     """A message stays one readable line."""
-    longest = 80
-    assert longest == len(convert.shown("x" * 1000))
+    assert 80 == len(convert.shown("x" * 1000))

@@ -4,6 +4,7 @@ import pytest
 
 from sidecar.settings.environment import read_environment
 from sidecar.settings.raw_values import Reading
+from tests.settings.support import ADMIN
 
 
 def test_our_variables_are_taken_and_others_ignored() -> None:
@@ -13,8 +14,7 @@ def test_our_variables_are_taken_and_others_ignored() -> None:
     )
     entry = reading.entries["log_level"]
     assert ({"log_level"}, ()) == (set(reading.entries), reading.problems)
-    expected = ("debug", "SIDECAR_LOG_LEVEL", "environment")
-    assert expected == (entry.value, entry.key, entry.origin)
+    assert ("debug", "SIDECAR_LOG_LEVEL", "environment") == (entry.value, entry.key, entry.origin)
 
 
 @pytest.mark.parametrize(
@@ -55,18 +55,10 @@ def test_variables_of_another_service_get_a_hint(variable: str) -> None:
     assert "enableServiceLinks: false" in problem
 
 
-def test_the_java_clients_other_keys_are_noted() -> None:
-    """A key of the Java admin client without a meaning here is accepted by its capitals too."""
-    reading = read_environment({"SIDECAR_KAFKA_ADMIN_REQUEST_TIMEOUT_MS": "5"})
-    expected = (
-        "SIDECAR_KAFKA_ADMIN_REQUEST_TIMEOUT_MS is the Java admin client's and has no effect here"
-    )
-    assert ((), (expected,)) == (reading.problems, reading.notices)
-
-
-def test_a_java_class_is_refused() -> None:
-    """A class that would change what is done with credentials can't be loaded here."""
-    (problem,) = read_environment(
-        {"SIDECAR_KAFKA_ADMIN_SASL_LOGIN_CALLBACK_HANDLER_CLASS": "com.example.Handler"}
-    ).problems
-    assert "names a Java class to load" in problem
+def test_the_java_clients_other_keys_are_known() -> None:
+    """By their capitals too: those that tune are noted, a class is refused."""
+    tuning = f"{ADMIN}REQUEST_TIMEOUT_MS"
+    handler = f"{ADMIN}SASL_LOGIN_CALLBACK_HANDLER_CLASS"
+    reading = read_environment({tuning: "5", handler: "com.example.Handler"})
+    assert [tuning] == [notice.split()[0] for notice in reading.notices]
+    assert [handler] == [problem.split()[0] for problem in reading.problems]

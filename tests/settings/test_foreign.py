@@ -3,7 +3,13 @@
 import pytest
 
 from sidecar.settings import keys
-from sidecar.settings.foreign import ADMIN_KEYS, PLUGIN_NOTICES, REMOVED_KEYS, admin_verdict
+from sidecar.settings.foreign import (
+    ADMIN_KEYS,
+    PLUGIN_NOTICES,
+    REMOVED_KEYS,
+    Verdict,
+    admin_verdict,
+)
 
 
 def test_nothing_is_both_ours_and_foreign() -> None:
@@ -18,7 +24,8 @@ def test_nothing_is_both_ours_and_foreign() -> None:
 )
 def test_tuning_is_accepted(key: str) -> None:
     """What only tunes the Java client is noted."""
-    assert not admin_verdict(key, "anything").refused
+    expected = Verdict(False, "is the Java admin client's and has no effect here")
+    assert expected == admin_verdict(key, "anything")
 
 
 @pytest.mark.parametrize(
@@ -56,4 +63,6 @@ def test_a_class_whose_work_is_done_here_is_accepted(key: str, value: str) -> No
 )
 def test_another_class_is_refused(key: str, value: object) -> None:
     """To go on without it would send other credentials than were meant."""
-    assert admin_verdict(key, value).refused
+    verdict = admin_verdict(key, value)
+    assert verdict.refused
+    assert verdict.sentence.startswith("names a Java class to load")

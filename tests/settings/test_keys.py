@@ -7,143 +7,59 @@ from sidecar.settings import keys
 STATIC = "client.quota.callback.static."
 
 NAMES = [
-    (
-        "storage_check_interval",
-        "SIDECAR_STORAGE_CHECK_INTERVAL",
-        STATIC + "storage.check.interval",
-        "storage.check_interval",
-    ),
-    (
-        "storage_check_interval_minimum",
-        "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM",
-        "",
-        "storage.check_interval_minimum",
-    ),
-    (
-        "kafka_admin_bootstrap_servers",
-        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS",
-        STATIC + "kafka.admin.bootstrap.servers",
-        "kafka_admin.bootstrap_servers",
-    ),
-    (
-        "kafka_admin_security_protocol",
-        "SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL",
-        STATIC + "kafka.admin.security.protocol",
-        "kafka_admin.security_protocol",
-    ),
-    (
-        "kafka_admin_sasl_jaas_config",
-        "SIDECAR_KAFKA_ADMIN_SASL_JAAS_CONFIG",
-        STATIC + "kafka.admin.sasl.jaas.config",
-        "kafka_admin.sasl_jaas_config",
-    ),
-    (
-        "kafka_admin_sasl_password_file",
-        "SIDECAR_KAFKA_ADMIN_SASL_PASSWORD_FILE",
-        STATIC + "kafka.admin.sasl.password.file",
-        "kafka_admin.sasl_password_file",
-    ),
-    (
-        "throttle_factor_fallback",
-        "SIDECAR_THROTTLE_FACTOR_FALLBACK",
-        STATIC + "throttle.factor.fallback",
-        "throttle_factor.fallback",
-    ),
-    (
-        "throttle_factor_validity_duration",
-        "SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION",
-        STATIC + "throttle.factor.validity.duration",
-        "throttle_factor.validity_duration",
-    ),
+    ("storage_check_interval", True, "storage.check_interval"),
+    ("storage_check_interval_minimum", False, "storage.check_interval_minimum"),
+    ("kafka_admin_bootstrap_servers", True, "kafka_admin.bootstrap_servers"),
+    ("kafka_admin_security_protocol", True, "kafka_admin.security_protocol"),
+    ("kafka_admin_sasl_jaas_config", True, "kafka_admin.sasl_jaas_config"),
+    ("kafka_admin_sasl_password_file", True, "kafka_admin.sasl_password_file"),
+    ("throttle_factor_fallback", True, "throttle_factor.fallback"),
+    ("throttle_factor_validity_duration", True, "throttle_factor.validity_duration"),
     (
         "storage_per_volume_limit_min_available_bytes",
-        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES",
-        STATIC + "storage.per.volume.limit.min.available.bytes",
+        True,
         "storage.per_volume_limit.min_available_bytes",
     ),
     (
         "storage_per_volume_limit_min_available_ratio",
-        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO",
-        STATIC + "storage.per.volume.limit.min.available.ratio",
+        True,
         "storage.per_volume_limit.min_available_ratio",
     ),
-    ("http_listen", "SIDECAR_HTTP_LISTEN", "", "http.listen"),
-    ("metrics_listen", "SIDECAR_METRICS_LISTEN", "", "metrics.listen"),
-    ("state_file", "SIDECAR_STATE_FILE", "", "state_file"),
-    ("token_file", "SIDECAR_TOKEN_FILE", "", "token_file"),
-    ("request_log_file", "SIDECAR_REQUEST_LOG_FILE", "", "request_log_file"),
-    ("history_dir", "SIDECAR_HISTORY_DIR", "", "history.dir"),
-    ("history_max_bytes", "SIDECAR_HISTORY_MAX_BYTES", "", "history.max_bytes"),
-    ("producer_ids_rate", "SIDECAR_PRODUCER_IDS_RATE", "", "producer_ids_rate"),
-    ("producer_id_quota_file", "SIDECAR_PRODUCER_ID_QUOTA_FILE", "", "producer_id_quota.file"),
-    (
-        "producer_id_quota_window_num",
-        "SIDECAR_PRODUCER_ID_QUOTA_WINDOW_NUM",
-        "",
-        "producer_id_quota.window_num",
-    ),
-    (
-        "producer_id_quota_window_size_seconds",
-        "SIDECAR_PRODUCER_ID_QUOTA_WINDOW_SIZE_SECONDS",
-        "",
-        "producer_id_quota.window_size_seconds",
-    ),
-    (
-        "producer_id_quota_longest_hold",
-        "SIDECAR_PRODUCER_ID_QUOTA_LONGEST_HOLD",
-        "",
-        "producer_id_quota.longest_hold",
-    ),
-    (
-        "producer_id_quota_false_positive_rate",
-        "SIDECAR_PRODUCER_ID_QUOTA_FALSE_POSITIVE_RATE",
-        "",
-        "producer_id_quota.false_positive_rate",
-    ),
-    (
-        "producer_id_quota_memory_bytes",
-        "SIDECAR_PRODUCER_ID_QUOTA_MEMORY_BYTES",
-        "",
-        "producer_id_quota.memory_bytes",
-    ),
+    ("http_listen", False, "http.listen"),
+    ("metrics_listen", False, "metrics.listen"),
+    ("state_file", False, "state_file"),
+    ("token_file", False, "token_file"),
+    ("request_log_file", False, "request_log_file"),
+    ("history_dir", False, "history.dir"),
+    ("history_max_bytes", False, "history.max_bytes"),
+    ("producer_ids_rate", False, "producer_ids_rate"),
+    ("producer_id_quota_file", False, "producer_id_quota.file"),
+    ("producer_id_quota_window_num", False, "producer_id_quota.window_num"),
+    ("producer_id_quota_window_size_seconds", False, "producer_id_quota.window_size_seconds"),
+    ("producer_id_quota_longest_hold", False, "producer_id_quota.longest_hold"),
+    ("producer_id_quota_false_positive_rate", False, "producer_id_quota.false_positive_rate"),
+    ("producer_id_quota_memory_bytes", False, "producer_id_quota.memory_bytes"),
     (
         "producer_id_quota_cache_cleanup_scheduler_interval_ms",
-        "SIDECAR_PRODUCER_ID_QUOTA_CACHE_CLEANUP_SCHEDULER_INTERVAL_MS",
-        "",
+        False,
         "producer_id_quota.cache_cleanup_scheduler_interval_ms",
     ),
-    ("peers", "SIDECAR_PEERS", "", "peers"),
-    (
-        "controller_mutations_algorithm",
-        "SIDECAR_CONTROLLER_MUTATIONS_ALGORITHM",
-        "",
-        "controller_mutations.algorithm",
-    ),
-    (
-        "controller_quota_window_num",
-        "SIDECAR_CONTROLLER_QUOTA_WINDOW_NUM",
-        "",
-        "controller_quota.window_num",
-    ),
-    (
-        "controller_quota_window_size_seconds",
-        "SIDECAR_CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS",
-        "",
-        "controller_quota.window_size_seconds",
-    ),
-    ("log_format", "SIDECAR_LOG_FORMAT", "", "log.format"),
-    ("log_level", "SIDECAR_LOG_LEVEL", "", "log.level"),
+    ("peers", False, "peers"),
+    ("controller_mutations_algorithm", False, "controller_mutations.algorithm"),
+    ("controller_quota_window_num", False, "controller_quota.window_num"),
+    ("controller_quota_window_size_seconds", False, "controller_quota.window_size_seconds"),
+    ("log_format", False, "log.format"),
+    ("log_level", False, "log.level"),
 ]
+"""Of each setting: its name, whether the plugin has it, and its key in TOML."""
 
 
-@pytest.mark.parametrize(("field", "environment", "property_key", "toml"), NAMES)
-def test_names_are_verbatim(field: str, environment: str, property_key: str, toml: str) -> None:
+@pytest.mark.parametrize(("field", "is_plugins", "toml"), NAMES)
+def test_names_are_verbatim(field: str, is_plugins: bool, toml: str) -> None:
     """Every row of the documented table has exactly these names."""
-    assert (environment, property_key, toml) == (
-        keys.environment_key(field),
-        keys.property_key(field),
-        keys.toml_key(field),
-    )
+    assert f"SIDECAR_{field.upper()}" == keys.environment_key(field)
+    assert (STATIC + field.replace("_", ".") if is_plugins else "") == keys.property_key(field)
+    assert toml == keys.toml_key(field)
 
 
 def test_no_two_settings_share_a_name() -> None:

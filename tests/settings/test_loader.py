@@ -81,108 +81,50 @@ def test_the_defaults_are_the_documented_ones() -> None:
     assert servers == found.kafka_admin.bootstrap_servers
 
 
+COUNTING = "producer_ids.counting"
+
 ROWS = [
-    (INTERVAL, "check_interval_s", "PT30S", 30.0, "60", "an ISO 8601 duration"),
-    (MINIMUM, "check_interval_minimum_s", "PT0.1S", 0.1, "PT0S", "longer than nothing"),
-    ("SIDECAR_THROTTLE_FACTOR_FALLBACK", "fallback", "0.0", 0.0, "1.1", "between 0.0 and 1.0"),
-    (
-        "SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION",
-        "validity_s",
-        "PT2M",
-        120.0,
-        "PT0S",
-        "longer than nothing",
-    ),
-    (RATIO, "limit", "0.1", MinAvailableRatio(0.1), "1.0", "must be > 0.0 and < 1.0"),
-    ("SIDECAR_HTTP_LISTEN", "http_listen", "[::]:0", HostPort("::", 0), "7070", "not host:port"),
+    (INTERVAL, "check_interval_s", "PT30S", 30.0, "60"),
+    (MINIMUM, "check_interval_minimum_s", "PT0.1S", 0.1, "PT0S"),
+    ("SIDECAR_THROTTLE_FACTOR_FALLBACK", "fallback", "0.0", 0.0, "1.1"),
+    ("SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION", "validity_s", "PT2M", 120.0, "PT0S"),
+    (RATIO, "limit", "0.1", MinAvailableRatio(0.1), "1.0"),
+    ("SIDECAR_HTTP_LISTEN", "http_listen", "[::]:0", HostPort("::", 0), "7070"),
     (
         "SIDECAR_METRICS_LISTEN",
         "metrics_listen",
         "0.0.0.0:9404",
         HostPort("0.0.0.0", 9404),
         "::1:9404",
-        "needs brackets",
     ),
-    ("SIDECAR_STATE_FILE", "state_file", "/var/s", Path("/var/s"), "", "is empty"),
-    ("SIDECAR_TOKEN_FILE", "token_file", "/run/t", Path("/run/t"), "", "is empty"),
-    ("SIDECAR_REQUEST_LOG_FILE", "request_log_file", "/var/r", Path("/var/r"), "", "is empty"),
-    ("SIDECAR_HISTORY_DIR", "history.folder", "/var/h", Path("/var/h"), "", "is empty"),
-    ("SIDECAR_HISTORY_MAX_BYTES", "history.max_bytes", "5000", 5000, "0", "must be > 0"),
-    (
-        "SIDECAR_HISTORY_MAX_BYTES",
-        "history.max_bytes",
-        "5000",
-        5000,
-        "10GB",
-        "'10GB' is not a whole number of bytes such as 10000000000, for 10 GB",
-    ),
-    ("SIDECAR_PRODUCER_IDS_RATE", "producer_ids.rate", "50", 50.0, "0", "must be 1e-06 to 1e+12"),
-    (f"{IDS}_FILE", "producer_ids.quota_file", "/etc/q", Path("/etc/q"), "", "is empty"),
-    (f"{IDS}_WINDOW_NUM", "producer_ids.counting", "5", ids(window_num=5), "0", "must be > 0"),
+    ("SIDECAR_STATE_FILE", "state_file", "/var/s", Path("/var/s"), ""),
+    ("SIDECAR_TOKEN_FILE", "token_file", "/run/t", Path("/run/t"), ""),
+    ("SIDECAR_REQUEST_LOG_FILE", "request_log_file", "/var/r", Path("/var/r"), ""),
+    ("SIDECAR_HISTORY_DIR", "history.folder", "/var/h", Path("/var/h"), ""),
+    ("SIDECAR_HISTORY_MAX_BYTES", "history.max_bytes", "5000", 5000, "0"),
+    ("SIDECAR_PRODUCER_IDS_RATE", "producer_ids.rate", "50", 50.0, "0"),
+    (f"{IDS}_FILE", "producer_ids.quota_file", "/etc/q", Path("/etc/q"), ""),
+    (f"{IDS}_WINDOW_NUM", COUNTING, "5", ids(window_num=5), "0"),
     (
         f"{IDS}_WINDOW_SIZE_SECONDS",
-        "producer_ids.counting",
+        COUNTING,
         "60",
         ids(window_size_s=60, most_throttle_s=60.0),
         "1.5",
-        "not a whole number",
     ),
-    (
-        f"{IDS}_LONGEST_HOLD",
-        "producer_ids.counting",
-        "PT10M",
-        ids(most_throttle_s=600.0),
-        "PT0S",
-        "longer than nothing",
-    ),
-    (
-        f"{IDS}_FALSE_POSITIVE_RATE",
-        "producer_ids.counting",
-        "0.001",
-        ids(false_positive_rate=0.001),
-        "1",
-        "must be > 0.0 and < 1.0",
-    ),
-    (
-        f"{IDS}_MEMORY_BYTES",
-        "producer_ids.counting",
-        "1000000",
-        ids(most_bytes=1_000_000),
-        "10",
-        "no room for one filter",
-    ),
-    (
-        f"{IDS}_CACHE_CLEANUP_SCHEDULER_INTERVAL_MS",
-        "producer_ids.cleanup_s",
-        "500",
-        0.5,
-        "-1",
-        "must be > 0",
-    ),
-    (
-        f"{IDS}_COUNTS",
-        "producer_ids.ids_count",
-        "allocated",
-        "allocated",
-        "made",
-        "is not one of active, allocated",
-    ),
-    (
-        f"{IDS}_ACTIVE_INTERVAL",
-        "producer_ids.active_interval_s",
-        "PT5S",
-        5.0,
-        "PT0S",
-        "longer than nothing",
-    ),
-    ("SIDECAR_BROKER_ID", "producer_ids.broker_id", "0", 0, "-1", "must be >= 0"),
+    (f"{IDS}_LONGEST_HOLD", COUNTING, "PT10M", ids(most_throttle_s=600.0), "PT0S"),
+    (f"{IDS}_FALSE_POSITIVE_RATE", COUNTING, "0.001", ids(false_positive_rate=0.001), "1"),
+    (f"{IDS}_MEMORY_BYTES", COUNTING, "1000000", ids(most_bytes=1_000_000), "10"),
+    (f"{IDS}_CACHE_CLEANUP_SCHEDULER_INTERVAL_MS", "producer_ids.cleanup_s", "500", 0.5, "-1"),
+    (f"{IDS}_COUNTS", "producer_ids.ids_count", "allocated", "allocated", "made"),
+    (f"{IDS}_ACTIVE_INTERVAL", "producer_ids.active_interval_s", "PT5S", 5.0, "PT0S"),
+    ("SIDECAR_BROKER_ID", "producer_ids.broker_id", "0", 0, "-1"),
     (
         "SIDECAR_PEERS",
         "peers",
         "http://a:7070/, https://b",
         ("http://a:7070", "https://b"),
         "a:7070",
-        "not an address that starts with",
     ),
     (
         "SIDECAR_CONTROLLER_MUTATIONS_ALGORITHM",
@@ -190,26 +132,17 @@ ROWS = [
         "burst-spreading",
         "burst-spreading",
         "leaky-bucket",
-        "not one of token-bucket, burst-spreading",
     ),
-    (
-        "SIDECAR_CONTROLLER_QUOTA_WINDOW_NUM",
-        "mutations.window",
-        "100",
-        QuotaWindow(100, 1000),
-        "0",
-        "must be > 0",
-    ),
+    ("SIDECAR_CONTROLLER_QUOTA_WINDOW_NUM", "mutations.window", "100", QuotaWindow(100, 1000), "0"),
     (
         "SIDECAR_CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS",
         "mutations.window",
         "2",
         QuotaWindow(11, 2000),
         "0.5",
-        "not a whole number",
     ),
-    ("SIDECAR_LOG_FORMAT", "log_format", "json", "json", "yaml", "not one of text, json"),
-    ("SIDECAR_LOG_LEVEL", "log_level", "DEBUG", "debug", "trace", "not one of debug, info"),
+    ("SIDECAR_LOG_FORMAT", "log_format", "json", "json", "yaml"),
+    ("SIDECAR_LOG_LEVEL", "log_level", "DEBUG", "debug", "trace"),
 ]
 
 
@@ -219,19 +152,16 @@ def test_each_row_is_taken(variable: str, field: str, text: str, expected: objec
     assert expected == attrgetter(field)(settings({variable: text}))
 
 
-@pytest.mark.parametrize(("variable", "text", "message"), [(r[0], r[4], r[5]) for r in ROWS])
-def test_each_row_has_its_refusal(variable: str, text: str, message: str) -> None:
-    """One wrong value gives one line, which names the variable."""
-    line = problem({variable: text})
-    assert line.startswith(f"{variable}: ")
-    assert message in line
+@pytest.mark.parametrize(("variable", "text"), [(row[0], row[4]) for row in ROWS])
+def test_each_row_has_its_refusal(variable: str, text: str) -> None:
+    """One wrong value gives one line, which names the variable; why is test_convert's."""
+    assert problem({variable: text}).startswith(f"{variable}: ")
 
 
 def test_a_limit_in_bytes_is_the_other_type() -> None:
     """The limit is one of two types, never two optional numbers."""
     environ = {f"{ADMIN}BOOTSTRAP_SERVERS": "a:1", BYTES: "1000000000"}
-    expected = MinAvailableBytes(1_000_000_000)
-    assert expected == load(environ=environ).settings.limit
+    assert MinAvailableBytes(1_000_000_000) == load(environ=environ).settings.limit
 
 
 @pytest.mark.parametrize(
@@ -255,9 +185,10 @@ def test_two_limits_in_two_places_are_both_named(tmp_path: Path) -> None:
     assert "2 are set" in line
 
 
-def test_a_wrong_limit_is_not_also_missing() -> None:
+@pytest.mark.parametrize("environ", [{RATIO: "7"}, {f"{ADMIN}BOOTSTRAP_SERVERS": "broker"}])
+def test_what_is_wrong_is_not_also_missing(environ: dict[str, str]) -> None:
     """One mistake gives one line."""
-    assert "must be > 0.0" in problem({RATIO: "7"})
+    assert problem(environ).startswith(f"{next(iter(environ))}: ")
 
 
 def test_servers_are_required() -> None:
@@ -267,33 +198,20 @@ def test_servers_are_required() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "key"),
+    ("options", "key"),
     [
-        ("properties", f"{STATIC}kafka.admin.bootstrap.servers"),
-        ("config", "kafka_admin.bootstrap_servers"),
+        (["properties"], f"{STATIC}kafka.admin.bootstrap.servers"),
+        (["config"], "kafka_admin.bootstrap_servers"),
+        (["properties", "config"], f"{STATIC}kafka.admin.bootstrap.servers"),
     ],
 )
 def test_what_is_missing_in_a_file_is_reported_by_the_file_s_key(
-    tmp_path: Path, option: str, key: str
+    tmp_path: Path, options: list[str], key: str
 ) -> None:
-    """Whoever has a file adds to it; the variable does too."""
+    """Whoever has a file adds to it, and to the one that wins; the variable is named too."""
     (tmp_path / "given").touch()
-    (line,) = problems({RATIO: "0.1"}, **{option: tmp_path / "given"})
+    (line,) = problems({RATIO: "0.1"}, **dict.fromkeys(options, tmp_path / "given"))
     assert line.startswith(f"{key} ({ADMIN}BOOTSTRAP_SERVERS): is required")
-
-
-def test_with_both_files_the_one_that_wins_is_reported(tmp_path: Path) -> None:
-    """Properties win over TOML; so what is added there counts."""
-    for name in ("properties", "toml"):
-        (tmp_path / name).touch()
-    given = {"properties": tmp_path / "properties", "config": tmp_path / "toml"}
-    (line,) = problems({RATIO: "0.1"}, **given)
-    assert line.startswith(f"{STATIC}kafka.admin.bootstrap.servers ({ADMIN}BOOTSTRAP_SERVERS)")
-
-
-def test_wrong_servers_are_not_also_missing() -> None:
-    """One mistake gives one line."""
-    assert "is not host:port" in problem({f"{ADMIN}BOOTSTRAP_SERVERS": "broker"})
 
 
 def test_disabled_needs_nothing() -> None:
@@ -311,21 +229,20 @@ def test_disabled_needs_nothing() -> None:
 def test_disabled_takes_what_is_there() -> None:
     """Limit, servers and minimum stay set while the sidecar is disabled."""
     found = settings({INTERVAL: "PT0S", MINIMUM: "PT5S"})
-    expected = (MinAvailableRatio(0.05), 5.0)
-    assert expected == (found.limit, found.check_interval_minimum_s)
+    assert (MinAvailableRatio(0.05), 5.0) == (found.limit, found.check_interval_minimum_s)
     assert found.kafka_admin is not None
 
 
 @pytest.mark.parametrize(
-    ("environ", "message"),
+    ("environ", "name"),
     [
-        ({BYTES: "1"}, "2 are set"),
-        ({f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL"}, "needs one of PLAIN"),
+        ({BYTES: "1"}, BYTES),
+        ({f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL"}, f"{ADMIN}SASL_MECHANISM"),
     ],
 )
-def test_disabled_is_no_excuse(environ: dict[str, str], message: str) -> None:
+def test_disabled_is_no_excuse(environ: dict[str, str], name: str) -> None:
     """What is wrong in itself is told while disabled too, or enabling would be a surprise."""
-    assert message in problem({INTERVAL: "PT0S"} | environ)
+    assert name in problem({INTERVAL: "PT0S"} | environ)
 
 
 @pytest.mark.parametrize(
@@ -353,8 +270,7 @@ def test_the_minimum_is_within_the_interval() -> None:
 def test_a_wrong_interval_is_not_held_against_the_minimum() -> None:
     """A minimum that may fit the interval that was meant is not told."""
     line = problem({INTERVAL: "P5M", MINIMUM: "PT2M"})
-    expected = f"{INTERVAL}: 'P5M' is months, which have no fixed length: was PT5M meant?"
-    assert expected == line
+    assert f"{INTERVAL}: 'P5M' is months, which have no fixed length: was PT5M meant?" == line
 
 
 def test_the_same_address_twice_is_one_listener() -> None:
@@ -362,8 +278,7 @@ def test_the_same_address_twice_is_one_listener() -> None:
     same = {"SIDECAR_HTTP_LISTEN": "a:1", "SIDECAR_METRICS_LISTEN": "a:1"}
     assert settings(same).metrics_listen is None
     free = {"SIDECAR_HTTP_LISTEN": "a:0", "SIDECAR_METRICS_LISTEN": "a:0"}
-    expected = HostPort("a", 0)
-    assert expected == settings(free).metrics_listen
+    assert HostPort("a", 0) == settings(free).metrics_listen
 
 
 def test_the_environment_wins_then_properties_then_toml(tmp_path: Path) -> None:
@@ -456,8 +371,7 @@ def test_an_unreadable_file_is_not_called_missing_settings(tmp_path: Path) -> No
 def test_a_problem_is_one_line() -> None:
     """Names and values with line ends or without any letters don't break the list."""
     lines = problems({"SIDECAR_A\nB": "x", "SIDECAR_LOG_LEVEL": "a\nb\udcff"} | GOOD)
-    expected = 2
-    assert expected == len("\n".join(lines).splitlines())
+    assert 2 == len("\n".join(lines).splitlines())
     assert "SIDECAR_A\\nB" in lines[0]
     assert "\n".join(lines).isascii()
 
@@ -516,7 +430,7 @@ def test_a_secret_of_another_type_is_not_shown(tmp_path: Path, field: str) -> No
     with pytest.raises(SettingsError) as refusal:
         loaded({}, **files(tmp_path, f"{keys.toml_key(field)} = 123454321"))
     error = refusal.value
-    assert "must be text in quotes" in str(error)
+    assert keys.toml_key(field) in str(error)
     assert "123454321" not in f"{error} {error.__cause__!r} {error.__context__!r}"
 
 

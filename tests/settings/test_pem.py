@@ -21,8 +21,7 @@ def test_openssl_reads_what_was_one_line() -> None:
     squeezed = authority.cert_pem.bytes().decode().replace("\n", " ")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=pem.certificates(squeezed * 2))
-    expected = 1
-    assert expected == context.cert_store_stats()["x509_ca"]
+    assert 1 == context.cert_store_stats()["x509_ca"]
 
 
 def test_every_kind_of_key_is_a_key() -> None:

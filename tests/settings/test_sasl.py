@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from sidecar.settings import KafkaAdmin
 from sidecar.settings.jaas import OAUTHBEARER, PLAIN, SCRAM
-from tests.settings.support import ADMIN, loaded, problem
+from tests.settings.support import ADMIN, admin, problem
 
 URL = f"{ADMIN}SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL"
 CLIENT = f"{ADMIN}SASL_OAUTHBEARER_CLIENT_CREDENTIALS_CLIENT"
@@ -22,13 +21,6 @@ def sasl(mechanism: str, **more: str) -> dict[str, str]:
         f"{ADMIN}SASL_MECHANISM": mechanism,
         **{f"{ADMIN}SASL_{name.upper()}": value for name, value in more.items()},
     }
-
-
-def admin(environ: dict[str, str]) -> KafkaAdmin:
-    """What the good settings with these come to."""
-    kafka_admin = loaded(environ).settings.kafka_admin
-    assert kafka_admin is not None
-    return kafka_admin
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
@@ -52,8 +44,7 @@ def test_user_and_password_are_in_the_jaas_config(mechanism: str, module: str) -
     """What the Java client is given works as it is."""
     jaas = f'{module} required username="ann" password="hunter2";'
     found = admin(sasl(mechanism, jaas_config=jaas))
-    expected = ("ann", SecretStr("hunter2"))
-    assert expected == (found.sasl_username, found.sasl_password)
+    assert ("ann", SecretStr("hunter2")) == (found.sasl_username, found.sasl_password)
 
 
 def test_it_is_kept_how_user_and_password_were_given(tmp_path: Path) -> None:
@@ -75,8 +66,7 @@ def test_the_password_is_in_a_file(tmp_path: Path, text: str) -> None:
     file = tmp_path / "password"
     file.write_bytes(text.encode())
     found = admin(sasl("PLAIN", username="ann", password_file=str(file)))
-    expected = SecretStr("hunter2")
-    assert expected == found.sasl_password
+    assert SecretStr("hunter2") == found.sasl_password
 
 
 def test_a_changed_password_file_is_read_again(tmp_path: Path) -> None:
@@ -86,8 +76,7 @@ def test_a_changed_password_file_is_read_again(tmp_path: Path) -> None:
     file.write_text("old")
     admin(environ)
     file.write_text("new")
-    expected = SecretStr("new")
-    assert expected == admin(environ).sasl_password
+    assert SecretStr("new") == admin(environ).sasl_password
 
 
 def test_oauthbearer_has_client_credentials() -> None:
@@ -105,8 +94,7 @@ def test_oauthbearer_has_client_credentials() -> None:
         found.oauth_client_secret,
         found.oauth_scope,
     )
-    with_scope = "kafka"
-    assert with_scope == admin(environ | {SCOPE: "kafka"}).oauth_scope
+    assert "kafka" == admin(environ | {SCOPE: "kafka"}).oauth_scope
 
 
 def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
@@ -126,7 +114,7 @@ def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
             "SASL_SSL needs one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER",
             {f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL"},
         ),
-        ("SASL_MECHANISM", "'GSSAPI' is not one of PLAIN", sasl("GSSAPI", username="a")),
+        ("SASL_MECHANISM", "'GSSAPI'", sasl("GSSAPI", username="a")),
         ("SASL_USERNAME", "PLAIN needs a user", sasl("PLAIN", password="hunter2")),
         ("SASL_PASSWORD", "needs a password", sasl("SCRAM-SHA-256", username="ann")),
         (
@@ -146,7 +134,7 @@ def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
         ),
         (
             "SASL_JAAS_CONFIG",
-            "must end with a semicolon",
+            "semicolon",
             sasl("PLAIN", jaas_config=f"{PLAIN} required password=hunter2"),
         ),
         ("SASL_JAAS_CONFIG", "is empty", sasl("PLAIN", jaas_config="")),
@@ -211,7 +199,7 @@ def test_credentials_need_a_sasl_protocol(protocol: str, meant: str) -> None:
 def test_a_malformed_protocol_is_reported_once() -> None:
     """The credentials may fit the protocol that was meant."""
     line = problem({f"{ADMIN}SECURITY_PROTOCOL": "SASL-SSL", f"{ADMIN}SASL_PASSWORD": "hunter2"})
-    assert "'SASL-SSL' is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL" in line
+    assert line.startswith(f"{ADMIN}SECURITY_PROTOCOL: 'SASL-SSL'")
 
 
 @pytest.mark.parametrize(

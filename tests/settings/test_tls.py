@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from sidecar.settings import KafkaAdmin
-from tests.settings.support import ADMIN, loaded, problem, problems
+from tests.settings.support import ADMIN, admin, loaded, problem, problems
 
 SSL = f"{ADMIN}SSL_"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
@@ -18,13 +18,6 @@ def ssl(**settings: str) -> dict[str, str]:
     return {f"{ADMIN}SECURITY_PROTOCOL": "SSL"} | {
         f"{SSL}{name.upper()}": value for name, value in settings.items()
     }
-
-
-def admin(environ: dict[str, str]) -> KafkaAdmin:
-    """What the good settings with these come to."""
-    kafka_admin = loaded(environ).settings.kafka_admin
-    assert kafka_admin is not None
-    return kafka_admin
 
 
 def test_without_material_the_system_is_trusted() -> None:
@@ -57,8 +50,7 @@ def test_material_is_in_files(typed: dict[str, str]) -> None:
 def test_the_key_may_have_its_own_file() -> None:
     """cert-manager and Strimzi write certificate and key apart."""
     found = admin(ssl(keystore_location="/tls.crt", keystore_key_location="/tls.key"))
-    expected = (Path("/tls.crt"), Path("/tls.key"))
-    assert expected == (found.ssl_certificate_file, found.ssl_key_file)
+    assert (Path("/tls.crt"), Path("/tls.key")) == (found.ssl_certificate_file, found.ssl_key_file)
 
 
 def test_material_is_text() -> None:
@@ -144,8 +136,7 @@ def test_a_store_of_javas_says_how_to_convert_it(
 def test_a_type_wins_over_the_files_name() -> None:
     """A PEM file may be called anything."""
     found = admin(ssl(truststore_location="/odd.jks", truststore_type="PEM"))
-    expected = Path("/odd.jks")
-    assert expected == found.ssl_ca_file
+    assert Path("/odd.jks") == found.ssl_ca_file
 
 
 @pytest.mark.parametrize(
@@ -184,7 +175,7 @@ def test_a_type_wins_over_the_files_name() -> None:
         ),
         (
             "KEYSTORE_KEY",
-            "must be PEM text that begins with -----BEGIN PRIVATE KEY-----",
+            "PEM text",
             {"keystore_key": "hunter2", "keystore_certificate_chain": CERTIFICATE},
         ),
         (
@@ -192,7 +183,7 @@ def test_a_type_wins_over_the_files_name() -> None:
             "'none' is neither https nor empty",
             {"endpoint_identification_algorithm": "none"},
         ),
-        ("KEYSTORE_TYPE", "'BKS' is not one of PEM, JKS, PKCS12", {"keystore_type": "BKS"}),
+        ("KEYSTORE_TYPE", "'BKS'", {"keystore_type": "BKS"}),
     ],
 )
 def test_what_doesnt_fit_is_one_problem(key: str, message: str, settings: dict[str, str]) -> None:
@@ -216,12 +207,10 @@ def test_text_and_file_are_reported_for_each_part() -> None:
 def test_material_without_tls_is_noted() -> None:
     """The Java client ignores it as well, so a shared file may have it; but it is told."""
     (notice,) = loaded({f"{SSL}TRUSTSTORE_LOCATION": "/ca"}).notices
-    expected = f"{SSL}TRUSTSTORE_LOCATION: no effect, since security.protocol is PLAINTEXT"
-    assert expected == notice
+    assert f"{SSL}TRUSTSTORE_LOCATION: no effect, since security.protocol is PLAINTEXT" == notice
 
 
 @pytest.mark.parametrize("environ", [{}, ssl(truststore_location="/ca")])
 def test_nothing_is_noted_without_reason(environ: dict[str, str]) -> None:
     """No material, or a protocol that uses it, gives no notice."""
-    expected = ()
-    assert expected == loaded(environ).notices
+    assert () == loaded(environ).notices

@@ -66,8 +66,9 @@ def test_an_unknown_key_names_the_nearest(
     """Every key of the file is ours, so none is ignored; values are not shown."""
     (problem,) = read(tmp_path, text).problems
     nearest = nearest or "kafka_admin.sasl_password"
-    origin = f"(toml {tmp_path}/sidecar.toml)"
-    assert f"{key} {origin} is not a setting; the nearest is {nearest}" == problem
+    assert problem.startswith(f"{key} (toml {tmp_path}/sidecar.toml) ")
+    assert problem.endswith(f" {nearest}")
+    assert "hunter2" not in problem
 
 
 def test_an_empty_table_sets_nothing(tmp_path: Path) -> None:
@@ -85,8 +86,7 @@ def test_one_setting_is_given_once(tmp_path: Path) -> None:
 def test_the_java_clients_other_keys_are_noted(tmp_path: Path) -> None:
     """Keys that tune the Java admin client are accepted, Java classes refused."""
     reading = read(tmp_path, '[kafka_admin]\nretries = 3\nsecurity_providers = "x.Y"')
-    expected = (1, 1)
-    assert expected == (len(reading.notices), len(reading.problems))
+    assert (1, 1) == (len(reading.notices), len(reading.problems))
 
 
 @pytest.mark.parametrize(

@@ -101,12 +101,6 @@ class TestSaving:
         file.save(something(), unmoved)
         assert 0o600 == stat.S_IMODE(file.path.stat().st_mode)
 
-    def test_nothing_is_left_beside_it(self, file: StateFile) -> None:
-        """The new file is written beside the old one and renamed over it."""
-        for _ in range(3):
-            file.save(something(), unmoved)
-        assert [file.path] == list(file.path.parent.iterdir())
-
     def test_it_is_synced_before_it_takes_the_place_and_its_folder_after(
         self, file: StateFile, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -1,6 +1,5 @@
 """A restart from end to end: board, keeper, file, and a new board that knows what the old knew."""
 
-import asyncio
 from pathlib import Path
 
 from sidecar.control.board import Board, PersistedState
@@ -9,7 +8,6 @@ from sidecar.state.writer import StateWriter
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes
 from sidecar.throttle.memory import Override
-from sidecar.volumes import Observation
 from tests.throttle.build import FakeClock, reading, whole
 
 LIMIT = MinAvailableBytes(10)
@@ -26,10 +24,6 @@ def begin(path: Path, clock: FakeClock, limit: Limit = LIMIT) -> tuple[Board, St
     return board, StateWriter(board, file, lambda steady_s: steady_s, 300.0)
 
 
-def see(board: Board, observation: Observation) -> None:
-    board.observe(observation)
-
-
 async def restarted(
     path: Path, clock: FakeClock, state_writer: StateWriter, *, down_s: float
 ) -> Board:
@@ -44,14 +38,14 @@ async def test_a_full_broker_that_went_down_still_throttles(tmp_path: Path) -> N
     """It is fenced and the sidecar restarts after the validity: the throttle is not released."""
     path, clock = tmp_path / "state.json", FakeClock(T)
     board, state_writer = begin(path, clock)
-    see(board, whole(T, [reading(1, T, {"/d": 50}), reading(2, T, {"/d": 5})]))
-    see(board, whole(T + 1, [reading(1, T + 1, {"/d": 50})], fenced=[2]))
+    board.observe(whole(T, [reading(1, T, {"/d": 50}), reading(2, T, {"/d": 5})]))
+    board.observe(whole(T + 1, [reading(1, T + 1, {"/d": 50})], fenced=[2]))
     assert 0.0 == board.snapshot.decision.factor
 
     board = await restarted(path, clock, state_writer, down_s=10 * VALIDITY_S)
     # Nothing was seen for so long that there is no valid factor, until the first poll.
     assert Source.FALLBACK == board.snapshot.decision.source
-    see(board, whole(clock(), [reading(1, clock(), {"/d": 50})], fenced=[2]))
+    board.observe(whole(clock(), [reading(1, clock(), {"/d": 50})], fenced=[2]))
     assert (0.0, Source.OBSERVATION) == effect(board)
     assert [(2, "/d")] == [
         (state.volume.broker_id, state.volume.log_dir)
@@ -65,7 +59,7 @@ async def test_a_decision_that_is_still_valid_holds_at_once_and_since_it_began(
     """60 s of 300 are over: 0.0 before any poll, with 240 s left."""
     path, clock = tmp_path / "state.json", FakeClock(T)
     board, state_writer = begin(path, clock)
-    see(board, whole(T, [reading(1, T, {"/d": 5})]))
+    board.observe(whole(T, [reading(1, T, {"/d": 5})]))
     old = board
 
     board = await restarted(path, clock, state_writer, down_s=60)
@@ -80,7 +74,7 @@ async def test_another_decision_began_at_the_restart(tmp_path: Path) -> None:
     """The factor expired while nobody was there to see it."""
     path, clock = tmp_path / "state.json", FakeClock(T)
     board, state_writer = begin(path, clock)
-    see(board, whole(T, [reading(1, T, {"/d": 5})]))
+    board.observe(whole(T, [reading(1, T, {"/d": 5})]))
 
     board = await restarted(path, clock, state_writer, down_s=VALIDITY_S + 1)
     assert (1.0, Source.FALLBACK) == effect(board)
@@ -108,8 +102,7 @@ async def test_an_override_that_ended_meanwhile_is_not_in_force(tmp_path: Path) 
     """A restart gives it no second life."""
     path, clock = tmp_path / "state.json", FakeClock(T)
     board, state_writer = begin(path, clock)
-    override = Override(0.5, "a migration", T, T + 100)
-    board.set_override(override)
+    board.set_override(Override(0.5, "a migration", T, T + 100))
 
     board = await restarted(path, clock, state_writer, down_s=101)
     assert Source.FALLBACK == board.snapshot.decision.source
@@ -119,25 +112,12 @@ async def test_another_limit_decides_anew(tmp_path: Path) -> None:
     """What 10 bytes allowed is not known to be allowed by 60, before a poll says so."""
     path, clock = tmp_path / "state.json", FakeClock(T)
     board, state_writer = begin(path, clock)
-    see(board, whole(T, [reading(1, T, {"/d": 50})]))
+    board.observe(whole(T, [reading(1, T, {"/d": 50})]))
     assert (1.0, Source.OBSERVATION) == effect(board)
     await state_writer.write()
     board, _ = begin(path, clock, MinAvailableBytes(60))
     assert Source.FALLBACK == board.snapshot.decision.source
     assert [True] == [state.violates for state in board.snapshot.memory.volumes()]
-
-
-async def test_a_keeper_that_runs_keeps_what_a_restart_needs(tmp_path: Path) -> None:
-    """The whole chain with the task that the daemon runs, not with a call of ``keep``."""
-    path, clock = tmp_path / "state.json", FakeClock(T)
-    board, state_writer = begin(path, clock)
-    task = asyncio.create_task(state_writer.run())
-    see(board, whole(T, [reading(1, T, {"/d": 5})]))
-    await asyncio.sleep(0)
-    board.close()
-    await task
-    board, _ = begin(path, clock)
-    assert (0.0, Source.OBSERVATION) == effect(board)
 
 
 def effect(board: Board) -> tuple[float, Source]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import http.server
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,6 +42,15 @@ def bootstrap(cluster: FakeCluster) -> str:
     return ",".join(f"{cluster.host}:{broker.port}" for broker in cluster.brokers.values())
 
 
+Reply = tuple[int, dict[str, str], bytes]
+"""Status, headers and body."""
+
+
+def reply(document: object, status: int = 200) -> Reply:
+    """An answer in JSON."""
+    return status, {"Content-Type": "application/json"}, json.dumps(document).encode()
+
+
 @dataclass(frozen=True)
 class Asked:
     """A request that a canned server got."""
@@ -56,12 +66,12 @@ class Canned:
     """A server that gives prepared answers.
 
     Attributes:
-        answers: "METHOD /path" -> status, headers and body; anything else is 404.
+        answers: by "METHOD /path"; anything else is 404.
         asked: what it was asked.
         url: where it listens.
     """
 
-    answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
+    answers: dict[str, Reply] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     url: str = ""
 
@@ -81,7 +91,7 @@ def serving(canned: Canned) -> Iterator[Canned]:
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             canned.asked.append(Asked(self.command, self.path, dict(self.headers), body))
-            nothing: tuple[int, dict[str, str], bytes] = (404, {}, b"{}")
+            nothing = reply({}, 404)
             status, headers, content = canned.answers.get(f"{self.command} {self.path}", nothing)
             self.send_response(status)
             for name, value in {"Content-Length": str(len(content)), **headers}.items():
@@ -95,6 +105,8 @@ def serving(canned: Canned) -> Iterator[Canned]:
             """Nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    # Closing it then waits for the threads, which close their connections.
+    server.daemon_threads = False
     canned.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=lambda: server.serve_forever(0.01))
     thread.start()

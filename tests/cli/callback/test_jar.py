@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from sidecar.cli import group
 from sidecar.cli.callback.jar import NAME, callback_jar, copy_jar, jar_version
 from sidecar.errors import CallbackError
 
@@ -45,6 +47,13 @@ def test_without_a_jar_it_says_where_there_is_one(tmp_path: Path) -> None:
     reported = r"without the quota callback's jar.*make jar leaves it in"
     with pytest.raises(CallbackError, match=reported):
         callback_jar(places=(tmp_path / NAME,))
+
+
+def test_the_command_is_refused_in_a_line(tmp_path: Path) -> None:
+    """No folder, or no jar where none was built: exit code 2, no traceback."""
+    result = CliRunner().invoke(group, ["callback", "copy", str(tmp_path / "nowhere")])
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert 1 == len(result.stderr.splitlines())
 
 
 def test_the_version_is_mavens(tmp_path: Path) -> None:

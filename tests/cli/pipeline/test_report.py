@@ -16,7 +16,7 @@ def run(*words: str) -> Result:
 def write_quarantine(out: Path) -> None:
     folder = out / "quarantine"
     folder.mkdir()
-    rows = {"src_file": ["broker-1.log"], "kind": ["torn"], "reason": ["the end is missing"]}
+    rows = {"src_file": ["broker-1.log"], "kind": ["torn"], "reason": ["it is torn off"]}
     pq.write_table(pa.table(rows), folder / "part-0.parquet")
 
 
@@ -27,10 +27,10 @@ def test_the_page_is_beside_the_tables(tmp_path: Path) -> None:
     assert (0, "") == (result.exit_code, result.stderr)
     beside = tmp_path / "report.html"
     assert f"{beside}: {beside.stat().st_size / 1000:,.0f} kB\n" == result.stdout
-    assert "the end is missing" in beside.read_text()
+    assert "it is torn off" in beside.read_text()
     page = tmp_path / "page.html"
     run("--out", str(tmp_path), "--html", str(page))
-    assert "the end is missing" in page.read_text()
+    assert "it is torn off" in page.read_text()
 
 
 def test_a_page_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_page_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None
     write_quarantine(tmp_path)
     result = run("--out", str(tmp_path), "--html", str(tmp_path / "www" / "page.html"))
     assert 2 == result.exit_code
-    assert f"there is no folder {tmp_path / 'www'}; make it" in result.stderr
+    assert str(tmp_path / "www") in result.stderr
 
 
 def test_no_tables_are_refused(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_brokers_that_differ_are_reported_of_a_file_too(
     bob = {"entity": {"user": "bob"}, "quotas": {KEY: 505}}
     documents = warnings(run, "--plan", file_of(tmp_path, {"quotas": [entry, bob]}))
     assert "brokers are not alike: num.io.threads differs: 2 on 1; 8 on 0" == documents[0]
-    assert documents[2].endswith("over the capacity of 500 %")
+    assert documents[2].endswith(" 500 %")
 
 
 def test_without_a_capacity_a_file_can_be_compared(
