@@ -17,7 +17,7 @@ KUSTOMIZE := $(BIN)/kustomize
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline test test-all check lint unit java jar dist image mutate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline test test-all check lint unit brokers spark java jar dist image mutate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test tools-test-all kubernetes-rules docs
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -31,14 +31,13 @@ UNIT := not (broker or browser or demo or kustomize or package or spark)
 BROKERS := broker and not (browser or demo or kustomize or package or spark)
 SPARK := spark and not (broker or demo)
 OTHERS := browser or demo or kustomize or package or (broker and spark)
-# Two processes, in one of which all clusters of several brokers run: at most six nodes at once.
-TOGETHER := -n 2 --dist loadgroup
+# Two processes, each with at most three nodes at once; a file's tests share their cluster.
+TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 
 test: tools-test $(INSTALLED) $(JAR)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java
 	$(BIN)/pytest -m '$(UNIT)' -n auto
-	$(BIN)/pytest -m '$(BROKERS) and not versions' $(TOGETHER) tests/integration
-	$(BIN)/pytest -m spark tests/pipeline
+	$(MAKE) --no-print-directory --output-sync=target --jobs brokers spark
 
 test-all: tools-test-all lint java $(JAR) $(KUSTOMIZE)
 	$(MVN) test -Dkafka.version=4.4.0 -Dbuild.dir=target/kafka-4.4.0
@@ -63,6 +62,12 @@ lint: $(INSTALLED)
 unit: $(INSTALLED)
 	tools/prerequisites curl promtool
 	$(BIN)/pytest -m '$(UNIT) and not slow' -n auto
+
+brokers: $(INSTALLED)
+	$(BIN)/pytest -m '$(BROKERS) and not versions' $(TOGETHER) tests/integration
+
+spark: $(INSTALLED)
+	$(BIN)/pytest -m spark tests/pipeline
 
 # The quota callback's own tests, on the classes of the oldest Kafka that it runs in.
 java:

@@ -4,7 +4,7 @@ A cluster starts when the first test of a module asks for it and ends with the m
 pytest is killed (``tests/support/clusters.py``). A test asks for
 
 - ``node``: Kafka 4.3.1, one combined node (id 0) in one JVM, with two volumes of 64 MiB;
-- ``kafka``: three brokers (0, 1, 2) with two such volumes each, and a controller of its own;
+- ``kafka``: two brokers (0, 1) with two such volumes each, and a controller of its own;
 - ``obeying``: as ``kafka``, its brokers with the quota callback;
 - ``secure_kafka``: one node with listeners for TLS, SASL and mTLS, and an authorizer;
 - ``start``: starts the real daemon beside a cluster's brokers, and ends it after the test.
@@ -55,20 +55,21 @@ _NEEDS: Final = {
 }
 """Fixture or file -> the mark of what it needs; ``pyproject.toml`` says what each means."""
 
-_MANY_JVMS: Final = {"kafka", "obeying"}
-"""Fixtures whose clusters run in one test process alone, so that at most six nodes are up."""
+_LONGEST: Final = ("test_enforcement", "test_throttle_times", "test_request_log")
+"""Files that come first, so that no test process waits for another's last one."""
 
 
+# Before xdist's own.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by what it needs, and keep those together that share a cluster."""
+    """Mark each test by what it needs; the longest files come first."""
+    items.sort(key=lambda item: item.path.stem not in _LONGEST)
     for item in items:
         if not item.path.is_relative_to(Path(__file__).parent):
             continue
         fixtures = set(getattr(item, "fixturenames", ()))
         for name in sorted({*fixtures, item.path.stem} & set(_NEEDS)):
             item.add_marker(_NEEDS[name])
-        one_process = "brokers" if fixtures & _MANY_JVMS else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(one_process))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -113,15 +114,15 @@ async def node(clusters: Clusters) -> AsyncIterator[Cluster]:
 
 @pytest_asyncio.fixture
 async def kafka(clusters: Clusters, fenced_ms: int) -> AsyncIterator[Cluster]:
-    """Three brokers of 4.3.1 with two volumes each."""
-    async with clusters.borrow(Kind(brokers=3, fenced_ms=fenced_ms)) as cluster:
+    """Two brokers of 4.3.1 with two volumes each."""
+    async with clusters.borrow(Kind(brokers=2, fenced_ms=fenced_ms)) as cluster:
         yield cluster
 
 
 @pytest_asyncio.fixture
 async def obeying(clusters: Clusters, fenced_ms: int) -> AsyncIterator[Cluster]:
-    """Three brokers of 4.3.1 with the quota callback."""
-    kind = Kind(brokers=3, has_callback=True, fenced_ms=fenced_ms)
+    """Two brokers of 4.3.1 with the quota callback."""
+    kind = Kind(brokers=2, has_callback=True, fenced_ms=fenced_ms)
     async with clusters.borrow(kind) as cluster:
         yield cluster
 

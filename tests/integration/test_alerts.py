@@ -41,7 +41,7 @@ async def scraping(obeying: Cluster, start: Start, tmp_path: Path) -> AsyncItera
         await seen(
             "each sidecar has been scraped, and the brokers follow",
             lambda: started.instant("sum(kafka_throttle_reader_follows)"),
-            lambda series: value(series) == 3.0,
+            lambda series: value(series) == 2.0,
         )
         yield started
 

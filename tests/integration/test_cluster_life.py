@@ -29,7 +29,7 @@ from sidecar.demo.cache import cache_folder
 from sidecar.demo.cluster import Cluster
 
 async def main():
-    async with Cluster(environ=os.environ, brokers=2, volumes=2, volume_bytes=32 << 20):
+    async with Cluster(environ=os.environ, brokers=1, volumes=2, volume_bytes=32 << 20):
         print("up", flush=True)
         await asyncio.sleep(1000)
 
@@ -63,7 +63,7 @@ def _mounts(mark: str) -> int:
 
 @asynccontextmanager
 async def _child(tmp_path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process that runs a cluster of two brokers in a temporary folder of its own."""
+    """A process that runs a cluster of one broker in a temporary folder of its own."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -116,7 +116,7 @@ async def test_a_broker_that_can_not_start_says_why(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     cluster = Cluster(
         environ=os.environ,
-        brokers=2,
+        brokers=1,
         volumes=1,
         volume_bytes=32 << 20,
         properties={"num.io.threads": "none"},
@@ -134,7 +134,7 @@ async def test_nothing_outlives_a_killed_owner(tmp_path: Path) -> None:
     mark = str(tmp_path / PREFIX)
     async with _child(tmp_path) as process:
         await _up(process)
-        assert len(_processes(mark)) >= 3  # Two brokers and the controller.
+        assert len(_processes(mark)) >= 2  # A broker and the controller.
         process.kill()
         await process.wait()
         await seen("nothing is left", lambda: not _processes(mark) and not _mounts(mark))
@@ -163,6 +163,23 @@ async def test_an_interrupt_leaves_nothing_at_any_time(
 
 def _entries(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
+
+
+async def test_two_clusters_do_not_disturb_each_other() -> None:
+    """One that comes and goes beside another leaves it its ports, volumes and folder."""
+
+    def small() -> Cluster:
+        size = 32 << 20
+        return Cluster(environ=os.environ, brokers=1, combined=True, volumes=1, volume_bytes=size)
+
+    async with small() as lasting:
+        assert lasting.folder is not None
+        async with small() as other:
+            assert other.folder not in {None, lasting.folder}
+            assert set(other.bootstrap.split(",")).isdisjoint(lasting.bootstrap.split(","))
+            await lasting.wait_active({0})
+        assert lasting.folder.is_dir()
+        await lasting.wait_active({0})
 
 
 async def test_a_borrowed_cluster_that_cant_be_cleaned_is_ended_and_replaced() -> None:

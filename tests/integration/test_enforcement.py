@@ -19,7 +19,7 @@ from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
 from sidecar.demo.waiting import deadline
 from sidecar.errors import ClusterError
-from tests.support.daemon import FULL_BYTES, LIMIT_BYTES, Daemon, Start, settings
+from tests.support.daemon import FULL_BYTES, LIMIT_BYTES, Daemon, Start, seconds, settings
 from tests.support.java import Bean, bean
 from tests.support.java_traffic import JavaTraffic
 from tests.support.waiting import seen
@@ -130,12 +130,31 @@ async def held(traffics: Sequence[Traffic | JavaTraffic], over_s: float = 5.0) -
     assert max(each.longest_throttle_s for each in traffics) <= PAUSE_MAX_S + 1.0
 
 
+async def test_a_broker_does_not_start_half_configured() -> None:
+    """It ends, and its log says what to do."""
+    wrong = {"client.quota.callback.sidecar.pause.max.ms": "4s"}
+    cluster = Cluster(
+        environ=os.environ,
+        brokers=1,
+        combined=True,
+        volumes=1,
+        broker_jars=[callback_jar()],
+        properties={**CALLBACK_PROPERTIES, **wrong},
+        properties_of=asks_its_sidecar,
+    )
+    with pytest.raises(ClusterError, match="broker 0 ended with 1") as raised:
+        async with cluster:
+            pass
+    (setting,) = wrong
+    assert setting in str(raised.value)
+
+
 async def test_a_volume_full_on_one_broker_throttles_producers_whose_leaders_are_on_others(
     obeying: Cluster, start: Start
 ) -> None:
     """The proposal's own example, with both clients; traffic is back once the space is free."""
     cluster = obeying
-    names = await topics(cluster, 0, 2)
+    names = await topics(cluster, 0, 0)
     daemons = await sidecars(cluster, start)
     async with (
         producers(cluster, names[:1]) as (librdkafka,),
@@ -246,7 +265,7 @@ def _read_all(bootstrap: str, topic: str) -> tuple[int, float]:
 async def test_the_full_brokers_restart_releases_nobody(obeying: Cluster, start: Start) -> None:
     """Nor does the time without it: the others go on holding, and it does once it is back."""
     cluster = obeying
-    names = await topics(cluster, 0, 2)
+    names = await topics(cluster, 0, 0)
     daemons = await sidecars(cluster, start)
     async with producers(cluster, names) as traffics:
         await cluster.occupy(1, 0, FULL_BYTES)
@@ -269,6 +288,35 @@ async def test_the_full_brokers_restart_releases_nobody(obeying: Cluster, start:
             lambda: figures(cluster, 1),
             lambda now: now["FactorApplied"] == 0.0,
         )
+
+
+async def test_a_fenced_full_broker_throttles_until_it_is_back(
+    obeying: Cluster, start: Start
+) -> None:
+    """Beyond the validity, by polls that succeed; it comes back with free space: 1.0."""
+    validity_s = 3.0
+    environ = settings(obeying.bootstrap, THROTTLE_FACTOR_VALIDITY_DURATION=f"PT{validity_s}S")
+    daemon = await start(obeying, environ)
+    await daemon.decides(1.0)
+    await obeying.occupy(1, 0, FULL_BYTES)
+    full = await daemon.decides(0.0)
+    await obeying.kill_broker(1)
+    fenced = await daemon.shows_state(1, "fenced")
+    # The space is free again, but the broker that could say so is down.
+    await obeying.occupy(1, 0, 0)
+    last = await seen(
+        "a poll later than the validity",
+        daemon.factor,
+        lambda now: seconds(fenced["last_seen"], now["computed_at"]) > validity_s,
+    )
+    assert (0.0, "observation", full["generation"]) == (
+        last["factor"],
+        last["source"],
+        last["generation"],
+    )
+    await obeying.start_broker(1)
+    await daemon.decides(1.0)
+    assert "active" == (await daemon.brokers())[1]["state"]
 
 
 async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Cluster, start: Start) -> None:
@@ -302,7 +350,7 @@ async def test_producers_that_come_during_the_throttle_are_throttled(
 ) -> None:
     """One that connects, and 100 connections of one client."""
     cluster = obeying
-    names = await topics(cluster, 0, 2)
+    names = await topics(cluster, 0, 0)
     daemons = await sidecars(cluster, start)
     async with producers(cluster, names[:1]) as traffics:
         await cluster.occupy(1, 0, FULL_BYTES)
@@ -330,7 +378,7 @@ async def test_producers_are_throttled_whatever_they_wait_for(
 ) -> None:
     """With acks=0 nobody is told, and the connection is muted all the same."""
     cluster = obeying
-    names = await topics(cluster, 0, 1, 2)
+    names = await topics(cluster, 0, 1, 0)
     daemons = await sidecars(cluster, start)
     async with AsyncExitStack() as stack:
         for acks, name in zip((0, 1, "all"), names, strict=True):
@@ -415,22 +463,3 @@ def _committed_values(bootstrap: str, topic: str) -> list[str]:
     finally:
         consumer.close()
     return found
-
-
-async def test_a_broker_does_not_start_half_configured() -> None:
-    """It ends, and its log says what to do."""
-    wrong = {"client.quota.callback.sidecar.pause.max.ms": "4s"}
-    cluster = Cluster(
-        environ=os.environ,
-        brokers=1,
-        combined=True,
-        volumes=1,
-        broker_jars=[callback_jar()],
-        properties={**CALLBACK_PROPERTIES, **wrong},
-        properties_of=asks_its_sidecar,
-    )
-    with pytest.raises(ClusterError, match="broker 0 ended with 1") as raised:
-        async with cluster:
-            pass
-    (setting,) = wrong
-    assert setting in str(raised.value)

@@ -91,7 +91,8 @@ async def test_each_line_is_enough_for_what_it_is_for_and_nothing_less_is(
 
     async def give(words: Sequence[str]) -> None:
         placed = [bootstrap if word == "b:9092" else word for word in words]
-        tool = (java(os.environ), "-cp", f"{libraries}/*", "kafka.admin.AclCommand")
+        options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{libraries}/*")
+        tool = (java(os.environ), *options, "kafka.admin.AclCommand")
         done = await run([*tool, *placed])
         assert 0 == done.code, done.said
 

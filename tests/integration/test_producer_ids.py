@@ -147,7 +147,7 @@ async def topic(cluster: Cluster) -> AsyncIterator[str]:
 async def test_a_rogue_is_throttled_everywhere_and_its_neighbour_is_not(
     logging: Cluster, start: Start, tmp_path: Path
 ) -> None:
-    """Each sidecar sees a third of the ids, all of which count; only the rogue is slowed."""
+    """Each sidecar sees half of the ids, all of which count; only the rogue is slowed."""
     daemons = await sidecars(logging, start, tmp_path, quotas(tmp_path, ""))
     async with (
         topic(logging) as name,

@@ -15,7 +15,7 @@ from tests.support.kafka_tools import tools_path, type_in
 from tests.support.waiting import seen
 
 TOPIC = "orders.v1"
-BROKER = 2
+BROKER = 1
 OTHERS_BYTES = 12 << 20
 """What is there besides: half of what is above the limit."""
 

@@ -1,19 +1,28 @@
-"""The request log of real brokers: on for a while, off, and what each broker tells of itself."""
+"""The request log of real brokers and controllers: on for a while, off, and what it says."""
 
 import asyncio
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
+from sidecar.kafka.client_quotas import alter_client_quotas
+from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
+from sidecar.kafka.topic_messages import Growth, NewTopic
+from sidecar.kafka.topic_results import Outcome, TopicResult
+from sidecar.quotas.entities import Entity
+from sidecar.requestlog.request_detail import QuotaChange, QuotaChanges, detail
+from tests.support.client_quotas import admin_of
 from tests.support.command import command
-from tests.support.request_logs import controllers_of
-from tests.support.secured import SCRAM, SecureKafka
+from tests.support.request_logs import controllers_of, logged
 from tests.support.waiting import SEEN_S, seen
+
+SOMEONE = {"user": "someone", "client-id": None}
+VALUES = (1e6, None)
 
 
 @asynccontextmanager
@@ -101,9 +110,9 @@ async def test_its_time_ends_it(kafka: Cluster) -> None:
     """By itself, on the one broker that it was turned on for."""
     async with session(kafka, "--for", "PT8S", "--broker", "1") as process:
         result = await seen("on", lambda: levels(kafka), lambda result: result[1] == "DEBUG")
-        assert {0: "WARN", 1: "DEBUG", 2: "WARN"} == result
+        assert {0: "WARN", 1: "DEBUG"} == result
         assert 0 == await asyncio.wait_for(process.wait(), SEEN_S)
-    assert {0: "WARN", 1: "WARN", 2: "WARN"} == await levels(kafka)
+    assert {0: "WARN", 1: "WARN"} == await levels(kafka)
 
 
 async def test_a_session_that_was_killed_hard_is_cured_by_off(kafka: Cluster) -> None:
@@ -126,12 +135,12 @@ async def test_a_broker_that_restarts_is_off_and_that_is_reported(kafka: Cluster
     """The session goes on for the others; a broker that is gone holds nothing up."""
     async with session(kafka, "--for", "PT10M") as process:
         await all_at(kafka, "DEBUG")
-        await kafka.stop_broker(2)
-        await kafka.start_broker(2)
+        await kafka.stop_broker(1)
+        await kafka.start_broker(1)
         assert process.stderr is not None
         line = await asyncio.wait_for(process.stderr.readline(), SEEN_S)
-        assert line.startswith(b"Broker 2 ")
-        assert {0: "DEBUG", 1: "DEBUG", 2: "WARN"} == await levels(kafka)
+        assert line.startswith(b"Broker 1 ")
+        assert {0: "DEBUG", 1: "WARN"} == await levels(kafka)
         process.send_signal(signal.SIGINT)
         assert 0 == await asyncio.wait_for(process.wait(), SEEN_S)
     await all_at(kafka, "WARN")
@@ -151,25 +160,30 @@ async def test_a_controller_has_one_too(kafka: Cluster) -> None:
     assert [] != written(kafka.folder / "controller.log.requests")
 
 
-async def test_credentials_in_a_command_config_and_a_refusal(
-    secure_kafka: SecureKafka, tmp_path: Path
-) -> None:
-    """A file as Kafka's tools take it logs in; what alice lacks is told with the command for it."""
-    file = tmp_path / "client.properties"
-    password = secure_kafka.password.replace("\\", "\\\\").replace('"', '\\"')
-    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
-    jaas = f'{module} required username="alice" password="{password}";'
-    # A properties file takes each backslash for an escape.
-    escaped = jaas.replace("\\", "\\\\")
-    file.write_text(
-        f"security.protocol=SASL_SSL\nsasl.mechanism={SCRAM}\n"
-        f"sasl.jaas.config={escaped}\nssl.truststore.type=PEM\n"
-        f"ssl.truststore.location={secure_kafka.ca_file}\n"
-    )
-    scram = secure_kafka.cluster.bootstrap_of("SCRAM")
-    words = ("--bootstrap-server", scram, "--command-config", str(file))
-    done = await command("request-log", "on", "--for", "PT1S", *words, environ={})
-    assert 1 == done.code
-    assert "DescribeConfigs returned error 31" in done.err
-    assert "--operation DescribeConfigs --cluster" in done.err
-    assert secure_kafka.password not in done.said
+async def test_mutations_and_quotas_are_in_the_controllers_log(kafka: Cluster) -> None:
+    """Created, grown and deleted partitions are counted once, and a quota's change is told."""
+    admin = admin_of(kafka)
+    async with logged(kafka, await controllers_of(kafka)) as logs:
+        topics = [NewTopic("three", 3, 1), NewTopic("default", -1, 1)]
+        _all_well(await create_topics(admin, topics))
+        _all_well(await create_partitions(admin, [Growth("three", 5)]))
+        _all_well(await delete_topics(admin, ["three", "default"]))
+        for value in VALUES:
+            quota = (SOMEONE, {"producer_byte_rate": value})
+            assert await alter_client_quotas(admin, [quota]) is None
+    sums = logs.usage.clients()["ANONYMOUS", "throttle-sidecar"]
+    created, grown = 3 + 1, 2
+    assert 2 * (created + grown) == sums.mutations
+    assert (0, 0) == (sums.mutations_refused, sums.mutations_unknown)
+    changes = [
+        change
+        for line in logs.all_lines
+        if line.is_forwarded and isinstance(said := detail(line), QuotaChanges)
+        for change in said.changes
+    ]
+    entity = Entity.of(SOMEONE)
+    assert [QuotaChange(entity, "producer_byte_rate", value, 0) for value in VALUES] == changes
+
+
+def _all_well(results: Sequence[TopicResult]) -> None:
+    assert {Outcome.DONE} == {result.outcome for result in results}, results

@@ -136,3 +136,27 @@ async def test_a_missing_acl_is_named_and_can_be_given_later(
         assert "fallback" == (await daemon.factor())["source"]
         await admin.allow(user, "DESCRIBE", "BROKER", "kafka-cluster")
         await daemon.decides(1.0)
+
+
+async def test_credentials_in_a_command_config_and_a_refusal(
+    secure_kafka: SecureKafka, tmp_path: Path
+) -> None:
+    """A file as Kafka's tools take it logs in; what alice lacks is told with the command for it."""
+    file = tmp_path / "client.properties"
+    password = secure_kafka.password.replace("\\", "\\\\").replace('"', '\\"')
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    jaas = f'{module} required username="alice" password="{password}";'
+    # A properties file takes each backslash for an escape.
+    escaped = jaas.replace("\\", "\\\\")
+    file.write_text(
+        f"security.protocol=SASL_SSL\nsasl.mechanism={SCRAM}\n"
+        f"sasl.jaas.config={escaped}\nssl.truststore.type=PEM\n"
+        f"ssl.truststore.location={secure_kafka.ca_file}\n"
+    )
+    bootstrap = secure_kafka.cluster.bootstrap_of("SCRAM")
+    words = ("--bootstrap-server", bootstrap, "--command-config", str(file))
+    done = await command("request-log", "on", "--for", "PT1S", *words, environ={})
+    assert 1 == done.code
+    assert "DescribeConfigs returned error 31" in done.err
+    assert "--operation DescribeConfigs --cluster" in done.err
+    assert secure_kafka.password not in done.said

@@ -35,8 +35,8 @@ PASSWORD: Final = "secret"
 FENCED_MS: Final = 9000
 """Kafka's own default: a broker on a busy machine is not fenced while no test means it to be."""
 
-JVMS: Final = 6
-"""How many nodes may run at once in a test process: two cores serve no more in time."""
+JVMS: Final = 3
+"""How many nodes a test process may run at once: two cores serve no more than six in time."""
 
 _RELEASED: Final = b'{"factor": 1.0, "valid_for_ms": 1000}'
 _HEARD_S: Final = 60.0
