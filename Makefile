@@ -152,7 +152,9 @@ tools-test-all:
 $(INSTALLED): requirements-dev.txt pyproject.toml
 	tools/prerequisites python
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	# What is imported is compiled then; all of it would take half a minute.
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
+	    -r requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
