@@ -149,10 +149,10 @@ tools-test:
 tools-test-all:
 	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium
 
+# Packages are compiled when they are imported; to compile all would take longer.
 $(INSTALLED): requirements-dev.txt pyproject.toml
 	tools/prerequisites python
 	$(PYTHON) -m venv $(VENV)
-	# What is imported is compiled then; all of it would take half a minute.
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
 	    -r requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

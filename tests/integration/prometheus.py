@@ -34,6 +34,11 @@ class Prometheus:
     def __init__(self, url: str) -> None:
         self.url = url
 
+    async def is_ready(self) -> bool:
+        """Whether it answers: it listens before."""
+        async with httpx.AsyncClient(base_url=self.url, timeout=SEEN_S) as client:
+            return (await client.get("/-/ready")).is_success
+
     async def get(self, path: str, **parameters: str) -> Any:
         """The data of an answer of its API, which must be a good one."""
         async with httpx.AsyncClient(base_url=self.url, timeout=SEEN_S) as client:
@@ -107,6 +112,7 @@ async def prometheus(
         found = await seen("Prometheus listens", lambda: _LISTENS.search(output()))
         assert found is not None
         started = Prometheus(f"http://127.0.0.1:{found[1]}")
+        await seen("Prometheus is ready", started.is_ready)
         await seen(
             "all rules were evaluated",
             started.rules,
