@@ -36,13 +36,13 @@ TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 
 test: tools-test $(INSTALLED) $(JAR)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java
-	$(BIN)/pytest -m '$(UNIT)' -n auto
+	$(BIN)/pytest -m '$(UNIT)' -n auto --ignore=tests/integration
 	$(MAKE) --no-print-directory --output-sync=target --jobs brokers spark
 
 test-all: tools-test-all lint java $(JAR) $(KUSTOMIZE)
 	$(MVN) test -Dkafka.version=4.4.0 -Dbuild.dir=target/kafka-4.4.0
 	$(BIN)/coverage erase
-	$(BIN)/pytest -m '$(UNIT)' -n auto --hypothesis-profile=thorough --cov --cov-report=
+	$(BIN)/pytest -m '$(UNIT)' -n auto --ignore=tests/integration --hypothesis-profile=thorough --cov --cov-report=
 	$(BIN)/pytest -m '$(BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
 	$(BIN)/pytest -m '$(SPARK)' --cov --cov-append --cov-report=
 	$(BIN)/pytest -m '$(OTHERS)' --cov --cov-append --cov-report=
@@ -61,7 +61,7 @@ lint: $(INSTALLED)
 
 unit: $(INSTALLED)
 	tools/prerequisites curl promtool
-	$(BIN)/pytest -m '$(UNIT) and not slow' -n auto
+	$(BIN)/pytest -m '$(UNIT) and not slow' -n auto --ignore=tests/integration
 
 brokers: $(INSTALLED)
 	$(BIN)/pytest -m '$(BROKERS) and not versions' $(TOGETHER) tests/integration
