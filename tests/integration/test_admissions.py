@@ -12,7 +12,6 @@ from sidecar.kafka.topic_results import Outcome
 from sidecar.quotas.entities import Entity
 from tests.support.client_quotas import admin_of, under
 from tests.support.daemon import Daemon, Start, settings
-from tests.support.waiting import seen
 
 PATH = "/v1/admissions/controller-mutations"
 PARTITIONS = [7, 20, 9, 1, 30, 2]
@@ -62,18 +61,3 @@ async def test_the_daemon_answers_as_the_controller_does(node: Cluster, start: S
         await asyncio.sleep(1.0)
         late = await ask(daemon, operations()[3:4], "ANONYMOUS", "portal")
         assert late.json()["results"][0]["accepted"]
-
-
-async def test_without_brokers_nobody_is_admitted(node: Cluster, start: Start) -> None:
-    """503 while the only broker hangs; the quotas are read as soon as it answers."""
-    daemon = await start(node, settings(node.bootstrap))
-    await node.pause_broker(0)
-    refused = await ask(daemon, operations(), "ANONYMOUS", "portal")
-    assert 503 == refused.status_code
-    assert refused.json()["detail"].startswith("The quotas are not known: ")
-    await node.resume_broker(0)
-    await seen(
-        "an answer",
-        lambda: ask(daemon, operations(), "ANONYMOUS", "portal"),
-        lambda answer: answer.status_code == 200,
-    )

@@ -24,20 +24,15 @@ WITHIN_HOUR = "KafkaVolumeLimitWithinHour"
 @pytest_asyncio.fixture
 async def scraping(obeying: Cluster, start: Start, tmp_path: Path) -> AsyncIterator[Prometheus]:
     """Prometheus, and a sidecar beside each broker of a cluster whose callbacks obey."""
-    cluster = obeying
     sidecars = [
         await start(
-            cluster,
-            {
-                **settings(cluster.bootstrap),
-                "SIDECAR_HTTP_LISTEN": f"127.0.0.1:{broker.sidecar_port}",
-            },
+            obeying, settings(obeying.bootstrap, HTTP_LISTEN=f"127.0.0.1:{broker.sidecar_port}")
         )
-        for broker in cluster.brokers.values()
+        for broker in obeying.brokers.values()
     ]
     for sidecar in sidecars:
         await sidecar.decides(1.0)
-    async with prometheus(cluster, sidecars, tmp_path) as started:
+    async with prometheus(obeying, sidecars, tmp_path) as started:
         await seen(
             "each sidecar has been scraped, and the brokers follow",
             lambda: started.instant("sum(kafka_throttle_reader_follows)"),
@@ -72,7 +67,6 @@ async def test_producers_throttled_fires_and_resolves(
     obeying: Cluster, scraping: Prometheus
 ) -> None:
     """No alert; a real volume fills: the alert names it; it is freed: no alert again."""
-    cluster = obeying
 
     async def pending() -> set[str]:
         alerts = (await scraping.get("alerts"))["alerts"]
@@ -80,11 +74,11 @@ async def test_producers_throttled_fires_and_resolves(
 
     # On volumes of 64 MiB even the brokers' own small files are a forecast.
     await seen("no alert is even pending", pending, lambda names: names <= {WITHIN_HOUR})
-    log_dir = await fill(cluster)
+    log_dir = await fill(obeying)
     alert = await fires(scraping)
     assert ("blue", "critical") == (alert["labels"]["cluster"], alert["labels"]["severity"])
     assert log_dir in alert["annotations"]["description"]
-    await cluster.occupy(BROKER, 0, 0)
+    await obeying.occupy(BROKER, 0, 0)
     await seen(
         "the alert is resolved",
         lambda: scraping.alerts("KafkaProducersThrottled"),

@@ -32,10 +32,9 @@ async def test_blocks_on_a_cluster(
     page: str, cluster: Cluster, start: Start, tmp_path: Path
 ) -> None:
     """They end as the page says, and print what it shows."""
-    environ = settings(cluster.bootstrap)
     with Ports() as ports:
         address = f"127.0.0.1:{ports.reserve()}"
-    environ["SIDECAR_HTTP_LISTEN"] = address
+    environ = settings(cluster.bootstrap, HTTP_LISTEN=address)
     lines = [each.line for block in blocks(page) for each in block.commands]
     # A page whose blocks start one themselves has no other.
     if "throttle-sidecar run &" not in lines:

@@ -165,23 +165,6 @@ def _entries(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-async def test_two_clusters_do_not_disturb_each_other() -> None:
-    """One that comes and goes beside another leaves it its ports, volumes and folder."""
-
-    def small() -> Cluster:
-        size = 32 << 20
-        return Cluster(environ=os.environ, brokers=1, combined=True, volumes=1, volume_bytes=size)
-
-    async with small() as lasting:
-        assert lasting.folder is not None
-        async with small() as other:
-            assert other.folder not in {None, lasting.folder}
-            assert set(other.bootstrap.split(",")).isdisjoint(lasting.bootstrap.split(","))
-            await lasting.wait_active({0})
-        assert lasting.folder.is_dir()
-        await lasting.wait_active({0})
-
-
 async def test_a_borrowed_cluster_that_cant_be_cleaned_is_ended_and_replaced() -> None:
     """A volume filled to its last byte: the failure says what its broker did; the next is new."""
     clusters, folders = Clusters(), []

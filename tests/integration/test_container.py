@@ -89,21 +89,6 @@ def test_its_packages_are_the_locked_ones(image: Image) -> None:
     assert found <= expected | {"throttle_sidecar"}
 
 
-def test_it_prints_its_settings(image: Image) -> None:
-    """The first thing to try, with nothing but a cluster's address and a limit."""
-    environ = {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "broker-0:9092", **LIMIT}
-    done = image.run("settings", environ=environ)
-    assert (0, "") == (done.returncode, done.stderr)
-    assert "broker-0:9092" in done.stdout
-
-
-def test_without_settings_it_says_what_is_missing(image: Image) -> None:
-    """Exit code 2, with each setting's name."""
-    done = image.run(*image.config["Cmd"])
-    assert 2 == done.returncode
-    assert "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS" in done.stderr
-
-
 def test_there_is_no_shell_to_need(image: Image) -> None:
     """So that the tests here show that none is needed."""
     done = image.start_and_wait(["sh", "-c", "true"])

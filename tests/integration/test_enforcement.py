@@ -5,7 +5,7 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -32,6 +32,8 @@ RATE = 2e6
 SMALL = {"retention.bytes": str(4 << 20), "segment.bytes": str(1 << 20)}
 """So that a topic never fills a volume by itself: the test does that."""
 
+ENDLESS = SMALL | {"retention.bytes": "-1"}
+
 BEAN = "throttlesidecar:type=QuotaCallback"
 
 LARGEST_BATCH = 1_000_000
@@ -52,16 +54,20 @@ _NUMBERS = itertools.count()
 async def beside(cluster: Cluster, start: Start, broker_id: int, **more: str) -> Daemon:
     """One beside a broker, where its callback asks."""
     listen = f"127.0.0.1:{cluster.brokers[broker_id].sidecar_port}"
-    environ = {**settings(cluster.bootstrap, **more), "SIDECAR_HTTP_LISTEN": listen}
-    return await start(cluster, environ)
+    return await start(cluster, settings(cluster.bootstrap, HTTP_LISTEN=listen, **more))
 
 
 async def sidecars(cluster: Cluster, start: Start, **more: str) -> list[Daemon]:
     """One beside each broker; all see the cluster."""
     daemons = [await beside(cluster, start, broker_id, **more) for broker_id in cluster.brokers]
-    for daemon in daemons:
-        await daemon.decides(1.0)
+    await all_decide(daemons, 1.0)
     return daemons
+
+
+async def all_decide(daemons: Sequence[Daemon], factor: float) -> None:
+    """Wait until every sidecar does."""
+    for daemon in daemons:
+        await daemon.decides(factor)
 
 
 async def figures(cluster: Cluster, broker_id: int) -> Bean:
@@ -88,17 +94,16 @@ async def flows(traffics: Sequence[Traffic | JavaTraffic]) -> None:
 
 
 async def topics(
-    cluster: Cluster, *leaders: int, replicas: Mapping[int, list[int]] | None = None
+    cluster: Cluster, *leaders: int, followers: Sequence[int] = (), config: dict[str, str] = SMALL
 ) -> list[str]:
-    """A topic on each of these brokers, with the replicas given besides.
+    """A topic on each of these brokers, with copies on the followers.
 
     Never the same name twice: what a muted producer of an earlier test has sent still lands.
     """
     names = [f"on-{leader}-{next(_NUMBERS)}" for leader in leaders]
     async with Admin(cluster.bootstrap) as admin:
         for name, leader in zip(names, leaders, strict=True):
-            followers = (replicas or {}).get(leader, [])
-            await admin.create_topic(name, assignment=[[leader, *followers]], config=SMALL)
+            await admin.create_topic(name, assignment=[[leader, *followers]], config=config)
     return names
 
 
@@ -153,23 +158,20 @@ async def test_a_volume_full_on_one_broker_throttles_producers_whose_leaders_are
     obeying: Cluster, start: Start
 ) -> None:
     """The proposal's own example, with both clients; traffic is back once the space is free."""
-    cluster = obeying
-    names = await topics(cluster, 0, 0)
-    daemons = await sidecars(cluster, start)
+    names = await topics(obeying, 0, 0)
+    daemons = await sidecars(obeying, start)
     async with (
-        producers(cluster, names[:1]) as (librdkafka,),
-        JavaTraffic(cluster.bootstrap, names[1], bytes_per_s=RATE, config={"acks": 1}) as java,
+        producers(obeying, names[:1]) as (librdkafka,),
+        JavaTraffic(obeying.bootstrap, names[1], bytes_per_s=RATE, config={"acks": 1}) as java,
     ):
         both: list[Traffic | JavaTraffic] = [librdkafka, java]
         await flows(both)
-        await cluster.occupy(1, 0, FULL_BYTES)
-        for daemon in daemons:
-            await daemon.decides(0.0)
+        await obeying.occupy(1, 0, FULL_BYTES)
+        await all_decide(daemons, 0.0)
         await held(both)
         assert all(each.longest_throttle_s > 0.0 for each in both), "the brokers told nobody"
-        await cluster.occupy(1, 0, 0)
-        for daemon in daemons:
-            await daemon.decides(1.0)
+        await obeying.occupy(1, 0, 0)
+        await all_decide(daemons, 1.0)
         await flows(both)
         assert 0 == sum(each.failed_records for each in both)
 
@@ -178,19 +180,16 @@ async def test_followers_that_fill_up_by_replication_are_protected(
     obeying: Cluster, start: Start
 ) -> None:
     """The leader's volumes are free; what the follower's copies take is what counts."""
-    cluster = obeying
-    (name,) = await topics(cluster, 0, replicas={0: [1]})
-    async with Admin(cluster.bootstrap) as admin:
-        await admin.set_topic_config(name, {"retention.bytes": "-1"})
-    daemons = await sidecars(cluster, start)
+    (name,) = await topics(obeying, 0, followers=[1], config=ENDLESS)
+    daemons = await sidecars(obeying, start)
     # Both, since nobody says on which of them the broker puts the copy.
     for index in (0, 1):
-        await cluster.occupy(1, index, 18 << 20)
-    async with Traffic(cluster.bootstrap, name, bytes_per_s=RATE) as traffic:
+        await obeying.occupy(1, index, 18 << 20)
+    async with Traffic(obeying.bootstrap, name, bytes_per_s=RATE) as traffic:
         document = await daemons[0].decides(0.0)
         assert {1} == {each["broker_id"] for each in document["violations"]}
         await held([traffic])
-        free = [await cluster.usage(1, index) for index in (0, 1)]
+        free = [await obeying.usage(1, index) for index in (0, 1)]
         assert min(available for _, available in free) > 35 << 20
 
 
@@ -198,46 +197,40 @@ async def test_a_volume_that_fills_again_after_a_release_is_held_in_time(
     obeying: Cluster, start: Start
 ) -> None:
     """With an interval of a minute: while it was held it stood still, which says nothing of now."""
-    cluster = obeying
-    (name,) = await topics(cluster, 0)
-    async with Admin(cluster.bootstrap) as admin:
-        await admin.set_topic_config(name, {"retention.bytes": "-1"})
+    (name,) = await topics(obeying, 0, config=ENDLESS)
     slow = {"STORAGE_CHECK_INTERVAL": "PT1M", "STORAGE_CHECK_INTERVAL_MINIMUM": "PT0.5S"}
     # Until it says otherwise the callback goes by the last word of the test before.
-    quick = await beside(cluster, start, 0)
+    quick = await beside(obeying, start, 0)
     await quick.decides(1.0)
     # Both, since nobody says on which of them the broker puts the topic.
     for index in (0, 1):
-        await cluster.occupy(0, index, 8 << 20)
-    async with Traffic(cluster.bootstrap, name, bytes_per_s=RATE) as traffic:
+        await obeying.occupy(0, index, 8 << 20)
+    async with Traffic(obeying.bootstrap, name, bytes_per_s=RATE) as traffic:
         # Before the slow one looks: it would not look again for a minute at what stands still.
         await flows([traffic])
         await quick.end()
-        daemon = await beside(cluster, start, 0, **slow)
+        daemon = await beside(obeying, start, 0, **slow)
         await daemon.decides(0.0)
         await held([traffic])
         for index in (0, 1):
-            await cluster.occupy(0, index, 0)
+            await obeying.occupy(0, index, 0)
         await daemon.decides(1.0)
         await daemon.decides(0.0)
-        free = [await cluster.usage(0, index) for index in (0, 1)]
+        free = [await obeying.usage(0, index) for index in (0, 1)]
         # What two seconds let in; the volumes were full before the next minute else.
         assert min(available for _, available in free) > LIMIT_BYTES - 2 * RATE
 
 
 async def test_consumers_are_not_slowed(obeying: Cluster, start: Start) -> None:
     """What was produced before is read many times faster than held producers write."""
-    cluster = obeying
-    (name,) = await topics(cluster, 0)
-    async with Admin(cluster.bootstrap) as admin:
-        await admin.set_topic_config(name, {"retention.bytes": "-1"})
-    daemons = await sidecars(cluster, start)
-    async with producers(cluster, [name]) as traffics:
+    (name,) = await topics(obeying, 0, config=ENDLESS)
+    daemons = await sidecars(obeying, start)
+    async with producers(obeying, [name]) as traffics:
         await seen("enough to read", lambda: traffics[0].acknowledged_bytes > 8_000_000)
-        await cluster.occupy(1, 0, FULL_BYTES)
+        await obeying.occupy(1, 0, FULL_BYTES)
         await daemons[0].decides(0.0)
         await asyncio.sleep(1.0)
-        read, took_s = await asyncio.to_thread(_read_all, cluster.bootstrap, name)
+        read, took_s = await asyncio.to_thread(_read_all, obeying.bootstrap, name)
         await held(traffics)
     assert read > 8_000_000
     assert read / took_s > RATE, f"{read} bytes took {took_s} s"
@@ -264,19 +257,17 @@ def _read_all(bootstrap: str, topic: str) -> tuple[int, float]:
 
 async def test_the_full_brokers_restart_releases_nobody(obeying: Cluster, start: Start) -> None:
     """Nor does the time without it: the others go on holding, and it does once it is back."""
-    cluster = obeying
-    names = await topics(cluster, 0, 0)
-    daemons = await sidecars(cluster, start)
-    async with producers(cluster, names) as traffics:
-        await cluster.occupy(1, 0, FULL_BYTES)
-        for daemon in daemons:
-            await daemon.decides(0.0)
+    names = await topics(obeying, 0, 0)
+    daemons = await sidecars(obeying, start)
+    async with producers(obeying, names) as traffics:
+        await obeying.occupy(1, 0, FULL_BYTES)
+        await all_decide(daemons, 0.0)
         await asyncio.sleep(1.0)
         before = [each.acknowledged_bytes for each in traffics]
         began = time.monotonic()
-        await cluster.kill_broker(1)
+        await obeying.kill_broker(1)
         await daemons[0].shows_state(1, "fenced")
-        await cluster.start_broker(1)
+        await obeying.start_broker(1)
         await daemons[0].shows_state(1, "active")
         took_s = time.monotonic() - began
         grown = [now.acknowledged_bytes - then for now, then in zip(traffics, before, strict=True)]
@@ -285,7 +276,7 @@ async def test_the_full_brokers_restart_releases_nobody(obeying: Cluster, start:
             assert 0.0 == (await daemon.factor())["factor"]
         await seen(
             "the restarted broker obeys",
-            lambda: figures(cluster, 1),
+            lambda: figures(obeying, 1),
             lambda now: now["FactorApplied"] == 0.0,
         )
 
@@ -321,13 +312,12 @@ async def test_a_fenced_full_broker_throttles_until_it_is_back(
 
 async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Cluster, start: Start) -> None:
     """Nothing flaps: the throttle holds for the validity, and then the fallback is in force."""
-    cluster = obeying
-    (name,) = await topics(cluster, 0)
-    daemons = await sidecars(cluster, start, THROTTLE_FACTOR_VALIDITY_DURATION="PT5S")
+    (name,) = await topics(obeying, 0)
+    daemons = await sidecars(obeying, start, THROTTLE_FACTOR_VALIDITY_DURATION="PT5S")
 
-    source = partial(figures, cluster, 0)
-    async with producers(cluster, [name]) as traffics:
-        await cluster.occupy(1, 0, FULL_BYTES)
+    source = partial(figures, obeying, 0)
+    async with producers(obeying, [name]) as traffics:
+        await obeying.occupy(1, 0, FULL_BYTES)
         await daemons[0].decides(0.0)
         await seen("the broker obeys", source, lambda now: now["FactorApplied"] == 0.0)
         for stop, again in ((signal.SIGSTOP, signal.SIGCONT), (signal.SIGKILL, None)):
@@ -349,17 +339,15 @@ async def test_producers_that_come_during_the_throttle_are_throttled(
     obeying: Cluster, start: Start
 ) -> None:
     """One that connects, and 100 connections of one client."""
-    cluster = obeying
-    names = await topics(cluster, 0, 0)
-    daemons = await sidecars(cluster, start)
-    async with producers(cluster, names[:1]) as traffics:
-        await cluster.occupy(1, 0, FULL_BYTES)
-        for daemon in daemons:
-            await daemon.decides(0.0)
+    names = await topics(obeying, 0, 0)
+    daemons = await sidecars(obeying, start)
+    async with producers(obeying, names[:1]) as traffics:
+        await obeying.occupy(1, 0, FULL_BYTES)
+        await all_decide(daemons, 0.0)
         async with (
-            Traffic(cluster.bootstrap, names[1], bytes_per_s=RATE) as late,
+            Traffic(obeying.bootstrap, names[1], bytes_per_s=RATE) as late,
             JavaTraffic(
-                cluster.bootstrap,
+                obeying.bootstrap,
                 names[1],
                 bytes_per_s=RATE,
                 record_bytes=1000,
@@ -377,19 +365,17 @@ async def test_producers_are_throttled_whatever_they_wait_for(
     obeying: Cluster, start: Start
 ) -> None:
     """With acks=0 nobody is told, and the connection is muted all the same."""
-    cluster = obeying
-    names = await topics(cluster, 0, 1, 0)
-    daemons = await sidecars(cluster, start)
+    names = await topics(obeying, 0, 1, 0)
+    daemons = await sidecars(obeying, start)
     async with AsyncExitStack() as stack:
         for acks, name in zip((0, 1, "all"), names, strict=True):
-            await stack.enter_async_context(producers(cluster, [name], {"acks": acks}))
-        await cluster.occupy(1, 0, FULL_BYTES)
-        for daemon in daemons:
-            await daemon.decides(0.0)
+            await stack.enter_async_context(producers(obeying, [name], {"acks": acks}))
+        await obeying.occupy(1, 0, FULL_BYTES)
+        await all_decide(daemons, 0.0)
 
         async def ends() -> list[int]:
             # With acks=0 what is sent counts as acknowledged: what lands is the log's growth.
-            reads = (asyncio.to_thread(_end_offset, cluster.bootstrap, name) for name in names)
+            reads = (asyncio.to_thread(_end_offset, obeying.bootstrap, name) for name in names)
             return list(await asyncio.gather(*reads))
 
         async def landed() -> list[int]:
@@ -413,13 +399,10 @@ async def test_a_transactional_producer_survives_with_its_transactions_whole(
     obeying: Cluster, start: Start
 ) -> None:
     """Java's: held in the middle of transactions, it commits them all, and none twice."""
-    cluster = obeying
-    (name,) = await topics(cluster, 0)
-    async with Admin(cluster.bootstrap) as admin:
-        await admin.set_topic_config(name, {"retention.bytes": "-1"})
-    daemons = await sidecars(cluster, start)
+    (name,) = await topics(obeying, 0, config=ENDLESS)
+    daemons = await sidecars(obeying, start)
     async with JavaTraffic(
-        cluster.bootstrap,
+        obeying.bootstrap,
         name,
         bytes_per_s=RATE / 4,
         # A transaction in one request or two: each may be paused for up to 4 s, and Streams gives
@@ -433,16 +416,16 @@ async def test_a_transactional_producer_survives_with_its_transactions_whole(
         },
     ) as traffic:
         await seen("a commit", lambda: traffic.committed_records)
-        await cluster.occupy(1, 0, FULL_BYTES)
+        await obeying.occupy(1, 0, FULL_BYTES)
         await daemons[0].decides(0.0)
         await asyncio.sleep(15.0)
-        await cluster.occupy(1, 0, 0)
+        await obeying.occupy(1, 0, 0)
         await daemons[0].decides(1.0)
         committed = traffic.committed_records
         await seen("commits again", lambda: traffic.committed_records > committed + 50)
         assert (0, None) == (traffic.failed_records, traffic.last_failure)
         committed = traffic.committed_records
-    values = await asyncio.to_thread(_committed_values, cluster.bootstrap, name)
+    values = await asyncio.to_thread(_committed_values, obeying.bootstrap, name)
     assert len(set(values)) == len(values)
     assert len(values) >= committed
 

@@ -145,12 +145,6 @@ def run(program: Path, *words: str, **environ: str) -> subprocess.CompletedProce
     )
 
 
-def test_an_install_tells_its_version(installed: Path) -> None:
-    """It runs at all."""
-    done = run(installed, "--version")
-    assert (0, f"throttle-sidecar {__version__}\n") == (done.returncode, done.stdout)
-
-
 @pytest.mark.parametrize(
     "command", [*([name] for name in COMMANDS), *(["pipeline", name] for name in SUBCOMMANDS)]
 )
@@ -182,13 +176,6 @@ def test_an_install_prints_its_settings(installed: Path) -> None:
     done = run(installed, "settings", SIDECAR_STORAGE_CHECK_INTERVAL="PT0S")
     assert (0, "") == (done.returncode, done.stderr)
     assert "PT0S" in done.stdout
-
-
-def test_an_install_has_the_jar(installed: Path, tmp_path: Path) -> None:
-    """The same that make jar built."""
-    done = run(installed, "callback", "copy", str(tmp_path))
-    assert 0 == done.returncode, done.stderr
-    assert callback_jar().read_bytes() == (tmp_path / NAME).read_bytes()
 
 
 @pytest.mark.parametrize(

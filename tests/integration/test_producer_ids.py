@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -125,6 +125,25 @@ async def request_percentage(cluster: Cluster, user: str) -> float | None:
     return (await quotas_of(cluster)).get(Entity(user=user), {}).get(QuotaKey.REQUEST)
 
 
+async def has_percentage(cluster: Cluster, user: str, *, expected: bool) -> None:
+    """Wait until a user has a request_percentage in Kafka, or has none."""
+    await seen(
+        f"{user} has a request quota: {expected}",
+        lambda: request_percentage(cluster, user),
+        lambda value: (value is not None) == expected,
+    )
+
+
+async def nobody_is_throttled(daemons: Sequence[Daemon]) -> None:
+    """Wait until no sidecar throttles a user."""
+    for daemon in daemons:
+        await seen(
+            "nobody is throttled",
+            partial(daemon.get, "/v1/quota-factors"),
+            lambda reported: not reported["users"],
+        )
+
+
 async def told_to_wait(cluster: Cluster, user: str) -> dict[str, int]:
     """The longest throttle time that brokers gave a user, ms, by request."""
     reported: dict[str, int] = {}
@@ -159,11 +178,7 @@ async def test_a_rogue_is_throttled_everywhere_and_its_neighbour_is_not(
         for daemon in daemons:
             found = await holds(daemon, "etl")
             assert (QUOTA, True) == (found["producer_ids_rate"], found["tokens"] < 0)
-        await seen(
-            "the request quota is set",
-            lambda: request_percentage(logging, "etl"),
-            lambda value: value is not None,
-        )
+        await has_percentage(logging, "etl", expected=True)
         await seen(
             "both parts of the hold",
             lambda: told_to_wait(logging, "etl"),
@@ -177,17 +192,8 @@ async def test_a_rogue_is_throttled_everywhere_and_its_neighbour_is_not(
         assert 0.0 == neighbour.longest_throttle_s
         assert {"etl"} == set((await daemons[0].get("/v1/quota-factors"))["users"])
     # The rogue has ended; nothing is left of the hold after a window.
-    for daemon in daemons:
-        await seen(
-            "nobody is held",
-            partial(daemon.get, "/v1/quota-factors"),
-            lambda reported: not reported["users"],
-        )
-    await seen(
-        "the request quota is taken back",
-        lambda: request_percentage(logging, "etl"),
-        lambda value: value is None,
-    )
+    await nobody_is_throttled(daemons)
+    await has_percentage(logging, "etl", expected=False)
 
 
 async def test_a_quota_put_over_http_counts_at_once_and_over_a_restart(
@@ -227,22 +233,14 @@ async def test_what_a_killed_sidecar_set_in_kafka_is_taken_back(
     operators = under(logging, {Entity("ops"): {QuotaKey.REQUEST: 77.0}})
     async with operators, topic(logging) as name:
         async with Rogue(logging.bootstrap_of("BASIC"), name, dict(ETL)):
-            await seen(
-                "the request quota is set",
-                lambda: request_percentage(logging, "etl"),
-                lambda value: value is not None,
-            )
+            await has_percentage(logging, "etl", expected=True)
             for daemon in daemons:
                 await daemon.end(signal.SIGKILL)
         assert await request_percentage(logging, "etl") is not None
         # Without its state file: by the number itself.
         (tmp_path / "state-0").unlink()
         await daemons[0].start()
-        await seen(
-            "the request quota is taken back",
-            lambda: request_percentage(logging, "etl"),
-            lambda value: value is None,
-        )
+        await has_percentage(logging, "etl", expected=False)
         assert 77.0 == await request_percentage(logging, "ops")
 
 
@@ -310,12 +308,7 @@ async def test_an_id_counts_when_it_writes_for_whom_it_was_given(
         for daemon in daemons:
             await holds(daemon, "etl")
         del idle
-        for daemon in daemons:
-            await seen(
-                "nobody is held",
-                partial(daemon.get, "/v1/quota-factors"),
-                lambda reported: not reported["users"],
-            )
+        await nobody_is_throttled(daemons)
         # Nobody's log has the lines of these.
         admin = admin_of(logging)
         assert not isinstance(

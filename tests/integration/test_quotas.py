@@ -46,19 +46,6 @@ async def cluster(secure_kafka: SecureKafka) -> AsyncIterator[Cluster]:
     await remove_quotas(cluster)
 
 
-async def test_capacity_is_what_the_broker_says(cluster: Cluster) -> None:
-    """The dynamic values, as the article's script prints them, and as JSON."""
-    done = await quotas(cluster, "capacity")
-    assert (0, "") == (done.code, done.err)
-    lines = dict(line.split(": ") for line in done.out.splitlines())
-    assert "5" == lines["num.io.threads.............."]
-    assert "4" == lines["num.network.threads........."]
-    assert "1" == lines["quota.window.size.seconds..."]
-    assert "900" == lines["total capacity.............."]
-    document = (await quotas(cluster, "capacity", "--json")).document()
-    assert 900 == document["smallest_capacity_percent"]
-
-
 async def test_a_plan_is_applied_shown_compared_and_taken_back(
     cluster: Cluster, tmp_path: Path
 ) -> None:

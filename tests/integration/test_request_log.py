@@ -106,15 +106,6 @@ async def test_it_is_on_for_a_while_and_off_again(kafka: Cluster) -> None:
     assert after == {key: len(written(log_of(kafka, key))) for key in kafka.brokers}
 
 
-async def test_its_time_ends_it(kafka: Cluster) -> None:
-    """By itself, on the one broker that it was turned on for."""
-    async with session(kafka, "--for", "PT8S", "--broker", "1") as process:
-        result = await seen("on", lambda: levels(kafka), lambda result: result[1] == "DEBUG")
-        assert {0: "WARN", 1: "DEBUG"} == result
-        assert 0 == await asyncio.wait_for(process.wait(), SEEN_S)
-    assert {0: "WARN", 1: "WARN"} == await levels(kafka)
-
-
 async def test_a_session_that_was_killed_hard_is_cured_by_off(kafka: Cluster) -> None:
     """``status`` tells that it is on, another session leaves it on, ``off`` turns it off."""
     async with session(kafka, "--for", "PT10M") as process:

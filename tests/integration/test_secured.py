@@ -31,9 +31,11 @@ def mutual(secure: SecureKafka) -> dict[str, str]:
     )
 
 
-WRONG_PASSWORDS: dict[str, Callable[[SecureKafka], dict[str, str]]] = {
+KINDS: dict[str, Callable[[SecureKafka], dict[str, str]]] = {
     "SCRAM over TLS": scram,
     "PLAIN": basic,
+    "TLS": lambda secure: tls(secure, "TLS"),
+    "mutual TLS": mutual,
 }
 
 
@@ -49,31 +51,31 @@ def refusal(done: Done) -> str:
     return line.removeprefix("Unknown: ")
 
 
-@pytest.mark.parametrize("kind", ["scram", "basic", "tls", "mutual"])
+@pytest.mark.parametrize("kind", KINDS)
 async def test_every_kind_of_listener_can_be_read(secure_kafka: SecureKafka, kind: str) -> None:
-    """SCRAM over TLS, PLAIN in the clear, TLS alone, and mutual TLS."""
-    environ = {
-        "scram": scram(secure_kafka),
-        "basic": basic(secure_kafka),
-        "tls": tls(secure_kafka, "TLS"),
-        "mutual": mutual(secure_kafka),
-    }[kind]
-    done = await command("check", "--json", environ=environ)
+    """With the right certificates and password, quotes and a backslash in it."""
+    done = await command("check", "--json", environ=KINDS[kind](secure_kafka))
     assert (0, "") == (done.code, done.err)
     (volume,) = done.document()["volumes"]
     assert secure_kafka.cluster.brokers[0].volumes[0].path == volume["log_dir"]
     assert_no_secret(secure_kafka, done.said)
 
 
-@pytest.mark.parametrize("login", WRONG_PASSWORDS)
+async def test_who_has_no_certificate_is_refused(secure_kafka: SecureKafka) -> None:
+    """By the listener for mutual TLS."""
+    done = await command("check", environ=tls(secure_kafka, "MTLS"))
+    assert "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION" in refusal(done)
+
+
+@pytest.mark.parametrize("kind", ["SCRAM over TLS", "PLAIN"])
 async def test_a_wrong_password_is_named_as_such(
-    secure_kafka: SecureKafka, start: Start, login: str
+    secure_kafka: SecureKafka, start: Start, kind: str
 ) -> None:
     """By the words of Kafka's refusal: check and the daemon name user and password's settings.
 
     ``tests/kafka/test_mistakes_at_listeners.py`` has the other mistakes.
     """
-    environ = WRONG_PASSWORDS[login](secure_kafka) | {PASSWORD: "wrong, with a backslash"}
+    environ = KINDS[kind](secure_kafka) | {PASSWORD: "wrong, with a backslash"}
     done = await command("check", environ=environ)
     line = refusal(done)
     for setting in (PASSWORD, "SIDECAR_KAFKA_ADMIN_SASL_USERNAME"):

@@ -1,12 +1,10 @@
 """Topics on real controllers: made, grown and deleted, within a mutation quota and over it."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.kafka.topic_changes import create_partitions, create_topics, delete_topics
 from sidecar.kafka.topic_messages import Growth, NewTopic
@@ -14,8 +12,6 @@ from sidecar.kafka.topic_results import Outcome, TopicResult
 from sidecar.quotas.entities import Entity
 from sidecar.settings import KafkaAdmin
 from tests.support.client_quotas import admin_of, under
-from tests.support.command import command
-from tests.support.daemon import settings
 
 BURST = 11
 """Of a quota of 1 a second: a broker's windows are 11 of 1 s."""
@@ -33,11 +29,6 @@ async def one_a_second(cluster: Cluster, client_id: str) -> AsyncIterator[KafkaA
 
 def new(count: int) -> list[NewTopic]:
     return [NewTopic(f"t{number}", 1, 1) for number in range(count)]
-
-
-async def own_topics(admin: Admin) -> frozenset[str]:
-    """Without Kafka's: the cluster has had consumers and transactions of other tests."""
-    return frozenset(name for name in await admin.topics() if not name.startswith("__"))
 
 
 def outcomes(results: tuple[TopicResult, ...]) -> Counter[Outcome]:
@@ -70,20 +61,3 @@ async def test_growing_and_deleting_are_held_too(node: Cluster) -> None:
         assert all(0 < result.throttle_time_ms <= 9000 for result in grown[1:])
         deleted = await delete_topics(admin, ["t0", "t1"], retry_on_quota_violation=False)
         assert {Outcome.THROTTLED: 2} == outcomes(deleted)
-
-
-async def test_the_command_creates_and_deletes(node: Cluster) -> None:
-    """120 topics in three requests; the second time all are there already."""
-    environ = settings(node.bootstrap)
-    names = [f"c{number}" for number in range(120)]
-    created = await command("topics", "create", *names, "--partitions", "2", environ=environ)
-    assert (0, "120 of 120 topics created\n", "") == (created.code, created.out, created.err)
-
-    again = await command("topics", "create", *names[:2], "--json", environ=environ)
-    assert 1 == again.code
-    assert ["failed", "failed"] == [result["outcome"] for result in json.loads(again.out)]
-
-    deleted = await command("topics", "delete", *names, "--yes", environ=environ)
-    assert (0, "120 of 120 topics deleted\n") == (deleted.code, deleted.out)
-    async with Admin(node.bootstrap) as other_admin:
-        assert frozenset() == await own_topics(other_admin)

@@ -88,7 +88,7 @@ async def node(clusters: Clusters, version: str) -> AsyncIterator[Cluster]:
 async def beside(node: Cluster, start: Start) -> Daemon:
     """A sidecar where the node's callback asks."""
     listen = f"127.0.0.1:{node.brokers[0].sidecar_port}"
-    return await start(node, settings(node.bootstrap) | {"SIDECAR_HTTP_LISTEN": listen})
+    return await start(node, settings(node.bootstrap, HTTP_LISTEN=listen))
 
 
 def login(user: str) -> dict[str, str]:
