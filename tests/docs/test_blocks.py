@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.api.build import FakeSidecar
-from tests.docs.blocks import BLOCKS, Block, commands, is_shown, pages_with, run
+from tests.docs.blocks import BLOCKS, Block, is_shown, pages_with, run
 from tests.support.daemon import started
 
 WHERE = ("alone", "sidecar", "cluster", "secured", "spark")
@@ -64,22 +64,6 @@ def test_keys_of_answers_that_are_shown_exist() -> None:
     app = FakeSidecar(registry=CollectorRegistry()).app
     forms = app.openapi()["components"]["schemas"].values()
     assert set() == named - {key for form in forms for key in form["properties"]}
-
-
-def test_commands_and_what_they_print() -> None:
-    """A command goes on after a backslash and within quotes; the rest is what it prints."""
-    text = "$ a \\\n  b\nout\n\n$ c '\n x'\n$ d # don't\nmore\n"
-    found = [(each.line, each.shown) for each in commands(text)]
-    assert [("a \\\n  b", "out\n\n"), ("c '\n x'", ""), ("d # don't", "more\n")] == found
-
-
-def test_blocks_for_a_machine_need_no_mark() -> None:
-    """Those with a program of containers, Kubernetes or a machine's owner, and no other."""
-    found = [
-        Block("a.md", 1, "", "", commands(text)).is_for_a_machine
-        for text in ("$ make dist\n$ docker run x\n", "$ throttle-sidecar check\n", "$ dockers\n")
-    ]
-    assert [True, False, False] == found
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sidecar.throttle.decision import Disabled, Source, VolumeLimit
+from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.fill import first_fill
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Memory, Override, fail
@@ -113,24 +113,6 @@ def test_every_way_of_a_life_is_shown() -> None:
     cells = {cell for life in LIVES for row in life.rows for cell in row.values()}
     shown = {*SIZES, "fails", "silent", "offline", "fenced", "gone"}
     assert shown | {source.value for source in Source} - {"disabled"} <= cells
-
-
-def test_disabled_wins() -> None:
-    """The first in the order of authority: 1.0, also under an override of 0.0."""
-    memory = Memory(override=Override(0.0, "by hand", 0.0, 1000.0))
-    decision = Disabled().decide(memory, 10.0)
-    assert (1.0, Source.DISABLED) == (decision.factor, decision.source)
-
-
-def test_an_unseen_member_makes_a_poll_fail() -> None:
-    """Minute 6 of the first table under "Partial sight" fails, of the kind that is named."""
-    factors = VolumeLimit(MinAvailableBytes(10), 300.0, 0.0)
-    memory = factors.fold(Memory(), observation(0.0, {1: "room", 2: "room"}, lists_fenced=True))
-    memory = factors.fold(memory, observation(300.0, {1: "room", 2: "silent"}, lists_fenced=True))
-    assert 0 == memory.failed_polls
-    memory = factors.fold(memory, observation(360.0, {1: "room", 2: "silent"}, lists_fenced=True))
-    assert memory.failure is not None
-    assert (1, FailureKind.INCOMPLETE) == (memory.failed_polls, memory.failure.kind)
 
 
 def filling(seconds_left: float) -> Memory:

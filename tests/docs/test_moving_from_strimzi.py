@@ -9,7 +9,7 @@ from sidecar.settings.foreign import PLUGIN_NOTICES
 from sidecar.settings.java_properties import read_properties
 from tests.docs.markdown import ROOT
 from tests.docs.moving_from_strimzi import EXAMPLE, ROWS
-from tests.settings.support import GOOD, STATIC, problems
+from tests.settings.support import STATIC, problems
 
 CALLBACK = ROOT / "deploy/quota-callback/src/main/java/throttlesidecar/Settings.java"
 VALUES = {
@@ -52,38 +52,6 @@ def test_every_property_is_in_the_table() -> None:
     # The interval is there in the plugin's spelling, and ours in that row's text.
     ours = {name.replace("check.interval", "check-interval") for name in ours}
     assert ours | PLUGIN_NOTICES.keys() | {"kafka.admin.bootstrap.servers"} == reported
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("storage.per.volume.limit.min.available.bytes", "0"),
-        ("storage.per.volume.limit.min.available.ratio", "0"),
-        ("storage.per.volume.limit.min.available.ratio", "1"),
-        ("throttle.factor.validity.duration", "PT0S"),
-        ("storage.hard", "1"),
-        ("storage.soft", "1"),
-        ("misspelt", "1"),
-    ],
-)
-def test_what_is_refused(tmp_path: Path, name: str, value: str) -> None:
-    """What the page says is refused is, by a line that names the key."""
-    environ = {key: each for key, each in GOOD.items() if "LIMIT" not in key}
-    limit = f"{STATIC}storage.per.volume.limit.min.available.ratio=0.5\n"
-    text = f"{'' if 'limit' in name else limit}{STATIC}{name}={value}\n"
-    (problem,) = problems(environ, properties=written(tmp_path, text))
-    assert problem.startswith(f"{STATIC}{name} (properties ")
-
-
-def test_both_limits_and_neither_are_refused(tmp_path: Path) -> None:
-    """Unless the interval is 0, which disables."""
-    environ = {key: each for key, each in GOOD.items() if "LIMIT" not in key}
-    limits = [f"{STATIC}{name}={VALUES[name]}\n" for name in VALUES if "limit" in name]
-    disabled = f"{STATIC}storage.check-interval=0\n"
-    assert () == problems(environ, properties=written(tmp_path, disabled))
-    assert 2 == len(limits)
-    for text in ("", "".join(limits)):
-        assert () != problems(environ, properties=written(tmp_path, text))
 
 
 def test_the_example_is_read(tmp_path: Path) -> None:
