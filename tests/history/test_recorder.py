@@ -20,8 +20,6 @@ from tests.support.scripted import reading, whole
 PATIENCE_S = 10.0
 """How long a test waits for a thread before it is red."""
 
-FULL = os.strerror(errno.ENOSPC)
-
 WALL_S = 1_767_600_000.0
 """2026-01-05T08:00:00Z, when the steady clock is at 0."""
 
@@ -90,46 +88,39 @@ async def test_a_disk_that_hangs_holds_nobody_up(
     assert over.endswith("loses what is seen: this is over")
 
 
-async def test_a_full_disk_is_reported_once_and_again_when_it_is_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(errno.ENOSPC, "No space left"), "No space left"),
+        (ValueError("a bug"), "ValueError('a bug')"),
+    ],
+)
+async def test_what_is_not_written_is_reported_once_and_again_when_it_is_over(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    reason: str,
 ) -> None:
     """Three lines are lost and counted, nothing is raised, and the next one is written."""
 
-    def full(folder: Folder, line: bytes, at_s: float) -> None:
-        raise OSError(errno.ENOSPC, FULL)
+    def fail(folder: Folder, line: bytes, at_s: float) -> None:
+        raise error
 
     own = history(tmp_path)
     with caplog.at_level(logging.INFO):
         with monkeypatch.context() as patched:
-            patched.setattr(Folder, "append", full)
+            patched.setattr(Folder, "append", fail)
             for second in range(3):
                 own.record(seen(second))
             await own.flush()
         own.record(seen(60))
         await own.flush()
     assert (1, 3) == (own.counts.written, own.counts.lost)
-    assert [
-        (
-            "WARNING",
-            f"the volume history in {tmp_path} loses what is seen: {FULL}",
-        ),
-        ("INFO", f"the volume history in {tmp_path} loses what is seen: this is over"),
-    ] == [(record.levelname, record.getMessage()) for record in caplog.records]
-
-
-async def test_a_bug_costs_a_line_and_not_the_daemon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever writing raises."""
-
-    def broken(folder: Folder, line: bytes, at_s: float) -> None:
-        raise ValueError("a bug")
-
-    monkeypatch.setattr(Folder, "append", broken)
-    own = history(tmp_path)
-    own.record(seen(0))
-    await own.flush()
-    assert (0, 1) == (own.counts.written, own.counts.lost)
+    start = f"the volume history in {tmp_path} loses what is seen: "
+    assert [("WARNING", start + reason), ("INFO", f"{start}this is over")] == [
+        (record.levelname, record.getMessage()) for record in caplog.records
+    ]
 
 
 async def test_what_can_not_be_packed_is_reported_and_written_all_the_same(

@@ -100,9 +100,17 @@ class Scene:
             )
         )
 
-    def later(self, seconds: float) -> None:
+    async def throttled(self, *users: str) -> None:
+        """Users, bob by default, are throttled for 72 s, and Kafka is settled."""
+        for user in users or ("bob",):
+            self.throttle_user(user)
+        await self.user_throttles.settle()
+
+    async def settled_later(self, seconds: float = 73.0) -> None:
+        """By default no one is throttled any more."""
         self.clock.now += seconds
         self.board.update(lambda memory: memory)
+        await self.user_throttles.settle()
 
     @property
     def percentage(self) -> float | None:
@@ -143,13 +151,11 @@ async def test_it_is_set_while_the_user_is_throttled_and_taken_back_after() -> N
     kafka = FakeKafka({BOB: {"producer_byte_rate": 5.0}})
     one = scene(kafka=kafka)
     await one.user_throttles.settle()
-    one.throttle_user()
-    await one.user_throttles.settle()
+    await one.throttled()
     assert pytest.approx(OURS, abs=1e-15) == one.percentage
     assert ["describe", "describe", "persist", "alter"] == kafka.log
     assert [{"bob": OURS}] == one.persisted
-    one.later(73.0)
-    await one.user_throttles.settle()
+    await one.settled_later()
     assert {BOB: {"producer_byte_rate": 5.0}} == kafka.quotas
     assert {} == one.noted
     kafka.log.clear()
@@ -163,21 +169,17 @@ async def test_what_an_operator_gave_is_neither_overwritten_nor_taken_away(
     """Given before the hold it stays, told once a hold; changed during it, it stays after."""
     one = scene(kafka=FakeKafka({BOB: {KEY: 200.0}}))
     for _ in range(2):
-        one.throttle_user()
+        await one.throttled()
         await one.user_throttles.settle()
-        await one.user_throttles.settle()
-        one.later(73.0)
-        await one.user_throttles.settle()
+        await one.settled_later()
     assert 2 == sum("throttled by the factor alone" in line for line in caplog.messages)
     assert 200.0 == one.percentage
 
     two = scene()
-    two.throttle_user()
-    await two.user_throttles.settle()
+    await two.throttled()
     two.kafka.quotas[BOB][KEY] = 300.0
     await two.user_throttles.settle()
-    two.later(73.0)
-    await two.user_throttles.settle()
+    await two.settled_later()
     assert 300.0 == two.percentage
     assert {} == two.noted
 
@@ -201,16 +203,14 @@ async def test_what_kafka_did_not_take_is_tried_again() -> None:
     """And what it did not give back, too."""
     one = scene()
     await one.user_throttles.settle()
-    one.throttle_user()
     one.kafka.failure = DOWN
-    await one.user_throttles.settle()
+    await one.throttled()
     assert {} == one.kafka.quotas
     one.kafka.failure = None
     await one.user_throttles.settle()
     assert OURS == one.percentage
-    one.later(73.0)
     one.kafka.failure = DOWN
-    await one.user_throttles.settle()
+    await one.settled_later()
     assert {"bob": OURS} == one.noted
     one.kafka.failure = None
     await one.user_throttles.settle()
@@ -224,10 +224,8 @@ async def test_no_number_of_an_operator_is_taken_for_ours(value: float) -> None:
     """Java's largest numbers stand for "unlimited"; none ends the daemon or is taken away."""
     one = scene(kafka=FakeKafka({BOB: {KEY: value}}))
     await one.user_throttles.settle()
-    one.throttle_user()
-    await one.user_throttles.settle()
-    one.later(73.0)
-    await one.user_throttles.settle()
+    await one.throttled()
+    await one.settled_later()
     assert str(value) == str(one.percentage)
 
 
@@ -235,8 +233,7 @@ async def test_no_number_of_an_operator_is_taken_for_ours(value: float) -> None:
 async def test_any_percentage_that_may_be_asked_for_is_known_again(asked: float) -> None:
     """Without a state file, by its last digits."""
     one = scene(percentage=asked)
-    one.throttle_user()
-    await one.user_throttles.settle()
+    await one.throttled()
     assert asked == pytest.approx(one.percentage, abs=0.6e-5)
     other = scene(kafka=one.kafka)
     await other.user_throttles.settle()
@@ -250,9 +247,8 @@ async def test_certificates_that_are_being_replaced_end_nothing(
     caplog.set_level(logging.INFO)
     one = scene()
     await one.user_throttles.settle()
-    one.throttle_user()
     one.kafka.failure = SettingsError(("ca.pem can't be used",))
-    await one.user_throttles.settle()
+    await one.throttled()
     await one.user_throttles.settle()
     one.kafka.failure = None
     await one.user_throttles.settle()
@@ -276,8 +272,7 @@ async def test_one_user_who_is_refused_holds_up_no_other(caplog: pytest.LogCaptu
     assert 1 == sum("can't be set" in line for line in caplog.messages)
     assert 0 == sum("kept in Kafka again" in line for line in caplog.messages)
     one.kafka.refused = {"alice"}
-    one.later(73.0)
-    await one.user_throttles.settle()
+    await one.settled_later()
     assert {"alice": OURS} == one.noted
     assert (OURS, None, None) == tuple(map(one.kafka.percentage, ("alice", "bob", "carol")))
 
@@ -285,12 +280,9 @@ async def test_one_user_who_is_refused_holds_up_no_other(caplog: pytest.LogCaptu
 async def test_many_users_are_one_request() -> None:
     """A connection for each would take minutes."""
     one = scene()
-    for user in map(str, range(500)):
-        one.throttle_user(user)
-    await one.user_throttles.settle()
+    await one.throttled(*map(str, range(500)))
     assert 500 == len(one.kafka.quotas)
-    one.later(73.0)
-    await one.user_throttles.settle()
+    await one.settled_later()
     assert ["describe", "persist", "alter", "describe", "alter"] == one.kafka.log
 
 
@@ -303,8 +295,7 @@ async def test_a_scan_for_what_was_left_that_fails_is_no_alarm(
     await one.user_throttles.settle()
     await one.user_throttles.settle()
     assert [logging.INFO] == [record.levelno for record in caplog.records]
-    one.throttle_user()
-    await one.user_throttles.settle()
+    await one.throttled()
     assert [logging.INFO, logging.WARNING] == [record.levelno for record in caplog.records]
 
 
@@ -313,12 +304,10 @@ async def test_two_sidecars_that_hold_a_user_leave_nothing_behind() -> None:
     kafka = FakeKafka()
     one, other = scene(kafka=kafka), scene(kafka=kafka)
     for each in (one, other):
-        each.throttle_user()
-        await each.user_throttles.settle()
+        await each.throttled()
     assert 1 == kafka.log.count("alter")
     # The one that set it was killed and never came back.
-    other.later(73.0)
-    await other.user_throttles.settle()
+    await other.settled_later()
     assert kafka.percentage() is None
 
 
@@ -330,13 +319,11 @@ async def test_who_still_holds_sets_it_anew() -> None:
     other.throttle_user(for_s=20.0)
     for each in (one, other):
         await each.user_throttles.settle()
-    one.later(11.0)
-    await one.user_throttles.settle()
+    await one.settled_later(11.0)
     assert kafka.percentage() is None
     await other.user_throttles.settle()
     assert OURS == kafka.percentage()
-    other.later(21.0)
-    await other.user_throttles.settle()
+    await other.settled_later(21.0)
     assert kafka.percentage() is None
 
 
@@ -345,12 +332,10 @@ async def test_sidecars_that_disagree_do_not_set_it_in_turns() -> None:
     kafka = FakeKafka()
     strict, lax = scene(kafka=kafka), scene(kafka=kafka, percentage=5.0)
     for each in (lax, strict) * 3:
-        each.throttle_user()
-        await each.user_throttles.settle()
+        await each.throttled()
     assert OURS == kafka.percentage()
     assert 2 == kafka.log.count("alter")
-    lax.later(73.0)
-    await lax.user_throttles.settle()
+    await lax.settled_later()
     assert kafka.percentage() is None
 
 
@@ -371,9 +356,7 @@ async def test_a_stop_takes_back_what_it_can() -> None:
     """The user is still held, and an operator's is still not touched."""
     kafka = FakeKafka({Entity(user="alice"): {KEY: 200.0}})
     one = scene(kafka=kafka)
-    for user in ("alice", "bob"):
-        one.throttle_user(user)
-    await one.user_throttles.settle()
+    await one.throttled("alice", "bob")
     assert OURS == kafka.percentage()
     await one.user_throttles.leave(1.0)
     assert (200.0, None) == (kafka.percentage("alice"), kafka.percentage("bob"))
@@ -389,8 +372,7 @@ async def test_a_stop_does_not_wait_for_a_broker_that_hangs(
 ) -> None:
     """What is left is noted for the next start, and told by name."""
     one = scene()
-    one.throttle_user()
-    await one.user_throttles.settle()
+    await one.throttled()
     one.kafka.takes_s = 60.0
     before = asyncio.get_running_loop().time()
     await one.user_throttles.leave(1.0)
@@ -425,8 +407,7 @@ async def test_a_disk_that_hangs_holds_nobody_for_ever() -> None:
         return True
 
     one.user_throttles.persist = hangs
-    one.throttle_user()
-    await one.user_throttles.settle()
+    await one.throttled()
     assert OURS == one.percentage
     assert 10 > asyncio.get_running_loop().time()
 
