@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from benchmarks.enforcement import __main__ as program
-from benchmarks.enforcement.comparison import Comparison, as_table, compare, number
+from benchmarks.enforcement.comparison import Comparison, compare
 from benchmarks.enforcement.contenders import Contender
 from benchmarks.enforcement.course import Course
 from benchmarks.enforcement.figures import Figures
@@ -111,33 +111,6 @@ def test_one_alone_is_no_comparison() -> None:
 def test_a_slow_look_and_a_ramp_are_allowed_for() -> None:
     """pause.max + 2 s + the poll, or the ramp where that is longer."""
     assert "≤ 66.0 s" == _row(list(compare([PEER], [OURS], 60.0)), "from space").target
-
-
-def test_the_table_is_markdown() -> None:
-    """One column for each of the two."""
-    table = as_table([Comparison("a", "1", "2", "≤ 3", False), Comparison("b", "", "4")], "P", "O")
-    assert [
-        "| figure | P | O | to reach | reached |",
-        "|---|---|---|---|---|",
-        "| a | 1 | 2 | ≤ 3 | NO |",
-        "| b |  | 4 |  |  |",
-    ] == table.splitlines()
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (0.256, "0.26"),
-        (12.34, "12.3"),
-        (123.4, "123"),
-        (2062145.6, "2,062,146"),
-        (0.0, "0.00"),
-        (9.999, "10.0"),
-    ],
-)
-def test_numbers_are_for_people(value: float, expected: str) -> None:
-    """Three figures, no exponents."""
-    assert expected == number(value)
 
 
 def test_the_cost_of_a_poll_is_what_it_adds() -> None:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.mutations import __main__ as program
 from benchmarks.mutations.course import Course, Operation, Request
 from benchmarks.mutations.figures import figures
-from benchmarks.mutations.report import as_table, report, seconds
+from benchmarks.mutations.report import as_table, report
 from benchmarks.mutations.scene import Contender
 from benchmarks.mutations.storm import Load
 from sidecar.errors import ClusterError
@@ -69,21 +69,6 @@ def test_rounds_are_reported_by_their_median_and_their_spread() -> None:
     assert "first record, longest | > 900 ms |" in as_table({"no quota": [unseen]})
     silent = replace(rounds[0], own_s=None)
     assert ["none"] == _row(as_table({"no quota": [silent]}), "the storm: answered by Kafka")
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (0.0494, "49 ms"),
-        (0.9994, "999 ms"),
-        (0.9996, "1.00 s"),
-        (2.314, "2.31 s"),
-        (23.14, "23.1 s"),
-    ],
-)
-def test_waits_are_for_people(value: float, expected: str) -> None:
-    """Milliseconds below a second, three figures above it."""
-    assert expected == seconds(value)
 
 
 def _main(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> int:

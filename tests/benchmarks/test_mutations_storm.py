@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from sidecar.http import HttpError
 from sidecar.kafka.client.controller import Unanswered
 from sidecar.kafka.topic_messages import CreateTopicsRequestV7
 from sidecar.volumes import Failure, FailureKind
+from tests.support.background import Canned, reply, serving
 
 LOST = Failure(FailureKind.CONNECT, "b1:9092: closed")
 SMALL = Load(seconds=0.5, requests=3, topics=2)
@@ -146,41 +147,17 @@ async def test_it_does_not_wait_for_ever() -> None:
 def test_an_order_survives_the_way_to_its_process() -> None:
     """With its load, as JSON."""
     order = Order(SMALL, ["b1:9092"], "storm", 5.0, 60.0, None, "")
-    load = {
-        "seconds": 0.5, "requests": 3, "per_s": 10.0, "topics": 2, "partitions": 4,
-        "replication": 3, "rate": 20.0,
-    }  # fmt: skip
-    reported = {
-        "load": load, "brokers": ["b1:9092"], "user": "storm", "begin": 5.0, "patience_s": 60.0,
-        "ask_url": None, "ask_for": "",
-    }  # fmt: skip
-    assert order == Order.read(json.loads(json.dumps(reported)))
+    assert order == Order.read(json.loads(json.dumps(asdict(order))))
 
 
-@asynccontextmanager
-async def _sidecar(status: str, document: object, heard: list[str]) -> AsyncIterator[str]:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
-        heard.extend([head.decode().splitlines()[0], (await reader.readexactly(length)).decode()])
-        body = json.dumps(document).encode()
-        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server:
-        host, port = server.sockets[0].getsockname()
-        yield f"http://{host}:{port}"
+ADMISSIONS = "/v1/admissions/controller-mutations"
 
 
 async def test_a_portal_sends_what_was_accepted() -> None:
     """It asks for its user, an operation for each topic."""
-    heard: list[str] = []
     results = [{"topic": "a", "accepted": True}, {"topic": "b", "accepted": False}]
-    async with _sidecar("200 OK", {"results": results}, heard) as url:
-        assert ["a"] == await Portal(url, "storm", "portal").admitted(["a", "b"], 4)
-    assert "POST /v1/admissions/controller-mutations HTTP/1.1" == heard[0]
+    with serving(Canned({f"POST {ADMISSIONS}": reply({"results": results})})) as sidecar:
+        assert ["a"] == await Portal(sidecar.url, "storm", "portal").admitted(["a", "b"], 4)
     expected = {
         "user": "storm",
         "client_id": "portal",
@@ -189,16 +166,17 @@ async def test_a_portal_sends_what_was_accepted() -> None:
             {"kind": "create_topic", "topic": "b", "partitions": 4},
         ],
     }
-    assert expected == json.loads(heard[1])
+    assert expected == json.loads(sidecar.asked[0].body)
 
 
 async def test_a_portal_that_must_wait_sends_nothing() -> None:
     """429 admits nothing; any other answer is no answer."""
-    async with _sidecar("429 Too Many Requests", {}, []) as url:
-        assert [] == await Portal(url, "storm", "portal").admitted(["a"], 4)
-    async with _sidecar("503 Service Unavailable", {}, []) as url:
-        with pytest.raises(HttpError, match="503"):
-            await Portal(url, "storm", "portal").admitted(["a"], 4)
+    with serving(Canned({f"POST {ADMISSIONS}": reply({}, 429)})) as sidecar:
+        portal = Portal(sidecar.url, "storm", "portal")
+        assert [] == await portal.admitted(["a"], 4)
+        sidecar.answers.clear()
+        with pytest.raises(HttpError, match="404"):
+            await portal.admitted(["a"], 4)
 
 
 @pytest.mark.looptime

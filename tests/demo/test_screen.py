@@ -2,9 +2,9 @@
 
 import io
 import shlex
-import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -13,6 +13,7 @@ from rich.console import Console, RenderableType
 
 from sidecar.cli import group
 from sidecar.demo.loads import Load
+from sidecar.demo.ports import Ports
 from sidecar.demo.scenario import ReceivedFactor, Scenario, Step, VolumeNow
 from sidecar.demo.screen import addresses, draw, picture, summary
 from sidecar.demo.series import Series
@@ -25,12 +26,12 @@ FREE = VolumeNow("broker 2 volume 0", 100_000_000, 75_000_000)
 FULL = VolumeNow("broker 2 volume 1", 100_000_000, 25_000_000)
 
 
-def text(drawn: RenderableType) -> list[str]:
-    """What stands in a terminal, without colours."""
-    console = Console(file=io.StringIO(), width=80, color_system=None, force_terminal=False)
-    console.print(drawn)
-    assert isinstance(console.file, io.StringIO)
-    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+def text(drawn: RenderableType, *, coloured: bool = False) -> list[str]:
+    """What stands in a terminal."""
+    said = io.StringIO()
+    colours: Literal["standard"] | None = "standard" if coloured else None
+    Console(file=said, width=80, color_system=colours, force_terminal=coloured).print(drawn)
+    return [line.rstrip() for line in said.getvalue().splitlines()]
 
 
 def test_steps_are_drawn_as_seen_failed_or_waited_for() -> None:
@@ -60,10 +61,8 @@ def test_a_volume_s_bar_shows_what_is_used_and_where_the_limit_is() -> None:
 def test_a_volume_at_the_limit_is_red() -> None:
     """At it, not only below: the limit is violated there."""
     for limit_bytes, expected in ((FULL.available_bytes, 1), (FULL.available_bytes - 1, 0)):
-        console = Console(file=io.StringIO(), force_terminal=True, color_system="standard")
-        console.print(draw(Scenario(limit_bytes=limit_bytes, volumes=[FULL])))
-        assert isinstance(console.file, io.StringIO)
-        assert expected == console.file.getvalue().count("\x1b[31m25.0 MB left")
+        _, line = text(draw(Scenario(limit_bytes=limit_bytes, volumes=[FULL])), coloured=True)
+        assert expected == line.count("\x1b[31m25.0 MB left")
 
 
 def test_what_each_sidecar_says_is_drawn() -> None:
@@ -108,10 +107,8 @@ def kept(ports: Sequence[int], token_file: Path) -> Scenario:
 @pytest.fixture
 def ports() -> Iterator[list[int]]:
     """Two ports on which nobody listens meanwhile."""
-    with socket.socket() as one, socket.socket() as other:
-        for each in (one, other):
-            each.bind(("127.0.0.1", 0))
-        yield [each.getsockname()[1] for each in (one, other)]
+    with Ports() as reserved:
+        yield [reserved.reserve(), reserved.reserve()]
 
 
 def test_the_commands_to_try_are_those_that_there_are(ports: list[int], tmp_path: Path) -> None:

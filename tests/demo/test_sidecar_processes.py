@@ -1,19 +1,18 @@
 """The demo's sidecars: how they are started, and how they are asked."""
 
-import socket
 import stat
 import sys
-from collections.abc import Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from sidecar.api.bearer_token import read_token
+from sidecar.demo.ports import Ports
 from sidecar.demo.sidecar_processes import Sidecar, start_sidecars, write_token
 from sidecar.errors import ClusterError
 from tests.demo.clusters import FakeCluster
+from tests.support.background import Canned, serving
 
 LISTENS = "throttle-sidecar 0.1.0 listens on http://127.0.0.1:{}\n"
 
@@ -108,45 +107,24 @@ def test_a_token_is_random_and_for_its_owner_alone(tmp_path: Path) -> None:
     assert min(map(len, tokens)) >= 32
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Tells what it was asked."""
-
-    def do_GET(self) -> None:
-        self.send_response(200 if self.path == "/v1/throttle-factor" else 404)
-        self.send_header("ETag", '"a-1"')
-        self.end_headers()
-        self.wfile.write(f'{{"prefer":\n"{self.headers["Prefer"]}"}}\n'.encode())
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's
-        pass
-
-
-@pytest.fixture
-def server() -> Iterator[HTTPServer]:
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-async def test_an_answer_has_status_etag_and_body(server: HTTPServer) -> None:
+async def test_an_answer_has_status_etag_and_body() -> None:
     """And the request its path and headers."""
-    sidecar = Sidecar(0, "127.0.0.1", server.server_port, Path("log"))
-    answer = await sidecar.get("/v1/throttle-factor", {"Prefer": "wait=1"}, 1.0)
+    said = (200, {"ETag": '"a-1"'}, b'{"factor":\n1.0}\n')
+    with serving(Canned({"GET /v1/throttle-factor": said})) as canned:
+        port = int(canned.address.rpartition(":")[2])
+        sidecar = Sidecar(0, "127.0.0.1", port, Path("log"))
+        answer = await sidecar.get("/v1/throttle-factor", {"Prefer": "wait=1"}, 1.0)
+        assert 404 == (await sidecar.get("/elsewhere")).status
     assert (200, '"a-1"') == (answer.status, answer.etag)
-    assert {"prefer": "wait=1"} == answer.document()
-    assert ['{"prefer":', '"wait=1"}'] == answer.lines()
-    assert 404 == (await sidecar.get("/elsewhere")).status
+    assert {"factor": 1.0} == answer.document()
+    assert ['{"factor":', "1.0}"] == answer.lines()
+    assert "wait=1" == canned.asked[0].headers["Prefer"]
 
 
 async def test_a_sidecar_that_is_gone_is_an_error_with_its_address() -> None:
     """No traceback for a person who runs the demo."""
-    with socket.socket() as taken:
-        # Bound and not listening: nobody else gets the port, and connecting is refused.
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    with Ports() as ports:
+        port = ports.reserve()
         sidecar = Sidecar(0, "127.0.0.1", port, Path("log"))
         with pytest.raises(ClusterError, match=f"127.0.0.1:{port} did not answer: .*refused"):
             await sidecar.get("/healthz")

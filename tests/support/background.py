@@ -99,7 +99,7 @@ def serving(canned: Canned) -> Iterator[Canned]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_PUT = do_DELETE = _answer  # noqa: N815 - the names that http.server calls
+        do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the names that http.server calls
 
         def log_message(self, *_: object) -> None:
             """Nothing."""
