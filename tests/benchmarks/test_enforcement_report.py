@@ -159,6 +159,7 @@ def test_the_page_has_what_there_is(tmp_path: Path) -> None:
     assert "(without a callback: ±2.0 %) | yes |" in page
     assert "| a sidecar's own CPU for it |  | 11.1 ms |" in page
     assert "| 100 ms | 10.0 ms | ≤ 20.0 ms | yes |" in page
+    assert " | NO |\n" in page
     image = ET.parse(tmp_path / "page-librdkafka-3.svg")
     texts = [each.text for each in image.iter("{http://www.w3.org/2000/svg}text")]
     assert 2 == texts.count("Strimzi's plugin 0.3.1"), "a line in each of the two panels"

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page
+from playwright.async_api import Browser, BrowserContext, Page
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as RequestScope
 
@@ -112,12 +112,8 @@ async def opened(
         stack.push_async_callback(context.close)
         page = await context.new_page()
         said: list[str] = []
-        page.on("console", lambda message: said.append(_text(message)))
+        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: said.append(str(error)))
         await page.goto(served.url)
         yield served, page
         assert [] == [each for each in said if not _EXPECTED.search(each)]
-
-
-def _text(message: ConsoleMessage) -> str:
-    return f"{message.type}: {message.text}"

@@ -238,8 +238,7 @@ async def test_consumers_are_not_slowed(obeying: Cluster, start: Start) -> None:
 
 def _read_all(bootstrap: str, topic: str) -> tuple[int, float]:
     """How many bytes there are in a topic, and how long reading them took, seconds."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic})
-    try:
+    with Consumer({"bootstrap.servers": bootstrap, "group.id": topic}) as consumer:
         low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
         consumer.assign([TopicPartition(topic, 0, low)])
         read, began = 0, 0.0
@@ -251,8 +250,6 @@ def _read_all(bootstrap: str, topic: str) -> tuple[int, float]:
             read += len(message.value() or b"")
             if (message.offset() or 0) >= high - 1:
                 return read, time.monotonic() - began
-    finally:
-        consumer.close()
 
 
 async def test_the_full_brokers_restart_releases_nobody(obeying: Cluster, start: Start) -> None:
@@ -388,11 +385,8 @@ async def test_producers_are_throttled_whatever_they_wait_for(
 
 
 def _end_offset(bootstrap: str, topic: str) -> int:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic})
-    try:
+    with Consumer({"bootstrap.servers": bootstrap, "group.id": topic}) as consumer:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1])
-    finally:
-        consumer.close()
 
 
 async def test_a_transactional_producer_survives_with_its_transactions_whole(
@@ -432,17 +426,13 @@ async def test_a_transactional_producer_survives_with_its_transactions_whole(
 
 def _committed_values(bootstrap: str, topic: str) -> list[str]:
     """What identifies each record that a consumer of committed ones finds."""
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": topic, "isolation.level": "read_committed"}
-    )
+    config = {"bootstrap.servers": bootstrap, "group.id": topic}
     found = []
-    try:
+    with Consumer(config | {"isolation.level": "read_committed"}) as consumer:
         consumer.assign([TopicPartition(topic, 0, 0)])
         wait_s = 20.0
         while (message := consumer.poll(wait_s)) is not None:
             assert message.error() is None
             found.append((message.value() or b"").rstrip(b"\0").decode())
             wait_s = 3.0
-    finally:
-        consumer.close()
     return found
