@@ -10,14 +10,12 @@ Run = Callable[[str, Sequence[str], Path], None]
 """What running a process comes to, by its name, its command line and its log."""
 
 
-def broker(broker_id: int, volumes: int = 2, size_bytes: int = 1000) -> Broker:
-    """A broker that is nowhere."""
+def broker(broker_id: int) -> Broker:
+    """A broker that is nowhere, with two volumes."""
     return Broker(
         id=broker_id,
         address=f"127.0.0.1:{9092 + broker_id}",
-        volumes=tuple(
-            VolumeDir(f"/d{index}/kafka-logs", f"/d{index}", size_bytes) for index in range(volumes)
-        ),
+        volumes=tuple(VolumeDir(f"/d{index}/kafka-logs", f"/d{index}", 1000) for index in (0, 1)),
         home=Path("/nowhere"),
         log=Path("/nowhere/log"),
         pid=0,

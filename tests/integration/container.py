@@ -81,14 +81,9 @@ class Image:
         shut_in = ("sh", "-c", _RUN, "sh", str(self.root), *mounts, "--")
         return [*namespace, *shut_in, *bare, *inside, *words]
 
-    def run(
-        self,
-        *words: str,
-        environ: Mapping[str, str] | None = None,
-        volumes: Mapping[str, Path] | None = None,
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, volumes: Mapping[str, Path]) -> subprocess.CompletedProcess[str]:
         """Run its entry point with these words."""
-        return self.start_and_wait([*self.config["Entrypoint"], *words], environ, volumes)
+        return self.start_and_wait([*self.config["Entrypoint"], *words], volumes=volumes)
 
     def start_and_wait(
         self,

@@ -28,8 +28,6 @@ pytestmark = pytest.mark.timeout(500)
 LARGEST_BYTES = 60_000_000
 """Of what is over the base: 46 MB, with room for newer packages."""
 
-LIMIT = {"SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.1"}
-
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
@@ -128,7 +126,7 @@ def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
             "SIDECAR_HTTP_LISTEN": address,
             "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
             "SIDECAR_STATE_FILE": "/var/lib/throttle-sidecar/state.json",
-            **LIMIT,
+            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.1",
         }
         words = [*image.config["Entrypoint"], *image.config["Cmd"]]
         log = tmp_path / "log"

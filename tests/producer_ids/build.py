@@ -11,11 +11,7 @@ from sidecar.quotas.producer_ids.active_ids import ActiveIds
 from sidecar.volumes import Failure, FailureKind
 
 ORDERS, CLICKS = ("orders", 0), ("clicks", 0)
-
-
 REFUSED = Failure(FailureKind.AUTHORIZATION, "it needs READ on the topics")
-
-
 SILENT = Failure(FailureKind.TIMEOUT, "broker 1: no answer")
 
 
@@ -58,7 +54,7 @@ class FakeSource:
 class Looking:
     """A watch over a fake source, with what came of it."""
 
-    def __init__(self, interval_s: float = 2.0) -> None:
+    def __init__(self) -> None:
         self.clock: Callable[[], float] = lambda: 1000.0
         self.source = FakeSource()
         self.counted: list[tuple[str, int]] = []
@@ -69,7 +65,7 @@ class Looking:
             lambda user, producer_id: self.counted.append((user, producer_id)),
             lambda user, producer_id: self.told.append((user, producer_id)),
             self.now,
-            interval_s=interval_s,
+            interval_s=2.0,
         )
 
     def now(self) -> float:
