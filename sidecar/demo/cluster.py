@@ -18,7 +18,6 @@ broker is the controller too, in one JVM.
         await cluster.stop_broker(0)             # clean
         await cluster.pause_broker(0)            # SIGSTOP: accepts, never answers; fenced too
         await cluster.resume_broker(0)
-        await cluster.set_broker_properties(0, {"num.io.threads": "8"})  # at its next start
         await cluster.fail_log_dir(0, 1)         # returns when the broker has taken it offline
         await cluster.restore_log_dir(0, 1)      # and restarts the broker, as Kafka needs
         await cluster.occupy(0, 1, 30 << 20)     # fills a volume by a file of its own; 0 frees it

@@ -34,8 +34,6 @@ class Member:
         self.is_paused = False
         self._name = f"broker {broker.id}"
         self._properties = dict(properties)
-        self._own: dict[str, str] = {}
-        self._started_with: dict[str, str] = {}
         self._processes = processes
         self._more_jars = tuple(more_jars)
         self._failed: set[int] = set()
@@ -45,16 +43,11 @@ class Member:
         """Whether the process lives, paused or not."""
         return self._processes.is_running(self._name)
 
-    def set_properties(self, properties: Mapping[str, str]) -> None:
-        """Set static properties, in force from the next start."""
-        self._own.update(properties)
-
     async def spawn(self) -> None:
         """Start the process; the caller waits for it."""
         broker = self.broker
         file = broker.home / "server.properties"
-        file.write_text(render(self._properties | self._own))
-        self._started_with = dict(self._own)
+        file.write_text(render(self._properties))
         # What an earlier run logged must not pass for news.
         if broker.log.exists():
             broker.log.rename(broker.log.with_suffix(f".{broker.pid}.log"))
@@ -138,9 +131,6 @@ class Member:
             await self.resume()
         for index in range(len(self.broker.volumes)):
             await self.occupy(index, 0)
-        self._own.clear()
-        if self._started_with and self.is_running:
-            await self.end(signal.SIGTERM, timeout_s)
         for index in sorted(self._failed):
             await self.restore_log_dir(index, timeout_s)
         if not self.is_running:

@@ -82,10 +82,6 @@ class Members:
         """Resume a paused broker (SIGCONT)."""
         await self._members[broker_id].resume()
 
-    async def set_broker_properties(self, broker_id: int, properties: Mapping[str, str]) -> None:
-        """Set static properties of one broker, in force from its next start."""
-        self._members[broker_id].set_properties(properties)
-
     async def fail_log_dir(self, broker_id: int, index: int, timeout_s: float = 30.0) -> None:
         """Make a log dir fail for real; returns when the broker has taken it offline.
 

@@ -109,15 +109,3 @@ async def test_traffic_fills_the_volumes_that_it_is_meant_for(kafka: Cluster) ->
         assert (0, None) == (traffic.failed_records, traffic.last_failure)
         for index in (0, 1):
             assert (await kafka.usage(1, index))[1] < empty[index] - 7_000_000
-
-
-async def test_a_broker_starts_with_the_properties_it_is_given(kafka: Cluster) -> None:
-    """From its next start on, until it is healed."""
-    file = kafka.brokers[0].home / "server.properties"
-    await kafka.set_broker_properties(0, {"num.io.threads": "7"})
-    assert "num.io.threads=7\n" not in file.read_text()
-    await kafka.stop_broker(0)
-    await kafka.start_broker(0)
-    assert "num.io.threads=7\n" in file.read_text()
-    await kafka.heal()
-    assert "num.io.threads=7\n" not in file.read_text()
