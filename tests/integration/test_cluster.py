@@ -8,7 +8,6 @@ import pytest
 from sidecar.demo.admin import Admin
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.traffic import Traffic
-from sidecar.errors import ClusterError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
@@ -86,17 +85,6 @@ async def test_a_failed_log_dir_goes_offline_and_comes_back(kafka: Cluster) -> N
         await kafka.restore_log_dir(0, 1)
         await kafka.wait_active({0, 1})
         assert ({good, bad}, set()) == await _log_dirs(source)
-
-
-async def test_a_volume_is_filled_and_freed(kafka: Cluster) -> None:
-    """By a file of the cluster's own, to the byte (of a page)."""
-    total, empty = await kafka.usage(1, 0)
-    await kafka.occupy(1, 0, 16 << 20)
-    assert pytest.approx(empty - (16 << 20), abs=1 << 18) == (await kafka.usage(1, 0))[1]
-    with pytest.raises(ClusterError, match="No space left"):
-        await kafka.occupy(1, 0, total + 1)
-    await kafka.occupy(1, 0, 0)
-    assert pytest.approx(empty, abs=1 << 18) == (await kafka.usage(1, 0))[1]
 
 
 async def test_traffic_fills_the_volumes_that_it_is_meant_for(kafka: Cluster) -> None:

@@ -104,8 +104,6 @@ async def test_many_entities_are_set(cluster: Cluster, tmp_path: Path) -> None:
     assert 0 == done.code, done.said
     assert 1000 == len(done.document()["done"])
     await in_force(cluster, {Entity(client_id=name): {"request_percentage": 0.9} for name in names})
-    assert 20 == done.err.count(" % is under 1 %")
-    assert "more; --json has them all" in done.err
 
 
 async def test_acls_and_watch(cluster: Cluster) -> None:

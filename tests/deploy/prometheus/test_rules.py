@@ -11,7 +11,6 @@ import yaml  # type: ignore[import-untyped]  # its types would be a package of t
 from tests.deploy.prometheus.rules import CASES, FOLDER, METRIC, RULES, alerts, documented, rules
 
 SEVERITIES = {"critical", "warning"}
-SUFFIXES = ("_bucket", "_count", "_sum")
 
 
 def promtool(*words: str) -> tuple[int, str]:
