@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -17,6 +16,7 @@ from benchmarks.enforcement.report import poll_ms, report
 from benchmarks.enforcement.scene import Scenario
 from sidecar.demo.series import Series
 from sidecar.errors import ClusterError
+from tests.benchmarks.pages import run, texts
 
 OURS = Figures(
     before=18e6,
@@ -160,17 +160,10 @@ def test_the_page_has_what_there_is(tmp_path: Path) -> None:
     assert "| a sidecar's own CPU for it |  | 11.1 ms |" in page
     assert "| 100 ms | 10.0 ms | ≤ 20.0 ms | yes |" in page
     assert " | NO |\n" in page
-    image = ET.parse(tmp_path / "page-librdkafka-3.svg")
-    texts = [each.text for each in image.iter("{http://www.w3.org/2000/svg}text")]
-    assert 2 == texts.count("Strimzi's plugin 0.3.1"), "a line in each of the two panels"
+    said = texts(tmp_path / "page-librdkafka-3.svg")
+    assert 2 == said.count("Strimzi's plugin 0.3.1"), "a line in each of the two panels"
     # 0.2 s apart: one mark.
-    assert {"limit crossed", "freed", "limit"} <= set(texts)
-
-
-def _main(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> int:
-    words = ["--results", str(folder), "--out", str(folder / "page.md"), *arguments]
-    monkeypatch.setattr("sys.argv", ["enforcement", *words])
-    return program.main()
+    assert {"limit crossed", "freed", "limit"} <= set(said)
 
 
 def test_one_that_fails_does_not_stop_the_others(
@@ -186,7 +179,7 @@ def test_one_that_fails_does_not_stop_the_others(
         return _course(contender.key, 42.0)
 
     monkeypatch.setattr(program, "happen", happen)
-    assert 1 == _main(monkeypatch, tmp_path, "librdkafka-3", "--rounds", "2")
+    assert 1 == run(monkeypatch, program, tmp_path, "librdkafka-3", "--rounds", "2")
     assert [0.0, 0.5] == phases
     output = capsys.readouterr()
     assert "no jar" in output.err

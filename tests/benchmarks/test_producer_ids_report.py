@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -12,6 +11,7 @@ from benchmarks.producer_ids.course import Course
 from benchmarks.producer_ids.report import report, table
 from benchmarks.producer_ids.variants import VARIANTS, Variant
 from sidecar.errors import ClusterError
+from tests.benchmarks.pages import row, run, texts
 from tests.benchmarks.producer_ids_course import course
 
 
@@ -20,12 +20,6 @@ def free(brokers: int = 1) -> Course:
     found = course("none", brokers, a_second=30.0)
     found.throttled_at = None
     return found
-
-
-def row(text: str, start: str) -> list[str]:
-    """The cells of a table's row."""
-    (found,) = [each for each in text.splitlines() if each.startswith(f"| {start}")]
-    return [cell.strip() for cell in found.strip("|").split("|")][1:]
 
 
 def test_a_column_for_each_way() -> None:
@@ -66,9 +60,8 @@ def test_the_page_has_what_there_is(tmp_path: Path) -> None:
     )
     assert "![3 brokers](page-3.svg)" in page
     assert 100 >= max(len(each) for each in page.splitlines() if "|" not in each)
-    image = ET.parse(tmp_path / "page-3.svg")
-    texts = [each.text for each in image.iter("{http://www.w3.org/2000/svg}text")]
-    assert 3 == texts.count("free") == texts.count("both"), "a line in each of three panels"
+    said = texts(tmp_path / "page-3.svg")
+    assert 3 == said.count("free") == said.count("both"), "a line in each of three panels"
 
 
 def test_nothing_is_promised_beside_nothing(tmp_path: Path) -> None:
@@ -89,12 +82,6 @@ def test_a_client_that_got_none_is_said_so(tmp_path: Path) -> None:
     assert "of each client none." in " ".join(page.split())
 
 
-def _main(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> int:
-    words = ["--results", str(folder), "--out", str(folder / "page.md"), *arguments]
-    monkeypatch.setattr("sys.argv", ["producer_ids", *words])
-    return program.main()
-
-
 def test_one_cluster_that_fails_does_not_stop_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,7 +95,7 @@ def test_one_cluster_that_fails_does_not_stop_the_others(
         yield course("both", brokers)
 
     monkeypatch.setattr(program, "happen", happen)
-    assert 1 == _main(monkeypatch, tmp_path, "--rounds", "2")
+    assert 1 == run(monkeypatch, program, tmp_path, "--rounds", "2")
     said = capsys.readouterr()
     assert "no jar" in said.err
     assert "## 1 broker\n\n| | free |\n" in said.out
@@ -117,12 +104,12 @@ def test_one_cluster_that_fails_does_not_stop_the_others(
     assert ["3.both.0.json", "3.both.1.json", "3.none.0.json", "3.none.1.json"] == sorted(
         file.name for file in tmp_path.glob("3.*.json")
     )
-    assert 0 == _main(monkeypatch, tmp_path, "3")
+    assert 0 == run(monkeypatch, program, tmp_path, "3")
 
 
 def test_the_page_alone_measures_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What was said of the machine stays."""
     monkeypatch.setattr(program, "happen", None)
     (tmp_path / "machine.json").write_text(json.dumps(["another machine"]))
-    assert 0 == _main(monkeypatch, tmp_path, "report")
+    assert 0 == run(monkeypatch, program, tmp_path, "report")
     assert "- another machine" in (tmp_path / "page.md").read_text()

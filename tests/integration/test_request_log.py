@@ -106,22 +106,6 @@ async def test_it_is_on_for_a_while_and_off_again(kafka: Cluster) -> None:
     assert after == {key: len(written(log_of(kafka, key))) for key in kafka.brokers}
 
 
-async def test_a_session_that_was_killed_hard_is_cured_by_off(kafka: Cluster) -> None:
-    """``status`` tells that it is on, another session leaves it on, ``off`` turns it off."""
-    async with session(kafka, "--for", "PT10M") as process:
-        await all_at(kafka, "DEBUG")
-        process.kill()
-    await all_at(kafka, "DEBUG")
-    async with session(kafka, "--for", "PT10M") as process:
-        await process.communicate()
-    assert 0 == process.returncode
-    assert set(kafka.brokers) == set(await levels(kafka))
-    await all_at(kafka, "DEBUG")
-    done = await command("request-log", "off", "--bootstrap-server", kafka.bootstrap, environ={})
-    assert (0, "") == (done.code, done.err)
-    await all_at(kafka, "WARN")
-
-
 async def test_a_broker_that_restarts_is_off_and_that_is_reported(kafka: Cluster) -> None:
     """The session goes on for the others; a broker that is gone holds nothing up."""
     async with session(kafka, "--for", "PT10M") as process:
