@@ -12,8 +12,8 @@ from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override, fail
 from sidecar.throttle.schedule import Release
-from sidecar.volumes import FailureKind, Observation
-from tests.throttle.build import TIMED_OUT, FakeClock, partial, reading, whole
+from sidecar.volumes import Observation
+from tests.throttle.build import TIMED_OUT, FakeClock, reading, whole
 
 VALIDITY_S = 120.0
 factors = VolumeLimit(MinAvailableBytes(30), VALIDITY_S, fallback=0.5)
@@ -66,36 +66,20 @@ def test_starts_with_the_fallback_in_generation_1() -> None:
     assert [1] == [change.generation for change in board.changes]
 
 
-def test_counters_are_zero_from_the_start() -> None:
-    """Every kind of failure is there at zero, and nothing was polled."""
-    tally = Board(factors, FakeClock()).tally
-    assert dict.fromkeys(FailureKind, 0) == tally.failures
-    assert (0, None, None) == (tally.limit_violated, tally.polled_at, tally.succeeded_at)
-
-
-def test_starts_with_what_was_kept() -> None:
-    """A decision that is still valid goes on from what was remembered."""
-    kept = factors.fold(Memory(), seen(0.0, d0=30))
-    board = Board(factors, FakeClock(VALIDITY_S), memory=kept)
-    assert (0.0, Source.OBSERVATION) == (
-        board.snapshot.decision.factor,
-        board.snapshot.decision.source,
-    )
-
-
 @pytest.mark.parametrize(
     ("effect", "since"),
     [
         ((0.0, Source.OBSERVATION), 3.0),
-        ((1.0, Source.OBSERVATION), 100.0),
-        ((0.0, Source.OVERRIDE), 100.0),
+        ((1.0, Source.OBSERVATION), VALIDITY_S),
+        ((0.0, Source.OVERRIDE), VALIDITY_S),
     ],
 )
 def test_since_goes_on_over_a_restart(effect: tuple[float, Source], since: float) -> None:
-    """Factor and source that are the same as before the restart have been since then."""
+    """While the decision is valid; factor and source as before have been in force since then."""
     kept = factors.fold(Memory(), seen(0.0, d0=30))
     restored = PersistedState(kept, *effect, 3.0)
-    assert since == Board(factors, FakeClock(100.0), restored=restored).snapshot.since
+    snapshot = Board(factors, FakeClock(VALIDITY_S), restored=restored).snapshot
+    assert (0.0, since) == (snapshot.decision.factor, snapshot.since)
 
 
 def test_starts_with_the_fallback_when_what_was_kept_expired() -> None:
@@ -445,13 +429,3 @@ async def test_expiry_that_was_slept_through_is_published_at_once() -> None:
     clock.now = 5000.0
     async with keeping_time(board):
         assert Source.FALLBACK == board.snapshot.decision.source
-
-
-@pytest.mark.looptime
-async def test_partial_observation_is_published_like_any() -> None:
-    """A violation that only a partial observation saw begins a generation."""
-    board = Board(factors, loop_time)
-    board.observe(seen(0.0, d0=99))
-    await asyncio.sleep(1.0)
-    board.observe(partial(1.0, [reading(1, 1.0, {"d0": 30})]))
-    assert (3, 1.0) == (board.snapshot.generation, board.snapshot.since)

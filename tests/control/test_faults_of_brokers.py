@@ -14,13 +14,7 @@ from sidecar.throttle.limits import MinAvailableBytes
 from tests.api.build import until
 from tests.support.documents import Document, VolumeKey
 from tests.support.fake_broker import DESCRIBE_CLUSTER, FakeCluster, FakeLogDir
-from tests.support.stepped import (
-    LIMIT_BYTES,
-    MB,
-    SteppedSidecar,
-    effect,
-    settings_of,
-)
+from tests.support.stepped import LIMIT_BYTES, MB, SteppedSidecar, effect, settings_of
 
 HANG_S = 20.0
 """Only what hangs is that long, real seconds."""
@@ -311,48 +305,31 @@ class TestOutOfSight:
             ] == await sidecar.effects()
 
 
-class TestViolation:
-    async def test_all_sidecars_name_the_one_full_volume_and_release_it(
-        self, cluster: FakeCluster
-    ) -> None:
-        """One of six volumes at the limit: 0.0 with its numbers, in API and metrics."""
-        async with contextlib.AsyncExitStack() as stack:
-            sidecars = [
-                await stack.enter_async_context(SteppedSidecar(settings_of(cluster)))
-                for _ in range(3)
-            ]
-            for sidecar in sidecars:
-                assert (1.0, "observation") == effect(await sidecar.poll())
-            cluster.brokers[1].has(*FULL)
-            for sidecar in sidecars:
-                document = await sidecar.poll()
-                assert (0.0, "observation") == effect(document)
-                (named,) = document["violations"]
-                assert {
-                    "broker_id": 1,
-                    "log_dir": FIRST,
-                    "total_bytes": 64 * MB,
-                    "available_bytes": LIMIT_BYTES,
-                }.items() <= named.items()
-                keys = set(await sidecar.volumes())
-                assert 6 == len(keys)
-                assert 0.0 == sidecar.metrics.value("factor")
-                for name, of_the_full, of_others in (
-                    ("limit_violated", 1.0, 0.0),
-                    ("available_bytes", LIMIT_BYTES, FREE_BYTES),
-                    ("total_bytes", 64 * MB, 64 * MB),
-                    ("online", 1.0, 1.0),
-                ):
-                    expected = dict.fromkeys(keys, of_others) | {OF_THE_FULL: of_the_full}
-                    assert expected == sidecar.metrics.volumes(name)
-                assert (3.0, 6.0, 1.0) == (
-                    sidecar.metrics.value("active_brokers"),
-                    sidecar.metrics.value("active_log_dirs"),
-                    sidecar.metrics.value("limit_violated_total"),
-                )
-            cluster.brokers[1].has(*HEALTHY)
-            for sidecar in sidecars:
-                document = await sidecar.poll()
-                assert (1.0, "observation", []) == (*effect(document), document["violations"])
-                assert 1.0 == sidecar.metrics.value("factor")
-                assert {0.0} == set(sidecar.metrics.volumes("limit_violated").values())
+async def test_the_one_full_volume_is_named_and_released(
+    cluster: FakeCluster, sidecar: SteppedSidecar
+) -> None:
+    """One of six volumes at the limit: 0.0 with its numbers, in API and metrics."""
+    cluster.brokers[1].has(*FULL)
+    document = await sidecar.poll()
+    assert (0.0, "observation") == effect(document)
+    (named,) = document["violations"]
+    sizes = {"total_bytes": 64 * MB, "available_bytes": LIMIT_BYTES}
+    assert ({"broker_id": 1, "log_dir": FIRST} | sizes).items() <= named.items()
+    keys = set(await sidecar.volumes())
+    assert 6 == len(keys)
+    for name, of_the_full, of_others in (
+        ("limit_violated", 1.0, 0.0),
+        ("available_bytes", LIMIT_BYTES, FREE_BYTES),
+        ("total_bytes", 64 * MB, 64 * MB),
+        ("online", 1.0, 1.0),
+    ):
+        expected = dict.fromkeys(keys, of_others) | {OF_THE_FULL: of_the_full}
+        assert expected == sidecar.metrics.volumes(name)
+    totals = {"factor": 0.0, "active_brokers": 3.0, "active_log_dirs": 6.0}
+    assert totals == {name: sidecar.metrics.value(name) for name in totals}
+    assert 1.0 == sidecar.metrics.value("limit_violated_total")
+    cluster.brokers[1].has(*HEALTHY)
+    document = await sidecar.poll()
+    assert (1.0, "observation", []) == (*effect(document), document["violations"])
+    assert 1.0 == sidecar.metrics.value("factor")
+    assert {0.0} == set(sidecar.metrics.volumes("limit_violated").values())

@@ -10,9 +10,9 @@ from sidecar.control.board import Board
 from sidecar.control.journal import log_publication
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory, Override
-from sidecar.volumes import Failure, FailureKind, Observation
-from tests.throttle.build import FakeClock, reading, throttle_user, whole
+from sidecar.throttle.memory import Override
+from sidecar.volumes import Failure, FailureKind
+from tests.throttle.build import FakeClock, reading, whole
 
 FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
 
@@ -27,10 +27,11 @@ SLOWER = Failure(FailureKind.TIMEOUT, "no answer within 3 s")
 REFUSED = Failure(FailureKind.CONNECT, "nothing listens on b1:9092")
 
 Line = tuple[int, str]
+Lines = Callable[[], list[Line]]
 
 
 @pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[Line]]:
+def lines(caplog: pytest.LogCaptureFixture) -> Lines:
     """Gives the lines since it was last asked."""
     caplog.set_level(logging.DEBUG, "sidecar.control.journal")
 
@@ -54,31 +55,21 @@ def board(clock: FakeClock) -> Board:
     return Board(FACTORS, clock, listeners=(log_publication,))
 
 
-def see(board: Board, observation: Observation) -> None:
-    board.observe(observation)
-
-
-def fail(board: Board, failure: Failure) -> None:
-    board.fail(failure)
-
-
 def loud(lines: list[Line]) -> list[Line]:
     return [line for line in lines if line[0] > logging.DEBUG]
 
 
 class TestDecisions:
-    def test_the_first_is_one_line(self, board: Board, lines: Callable[[], list[Line]]) -> None:
+    def test_the_first_is_one_line(self, board: Board, lines: Lines) -> None:
         """The daemon tells what it starts with."""
         log_publication(None, board.snapshot)
         expected = "throttle factor 0.5 (fallback): no observation yet"
         assert [(logging.INFO, expected)] == lines()
 
-    def test_each_change_is_one_line_with_its_reason(
-        self, board: Board, lines: Callable[[], list[Line]]
-    ) -> None:
+    def test_each_change_is_one_line_with_its_reason(self, board: Board, lines: Lines) -> None:
         """Healthy, full, and freed again."""
         for at, available in enumerate((50, 10, 11)):
-            see(board, whole(at, [reading(1, at, {"/d": available})]))
+            board.observe(whole(at, [reading(1, at, {"/d": available})]))
         full = (
             "throttle factor 0.0 (observation): broker 1 /d has 10 B of 100 B available (10.0%),"
             " at or below the limit of 10 B"
@@ -86,24 +77,21 @@ class TestDecisions:
         logged = [(logging.INFO, HEALTHY), (logging.WARNING, full), (logging.INFO, HEALTHY)]
         assert logged == lines()
 
-    def test_another_violating_volume_is_a_change(
-        self, board: Board, lines: Callable[[], list[Line]]
-    ) -> None:
+    def test_another_violating_volume_is_a_change(self, board: Board, lines: Lines) -> None:
         """The factor stays 0.0, but for another reason."""
-        see(board, whole(0, [reading(1, 0, {"/d0": 10, "/d1": 50})]))
+        board.observe(whole(0, [reading(1, 0, {"/d0": 10, "/d1": 50})]))
         lines()
-        see(board, whole(1, [reading(1, 1, {"/d0": 10, "/d1": 9})]))
+        board.observe(whole(1, [reading(1, 1, {"/d0": 10, "/d1": 9})]))
         logged = lines()
         assert [logging.INFO] == [level for level, _ in logged]
         assert logged[0][1].startswith("throttle factor 0.0 (observation): broker 1 /d1 has 9 B")
         assert logged[0][1].endswith("; 2 volumes violate it")
 
     def test_an_override_is_reported_with_the_operators_words(
-        self, board: Board, lines: Callable[[], list[Line]]
+        self, board: Board, lines: Lines
     ) -> None:
         """Set and cleared."""
-        override = Override(0.25, "moving partitions", 0, 60)
-        board.set_override(override)
+        board.set_override(Override(0.25, "moving partitions", 0, 60))
         board.set_override(None)
         assert [
             (logging.INFO, "throttle factor 0.25 (override): set by hand: moving partitions"),
@@ -111,10 +99,10 @@ class TestDecisions:
         ] == lines()
 
     def test_the_fallback_is_a_warning_whatever_its_factor(
-        self, board: Board, clock: FakeClock, lines: Callable[[], list[Line]]
+        self, board: Board, clock: FakeClock, lines: Lines
     ) -> None:
         """Here it raises the factor, and says that nobody sees the cluster."""
-        see(board, whole(0, [reading(1, 0, {"/d": 5})]))
+        board.observe(whole(0, [reading(1, 0, {"/d": 5})]))
         lines()
         clock.now = 301.0
         board.update(lambda memory: memory)
@@ -122,22 +110,20 @@ class TestDecisions:
         assert logging.WARNING == level
         assert text.startswith("throttle factor 0.5 (fallback)")
 
-    def test_a_throttle_that_a_restart_finds_is_a_warning(
-        self, board: Board, lines: Callable[[], list[Line]]
-    ) -> None:
+    def test_a_throttle_that_a_restart_finds_is_a_warning(self, board: Board, lines: Lines) -> None:
         """The other first decisions are not."""
-        see(board, whole(0, [reading(1, 0, {"/d": 5})]))
+        board.observe(whole(0, [reading(1, 0, {"/d": 5})]))
         lines()
         log_publication(None, board.snapshot)
         assert [logging.WARNING] == [level for level, _ in lines()]
 
     def test_a_poll_that_changes_nothing_is_said_at_debug_only(
-        self, board: Board, lines: Callable[[], list[Line]]
+        self, board: Board, lines: Lines
     ) -> None:
         """Bytes and validity moved, the decision did not."""
-        see(board, whole(0, [reading(1, 0, {"/d": 50})]))
+        board.observe(whole(0, [reading(1, 0, {"/d": 50})]))
         lines()
-        see(board, whole(1, [reading(1, 1, {"/d": 49})]))
+        board.observe(whole(1, [reading(1, 1, {"/d": 49})]))
         assert [(logging.DEBUG, HEALTHY)] == lines()
 
     def test_a_change_has_its_numbers_as_fields(
@@ -145,7 +131,7 @@ class TestDecisions:
     ) -> None:
         """What JSON lines can be searched by."""
         caplog.set_level(logging.INFO, "sidecar.control.journal")
-        see(board, whole(0, [reading(1, 0, {"/d": 5})]))
+        board.observe(whole(0, [reading(1, 0, {"/d": 5})]))
         fields = vars(caplog.records[0])
         assert (0.0, "observation", 2) == (
             fields["factor"],
@@ -158,30 +144,20 @@ class TestFailuresOfABroker:
     """Broker 1 answered before, so the factor stays what it is."""
 
     @pytest.fixture(autouse=True)
-    def seen(self, board: Board, lines: Callable[[], list[Line]]) -> None:
-        see(board, whole(0, [reading(1, 0, {"/d": 50})]))
+    def seen(self, board: Board, lines: Lines) -> None:
+        board.observe(whole(0, [reading(1, 0, {"/d": 50})]))
         lines()
 
     def silent(self, board: Board, at: float, failure: Failure) -> None:
-        observation = whole(at, silent=[1])
-        see(board, replace(observation, answers={1: failure}))
+        board.observe(replace(whole(at, silent=[1]), answers={1: failure}))
 
-    def test_a_new_kind_is_a_warning(self, board: Board, lines: Callable[[], list[Line]]) -> None:
-        """It names the broker, the kind and what to do."""
-        self.silent(board, 1, SLOW)
-        assert [(logging.WARNING, "broker 1: timeout: no answer within 2 s")] == loud(lines())
-
-    def test_the_same_kind_again_is_silence(
-        self, board: Board, lines: Callable[[], list[Line]]
-    ) -> None:
+    def test_the_same_kind_again_is_silence(self, board: Board, lines: Lines) -> None:
         """Even in other words: a broker that is down for a day is one line."""
         for at, failure in enumerate((SLOW, SLOW, SLOWER), start=1):
             self.silent(board, at, failure)
         assert 1 == len(loud(lines()))
 
-    def test_another_kind_is_another_warning(
-        self, board: Board, lines: Callable[[], list[Line]]
-    ) -> None:
+    def test_another_kind_is_another_warning(self, board: Board, lines: Lines) -> None:
         """It hung, and then it was gone."""
         self.silent(board, 1, SLOW)
         self.silent(board, 2, REFUSED)
@@ -190,10 +166,10 @@ class TestFailuresOfABroker:
             (logging.WARNING, "broker 1: connect: nothing listens on b1:9092"),
         ] == loud(lines())
 
-    def test_its_end_is_a_line(self, board: Board, lines: Callable[[], list[Line]]) -> None:
+    def test_its_end_is_a_line(self, board: Board, lines: Lines) -> None:
         """So that whoever read the warning knows that it is over; and the next is news again."""
         self.silent(board, 1, SLOW)
-        see(board, whole(2, [reading(1, 2, {"/d": 50})]))
+        board.observe(whole(2, [reading(1, 2, {"/d": 50})]))
         self.silent(board, 3, SLOW)
         assert [
             (logging.WARNING, "broker 1: timeout: no answer within 2 s"),
@@ -201,11 +177,10 @@ class TestFailuresOfABroker:
             (logging.WARNING, "broker 1: timeout: no answer within 2 s"),
         ] == loud(lines())
 
-    def test_each_broker_has_its_own(self, board: Board, lines: Callable[[], list[Line]]) -> None:
+    def test_each_broker_has_its_own(self, board: Board, lines: Lines) -> None:
         """Broker 2 fails while broker 1 fails already."""
         self.silent(board, 1, SLOW)
-        both = whole(2, silent=[1, 2])
-        see(board, replace(both, answers={1: SLOW, 2: REFUSED}))
+        board.observe(replace(whole(2, silent=[1, 2]), answers={1: SLOW, 2: REFUSED}))
         logged = [text for level, text in lines() if level == logging.WARNING]
         assert [
             "broker 1: timeout: no answer within 2 s",
@@ -213,13 +188,13 @@ class TestFailuresOfABroker:
         ] == [text for text in logged if text.startswith("broker")]
 
     def test_a_broker_that_is_fenced_while_it_fails_ends_it(
-        self, board: Board, lines: Callable[[], list[Line]]
+        self, board: Board, lines: Lines
     ) -> None:
         """Once; it did not come back, it went: that it works again would be false."""
         self.silent(board, 1, SLOW)
         lines()
         for at in (2, 3):
-            see(board, whole(at, [reading(2, at, {"/d": 50})], fenced=[1]))
+            board.observe(whole(at, [reading(2, at, {"/d": 50})], fenced=[1]))
         assert "works again" not in str(logged := lines())
         assert 1 == logged.count(
             (logging.INFO, "broker 1: is fenced, has left or is forgotten (timeout is over)")
@@ -227,13 +202,13 @@ class TestFailuresOfABroker:
         assert 1 == str(logged).count("broker 1:")
 
     def test_a_violating_broker_that_is_fenced_while_it_fails_ends_it_too(
-        self, board: Board, lines: Callable[[], list[Line]]
+        self, board: Board, lines: Lines
     ) -> None:
         """What it holds is remembered, but it is not asked, so neither does it work again."""
-        see(board, whole(1, [reading(1, 1, {"/d": 5})]))
+        board.observe(whole(1, [reading(1, 1, {"/d": 5})]))
         self.silent(board, 2, SLOW)
         lines()
-        see(board, whole(3, [reading(2, 3, {"/d": 50})], fenced=[1]))
+        board.observe(whole(3, [reading(2, 3, {"/d": 50})], fenced=[1]))
         assert (
             logging.INFO,
             "broker 1: is fenced, has left or is forgotten (timeout is over)",
@@ -242,13 +217,11 @@ class TestFailuresOfABroker:
 
 
 class TestFailuresOfPolling:
-    def test_it_begins_changes_and_ends(
-        self, board: Board, lines: Callable[[], list[Line]]
-    ) -> None:
+    def test_it_begins_changes_and_ends(self, board: Board, lines: Lines) -> None:
         """One line each; none for the polls in between."""
         for failure in (REFUSED, REFUSED, SLOW, SLOWER):
-            fail(board, failure)
-        see(board, whole(1, [reading(1, 1, {"/d": 50})]))
+            board.fail(failure)
+        board.observe(whole(1, [reading(1, 1, {"/d": 50})]))
         assert [
             (logging.WARNING, "polling: connect: nothing listens on b1:9092"),
             (logging.WARNING, "polling: timeout: no answer within 2 s"),
@@ -257,49 +230,32 @@ class TestFailuresOfPolling:
         ] == loud(lines())
 
     def test_an_override_while_polling_fails_says_nothing_of_it(
-        self, board: Board, lines: Callable[[], list[Line]]
+        self, board: Board, lines: Lines
     ) -> None:
         """What did not change is not told with what did."""
-        fail(board, REFUSED)
+        board.fail(REFUSED)
         lines()
-        override = Override(0.25, "x", 0, 60)
-        board.set_override(override)
+        board.set_override(Override(0.25, "x", 0, 60))
         assert 1 == len(loud(lines()))
 
-    def test_time_alone_says_nothing(self, board: Board, lines: Callable[[], list[Line]]) -> None:
+    def test_time_alone_says_nothing(self, board: Board, lines: Lines) -> None:
         """The board looked whether something expired, and nothing had."""
-        fail(board, REFUSED)
+        board.fail(REFUSED)
         lines()
-
-        def unchanged(memory: Memory) -> Memory:
-            return memory
-
-        board.update(unchanged)
+        board.update(lambda memory: memory)
         assert [] == loud(lines())
 
 
 def test_who_is_throttled_is_reported_and_the_factor_for_all_is_not_told_again(
-    board: Board, clock: FakeClock, lines: Callable[[], list[Line]]
+    board: Board, clock: FakeClock, lines: Lines
 ) -> None:
     """A warning when it begins, a line when it ends; prolonged, nothing above DEBUG."""
-    see(board, whole(0.0, [reading(1, 0.0, {"/d0": 50})]))
+    board.observe(whole(0.0, [reading(1, 0.0, {"/d0": 50})]))
     lines()
-
-    def holding(ends_at: float) -> Callable[[Memory], Memory]:
-        return lambda memory: replace(
-            memory,
-            user_throttles=throttle_user(
-                memory.user_throttles, "bob", ends_at, "2 ids too many", clock()
-            ),
-        )
-
-    def logged() -> list[Line]:
-        return [line for line in lines() if line[0] > logging.DEBUG]
-
-    board.update(holding(72.0))
-    assert [(logging.WARNING, "user bob is throttled: 2 ids too many")] == logged()
-    board.update(holding(90.0))
-    assert [] == logged()
+    board.throttle_users("one", {"bob": (72.0, "2 ids too many")})
+    assert [(logging.WARNING, "user bob is throttled: 2 ids too many")] == loud(lines())
+    board.throttle_users("one", {"bob": (90.0, "2 ids too many")})
+    assert [] == loud(lines())
     clock.now = 91.0
     board.update(lambda memory: memory)
-    assert [(logging.INFO, "user bob is throttled no longer")] == logged()
+    assert [(logging.INFO, "user bob is throttled no longer")] == loud(lines())

@@ -7,7 +7,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from sidecar.state.writer import StateWriter
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.memory import Override
 from tests.support.scripted import LIMIT, reading, run_for, whole
-from tests.throttle.build import throttle_user
 
 FACTORS = VolumeLimit(LIMIT, 300.0, 1.0)
 
@@ -122,29 +120,15 @@ class TestWhen:
         board = new_board()
         see(board, 500)
 
-        def held(until: float) -> None:
-            board.update(
-                lambda memory: replace(
-                    memory,
-                    user_throttles=throttle_user(
-                        memory.user_throttles, "bob", until, "too many ids", board.now()
-                    ),
-                )
-            )
-
         async def lengthen() -> None:
-            await asyncio.sleep(2)
-            held(100.0)
-            await asyncio.sleep(2.5)
-            held(172.0)
-            await asyncio.sleep(2)
-            held(172.9)
+            for pause_s, ends_at in ((2, 100.0), (2.5, 172.0), (2, 172.9)):
+                await asyncio.sleep(pause_s)
+                board.throttle_users("one", {"bob": (ends_at, "too many ids")})
 
         await run_for(16, new_state_writer(board, path).run(), lengthen())
         assert [0, 2, 5, 15] == pytest.approx(writes)
-        assert kept_in(path).memory.user_throttles["bob", "producer_ids"].ends_at == pytest.approx(
-            172.9
-        )
+        ends_at = kept_in(path).memory.user_throttles["bob", "one"].ends_at
+        assert 172.9 == pytest.approx(ends_at)
 
     async def test_moving_bytes_alone_are_written_every_ten_seconds(
         self, path: Path, writes: list[float]

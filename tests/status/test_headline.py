@@ -1,7 +1,6 @@
 """The sentence for a tired person, since when, and until when."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -12,7 +11,7 @@ from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
 from sidecar.volumes import Failure, FailureKind, Observation
-from tests.throttle.build import FakeClock, reading, throttle_user, whole
+from tests.throttle.build import FakeClock, reading, whole
 
 GB = 10**9
 LIMIT = MinAvailableBytes(10 * GB)
@@ -187,13 +186,9 @@ def test_disabled() -> None:
 
 def test_users_who_are_throttled_besides() -> None:
     """They are counted in the sentence, and it does not look as if nobody were held."""
-    clock = FakeClock()
-    factors = VolumeLimit(LIMIT, VALIDITY_S, 1.0)
-    board = Board(factors, clock)
+    board = Board(VolumeLimit(LIMIT, VALIDITY_S, 1.0), FakeClock())
     board.observe(free(2, 0.0, 50))
-    board.update(
-        lambda memory: replace(memory, user_throttles=throttle_user({}, "etl", 100.0, "why", 0.0))
-    )
+    board.throttle_users("one", {"etl": (100.0, "why")})
     shown = headline(board.snapshot, LIMIT, Now(0.0, wall))
     assert shown.sentence.endswith(" 1 single user is throttled besides.")
     assert "part" == shown.tone

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -13,7 +12,7 @@ from sidecar.throttle.readers import Report
 from sidecar.volumes import Failure, FailureKind
 from tests.api.build import TOKEN, FakeSidecar, until
 from tests.status.outline import outline
-from tests.throttle.build import reading, throttle_user, whole
+from tests.throttle.build import reading, whole
 
 EVIL = "<script>alert('x')</script>\" onload=\"y"
 LARGEST_BYTES = 64 * 1024
@@ -33,11 +32,7 @@ def throttled() -> FakeSidecar:
 async def test_the_order() -> None:
     """The sentence, volumes, brokers, changes, the override, users, what lies on a full volume."""
     sidecar = throttled()
-    sidecar.board.update(
-        lambda memory: replace(
-            memory, user_throttles=throttle_user({}, "etl", 60.0, "too many", 0.0)
-        )
-    )
+    sidecar.board.throttle_users("producer_ids", {"etl": (60.0, "too many")})
     page = await outline(sidecar)
     assert [
         "Throttle of producers",
@@ -182,15 +177,9 @@ async def test_names_are_only_text() -> None:
     """Log dirs, reasons, failures, users and topics come from outside: none becomes markup."""
     sidecar = FakeSidecar(ask=_nobody)
     sidecar.see(whole(0.0, [reading(1, 0.0, {f"/{EVIL}": 5})], silent=[2]))
-    sidecar.board.update(
-        lambda memory: replace(
-            memory,
-            override=Override(1.0, EVIL, 0.0, 60.0),
-            user_throttles=throttle_user({}, EVIL, 60.0, EVIL, 0.0),
-            failed_polls=1,
-            failure=Failure(FailureKind.CONNECT, EVIL),
-        )
-    )
+    sidecar.board.set_override(Override(1.0, EVIL, 0.0, 60.0))
+    sidecar.board.throttle_users("producer_ids", {EVIL: (60.0, EVIL)})
+    sidecar.board.fail(Failure(FailureKind.CONNECT, EVIL))
     response = await sidecar.get("/")
     assert "<script>alert" not in response.text
     assert ' onload="' not in response.text

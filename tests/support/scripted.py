@@ -65,15 +65,9 @@ def whole(at: float, *answers: Reading, failed: Mapping[int, Failure] | None = N
     return Observation(at, "poll", Membership("cluster", active, {}), reported)
 
 
-def partial(at: float, *answers: Reading | tuple[int, Failure]) -> Observation:
+def partial(at: float, *answers: Reading) -> Observation:
     """A partial observation."""
-    reported: dict[int, Reading | Failure] = {}
-    for answer in answers:
-        if isinstance(answer, Reading):
-            reported[answer.broker_id] = answer
-        else:
-            reported[answer[0]] = answer[1]
-    return Observation(at, "poll", None, reported)
+    return Observation(at, "poll", None, {answer.broker_id: answer for answer in answers})
 
 
 async def run_for(seconds: float, *parts: Coroutine[object, object, None]) -> None:
