@@ -6,12 +6,15 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import trustme
 
 from sidecar.settings import HostPort, KafkaAdmin
+from sidecar.volumes import Failure, FailureKind
 from tests.support.fake_broker import FakeCluster
+
+T = TypeVar("T")
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -123,6 +126,19 @@ def wanting_client_certificate(ca: trustme.CA) -> ssl.SSLContext:
 def pem(ca: trustme.CA) -> str:
     """The CA's certificate as text."""
     return ca.cert_pem.bytes().decode()
+
+
+def failed(answer: object, kind: FailureKind) -> str:
+    """The message of an answer that is a failure of this kind."""
+    assert isinstance(answer, Failure), answer
+    assert kind is answer.kind, answer
+    return answer.message
+
+
+def given(answer: T | Failure) -> T:
+    """The answer, which is no failure."""
+    assert not isinstance(answer, Failure), answer
+    return answer
 
 
 def open_sockets() -> set[str]:

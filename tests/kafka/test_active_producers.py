@@ -11,7 +11,7 @@ from sidecar.kafka.active_producers import ActiveProducers, ScanResult
 from sidecar.kafka.leaders import DOUBTED_S, LEADERS_S, Partition
 from sidecar.kafka.producer_messages import ProducerStates
 from sidecar.volumes import Failure, FailureKind
-from tests.kafka.servers import Clock, admin, bootstrap, free_port
+from tests.kafka.servers import Clock, admin, bootstrap, failed, free_port, given
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_producers import FakeProducers
 from tests.support.virtual_time import VIRTUAL_TIME
@@ -50,10 +50,9 @@ async def looking(
         await source.close()
 
 
-def of(looked: ScanResult | Failure) -> ScanResult:
-    """The look, which could be taken."""
-    assert isinstance(looked, ScanResult), looked
-    return looked
+def kinds(looked: ScanResult) -> dict[Partition, FailureKind]:
+    """What kind of failure each partition has."""
+    return {partition: failure.kind for partition, failure in looked.failures.items()}
 
 
 async def test_every_leader_tells_of_its_own_partitions(clock: Clock) -> None:
@@ -65,7 +64,7 @@ async def test_every_leader_tells_of_its_own_partitions(clock: Clock) -> None:
     )
     async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock) as source:
         taken = Taken()
-        looked = of(await source.scan(taken, PATIENCE_S))
+        looked = given(await source.scan(taken, PATIENCE_S))
     assert {A: [(7, 0, 5)], B: [], C: [(7, 0, 1), (8, 2, 0)]} == taken.states
     assert {(0, (A,)), (1, (B, C))} == {(broker, tuple(named)) for broker, named in fake.asked}
     assert (3, 3, 111, {}, 0) == (
@@ -94,7 +93,7 @@ async def test_a_broker_that_is_not_active_is_a_failure(clock: Clock) -> None:
         async with looking(cluster, clock, 7) as source:
             failure = await source.scan(Taken(), PATIENCE_S)
         async with looking(cluster, clock, 1) as source:
-            assert 0 == of(await source.scan(Taken(), PATIENCE_S)).partitions
+            assert 0 == given(await source.scan(Taken(), PATIENCE_S)).partitions
     assert Failure(FailureKind.CONNECT, "broker 7, of SIDECAR_BROKER_ID, is not active") == failure
 
 
@@ -123,12 +122,10 @@ async def test_leaders_are_asked_for_seldom_and_soon_after_one_changed(clock: Cl
         await source.scan(Taken(), PATIENCE_S)
         assert 1 == fake.listed
         fake.leaders[B] = 1
-        looked = of(await source.scan(Taken(), PATIENCE_S))
-        assert {B: FailureKind.BROKER} == {
-            partition: failure.kind for partition, failure in looked.failures.items()
-        }
+        looked = given(await source.scan(Taken(), PATIENCE_S))
+        assert {B: FailureKind.BROKER} == kinds(looked)
         clock.now = 1000.0 + DOUBTED_S
-        looked = of(await source.scan(Taken(), PATIENCE_S))
+        looked = given(await source.scan(Taken(), PATIENCE_S))
     assert (2, 2, {}) == (fake.listed, looked.partitions, looked.failures)
 
 
@@ -136,22 +133,20 @@ async def test_a_topic_that_may_not_be_read_says_what_is_needed(clock: Clock) ->
     """The command that grants it; other topics are told of."""
     fake = FakeProducers({A: 0, C: 0}, refused={C: ErrorCode.topic_authorization_failed})
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
-        looked = of(await source.scan(Taken(), PATIENCE_S))
+        looked = given(await source.scan(Taken(), PATIENCE_S))
     assert 1 == looked.partitions
-    failure = looked.failures[C]
-    assert FailureKind.AUTHORIZATION is failure.kind
-    assert "error 29" in failure.message
-    assert "--operation Read --topic '*'" in failure.message
+    message = failed(looked.failures[C], FailureKind.AUTHORIZATION)
+    assert "error 29" in message
+    assert "--operation Read --topic '*'" in message
 
 
 async def test_no_topic_at_all_may_be_a_right_that_is_missing(clock: Clock) -> None:
     """Metadata leaves out what may not be described; it is asked again soon."""
     fake = FakeProducers()
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
-        failure = await source.scan(Taken(), PATIENCE_S)
-        assert isinstance(failure, Failure)
-        assert FailureKind.AUTHORIZATION is failure.kind
-        assert "--operation Read --topic '*'" in failure.message
+        answer = await source.scan(Taken(), PATIENCE_S)
+        message = failed(answer, FailureKind.AUTHORIZATION)
+        assert "--operation Read --topic '*'" in message
         fake.leaders[A] = 0
         clock.now += DOUBTED_S
         taken = Taken()
@@ -166,30 +161,25 @@ async def test_a_broker_that_hangs_is_given_up_and_the_others_are_reported_of(cl
         await source.scan(Taken(), PATIENCE_S)
         cluster.brokers[1].twist = lambda *_: None
         taken = Taken()
-        looked = of(await source.scan(taken, 0.5))
+        looked = given(await source.scan(taken, 0.5))
     assert {A} == set(taken.states)
-    assert {B: FailureKind.TIMEOUT, C: FailureKind.TIMEOUT} == {
-        partition: failure.kind for partition, failure in looked.failures.items()
-    }
+    assert {B: FailureKind.TIMEOUT, C: FailureKind.TIMEOUT} == kinds(looked)
 
 
 async def test_nobody_answers_at_all(clock: Clock) -> None:
     """One failure."""
     source = ActiveProducers(admin(free_port()), None, clock)
-    failure = await source.scan(Taken(), PATIENCE_S)
+    answer = await source.scan(Taken(), PATIENCE_S)
     await source.close()
-    assert isinstance(failure, Failure)
-    assert FailureKind.CONNECT is failure.kind
+    failed(answer, FailureKind.CONNECT)
 
 
 async def test_a_partition_that_is_left_out_of_an_answer_is_a_failure(clock: Clock) -> None:
     """So that nothing is believed to be seen that is not."""
     fake = FakeProducers({A: 0, B: 0}, silent={B})
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
-        looked = of(await source.scan(Taken(), PATIENCE_S))
-    assert {B: FailureKind.PROTOCOL} == {
-        partition: failure.kind for partition, failure in looked.failures.items()
-    }
+        looked = given(await source.scan(Taken(), PATIENCE_S))
+    assert {B: FailureKind.PROTOCOL} == kinds(looked)
 
 
 async def test_questions_grow_and_shrink_with_the_answers(
@@ -233,7 +223,7 @@ async def test_an_answer_that_makes_no_sense_does_not_keep_the_others_from_being
             taken = Taken()
             looked = await source.scan(taken, PATIENCE_S)
         assert set(every[1:]) == set(taken.states)
-        assert {("a", 0)} == set(of(looked).failures)
+        assert {("a", 0)} == set(given(looked).failures)
 
 
 async def test_partitions_are_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +232,7 @@ async def test_partitions_are_bounded(clock: Clock, monkeypatch: pytest.MonkeyPa
     fake = FakeProducers({A: 0, B: 0, C: 0})
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
         taken = Taken()
-        looked = of(await source.scan(taken, PATIENCE_S))
+        looked = given(await source.scan(taken, PATIENCE_S))
     assert ({A, B}, 1) == (set(taken.states), looked.skipped)
 
 
@@ -252,5 +242,5 @@ async def test_new_credentials_are_used(clock: Clock) -> None:
     async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
         await source.scan(Taken(), PATIENCE_S)
         source.reload(admin(bootstrap(cluster), client_id="another"))()
-        assert 1 == of(await source.scan(Taken(), PATIENCE_S)).partitions
+        assert 1 == given(await source.scan(Taken(), PATIENCE_S)).partitions
         assert 2 == cluster.brokers[0].connected

@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.volumes import Failure, FailureKind
-from tests.kafka.servers import admin, bootstrap, free_port
+from tests.kafka.servers import admin, bootstrap, failed, free_port, given
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_configs import DESCRIBE_CONFIGS, FakeConfigs
 from tests.support.virtual_time import VIRTUAL_TIME
@@ -57,10 +57,8 @@ async def test_only_those_that_were_named_are_asked() -> None:
             for broker in cluster.brokers.values()
             if any(request.api_key == DESCRIBE_CONFIGS for request in broker.requests)
         ]
-    assert not isinstance(result, Failure)
-    assert [1, 7] == list(result)
-    assert {"log.dirs": "/b"} == result[1]
-    assert Failure(FailureKind.CONNECT, "broker 7 is not a known active broker") == result[7]
+    unknown = Failure(FailureKind.CONNECT, "broker 7 is not a known active broker")
+    assert [(1, {"log.dirs": "/b"}), (7, unknown)] == list(given(result).items())
     assert [1] == asked
 
 
@@ -71,13 +69,10 @@ async def test_a_refusal_says_what_is_needed() -> None:
     )
     async with configs.of(FakeCluster().add(2)) as cluster:
         result = await describe_broker_configs(admin(bootstrap(cluster)), None, ["log.dirs"])
-    assert not isinstance(result, Failure)
-    assert {"log.dirs": "/a"} == result[0]
-    failure = result[1]
-    assert isinstance(failure, Failure)
-    assert FailureKind.AUTHORIZATION is failure.kind
-    assert failure.message.startswith("broker 1: DescribeConfigs returned error 31")
-    assert "--operation DescribeConfigs --cluster" in failure.message
+    assert {"log.dirs": "/a"} == given(result)[0]
+    message = failed(given(result)[1], FailureKind.AUTHORIZATION)
+    assert message.startswith("broker 1: DescribeConfigs returned error 31")
+    assert "--operation DescribeConfigs --cluster" in message
 
 
 async def test_a_hung_broker_is_given_up_at_the_deadline() -> None:
@@ -88,16 +83,12 @@ async def test_a_hung_broker_is_given_up_at_the_deadline() -> None:
         result = await describe_broker_configs(
             admin(bootstrap(cluster)), None, ["log.dirs"], timeout_s=0.5
         )
-    assert not isinstance(result, Failure)
-    assert {"log.dirs": "/a"} == result[0]
-    failure = result[1]
-    assert isinstance(failure, Failure)
-    assert FailureKind.TIMEOUT is failure.kind
+    assert {"log.dirs": "/a"} == given(result)[0]
+    failed(given(result)[1], FailureKind.TIMEOUT)
 
 
 async def test_no_cluster_at_all() -> None:
     """One failure, of the listing."""
-    failure = await describe_broker_configs(admin(free_port()), None, ["log.dirs"])
-    assert isinstance(failure, Failure)
-    assert FailureKind.CONNECT is failure.kind
-    assert failure.message.startswith("no broker reported which brokers there are: ")
+    answer = await describe_broker_configs(admin(free_port()), None, ["log.dirs"])
+    message = failed(answer, FailureKind.CONNECT)
+    assert message.startswith("no broker reported which brokers there are: ")

@@ -5,7 +5,7 @@ from kio.schema.errors import ErrorCode
 
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, read_levels, set_levels
 from sidecar.volumes import Failure, FailureKind
-from tests.kafka.servers import admin, bootstrap
+from tests.kafka.servers import admin, bootstrap, failed, given
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_configs import FakeConfigs
 from tests.support.virtual_time import VIRTUAL_TIME
@@ -48,7 +48,6 @@ async def test_a_broker_that_has_no_such_logger() -> None:
     configs.loggers[1] = {}
     async with configs.of(FakeCluster().add(2)) as cluster:
         result = await read_levels(admin(bootstrap(cluster)), None, REQUEST_LOGGER)
-    assert not isinstance(result, Failure)
     text = "broker 1: it has no logger kafka.request.logger that can be set"
     assert {0: "WARN", 1: Failure(FailureKind.UNSUPPORTED, text)} == result
 
@@ -59,11 +58,8 @@ async def test_a_refusal_to_set_says_what_is_needed() -> None:
     configs.refused[0] = ErrorCode.cluster_authorization_failed
     async with configs.of(FakeCluster().add(1)) as cluster:
         result = await set_levels(admin(bootstrap(cluster)), {0: "DEBUG"}, REQUEST_LOGGER)
-    assert not isinstance(result, Failure)
-    failure = result[0]
-    assert isinstance(failure, Failure)
-    assert FailureKind.AUTHORIZATION is failure.kind
-    assert "--operation AlterConfigs --cluster" in failure.message
+    message = failed(given(result)[0], FailureKind.AUTHORIZATION)
+    assert "--operation AlterConfigs --cluster" in message
 
 
 async def test_another_error_is_reported_with_the_brokers_words() -> None:
@@ -72,9 +68,6 @@ async def test_another_error_is_reported_with_the_brokers_words() -> None:
     configs.refused[0] = ErrorCode.invalid_config
     async with configs.of(FakeCluster().add(1)) as cluster:
         result = await set_levels(admin(bootstrap(cluster)), {0: "LOUD"}, REQUEST_LOGGER)
-    assert not isinstance(result, Failure)
-    failure = result[0]
-    assert isinstance(failure, Failure)
-    assert FailureKind.BROKER is failure.kind
-    assert failure.message.startswith("broker 0: IncrementalAlterConfigs returned error 40")
-    assert failure.message.endswith(": no")
+    message = failed(given(result)[0], FailureKind.BROKER)
+    assert message.startswith("broker 0: IncrementalAlterConfigs returned error 40")
+    assert message.endswith(": no")

@@ -24,7 +24,7 @@ from sidecar.kafka.quota_messages import (
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.volumes import Failure, FailureKind
 from tests.kafka.kio_codec import kio_request, our_request
-from tests.kafka.servers import admin, bootstrap, free_port, hang, raw_server
+from tests.kafka.servers import admin, bootstrap, failed, free_port, hang, raw_server
 from tests.support.fake_broker import FakeCluster, FakeRequest, encode
 from tests.support.virtual_time import VIRTUAL_TIME
 
@@ -143,11 +143,10 @@ async def test_who_may_not_read_is_reported_what_to_grant() -> None:
     body = reported(ErrorCode.cluster_authorization_failed)
     cluster = FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
     async with cluster:
-        failure = await describe_client_quotas(admin(bootstrap(cluster)))
-    assert isinstance(failure, Failure)
-    assert FailureKind.AUTHORIZATION is failure.kind
-    assert failure.message.startswith("no broker reported the client quotas: ")
-    assert "--operation DescribeConfigs --cluster" in failure.message
+        answer = await describe_client_quotas(admin(bootstrap(cluster)))
+    message = failed(answer, FailureKind.AUTHORIZATION)
+    assert message.startswith("no broker reported the client quotas: ")
+    assert "--operation DescribeConfigs --cluster" in message
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
@@ -186,10 +185,8 @@ async def test_a_refusal_says_what_was_refused(code: ErrorCode, kind: str, words
     cluster = FakeCluster().add(1)
     cluster.answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: altered((ANN, code)))
     async with cluster:
-        failure = await alter_client_quotas(admin(bootstrap(cluster)), [(ANN, {"x": 1})])
-    assert failure is not None
-    assert FailureKind[kind] is failure.kind
-    assert words in failure.message
+        answer = await alter_client_quotas(admin(bootstrap(cluster)), [(ANN, {"x": 1})])
+    assert words in failed(answer, FailureKind[kind])
 
 
 async def test_each_alteration_has_its_own_outcome() -> None:
@@ -211,12 +208,9 @@ async def test_an_answer_that_leaves_one_out_is_no_answer() -> None:
     body = altered((ANN, ErrorCode.none))
     cluster = FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
     async with cluster:
-        failure = await alter_each(
-            admin(bootstrap(cluster)), [(ANN, {"x": 1.0}), (BOB, {"x": 1.0})]
-        )
-    assert isinstance(failure, Failure)
-    assert FailureKind.PROTOCOL is failure.kind
-    assert "user 'bob'" in failure.message
+        asked: list[Alteration] = [(ANN, {"x": 1.0}), (BOB, {"x": 1.0})]
+        answer = await alter_each(admin(bootstrap(cluster)), asked)
+    assert "user 'bob'" in failed(answer, FailureKind.PROTOCOL)
 
 
 @pytest.mark.parametrize("hangs", [False, True])
@@ -231,6 +225,5 @@ async def test_setting_asks_another_address(hangs: bool, nothing_left_open: None
 
 async def test_a_broker_that_is_not_there() -> None:
     """A failure as of every other call, and no exception."""
-    failure = await alter_client_quotas(admin(free_port()), [({"client-id": "a"}, {"x": 1.0})])
-    assert isinstance(failure, Failure)
-    assert FailureKind.CONNECT is failure.kind
+    answer = await alter_client_quotas(admin(free_port()), [({"client-id": "a"}, {"x": 1.0})])
+    failed(answer, FailureKind.CONNECT)

@@ -14,6 +14,7 @@ from sidecar.kafka.cluster_messages import (
 )
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind, Membership, OfflineLogDir, Reading, Volume
+from tests.kafka.servers import failed
 
 ASKED = HostPort("b0", 9092)
 LONG_MAX = 2**63 - 1
@@ -73,10 +74,7 @@ def test_a_list_that_can_not_be_used_is_a_failure(
     answer: Any, kind: FailureKind, says: str
 ) -> None:
     """Errors, controllers, and lists without a broker that could be asked."""
-    failure = read_cluster(answer, ASKED)
-    assert isinstance(failure, Failure)
-    assert kind is failure.kind
-    assert says in failure.message
+    assert says in failed(read_cluster(answer, ASKED), kind)
 
 
 def test_volumes_are_read() -> None:
@@ -129,11 +127,9 @@ def test_an_offline_log_dir_is_neither_empty_nor_full(result: tuple[Any, ...], r
 
 def test_a_missing_acl_is_named() -> None:
     """Error 31 says which ACL is missing, for whom, and the command that grants it."""
-    failure = read(log_dirs(error=31))
-    assert isinstance(failure, Failure)
-    assert failure.kind is FailureKind.AUTHORIZATION
-    assert "needs DESCRIBE on the Kafka cluster resource" in failure.message
-    assert "User:throttle-sidecar --operation Describe --cluster" in failure.message
+    message = failed(read(log_dirs(error=31)), FailureKind.AUTHORIZATION)
+    assert "needs DESCRIBE on the Kafka cluster resource" in message
+    assert "User:throttle-sidecar --operation Describe --cluster" in message
 
 
 @pytest.mark.parametrize(
@@ -147,6 +143,4 @@ def test_a_missing_acl_is_named() -> None:
 )
 def test_an_answer_that_shows_nothing_is_not_sight(answer: Any, kind: FailureKind) -> None:
     """A broker that answers without a log dir has not been seen."""
-    failure = read(answer)
-    assert isinstance(failure, Failure)
-    assert kind is failure.kind
+    failed(read(answer), kind)

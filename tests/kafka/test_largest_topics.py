@@ -16,7 +16,7 @@ from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.kafka.largest_topics import LARGEST, LogDirTopics, TopicSize, largest_topics
 from sidecar.kafka.log_dir_messages import _PartitionSizes
 from sidecar.volumes import Failure, FailureKind
-from tests.kafka.servers import admin, bootstrap
+from tests.kafka.servers import admin, bootstrap, failed, given
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
 from tests.support.virtual_time import VIRTUAL_TIME
 
@@ -127,8 +127,7 @@ async def test_of_many_topics_the_largest_are_kept() -> None:
     """What they take together counts all of them."""
     cluster, _ = lying(("/a", {f"t{number}": {0: number} for number in range(1, 101)}, OK))
     async with cluster:
-        found = await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S)
-    assert not isinstance(found, Failure)
+        found = given(await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S))
     assert (100, 5050) == (found["/a"].topics, found["/a"].size_bytes)
     assert [f"t{number}" for number in range(100, 100 - LARGEST, -1)] == [
         each.topic for each in found["/a"].largest
@@ -140,8 +139,7 @@ async def test_an_offline_log_dir_is_left_out() -> None:
     cluster, _ = lying(("/a", {}, ErrorCode.kafka_storage_error), ("/b", DATA, OK))
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S)
-    assert not isinstance(found, Failure)
-    assert ["/b"] == list(found)
+    assert ["/b"] == list(given(found))
 
 
 async def test_a_refusal() -> None:
@@ -149,10 +147,9 @@ async def test_a_refusal() -> None:
     cluster, _ = lying(error=ErrorCode.cluster_authorization_failed)
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S)
-    assert isinstance(found, Failure)
-    assert FailureKind.AUTHORIZATION == found.kind
-    assert found.message.startswith("broker 0: DescribeLogDirs returned error 31")
-    assert "it needs Describe on the Kafka cluster resource" in found.message
+    message = failed(found, FailureKind.AUTHORIZATION)
+    assert message.startswith("broker 0: DescribeLogDirs returned error 31")
+    assert "it needs Describe on the Kafka cluster resource" in message
 
 
 async def test_a_broker_that_is_not_there() -> None:

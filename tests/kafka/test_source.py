@@ -26,7 +26,9 @@ from tests.kafka.servers import (
     Clock,
     admin,
     bootstrap,
+    failed,
     free_port,
+    given,
     hang,
     open_sockets,
     pem,
@@ -61,15 +63,7 @@ async def source_of(
 async def seen(
     source: VolumeSource, brokers: list[int] | None = None, timeout_s: float = 5.0
 ) -> Observation:
-    observation = await source.observe(brokers, timeout_s)
-    assert isinstance(observation, Observation), observation
-    return observation
-
-
-async def failed(source: VolumeSource, timeout_s: float = 5.0) -> Failure:
-    failure = await source.observe(None, timeout_s)
-    assert isinstance(failure, Failure), failure
-    return failure
+    return given(await source.observe(brokers, timeout_s))
 
 
 def kinds(observation: Observation) -> dict[int, FailureKind | None]:
@@ -132,20 +126,6 @@ async def test_fenced_brokers_are_listed_and_not_asked(clock: Clock) -> None:
         assert {1: f"127.0.0.1:{cluster.brokers[1].port}"} == observation.membership.fenced
         assert {0} == set(observation.answers)
         assert cluster.brokers[1].connected == 0
-
-
-@pytest.mark.parametrize("newest", [0, 1])
-async def test_brokers_before_kafka_4_list_no_fenced_ones(clock: Clock, newest: int) -> None:
-    """With DescribeCluster v0 and v1 the fenced brokers are unknown."""
-    cluster = FakeCluster().add(2)
-    cluster.versions[DESCRIBE_CLUSTER] = (0, newest)
-    cluster.versions[DESCRIBE_LOG_DIRS] = (1, 4)
-    cluster.brokers[1].fenced = True
-    async with cluster, source_of(cluster, clock) as source:
-        observation = await seen(source)
-        assert observation.membership is not None
-        assert {0} == set(observation.membership.active)
-        assert observation.membership.fenced is None
 
 
 async def test_a_hung_broker_costs_only_its_own_answer(clock: Clock) -> None:
@@ -348,10 +328,9 @@ async def test_no_broker_answers(clock: Clock) -> None:
     """The failure of a poll names each address and why it did not answer."""
     nowhere = free_port()
     async with raw_server(hang) as hung, source_of(nowhere, clock, hung) as source:
-        failure = await failed(source, 0.3)
-    assert failure.kind is FailureKind.TIMEOUT
-    assert f"{hung}: no answer in time" in failure.message
-    assert f"{nowhere}: " in failure.message
+        message = failed(await source.observe(None, 0.3), FailureKind.TIMEOUT)
+    assert f"{hung}: no answer in time" in message
+    assert f"{nowhere}: " in message
 
 
 async def test_a_missing_acl(clock: Clock) -> None:
@@ -362,25 +341,14 @@ async def test_a_missing_acl(clock: Clock) -> None:
     async with cluster, source_of(cluster, clock, **SASL, sasl_password="apple") as source:
         observation = await seen(source)
     assert {0: FailureKind.AUTHORIZATION, 1: FailureKind.AUTHORIZATION} == kinds(observation)
-    answer = observation.answers[0]
-    assert isinstance(answer, Failure)
-    assert "--allow-principal User:eve --operation Describe --cluster" in answer.message
-
-
-async def test_brokers_too_old_for_sizes(clock: Clock) -> None:
-    """Each broker before Kafka 3.3 answers that it is unsupported."""
-    cluster = FakeCluster().add(2)
-    cluster.versions[DESCRIBE_LOG_DIRS] = (1, 3)
-    async with cluster, source_of(cluster, clock) as source:
-        observation = await seen(source)
-    assert {0: FailureKind.UNSUPPORTED, 1: FailureKind.UNSUPPORTED} == kinds(observation)
+    message = failed(observation.answers[0], FailureKind.AUTHORIZATION)
+    assert "--allow-principal User:eve --operation Describe --cluster" in message
 
 
 async def test_some_brokers_asked_alone(clock: Clock) -> None:
     """A partial observation asks only those named, at the addresses of the last list."""
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
-        before = await source.observe([1], 1.0)
-        assert isinstance(before, Failure)
+        assert isinstance(await source.observe([1], 1.0), Failure)
         await seen(source)
         observation = await seen(source, [1, 7])
         assert observation.membership is None
@@ -401,11 +369,10 @@ async def test_a_refused_login_shows_no_secret(
         FakeCluster(users={"eve": "apple"}).add(1) as cluster,
         source_of(cluster, clock, **SASL, sasl_password="Tr0ub4dor") as source,
     ):
-        failure = await failed(source)
+        message = failed(await source.observe(None, 5.0), FailureKind.AUTHENTICATION)
         text = repr(source)
-    assert failure.kind is FailureKind.AUTHENTICATION
     assert "SaslAuthenticate" in caplog.text
-    assert "Tr0ub4dor" not in caplog.text + failure.message + text
+    assert "Tr0ub4dor" not in caplog.text + message + text
 
 
 async def test_a_session_is_renewed_before_it_ends(clock: Clock) -> None:
@@ -451,9 +418,8 @@ async def test_a_token_endpoint_that_fails_once(clock: Clock) -> None:
             oauth_client_secret="sesame",
         ) as source,
     ):
-        failure = await failed(source)
-        assert failure.kind is FailureKind.AUTHENTICATION
-        assert "the endpoint answered 503" in failure.message
+        message = failed(await source.observe(None, 5.0), FailureKind.AUTHENTICATION)
+        assert "the endpoint answered 503" in message
         clock.now += 2
         # Three brokers, one token.
         assert {0: None, 1: None, 2: None} == kinds(await seen(source))
@@ -469,7 +435,7 @@ async def test_new_credentials_are_used_after_a_reload(clock: Clock) -> None:
         await seen(source)
         cluster.users = {"eve": "pear"}
         source.reload(admin(bootstrap(cluster), **SASL, sasl_password="plum"))()
-        assert FailureKind.AUTHENTICATION is (await failed(source)).kind
+        failed(await source.observe(None, 5.0), FailureKind.AUTHENTICATION)
         source.reload(admin(bootstrap(cluster), **SASL, sasl_password="pear"))()
         assert {0: None, 1: None} == kinds(await seen(source))
         await asyncio.sleep(0.05)

@@ -24,6 +24,7 @@ from tests.kafka.servers import (
     Clock,
     admin,
     bootstrap,
+    failed,
     handshaking,
     pem,
     raw_server,
@@ -36,6 +37,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left_open")
 
 NOWHERE = HostPort("127.0.0.1", 9092)
 PASSWORD = "Tr0ub4dor"
+TRUSTED = "SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION"
 
 
 async def poll(cluster: FakeCluster, clock: Clock, **settings: Any) -> Observation | Failure:
@@ -71,14 +73,9 @@ async def test_an_unknown_ca(clock: Clock, ca: trustme.CA) -> None:
     """Another CA's certificate, and the system's, do not do, and the message says so."""
     async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
         for settings in ({"ssl_ca_pem": pem(trustme.CA())}, {}):
-            failure = await poll(cluster, clock, **settings)
-            assert isinstance(failure, Failure)
-            assert failure.kind is FailureKind.TLS
-            assert "certificate is not trusted" in failure.message
-            reported = (
-                "SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION must name a PEM file with the cert"
-            )
-            assert reported in failure.message
+            message = failed(await poll(cluster, clock, **settings), FailureKind.TLS)
+            assert "certificate is not trusted" in message
+            assert f"{TRUSTED} must name a PEM file with the cert" in message
 
 
 async def test_addresses_that_fail_alike_are_told_together(clock: Clock, ca: trustme.CA) -> None:
@@ -87,24 +84,21 @@ async def test_addresses_that_fail_alike_are_told_together(clock: Clock, ca: tru
         addresses = [HostPort("127.0.0.1", broker.port) for broker in cluster.brokers.values()]
         made = admin(*addresses, security_protocol="SSL")
         async with KafkaVolumeSource(made, clock=clock) as source:
-            failure = await source.observe(None, 5.0)
-    assert isinstance(failure, Failure)
+            message = failed(await source.observe(None, 5.0), FailureKind.TLS)
     before = "no broker reported which brokers there are: "
-    named, _, why = failure.message.removeprefix(before).partition(": ")
+    named, _, why = message.removeprefix(before).partition(": ")
     assert set(map(str, addresses)) == set(named.split(", "))
     assert why.startswith("its certificate is not trusted: ")
-    assert 1 == why.count("SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION")
+    assert 1 == why.count(TRUSTED)
 
 
 async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> None:
     """It is refused, unless the settings say that the name is not to be verified."""
     context = server_context(ca, "other.example")
     async with FakeCluster(ssl_context=context).add(1) as cluster:
-        failure = await poll(cluster, clock, ssl_ca_pem=pem(ca))
-        assert isinstance(failure, Failure)
-        assert failure.kind is FailureKind.TLS
-        assert "its certificate is for another name: IP address mismatch" in failure.message
-        assert "127.0.0.1" in failure.message
+        message = failed(await poll(cluster, clock, ssl_ca_pem=pem(ca)), FailureKind.TLS)
+        assert "its certificate is for another name: IP address mismatch" in message
+        assert "127.0.0.1" in message
         answer = await poll(cluster, clock, ssl_ca_pem=pem(ca), ssl_verify_hostname=False)
         assert isinstance(answer, Observation)
 
@@ -113,9 +107,7 @@ async def test_trust_is_needed_without_hostname_verification(clock: Clock, ca: t
     """Not verifying the name does not mean not verifying the certificate."""
     async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
         settings = {"ssl_ca_pem": pem(trustme.CA()), "ssl_verify_hostname": False}
-        failure = await poll(cluster, clock, **settings)
-    assert isinstance(failure, Failure)
-    assert failure.kind is FailureKind.TLS
+        failed(await poll(cluster, clock, **settings), FailureKind.TLS)
 
 
 @pytest.mark.parametrize(
@@ -165,11 +157,9 @@ async def test_a_missing_client_certificate(clock: Clock, ca: trustme.CA) -> Non
     async with raw_server(handshaking(wanting_client_certificate(ca))) as address:
         made = admin(address, security_protocol="SSL", ssl_ca_pem=pem(ca))
         async with KafkaVolumeSource(made, clock=clock) as source:
-            failure = await source.observe(None, 5.0)
-    assert isinstance(failure, Failure)
-    assert failure.kind is FailureKind.TLS
-    assert "CERTIFICATE_REQUIRED; the broker requires a certificate of ours" in failure.message
-    assert "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION" in failure.message
+            message = failed(await source.observe(None, 5.0), FailureKind.TLS)
+    assert "CERTIFICATE_REQUIRED; the broker requires a certificate of ours" in message
+    assert "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION" in message
 
 
 def refused(clock: Clock, **settings: Any) -> str:
