@@ -5,6 +5,7 @@ import io
 from datetime import timedelta
 from enum import Enum
 from typing import Any
+from uuid import UUID
 
 from kio.index import load_payload_module
 from kio.schema.request_header.v2.header import RequestHeader
@@ -25,6 +26,11 @@ from sidecar.kafka.quota_messages import (
     ALTER_CLIENT_QUOTAS_KEY,
     DESCRIBE_CLIENT_QUOTAS_KEY,
 )
+from sidecar.kafka.topic_messages import (
+    CREATE_PARTITIONS_KEY,
+    CREATE_TOPICS_KEY,
+    DELETE_TOPICS_KEY,
+)
 from sidecar.kafka.user_messages import (
     DESCRIBE_ACLS_KEY,
     DESCRIBE_USER_SCRAM_CREDENTIALS_KEY,
@@ -42,6 +48,9 @@ NAMES = {
     DESCRIBE_ACLS_KEY: "DescribeAcls",
     DESCRIBE_PRODUCERS_KEY: "DescribeProducers",
     METADATA_KEY: "Metadata",
+    CREATE_TOPICS_KEY: "CreateTopics",
+    CREATE_PARTITIONS_KEY: "CreatePartitions",
+    DELETE_TOPICS_KEY: "DeleteTopics",
 }
 
 
@@ -58,6 +67,8 @@ def kio_values(entity: Any) -> Any:
         return [kio_values(each) for each in entity]
     if isinstance(entity, timedelta):
         return round(entity / timedelta(milliseconds=1))
+    if isinstance(entity, UUID):
+        return entity.bytes
     return entity.value if isinstance(entity, Enum) else entity
 
 

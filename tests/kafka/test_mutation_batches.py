@@ -83,6 +83,17 @@ def outcomes(results: Sequence[TopicResult]) -> list[Outcome]:
     return [result.outcome for result in results]
 
 
+async def run(
+    controller: FakeController, topics: list[str], timeout_s: float = 1.0, *, retry: bool = True
+) -> Sequence[TopicResult]:
+    return await MutationBatcher(make(), topics, CallPolicy(timeout_s, retry=retry)).run(controller)
+
+
+def all_with(code: int, throttle_time_ms: int = 0) -> Callable[[Sequence[str]], Answer]:
+    """A twist: an error code for all, and a wait."""
+    return lambda batch: Answer(throttle_time_ms, dict.fromkeys(batch, code))
+
+
 def rate_of_one() -> TokenBucket:
     """1 a second, a burst of 11, full."""
     return TokenBucket(1.0, 11.0, 0)
@@ -92,8 +103,8 @@ async def test_what_is_throttled_is_asked_for_again_after_the_wait() -> None:
     """The module's example: 12 of 30 at once, then one a second, in the order given."""
     controller = FakeController(rate_of_one())
     reported: list[TopicResult] = []
-    run = MutationBatcher(make(), names(30), CallPolicy(60.0, retry=True), reported.append)
-    results = await run.run(controller)
+    batcher = MutationBatcher(make(), names(30), CallPolicy(60.0, retry=True), reported.append)
+    results = await batcher.run(controller)
     assert [Outcome.DONE] * 30 == outcomes(results)
     assert names(30) == [result.topic for result in reported]
     # 30 - 12 are left, and each second lets one in.
@@ -105,9 +116,7 @@ async def test_what_is_throttled_is_asked_for_again_after_the_wait() -> None:
 async def test_it_can_be_told_not_to() -> None:
     """One request; what was over the quota says how long to wait, and nothing is slept."""
     controller = FakeController(rate_of_one())
-    results = await MutationBatcher(make(), names(30), CallPolicy(60.0, retry=False)).run(
-        controller
-    )
+    results = await run(controller, names(30), 60.0, retry=False)
     assert [Outcome.DONE] * 12 + [Outcome.THROTTLED] * 18 == outcomes(results)
     assert {1000} == {result.throttle_time_ms for result in results[12:]}
     assert 1 == len(controller.asked)
@@ -117,9 +126,7 @@ async def test_it_can_be_told_not_to() -> None:
 async def test_without_retry_later_requests_are_not_sent() -> None:
     """They would be refused too, on a connection that is muted."""
     controller = FakeController(rate_of_one())
-    results = await MutationBatcher(make(), names(120), CallPolicy(60.0, retry=False)).run(
-        controller
-    )
+    results = await run(controller, names(120), 60.0, retry=False)
     expected = [Outcome.DONE] * 12 + [Outcome.THROTTLED] * 38 + [Outcome.NOT_SENT] * 70
     assert expected == outcomes(results)
     assert "a request before it was throttled" == results[-1].message
@@ -128,7 +135,7 @@ async def test_without_retry_later_requests_are_not_sent() -> None:
 async def test_at_the_time_out_each_topic_says_what_became_of_it() -> None:
     """Done, throttled with the wait that is left, and not sent."""
     controller = FakeController(rate_of_one())
-    results = await MutationBatcher(make(), names(70), CallPolicy(4.5, retry=True)).run(controller)
+    results = await run(controller, names(70), 4.5)
     # 12 at once and 4 in 4 s; the wait for the next ends after the time-out.
     assert [Outcome.DONE] * 16 == outcomes(results[:16])
     assert [Outcome.THROTTLED] * 49 == outcomes(results[16:65])
@@ -140,24 +147,16 @@ async def test_at_the_time_out_each_topic_says_what_became_of_it() -> None:
 
 async def test_the_wait_that_is_reported_is_what_is_left_of_it() -> None:
     """After a second that was waited for, with no broker then, nothing is left."""
-
-    def throttled(batch: Sequence[str]) -> Answer:
-        return Answer(1000, dict.fromkeys(batch, 89))
-
-    controller = FakeController(twists={0: throttled, 1: lambda _: LOST})
-    results = await MutationBatcher(make(), ["a"], CallPolicy(5.0, retry=True)).run(controller)
+    controller = FakeController(twists={0: all_with(89, 1000), 1: lambda _: LOST})
+    results = await run(controller, ["a"], 5.0)
     message = f"error 89 (THROTTLING_QUOTA_EXCEEDED); {LOST.message}"
     assert [TopicResult("a", Outcome.THROTTLED, message, 0)] == list(results)
 
 
 async def test_a_refusal_without_a_wait_does_not_spin() -> None:
     """Kafka rounds less than half a millisecond to 0; there is a pause all the same."""
-
-    def refuse(batch: Sequence[str]) -> Answer:
-        return Answer(0, dict.fromkeys(batch, 89))
-
-    controller = FakeController(twists=dict.fromkeys(range(3), refuse))
-    results = await MutationBatcher(make(), ["a"], CallPolicy(1.0, retry=True)).run(controller)
+    controller = FakeController(twists=dict.fromkeys(range(3), all_with(89)))
+    results = await run(controller, ["a"])
     assert [Outcome.DONE] == outcomes(results)
     assert [0.0, 0.01, 0.02, 0.03] == pytest.approx([when for when, _ in controller.asked])
 
@@ -169,7 +168,7 @@ async def test_other_errors_are_final() -> None:
         return Answer(0, {name: ALREADY_EXISTS if name == "t1" else 0 for name in batch})
 
     controller = FakeController(twists={0: exists})
-    results = await MutationBatcher(make(), names(3), CallPolicy(1.0, retry=True)).run(controller)
+    results = await run(controller, names(3))
     assert [Outcome.DONE, Outcome.FAILED, Outcome.DONE] == outcomes(results)
     assert "error 36 (TOPIC_ALREADY_EXISTS)" == results[1].message
     assert 1 == len(controller.asked)
@@ -177,14 +176,8 @@ async def test_other_errors_are_final() -> None:
 
 async def test_a_throttled_answer_is_waited_for_even_if_all_was_done() -> None:
     """An old client's wait, or the request quota's: the next request comes after it."""
-
-    def slow(batch: Sequence[str]) -> Answer:
-        return Answer(1500, dict.fromkeys(batch, 0))
-
-    controller = FakeController(twists={0: slow})
-    results = await MutationBatcher(make(), names(60), CallPolicy(10.0, retry=False)).run(
-        controller
-    )
+    controller = FakeController(twists={0: all_with(0, 1500)})
+    results = await run(controller, names(60), 10.0, retry=False)
     assert [Outcome.DONE] * 60 == outcomes(results)
     assert [(0.0, 50), (1.5, 10)] == [(when, len(batch)) for when, batch in controller.asked]
 
@@ -192,7 +185,7 @@ async def test_a_throttled_answer_is_waited_for_even_if_all_was_done() -> None:
 async def test_what_was_not_answered_is_not_sent_again() -> None:
     """It may have been done; the next batch goes out."""
     controller = FakeController(twists={0: lambda _: Unanswered(LOST)})
-    results = await MutationBatcher(make(), names(60), CallPolicy(10.0, retry=True)).run(controller)
+    results = await run(controller, names(60), 10.0)
     assert [Outcome.UNKNOWN] * 50 + [Outcome.DONE] * 10 == outcomes(results)
     assert LOST.message == results[0].message
     assert [50, 10] == [len(batch) for _, batch in controller.asked]
@@ -201,42 +194,36 @@ async def test_what_was_not_answered_is_not_sent_again() -> None:
 async def test_a_time_out_of_the_controller_is_unknown_too() -> None:
     """Error 7: it goes on with it."""
     controller = FakeController(twists={0: lambda _: Answer(0, {"a": 7})})
-    results = await MutationBatcher(make(), ["a"], CallPolicy(1.0, retry=True)).run(controller)
+    results = await run(controller, ["a"])
     assert [Outcome.UNKNOWN] == outcomes(results)
 
 
 async def test_what_an_answer_leaves_out_is_unknown() -> None:
     """And a name that was not asked for is passed over."""
     controller = FakeController(twists={0: lambda _: Answer(0, {"other": 0})})
-    results = await MutationBatcher(make(), ["a"], CallPolicy(1.0, retry=True)).run(controller)
+    results = await run(controller, ["a"])
     assert [TopicResult("a", Outcome.UNKNOWN, "the answer does not name it")] == list(results)
 
 
 async def test_without_a_broker_nothing_is_sent() -> None:
     """The first failure ends it."""
     controller = FakeController(twists={0: lambda _: LOST})
-    results = await MutationBatcher(make(), names(60), CallPolicy(1.0, retry=True)).run(controller)
+    results = await run(controller, names(60))
     assert {TopicResult(name, Outcome.NOT_SENT, LOST.message) for name in names(60)} == set(results)
     assert 1 == len(controller.asked)
 
 
 async def test_the_controller_is_gone_to() -> None:
     """On ZooKeeper: the same topics are sent again, to the controller."""
-    controller = FakeController(
-        twists={0: lambda batch: Answer(0, dict.fromkeys(batch, 41))}, moves=[None]
-    )
-    results = await MutationBatcher(make(), names(2), CallPolicy(1.0, retry=False)).run(controller)
+    controller = FakeController(twists={0: all_with(41)}, moves=[None])
+    results = await run(controller, names(2), retry=False)
     assert [Outcome.DONE] * 2 == outcomes(results)
 
 
 async def test_a_controller_that_is_never_found_ends_it() -> None:
     """After some moves in a row."""
-
-    def elsewhere(batch: Sequence[str]) -> Answer:
-        return Answer(0, dict.fromkeys(batch, 41))
-
-    controller = FakeController(twists=dict.fromkeys(range(9), elsewhere), moves=[None] * 9)
-    results = await MutationBatcher(make(), names(2), CallPolicy(1.0, retry=True)).run(controller)
+    controller = FakeController(twists=dict.fromkeys(range(9), all_with(41)), moves=[None] * 9)
+    results = await run(controller, names(2))
     assert [Outcome.NOT_SENT] * 2 == outcomes(results)
     assert "the controller was not found" in results[0].message
 

@@ -1,7 +1,6 @@
 """Metadata and DescribeProducers against kio's, made from Kafka's own definitions."""
 
 import dataclasses
-import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -56,16 +55,12 @@ def test_describe_producers_requests_are_kafkas_bytes() -> None:
 @DEAR
 @given(entity=st.from_type(METADATA.MetadataResponse))
 def test_leaders_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:
-    """Index and leader of each partition, whatever else is told of it."""
+    """Which topics are internal, index and leader of each partition, whatever else is told."""
     decoded = MetadataResponseV12.decode(encode(entity))
-    expected = [
-        (
-            topic.name,
-            [each for part in topic.partitions for each in (part.partition_index, part.leader_id)],
-        )
-        for topic in entity.topics
-    ]
-    assert expected == [(topic[1], list(topic[4])) for topic in decoded.topics]
+    for topic, ours in zip(entity.topics, decoded.topics, strict=True):
+        assert (topic.name, topic.is_internal) == (ours[1], ours[3])
+        leaders = [(part.partition_index, part.leader_id) for part in topic.partitions]
+        assert [number for each in leaders for number in each] == list(ours[4])
     assert [(each.node_id, each.host, each.port) for each in entity.brokers] == [
         broker[:3] for broker in decoded.brokers
     ]
@@ -117,19 +112,3 @@ def test_tags_of_a_broker_to_come_are_left_out() -> None:
     assert plain != tagged
     packed = DescribeProducersResponseV0.decode(tagged).topics[0][1][0][3]
     assert [(7, 1, 5), (8, 1, 5)] == list(ProducerStates(packed))
-
-
-def test_a_topic_id_is_passed_over() -> None:
-    """Sixteen bytes before what is wanted."""
-    topic = METADATA.MetadataResponseTopic(
-        error_code=METADATA.ErrorCode.none,
-        name="t",
-        topic_id=uuid.UUID(int=1),
-        is_internal=True,
-        partitions=(),
-    )
-    answer = METADATA.MetadataResponse(
-        throttle_time=timedelta(0), brokers=(), cluster_id=None, topics=(topic,)
-    )
-    decoded = MetadataResponseV12.decode(encode(answer))
-    assert ("t", True) == (decoded.topics[0][1], decoded.topics[0][3])

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from sidecar.kafka.client.failures import TokenError
 from sidecar.kafka.client.oauth_tokens import ClientCredentials
-from tests.kafka.servers import Clock, hang, raw_server, server_context
+from tests.kafka.servers import Clock, Handler, hang, raw_server, server_context
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
@@ -46,14 +46,20 @@ def token(value: str, life_s: int | None = 300) -> bytes:
 
 @asynccontextmanager
 async def credentials(
-    endpoint: Endpoint, clock: Clock, ca: trustme.CA | None = None, scope: str | None = None
+    handler: Endpoint | Handler,
+    clock: Clock,
+    ca: trustme.CA | None = None,
+    scope: str | None = None,
+    *,
+    is_trusted: bool = True,
 ) -> AsyncIterator[ClientCredentials]:
     """Credentials that ask the endpoint, over TLS when there is a CA."""
     trust = ssl.create_default_context()
-    if ca is not None:
+    if ca is not None and is_trusted:
         ca.configure_trust(trust)
     context = server_context(ca) if ca is not None else None
-    async with raw_server(endpoint.handle, context) as address:
+    handle = handler.handle if isinstance(handler, Endpoint) else handler
+    async with raw_server(handle, context) as address:
         yield ClientCredentials(
             f"http{'s' if ca else ''}://{address}/realms/kafka/token?x=1",
             client_id="sidecar",
@@ -86,15 +92,7 @@ async def test_an_endpoint_with_tls(clock: Clock, ca: trustme.CA) -> None:
 async def test_an_endpoint_that_is_not_trusted(clock: Clock, ca: trustme.CA) -> None:
     """The secret is sent to nobody whose certificate is unknown."""
     endpoint = Endpoint(token("abc"))
-    async with raw_server(endpoint.handle, server_context(ca)) as address:
-        tokens = ClientCredentials(
-            f"https://{address}/",
-            client_id="sidecar",
-            client_secret=SecretStr(SECRET),
-            scope=None,
-            ssl_context=ssl.create_default_context(),
-            clock=clock,
-        )
+    async with credentials(endpoint, clock, ca, is_trusted=False) as tokens:
         with pytest.raises(TokenError, match="certificate verify failed"):
             await tokens.token()
     assert not endpoint.requests
@@ -160,33 +158,15 @@ async def test_an_endpoint_that_gives_no_token(clock: Clock, answer: bytes, says
         assert SECRET not in str(refusal.value) + repr(tokens)
 
 
-async def test_an_answer_in_chunks(clock: Clock) -> None:
-    """Endpoints may answer chunked."""
-    body = b'{"access_token":"abc"}'
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    endpoint = Endpoint(head + b"5\r\n" + body[:5] + b"\r\n11\r\n" + body[5:] + b"\r\n0\r\n\r\n")
-    async with credentials(endpoint, clock) as tokens:
-        assert await tokens.token() == "abc"
-
-
 async def test_a_caller_that_gives_up_does_not_stop_the_next(clock: Clock) -> None:
     """The first caller's deadline ends its request; the next one makes its own."""
     endpoint = Endpoint(token("abc"))
-    hung = [True]
+    hung = [False, True]
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await (hang(reader, writer) if hung.pop() else endpoint.handle(reader, writer))
 
-    hung.insert(0, False)
-    async with raw_server(handle) as address:
-        tokens = ClientCredentials(
-            f"http://{address}/",
-            client_id="sidecar",
-            client_secret=SecretStr(SECRET),
-            scope=None,
-            ssl_context=ssl.create_default_context(),
-            clock=clock,
-        )
+    async with credentials(handle, clock) as tokens:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
                 await tokens.token()
