@@ -1,7 +1,7 @@
 """A sidecar's API over a board that a test moves by hand."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -187,6 +187,20 @@ def http_scope(path: str, *headers: tuple[bytes, bytes], method: str = "GET") ->
         "server": ("sidecar", 80),
         "state": {},
     }
+
+
+async def read_until(
+    gone: asyncio.Event, sidecar: FakeSidecar, path: str, *headers: tuple[bytes, bytes]
+) -> None:
+    """One GET of a client whose connection ends then."""
+
+    async def receive() -> dict[str, Any]:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(_message: MutableMapping[str, Any]) -> None: ...
+
+    await sidecar.app(http_scope(path, *headers), receive, send)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -34,12 +34,7 @@ def test_half_of_the_files_are_for_http(files: int, most: int) -> None:
 def test_the_longest_idle_one_makes_room() -> None:
     """Neither one that was used since nor one with a request under way is closed."""
     connections = Connections(3)
-    used, busy, idle, new = (
-        FakeConnection(),
-        FakeConnection(False),
-        FakeConnection(),
-        FakeConnection(),
-    )
+    used, busy, idle, new = (FakeConnection(is_idle) for is_idle in (True, False, True, True))
     for each in (used, busy, idle):
         assert connections.enter(each)
     connections.used(used)

@@ -1,4 +1,4 @@
-"""GET /v1/throttle-factor: what it says; how it is waited for is in test_longpoll."""
+"""GET /v1/throttle-factor: what it says; how it is waited for is in test_long_poll."""
 
 import dataclasses
 from dataclasses import replace
@@ -82,8 +82,7 @@ async def test_disabled() -> None:
 async def test_an_override_is_believed_for_the_validity_at_most() -> None:
     """An override of 8 h may be used for the validity, and for its last minute a minute."""
     sidecar = FakeSidecar()
-    override = Override(0.25, "because", 0.0, 8 * 3600.0)
-    sidecar.board.set_override(override)
+    sidecar.board.set_override(Override(0.25, "because", 0.0, 8 * 3600.0))
     document = (await sidecar.get(URL)).json()
     assert (document["factor"], document["source"]) == (0.25, "override")
     assert document["reason"] == "set by hand: because"
@@ -118,19 +117,10 @@ async def test_seconds_to_limit_count_down() -> None:
 async def test_seconds_to_limit_pass_over_offline_and_inactive() -> None:
     """Only online volumes of active brokers fill."""
     sidecar = FakeSidecar()
-    brokers = [
-        reading(1, 0.0, {"/d": 60}),
-        reading(2, 0.0, {"/d": 60}),
-        reading(3, 0.0, {"/d": 60}),
-    ]
-    sidecar.see(whole(0.0, brokers))
-    sidecar.clock.now = 10.0
-    brokers = [
-        reading(1, 10.0, {"/d": 59}),
-        reading(2, 10.0, {"/d": 20}),
-        reading(3, 10.0, {"/d": 20}),
-    ]
-    sidecar.see(whole(10.0, brokers))
+    for sidecar.clock.now, left in ((0.0, (60, 60, 60)), (10.0, (59, 20, 20))):
+        now = sidecar.clock.now
+        brokers = [reading(each, now, {"/d": free}) for each, free in enumerate(left, start=1)]
+        sidecar.see(whole(now, brokers))
     sidecar.clock.now = 11.0
     brokers = [reading(1, 11.0, {"/d": 59}), reading(2, 11.0, offline=["/d"])]
     sidecar.see(whole(11.0, brokers, fenced=[3]))

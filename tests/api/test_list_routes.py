@@ -11,7 +11,7 @@ from sidecar.api.answers import PIECE
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.volumes import Failure, FailureKind
-from tests.api.build import FACTORS, FakeSidecar, http_scope
+from tests.api.build import FACTORS, FakeSidecar, http_scope, read_until
 from tests.throttle.build import reading, whole
 
 
@@ -72,21 +72,8 @@ async def test_offline_log_dirs() -> None:
         known["offline_reason"],
     )
     assert (None, None) == (known["fill_bytes_per_second"], known["seconds_to_limit"])
-    assert never == {
-        "broker_id": 1,
-        "broker_state": "active",
-        "log_dir": "/never",
-        "online": False,
-        "offline_reason": "offline",
-        "total_bytes": None,
-        "used_bytes": None,
-        "available_bytes": None,
-        "available_ratio": None,
-        "limit_violated": None,
-        "read_at": None,
-        "fill_bytes_per_second": None,
-        "seconds_to_limit": None,
-    }
+    told = {"broker_id": 1, "broker_state": "active", "log_dir": "/never", "online": False}
+    assert dict.fromkeys(known) | told | {"offline_reason": "offline"} == never
 
 
 async def test_states_of_brokers() -> None:
@@ -279,21 +266,18 @@ async def test_a_broker_that_reads(path: str) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        [("throttle-reader", "broker=3; emergency=maybe; throttled_clients=12")],
-        [("throttle-reader", "broker=3; emergency=true; throttled_clients=12")] * 2,
-        [("throttle-reader", b"broker=3; emergency=true; throttled_clients=\xff")],
+        [(b"throttle-reader", b"broker=3; emergency=maybe; throttled_clients=12")],
+        [(b"throttle-reader", b"broker=3; emergency=true; throttled_clients=12")] * 2,
+        [(b"throttle-reader", b"broker=3; emergency=true; throttled_clients=\xff")],
         [],
     ],
 )
-async def test_a_reader_that_says_nothing_of_use(headers: list[tuple[str, str | bytes]]) -> None:
+async def test_a_reader_that_says_nothing_of_use(headers: list[tuple[bytes, bytes]]) -> None:
     """It is answered like any other, and not listed."""
     sidecar = FakeSidecar()
     async with sidecar.client() as client:
-        raw = [
-            (name.encode(), text if isinstance(text, bytes) else text.encode())
-            for name, text in headers
-        ]
-        assert 200 == (await client.get("/v1/quota-factors", headers=raw)).status_code
+        response = await client.get("/v1/quota-factors", headers=headers)
+    assert 200 == response.status_code
     assert (await sidecar.get("/v1/readers")).json()["readers"] == []
 
 
@@ -314,16 +298,8 @@ async def test_a_broker_that_waits() -> None:
     assert not await waits()
 
     gone = asyncio.Event()
-
-    async def receive() -> dict[str, Any]:
-        await gone.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(_message: MutableMapping[str, Any]) -> None: ...
-
     raw = [(name.replace("_", "-").encode(), text.encode()) for name, text in headers.items()]
-    scope = http_scope("/v1/quota-factors", *raw)
-    dropped = asyncio.ensure_future(sidecar.app(scope, receive, send))
+    dropped = asyncio.create_task(read_until(gone, sidecar, "/v1/quota-factors", *raw))
     await asyncio.sleep(1)
     assert await waits()
     gone.set()

@@ -1,13 +1,12 @@
 """Reading what changes with the decision, and waiting for it: the same for every page."""
 
 import asyncio
-from collections.abc import MutableMapping
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.api.build import FakeSidecar, http_scope
+from tests.api.build import FakeSidecar, read_until
 from tests.throttle.build import reading, whole
 
 
@@ -144,16 +143,7 @@ async def test_a_reader_that_goes_away_leaves_nothing(url: str) -> None:
     tasks = asyncio.all_tasks()
     gone = asyncio.Event()
     loop.call_later(5, gone.set)
-
-    async def receive() -> dict[str, Any]:
-        if not gone.is_set():
-            await gone.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(_message: MutableMapping[str, Any]) -> None: ...
-
-    scope = http_scope(url, (b"if-none-match", b"*"), (b"prefer", b"wait=100"))
-    await sidecar.app(scope, receive, send)
+    await read_until(gone, sidecar, url, (b"if-none-match", b"*"), (b"prefer", b"wait=100"))
     assert pytest.approx(5, abs=0.1) == loop.time()
     assert tasks == asyncio.all_tasks()
 

@@ -42,16 +42,11 @@ async def test_every_field_of_a_violation() -> None:
     assert "vary" not in response.headers
 
 
-async def test_nothing_fills() -> None:
-    """Null in the document is an absent header."""
-    response = await FakeSidecar().get(URL)
-    assert response.json()["seconds_to_full"] is None
-    assert LEFT not in response.headers
-
-
 async def test_disabled() -> None:
-    """Disabled is factor 1.0, for the validity."""
-    document = (await FakeSidecar(factors=None).get(URL)).json()
+    """Disabled is factor 1.0, for the validity; null in the document is an absent header."""
+    response = await FakeSidecar(factors=None).get(URL)
+    assert LEFT not in response.headers
+    document = response.json()
     assert (1.0, "disabled", {}, 300_000, None) == (
         document["factor"],
         document["source"],

@@ -5,7 +5,6 @@ import contextlib
 import os
 import signal
 import socket
-from pathlib import Path
 
 import httpx
 import pytest
@@ -16,17 +15,9 @@ from sidecar.errors import ListenError
 from sidecar.settings import HostPort
 from tests.api.build import FakeSidecar, until
 from tests.api.live import LOOPBACK, URL, ask, serving, until_tasks, waiting_request
+from tests.kafka.servers import open_sockets
 from tests.support.waiting import SEEN_S
 from tests.throttle.build import reading, whole
-
-
-def open_sockets() -> set[str]:
-    """The inodes of this process's sockets."""
-    links = set()
-    for link in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):
-            links.add(str(link.readlink()))
-    return {link for link in links if link.startswith("socket:")}
 
 
 async def test_it_listens_from_its_construction_on() -> None:
