@@ -8,8 +8,10 @@ from sidecar.api.connections import Connections
 from sidecar.api.server import HttpServer
 from sidecar.settings import HostPort
 from tests.api.build import FakeSidecar, until
+from tests.support.waiting import SEEN_S
 
 URL = "/v1/throttle-factor"
+HEALTH = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 LOOPBACK = HostPort("127.0.0.1", 0)
 
 
@@ -35,6 +37,19 @@ async def ask(address: HostPort, text: str) -> tuple[asyncio.StreamReader, async
     writer.write(text.encode())
     await writer.drain()
     return reader, writer
+
+
+@contextlib.asynccontextmanager
+async def asking(
+    text: str, sidecar: FakeSidecar | None = None
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """The same to a server of its own, for a minute at most."""
+    async with asyncio.timeout(SEEN_S), serving(sidecar or FakeSidecar()) as server:
+        reader, writer = await ask(server.address, text)
+        try:
+            yield reader, writer
+        finally:
+            writer.close()
 
 
 def waiting_request(seconds: int = 100) -> str:

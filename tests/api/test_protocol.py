@@ -8,16 +8,16 @@ import socket
 import pytest
 
 from sidecar.api.connections import Connections
-from tests.api.build import BEARER, FakeSidecar, until
-from tests.api.live import ask, serving, until_tasks, waiting_request
+from sidecar.throttle.memory import Override
+from tests.api.build import FakeSidecar, until
+from tests.api.live import HEALTH, ask, asking, serving, until_tasks, waiting_request
 from tests.support.waiting import SEEN_S
 from tests.throttle.build import reading, whole
 
 
 async def problem_from(reader: asyncio.StreamReader) -> dict[str, object]:
     """The problem document that is read before the connection is closed."""
-    async with asyncio.timeout(SEEN_S):
-        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     assert b"content-type: application/problem+json" in head
     assert b"x-content-type-options: nosniff" in head
     document: dict[str, object] = json.loads(body)
@@ -45,11 +45,9 @@ async def all_of(reader: asyncio.StreamReader) -> bytes:
 @pytest.mark.parametrize("garbage", ["\x16\x03\x01\x02\x00\x01", "hunter2\r\n\r\n", "GET\r\n\r\n"])
 async def test_bytes_that_are_not_http(garbage: str) -> None:
     """A problem document, and the connection is closed."""
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, garbage)
+    async with asking(garbage) as (reader, _):
         document = await problem_from(reader)
-        assert (400, "This is not an HTTP request.") == (document["status"], document["detail"])
-        writer.close()
+    assert (400, "This is not an HTTP request.") == (document["status"], document["detail"])
 
 
 @pytest.mark.parametrize(
@@ -61,26 +59,20 @@ async def test_a_head_that_is_refused_before_its_end(
     request_text: str, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A problem document and no traceback: nothing that a stranger sends is a bug of ours."""
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, request_text)
+    async with asking(request_text) as (reader, _):
         assert status == (await problem_from(reader))["status"]
-        writer.close()
     assert [] == [record.getMessage() for record in caplog.records if record.exc_info]
 
 
 @pytest.mark.parametrize("piece", ["X-A: b\r\n", "X", "X-A: "])
 async def test_a_head_that_does_not_end(piece: str) -> None:
     """431 after some hundred KiB, whether as many headers or as one."""
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, "GET / HTTP/1.1\r\nHost: x\r\n" + piece)
+    async with asking("GET / HTTP/1.1\r\nHost: x\r\n" + piece) as (reader, writer):
         filler = "X-A: b\r\n" * 1000 if piece.endswith("\n") else "b" * 8000
         sending = asyncio.create_task(send_for_ever(writer, filler.encode()))
-        async with asyncio.timeout(SEEN_S):
-            head = await reader.readline()
-        assert head == b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+        assert b"HTTP/1.1 431 Request Header Fields Too Large\r\n" == await reader.readline()
         with pytest.raises(ConnectionError):
             await sending
-        writer.close()
 
 
 async def test_trailers_that_do_not_end() -> None:
@@ -97,12 +89,10 @@ async def test_a_head_that_does_not_end_behind_an_answer() -> None:
 
 async def answer_to_endless(begun: str, piece: bytes = b"X-A: b\r\n" * 1000) -> bytes:
     """What is answered to a request that begins like this and then has pieces without end."""
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, begun)
+    async with asking(begun) as (reader, writer):
         received = asyncio.create_task(all_of(reader))
         with pytest.raises(ConnectionError):
             await send_for_ever(writer, piece)
-        writer.close()
         return await received
 
 
@@ -114,8 +104,8 @@ def chunked(request: str) -> str:
 @pytest.mark.parametrize("waits", [True, False])
 async def test_a_body_that_nobody_asked_for(waits: bool) -> None:
     """A GET's body is bounded too: 413 if it waits, and a cut once it is answered."""
-    request = waiting_request() if waits else "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    answer = await answer_to_endless(chunked(request), b"2000\r\n" + b" " * 8192 + b"\r\n")
+    request = chunked(waiting_request() if waits else HEALTH)
+    answer = await answer_to_endless(request, b"2000\r\n" + b" " * 8192 + b"\r\n")
     assert answer.startswith(b"HTTP/1.1 413 " if waits else b"HTTP/1.1 200 ")
     assert 1 == answer.count(b"HTTP/1.1")
 
@@ -123,23 +113,18 @@ async def test_a_body_that_nobody_asked_for(waits: bool) -> None:
 @pytest.mark.parametrize("hosts", ["", "Host: a\r\nHost: b\r\n"], ids=["none", "two"])
 async def test_a_request_without_one_host(hosts: str) -> None:
     """400, as RFC 9112, section 3.2, has it; also behind a good request."""
-    good = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, good)
+    async with asking(HEALTH) as (reader, writer):
         await reader.readuntil(b'{"status":"ok"}')
         writer.write(f"GET /healthz HTTP/1.1\r\n{hosts}\r\n".encode())
         document = await problem_from(reader)
-        assert 400 == document["status"]
-        assert "one Host header" in str(document["detail"])
-        writer.close()
+    assert 400 == document["status"]
+    assert "one Host header" in str(document["detail"])
 
 
 async def test_http_1_0_needs_no_host() -> None:
     """As it has none."""
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, "GET /healthz HTTP/1.0\r\n\r\n")
+    async with asking("GET /healthz HTTP/1.0\r\n\r\n") as (reader, _):
         assert (await all_of(reader)).startswith(b"HTTP/1.1 200 OK\r\n")
-        writer.close()
 
 
 PUT = (
@@ -165,26 +150,19 @@ async def test_what_does_not_come_to_its_end(
     monkeypatch.setattr("sidecar.api.protocol._PATIENCE_S", 0.05)
     sidecar = FakeSidecar()
     before = sidecar.board.snapshot
-    async with serving(sidecar) as server:
-        reader, writer = await ask(server.address, said)
-        async with asyncio.timeout(SEEN_S):
-            received = await all_of(reader)
-        assert received.startswith(answer)
-        assert bool(answer) == bool(received)
-        writer.close()
+    async with asking(said, sidecar) as (reader, _):
+        received = await all_of(reader)
+    assert received.startswith(answer)
+    assert bool(answer) == bool(received)
     assert sidecar.board.snapshot is before
 
 
 async def test_a_reader_that_waits_is_given_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither its wait nor half a head behind it counts as a request that does not come."""
     monkeypatch.setattr("sidecar.api.protocol._PATIENCE_S", 0.05)
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, waiting_request(1) + "GET /heal")
-        async with asyncio.timeout(SEEN_S):
-            head = await reader.readuntil(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 304 ")
-            assert (await all_of(reader)).startswith(b"HTTP/1.1 408 ")
-        writer.close()
+    async with asking(waiting_request(1) + "GET /heal") as (reader, _):
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 304 ")
+        assert (await all_of(reader)).startswith(b"HTTP/1.1 408 ")
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -193,8 +171,7 @@ async def test_a_client_that_goes_with_a_request_behind_one_that_waits(later: bo
 
     The same when the second comes while the first already waits: reading goes on.
     """
-    async with serving(FakeSidecar()) as server:
-        _, writer = await ask(server.address, waiting_request() * (1 if later else 2))
+    async with asking(waiting_request() * (1 if later else 2)) as (_, writer):
         await until_tasks(5)
         waiting = len(asyncio.all_tasks())
         if later:
@@ -206,31 +183,21 @@ async def test_a_client_that_goes_with_a_request_behind_one_that_waits(later: bo
 
 async def test_requests_ahead_are_bounded() -> None:
     """Sixteen behind one that waits are kept and answered, one more is a cut."""
-    health = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, waiting_request(1) + 16 * health)
+    async with asking(waiting_request(1) + 16 * HEALTH) as (reader, _):
         for _ in range(16):
-            async with asyncio.timeout(SEEN_S):
-                await reader.readuntil(b'{"status":"ok"}')
-        writer.close()
-        reader, writer = await ask(server.address, waiting_request() + 17 * health)
-        async with asyncio.timeout(SEEN_S):
-            assert b"" == await all_of(reader)
-        writer.close()
+            await reader.readuntil(b'{"status":"ok"}')
+    async with asking(waiting_request() + 17 * HEALTH) as (reader, _):
+        assert b"" == await all_of(reader)
 
 
 async def test_nothing_is_done_behind_a_request_that_is_refused() -> None:
     """What came in the same packet goes with the connection."""
     clear = "DELETE /v1/override HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer s3cr3t-t0k3n\r\n\r\n"
     sidecar = FakeSidecar()
-    async with serving(sidecar) as server, sidecar.client() as client:
-        override = {"factor": 0.5, "reason": "a migration", "duration": "PT1H"}
-        (await client.put("/v1/override", json=override, headers=BEARER)).raise_for_status()
-        before = sidecar.board.snapshot
-        reader, writer = await ask(server.address, "GET / HTTP/1.1\r\n\r\n" + clear)
+    before = sidecar.board.set_override(Override(0.5, "a migration", 0.0, 3600.0))
+    async with asking("GET / HTTP/1.1\r\n\r\n" + clear, sidecar) as (reader, _):
         assert 400 == (await problem_from(reader))["status"]
-        writer.close()
-        assert sidecar.board.snapshot is before
+    assert sidecar.board.snapshot is before
 
 
 async def test_an_empty_line_after_an_answer_is_no_request(
@@ -238,13 +205,10 @@ async def test_an_empty_line_after_an_answer_is_no_request(
 ) -> None:
     """It buys the connection a head's time, not an endless one."""
     monkeypatch.setattr("sidecar.api.protocol._PATIENCE_S", 0.05)
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    async with asking(HEALTH) as (reader, writer):
         await reader.readuntil(b'{"status":"ok"}')
         writer.write(b"\r\n")
-        async with asyncio.timeout(SEEN_S):
-            assert b"" == await all_of(reader)
-        writer.close()
+        assert b"" == await all_of(reader)
 
 
 def listing(available_bytes: int = 50) -> FakeSidecar:
@@ -275,8 +239,7 @@ async def test_an_answer_that_is_read_slowly(monkeypatch: pytest.MonkeyPatch) ->
     """Whoever reads on is given all of it, however long the whole takes."""
     monkeypatch.setattr("sidecar.api.protocol._UNREAD_S", 0.3)
     request = VOLUMES.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
-    async with serving(listing()) as server:
-        reader, writer = await ask(server.address, request)
+    async with asking(request, listing()) as (reader, _):
         received, last, began = 0, b"", asyncio.get_running_loop().time()
         while piece := await reader.read(500_000):
             received += len(piece)
@@ -284,7 +247,6 @@ async def test_an_answer_that_is_read_slowly(monkeypatch: pytest.MonkeyPatch) ->
             await asyncio.sleep(0.03)
         assert last.endswith((b"]}", b"0\r\n\r\n"))
         assert 0.3 < asyncio.get_running_loop().time() - began, f"{received} bytes were too few"
-        writer.close()
 
 
 async def test_idle_connections_make_room_for_one_that_asks() -> None:
@@ -293,7 +255,7 @@ async def test_idle_connections_make_room_for_one_that_asks() -> None:
     async with serving(FakeSidecar(), connections) as server:
         idle = [await ask(server.address, "") for _ in range(10)]
         await until(lambda: len(connections) == 4)
-        reader, writer = await ask(server.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        reader, writer = await ask(server.address, HEALTH)
         async with asyncio.timeout(SEEN_S):
             assert b"HTTP/1.1 200 OK\r\n" == await reader.readline()
         for each in (writer, *(other for _, other in idle)):
@@ -323,9 +285,8 @@ async def test_readers_that_wait_make_no_room() -> None:
     async with serving(FakeSidecar(), connections) as server:
         waiting = [await ask(server.address, waiting_request()) for _ in range(2)]
         await until_tasks(7)
-        reader, writer = await ask(server.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-        document = await problem_from(reader)
-        assert 503 == document["status"]
+        reader, writer = await ask(server.address, HEALTH)
+        assert 503 == (await problem_from(reader))["status"]
         assert not any(other.at_eof() for other, _ in waiting)
         for each in (writer, *(other for _, other in waiting)):
             each.close()
@@ -337,14 +298,11 @@ async def test_a_request_to_upgrade_to_http_2_is_answered() -> None:
         "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\n"
         "Upgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\n\r\n"
     )
-    async with serving(FakeSidecar()) as server:
-        reader, writer = await ask(server.address, upgrade)
+    async with asking(upgrade) as (reader, writer):
         for _ in range(2):
-            async with asyncio.timeout(SEEN_S):
-                assert (await reader.readline()) == b"HTTP/1.1 200 OK\r\n"
-                await reader.readuntil(b'{"status":"ok"}')
+            assert b"HTTP/1.1 200 OK\r\n" == await reader.readline()
+            await reader.readuntil(b'{"status":"ok"}')
             writer.write(upgrade.encode())
-        writer.close()
 
 
 @pytest.mark.parametrize("framing", ["Content-Length: 1000000", "Transfer-Encoding: chunked"])
@@ -358,11 +316,8 @@ async def test_a_body_that_is_too_large(framing: str) -> None:
     part = "10000\r\n" + " " * 65_536 + "\r\n" if in_chunks else " " * 65_536
     sidecar = FakeSidecar()
     before = sidecar.board.snapshot
-    async with serving(sidecar) as server:
-        reader, writer = await ask(server.address, head + part + (part if in_chunks else ""))
-        async with asyncio.timeout(SEEN_S):
-            answer = await reader.readuntil(b"\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 413 ")
-        assert b"application/problem+json" in answer
-        writer.close()
+    async with asking(head + part + (part if in_chunks else ""), sidecar) as (reader, _):
+        answer = await reader.readuntil(b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"application/problem+json" in answer
     assert sidecar.board.snapshot is before
