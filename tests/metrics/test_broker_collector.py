@@ -1,43 +1,14 @@
 """Which brokers are seen, and whose callbacks follow, one series a broker."""
 
-from prometheus_client import CollectorRegistry
-
-from sidecar.control.board import Board
 from sidecar.metrics.broker_collector import BrokerCollector
-from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.readers import Report
-from sidecar.volumes import Observation
-from tests.throttle.build import FakeClock, reading, whole
-
-FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
-
-
-class Scene:
-    """A board and the series of it by broker."""
-
-    def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.board = Board(FACTORS, self.clock)
-        self.registry = CollectorRegistry()
-        self.registry.register(BrokerCollector(self.board))
-
-    def see(self, observation: Observation) -> None:
-        self.clock.now = observation.observed_at
-        self.board.observe(observation)
-
-    def series(self, name: str) -> dict[str, float]:
-        return {
-            sample.labels["broker"]: sample.value
-            for family in self.registry.collect()
-            for sample in family.samples
-            if sample.name == f"kafka_throttle_{name}"
-        }
+from tests.metrics.scene import Scene
+from tests.throttle.build import reading, whole
 
 
 def test_the_metrics_are_there_before_any_broker_is() -> None:
     """Each by its name, without a series."""
-    families = list(Scene().registry.collect())
+    families = list(BrokerCollector(Scene().board).collect())
     names = {"broker_active", "broker_failing", "reader_follows"}
     assert {f"kafka_throttle_{name}" for name in names} == {each.name for each in families}
     assert [[], [], []] == [family.samples for family in families]
@@ -48,11 +19,11 @@ def test_brokers_that_are_active_fenced_silent_and_gone() -> None:
     scene = Scene()
     everyone = [reading(number, 0.0, {"/a": 60}) for number in (1, 2, 3, 4)]
     scene.see(whole(0.0, everyone))
-    assert dict.fromkeys("1234", 1.0) == scene.series("broker_active")
-    assert dict.fromkeys("1234", 0.0) == scene.series("broker_failing")
+    assert dict.fromkeys("1234", 1.0) == scene.by_broker("broker_active")
+    assert dict.fromkeys("1234", 0.0) == scene.by_broker("broker_failing")
     scene.see(whole(1.0, [reading(1, 1.0, {"/a": 60})], silent=[2], fenced=[3]))
-    assert {"1": 1.0, "2": 1.0, "3": 0.0} == scene.series("broker_active")
-    assert {"1": 0.0, "2": 1.0} == scene.series("broker_failing")
+    assert {"1": 1.0, "2": 1.0, "3": 0.0} == scene.by_broker("broker_active")
+    assert {"1": 0.0, "2": 1.0} == scene.by_broker("broker_failing")
 
 
 def test_a_full_broker_that_left_is_not_active() -> None:
@@ -60,8 +31,8 @@ def test_a_full_broker_that_left_is_not_active() -> None:
     scene = Scene()
     scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60}), reading(2, 0.0, {"/a": 5})], fenced=None))
     scene.see(whole(1.0, [reading(1, 1.0, {"/a": 60})], fenced=None))
-    assert {"1": 1.0, "2": 0.0} == scene.series("broker_active")
-    assert {"1": 0.0} == scene.series("broker_failing")
+    assert {"1": 1.0, "2": 0.0} == scene.by_broker("broker_active")
+    assert {"1": 0.0} == scene.by_broker("broker_failing")
 
 
 def test_callbacks_that_follow_and_that_do_not() -> None:
@@ -71,8 +42,8 @@ def test_callbacks_that_follow_and_that_do_not() -> None:
     heard(Report(1, emergency=False, throttled_clients=0), 1, 0.0).waiting += 1
     heard(Report(2, emergency=False, throttled_clients=0), None, 0.0)
     heard(Report(3, emergency=False, throttled_clients=0), 1, 0.0)
-    assert {"1": 1.0, "2": 0.0, "3": 1.0} == scene.series("reader_follows")
+    assert {"1": 1.0, "2": 0.0, "3": 1.0} == scene.by_broker("reader_follows")
     scene.clock.now = 11.0
-    assert {"1": 1.0, "2": 0.0, "3": 0.0} == scene.series("reader_follows")
+    assert {"1": 1.0, "2": 0.0, "3": 0.0} == scene.by_broker("reader_follows")
     scene.clock.now = 601.0
-    assert {} == scene.series("reader_follows")
+    assert {} == scene.by_broker("reader_follows")

@@ -1,5 +1,6 @@
 """How a command reaches the brokers: Kafka's own options, or the daemon's settings."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,12 @@ def read(tmp_path: Path, text: str, bootstrap_server: str | None = "b:9092") -> 
     return read_command_config(bootstrap_server, file)
 
 
-def problems(tmp_path: Path, text: str, bootstrap_server: str | None = "b:9092") -> tuple[str, ...]:
+def problem(read: Callable[..., LoadedAdmin], *args: object) -> str:
+    """The one problem with what is read."""
     with pytest.raises(SettingsError) as refused:
-        read(tmp_path, text, bootstrap_server)
-    return refused.value.problems
+        read(*args)
+    (line,) = refused.value.problems
+    return line
 
 
 class TestCommandConfig:
@@ -76,19 +79,17 @@ class TestCommandConfig:
 
     def test_no_address_is_a_problem(self, tmp_path: Path) -> None:
         """By the option, which is shorter than a line in the file."""
-        (line,) = problems(tmp_path, "client.id=ops\n", None)
+        line = problem(read, tmp_path, "client.id=ops\n", None)
         assert line.startswith("--bootstrap-server: is required")
 
     def test_a_wrong_option_names_the_option(self) -> None:
         """Not a key of a file that was not given."""
-        with pytest.raises(SettingsError) as refused:
-            read_command_config("nowhere", None)
-        (line,) = refused.value.problems
+        line = problem(read_command_config, "nowhere", None)
         assert line.startswith("--bootstrap-server (command line): 'nowhere' is not host:port")
 
     def test_what_is_missing_is_reported_by_its_name_in_the_file(self, tmp_path: Path) -> None:
         """Neither the plugin's prefix nor an environment variable, which would do nothing."""
-        (line,) = problems(tmp_path, "security.protocol=SASL_PLAINTEXT\n")
+        line = problem(read, tmp_path, "security.protocol=SASL_PLAINTEXT\n")
         assert line.startswith("sasl.mechanism in --command-config: ")
         assert "SIDECAR_" not in line
 
@@ -104,16 +105,14 @@ class TestCommandConfig:
         self, tmp_path: Path, text: str, expected: str
     ) -> None:
         """A placeholder would be taken for the password itself."""
-        (line,) = problems(tmp_path, text)
-        assert expected in line
+        assert expected in problem(read, tmp_path, text)
 
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
         """One line, and nothing is said to be missing from it."""
-        with pytest.raises(SettingsError) as refused:
-            read_command_config(None, tmp_path / "gone")
-        assert (
-            f"the command config {tmp_path / 'gone'} can't be read: No such file or directory",
-        ) == refused.value.problems
+        expected = (
+            f"the command config {tmp_path / 'gone'} can't be read: No such file or directory"
+        )
+        assert expected == problem(read_command_config, None, tmp_path / "gone")
 
 
 class TestDaemonAdmin:
@@ -142,10 +141,7 @@ class TestDaemonAdmin:
 
     def test_no_brokers_is_a_problem(self) -> None:
         """With the names by which they can be given."""
-        with pytest.raises(SettingsError) as refused:
-            read_daemon_admin({}, None, None)
-        (line,) = refused.value.problems
-        assert f"{ADMIN}BOOTSTRAP_SERVERS" in line
+        assert f"{ADMIN}BOOTSTRAP_SERVERS" in problem(read_daemon_admin, {}, None, None)
 
     def test_other_problems_are_reported(self) -> None:
         """An unknown key may be a misspelt one of Kafka's."""

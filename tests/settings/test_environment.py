@@ -38,8 +38,10 @@ def test_kubernetes_variables_of_our_service_are_ignored() -> None:
     reading = read_environment(
         {
             "SIDECAR_SERVICE_HOST": "10.0.0.1",
+            "SIDECAR_SERVICE_PORT": "7070",
             "SIDECAR_SERVICE_PORT_HTTP": "7070",
             "SIDECAR_PORT": "tcp://10.0.0.1:7070",
+            "SIDECAR_PORT_7070_TCP_ADDR": "10.0.0.1",
             "SIDECAR_PORT_7070_TCP_PROTO": "tcp",
         }
     )

@@ -68,29 +68,6 @@ def test_no_two_settings_share_a_name() -> None:
         assert len(keys.FIELDS) == len({names(field) for field in keys.FIELDS})
 
 
-def test_every_setting_is_described() -> None:
-    """Each has a unit, a default and a meaning; a setting without them is a bug."""
-    for field in keys.FIELDS:
-        about = keys.about(field)
-        assert about.unit
-        assert about.default
-
-
-@pytest.mark.parametrize(
-    "variable",
-    [
-        "SIDECAR_SERVICE_HOST",
-        "SIDECAR_SERVICE_PORT",
-        "SIDECAR_SERVICE_PORT_HTTP",
-        "SIDECAR_PORT",
-        "SIDECAR_PORT_7070_TCP_ADDR",
-    ],
-)
-def test_a_service_called_sidecar_is_not_ours(variable: str) -> None:
-    """Kubernetes injects these for a Service called sidecar."""
-    assert keys.is_injected(variable)
-
-
 def test_no_setting_looks_injected() -> None:
     """None of our own names could be taken for one that Kubernetes injects."""
     for field in keys.FIELDS:

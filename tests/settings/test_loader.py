@@ -256,9 +256,7 @@ def test_the_minimum_is_a_second_or_the_interval(interval: str, minimum: float) 
 
 def test_the_minimum_may_be_the_interval() -> None:
     """Equal means a fixed pace."""
-    expected = 30.0
-    found = settings({INTERVAL: "PT30S", MINIMUM: "PT30S"})
-    assert expected == found.check_interval_minimum_s
+    assert 30.0 == settings({INTERVAL: "PT30S", MINIMUM: "PT30S"}).check_interval_minimum_s
 
 
 def test_the_minimum_is_within_the_interval() -> None:
@@ -306,10 +304,8 @@ def test_the_environment_wins_then_properties_then_toml(tmp_path: Path) -> None:
 
 def test_what_is_overridden_is_not_looked_at(tmp_path: Path) -> None:
     """A wrong value that another place replaces does no harm."""
-    toml = 'log_level = "nonsense"'
-    expected = "debug"
-    found = loaded({"SIDECAR_LOG_LEVEL": "debug"}, **files(tmp_path, toml))
-    assert expected == found.settings.log_level
+    toml = files(tmp_path, 'log_level = "nonsense"')
+    assert "debug" == loaded({"SIDECAR_LOG_LEVEL": "debug"}, **toml).settings.log_level
 
 
 def test_the_plugins_own_file_is_enough(tmp_path: Path) -> None:
