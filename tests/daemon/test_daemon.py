@@ -22,7 +22,7 @@ from sidecar.quotas.entities import Entity
 from tests.requestlog.lines import BY_HAND
 from tests.support.background import bootstrap
 from tests.support.daemon import Daemon, started
-from tests.support.fake_broker import FakeBroker, FakeCluster, FakeLogDir
+from tests.support.fake_broker import FakeCluster, FakeLogDir
 from tests.support.fake_producers import FakeProducers
 from tests.support.fake_quotas import FakeQuotas
 from tests.support.waiting import seen
@@ -78,12 +78,6 @@ def state_file(tmp_path: Path, settings: dict[str, str]) -> Path:
     return path
 
 
-def becomes(broker: FakeBroker, *log_dirs: FakeLogDir) -> None:
-    """From its next answer on a broker has these log dirs."""
-    broker.log_dirs = log_dirs
-    broker.answers.clear()
-
-
 def is_free(port: int) -> bool:
     with socket.socket() as free:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -125,6 +119,13 @@ def unfinished(state_file: Path) -> list[Path]:
     return list(state_file.parent.glob(".state*"))
 
 
+async def ends_well(daemon: Daemon, number: signal.Signals = signal.SIGTERM) -> None:
+    """In time, with exit code 0 and no traceback."""
+    assert 0 == await daemon.end(number)
+    assert LATE not in daemon.output
+    assert "Traceback" not in daemon.output
+
+
 class TestStart:
     async def test_it_tells_its_address_decides_and_follows_the_cluster(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
@@ -135,26 +136,14 @@ class TestStart:
             await daemon.decides(1.0)
             assert 200 == (await daemon.ask("/readyz")).status_code
             assert 403 == (await daemon.override(TOKEN)).status_code
-            becomes(cluster.brokers[1], FULL)
+            cluster.brokers[1].has(FULL)
             await daemon.logs(r"throttle factor 0\.0 \(observation\): broker 1 ")
             assert 0.0 == (await daemon.factor())["factor"]
-            becomes(cluster.brokers[1], HEALTHY)
+            cluster.brokers[1].has(HEALTHY)
             await daemon.logs(r"throttle factor 1\.0 \(observation\)", 2)
             # Some 10 polls later nothing more was logged above DEBUG.
             assert 3 == len(re.findall(DECIDED, daemon.output))
             assert "no SIDECAR_STATE_FILE: a restart forgets" in daemon.output
-
-    @pytest.mark.slow
-    async def test_a_waiting_reader_hears_of_a_change_at_once(
-        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
-    ) -> None:
-        """The whole way from a broker's answer to a long poll."""
-        async with started(tmp_path, settings) as daemon:
-            await daemon.logs(DECIDED)
-            etag = (await daemon.ask("/v1/throttle-factor")).headers["ETag"]
-            becomes(cluster.brokers[1], FULL)
-            waited = {"If-None-Match": etag, "Prefer": "wait=8"}
-            assert 0.0 == (await daemon.ask("/v1/throttle-factor", headers=waited)).json()["factor"]
 
     @pytest.mark.slow
     async def test_what_is_seen_goes_into_the_history(
@@ -232,19 +221,18 @@ class TestStart:
 
 
 @pytest.mark.slow
-class TestDisabled:
-    async def test_it_publishes_1_0_is_ready_and_connects_to_nobody(
-        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
-    ) -> None:
-        """PT0S, with brokers and a limit set all the same."""
-        disabled = settings | {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
-        del disabled["SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"]
-        async with started(tmp_path, disabled) as daemon:
-            factor = await daemon.factor()
-            assert (1.0, "disabled") == (factor["factor"], factor["source"])
-            assert 200 == (await daemon.ask("/readyz")).status_code
-            assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
-            assert 0 == await daemon.end()
+async def test_while_disabled_it_publishes_1_0_is_ready_and_connects_to_nobody(
+    tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
+) -> None:
+    """PT0S, with brokers and a limit set all the same."""
+    disabled = settings | {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
+    del disabled["SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"]
+    async with started(tmp_path, disabled) as daemon:
+        factor = await daemon.factor()
+        assert (1.0, "disabled") == (factor["factor"], factor["source"])
+        assert 200 == (await daemon.ask("/readyz")).status_code
+        assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
+        assert 0 == await daemon.end()
 
 
 class TestStop:
@@ -268,14 +256,12 @@ class TestStop:
                 )
             # An answer after theirs means that theirs are being waited for.
             await daemon.ask("/healthz")
-            assert 0 == await daemon.end(number)
-            assert LATE not in daemon.output
+            await ends_well(daemon, number)
             answers = [reader.recv(4096) for reader in readers]
             assert {b"HTTP/1.1 304"} == {answer[:12] for answer in answers}
             assert is_free(port)
         assert f"stopping on {number.name}" in daemon.output
         assert daemon.output.endswith(" INFO    stopped\n")
-        assert "Traceback" not in daemon.output
         await seen(
             "no connection",
             lambda: not any(broker.connections for broker in cluster.brokers.values()),
@@ -289,9 +275,7 @@ class TestStop:
         cluster.brokers[1].twist = lambda *_: None
         async with started(tmp_path, settings) as daemon:
             await seen("a request", lambda: cluster.brokers[1].requests)
-            assert 0 == await daemon.end()
-        assert LATE not in daemon.output
-        assert "Traceback" not in daemon.output
+            await ends_well(daemon)
 
     @pytest.mark.slow
     async def test_a_second_signal_ends_it_at_once(
@@ -351,7 +335,7 @@ class TestReload:
             daemon.send(signal.SIGHUP)
             await daemon.logs("SIGHUP: read ")
             before = [broker.connected for broker in cluster.brokers.values()]
-            becomes(cluster.brokers[1], FULL)
+            cluster.brokers[1].has(FULL)
             await daemon.logs(r"throttle factor 0\.0 \(observation\)")
             after = [broker.connected for broker in cluster.brokers.values()]
             assert sum(after) > sum(before)
@@ -359,27 +343,26 @@ class TestReload:
 
 
 @pytest.mark.slow
-class TestFewFiles:
-    async def test_idle_connections_blind_it_neither_to_brokers_nor_to_readers(
-        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
-    ) -> None:
-        """128 files, 200 connections that say nothing: brokers are redialled, readers answered."""
-        async with started(tmp_path, settings, files=128) as daemon, AsyncExitStack() as stack:
-            await daemon.logs(DECIDED)
-            address = ("127.0.0.1", port_of(daemon.url))
-            idle = [stack.enter_context(socket.create_connection(address, 5)) for _ in range(200)]
-            await daemon.logs(" WARNING .* 64 ")
-            for broker in cluster.brokers.values():
-                broker.drop()
-            becomes(cluster.brokers[1], FULL)
-            await daemon.logs(r"throttle factor 0\.0 \(observation\): broker 1 ")
-            await daemon.decides(0.0)
-            assert 200 == (await daemon.ask("/metrics")).status_code
-            for each in idle:
-                each.close()
-            assert 0 == await daemon.end()
-        assert 1 == len(re.findall(" WARNING .* 64 ", daemon.output))
-        assert "Traceback" not in daemon.output
+async def test_idle_connections_blind_it_neither_to_brokers_nor_to_readers(
+    tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
+) -> None:
+    """128 files, 200 connections that say nothing: brokers are redialled, readers answered."""
+    async with started(tmp_path, settings, files=128) as daemon, AsyncExitStack() as stack:
+        await daemon.logs(DECIDED)
+        address = ("127.0.0.1", port_of(daemon.url))
+        idle = [stack.enter_context(socket.create_connection(address, 5)) for _ in range(200)]
+        await daemon.logs(" WARNING .* 64 ")
+        for broker in cluster.brokers.values():
+            broker.drop()
+        cluster.brokers[1].has(FULL)
+        await daemon.logs(r"throttle factor 0\.0 \(observation\): broker 1 ")
+        await daemon.decides(0.0)
+        assert 200 == (await daemon.ask("/metrics")).status_code
+        for each in idle:
+            each.close()
+        assert 0 == await daemon.end()
+    assert 1 == len(re.findall(" WARNING .* 64 ", daemon.output))
+    assert "Traceback" not in daemon.output
 
 
 @pytest.mark.slow
@@ -393,7 +376,7 @@ class TestRestart:
         state_file: Path,
     ) -> None:
         """Kill -9, and the cluster can't be seen any more: all that is known is on disk."""
-        becomes(cluster.brokers[1], FULL)
+        cluster.brokers[1].has(FULL)
         async with started(tmp_path, settings) as daemon:
             await daemon.logs(r"throttle factor 0\.0 \(observation\)")
             answer = await daemon.override(TOKEN, 0.25)
@@ -421,7 +404,7 @@ class TestRestart:
         """Sizes that change no decision are written seconds later, or by the stop at the latest."""
         async with started(tmp_path, settings) as daemon:
             await daemon.logs(DECIDED)
-            becomes(cluster.brokers[1], replace(HEALTHY, available_bytes=45 * MB))
+            cluster.brokers[1].has(replace(HEALTHY, available_bytes=45 * MB))
             await seen(
                 "45 MB",
                 daemon.volumes,
@@ -449,44 +432,43 @@ class TestRestart:
 
 
 @pytest.mark.slow
-class TestCommands:
-    async def test_override_show_clear_and_forget_on_two_real_sidecars(
-        self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, token_file: Path
-    ) -> None:
-        """One command, two sidecars, and each one's answer."""
-        becomes(cluster.brokers[2], FULL)
-        async with started(tmp_path, settings) as one, started(tmp_path, settings) as other:
-            for daemon in (one, other):
-                await daemon.logs(r"throttle factor 0\.0 \(observation\): broker 2 ")
-            cluster.brokers[2].fenced = True
-            cluster.forget_answers()
-            for daemon in (one, other):
-                await daemon.shows_state(2, "fenced")
-            sidecars = f"{one.address},{other.address}"
+async def test_override_show_clear_and_forget_on_two_real_sidecars(
+    tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, token_file: Path
+) -> None:
+    """One command, two sidecars, and each one's answer."""
+    cluster.brokers[2].has(FULL)
+    async with started(tmp_path, settings) as one, started(tmp_path, settings) as other:
+        for daemon in (one, other):
+            await daemon.logs(r"throttle factor 0\.0 \(observation\): broker 2 ")
+        cluster.brokers[2].fenced = True
+        cluster.forget_answers()
+        for daemon in (one, other):
+            await daemon.shows_state(2, "fenced")
+        sidecars = f"{one.address},{other.address}"
 
-            def run(*args: str) -> tuple[int, str]:
-                done = CliRunner().invoke(
-                    group,
-                    [*args, "--sidecars", sidecars],
-                    env={"SIDECAR_TOKEN_FILE": str(token_file), "COLUMNS": "200"},
-                )
-                assert TOKEN not in done.output
-                return done.exit_code, done.output
+        def run(*args: str) -> tuple[int, str]:
+            done = CliRunner().invoke(
+                group,
+                [*args, "--sidecars", sidecars],
+                env={"SIDECAR_TOKEN_FILE": str(token_file), "COLUMNS": "200"},
+            )
+            assert TOKEN not in done.output
+            return done.exit_code, done.output
 
-            code, output = run("override", "set", "1.0", "--reason", "why", "--for", "PT5M")
-            assert (0, 1) == (code, output.count(f"broker 2 {FULL.log_dir} "))
-            assert 0 == run("override", "clear")[0]
-            code, output = run("forget", "2")
-            assert (0, 2) == (code, output.count("forgot 1 volume; the factor is 1.0"))
-            code, output = run("override", "set", "0.5", "--reason", "why", "--for", "PT5M")
-            assert (0, 2) == (code, output.count("factor 0.5 until "))
-            code, _ = run("forget", "2")
-            assert 1 == code
-            await one.override(TOKEN, 0.75)
-            code, output = run("override", "show")
-            assert (0, True) == (code, "The sidecars disagree" in output)
-            code, output = run("override", "clear")
-            assert (0, 2) == (code, output.count("cleared; the factor is 1.0"))
+        code, output = run("override", "set", "1.0", "--reason", "why", "--for", "PT5M")
+        assert (0, 1) == (code, output.count(f"broker 2 {FULL.log_dir} "))
+        assert 0 == run("override", "clear")[0]
+        code, output = run("forget", "2")
+        assert (0, 2) == (code, output.count("forgot 1 volume; the factor is 1.0"))
+        code, output = run("override", "set", "0.5", "--reason", "why", "--for", "PT5M")
+        assert (0, 2) == (code, output.count("factor 0.5 until "))
+        code, _ = run("forget", "2")
+        assert 1 == code
+        await one.override(TOKEN, 0.75)
+        code, output = run("override", "show")
+        assert (0, True) == (code, "The sidecars disagree" in output)
+        code, output = run("override", "clear")
+        assert (0, 2) == (code, output.count("cleared; the factor is 1.0"))
 
 
 @pytest.mark.slow
@@ -626,10 +608,9 @@ class TestProducerIds:
                 assert 0 == await other.end()
                 # Who still holds sets it anew.
                 await seen("a percentage", lambda: self.percentage(quotas) is not None)
-                assert 0 == await daemon.end()
-                assert LATE not in daemon.output
+                await ends_well(daemon)
                 assert self.percentage(quotas) is None
-                assert "Traceback" not in daemon.output + other.output
+                assert "Traceback" not in other.output
             retained = kept(tmp_path / "own.json")["retained"]["producer_ids"]
             assert {} == retained["enforced_request_percentages"]
             async with started(tmp_path, own) as daemon:
@@ -655,10 +636,8 @@ class TestProducerIds:
             await seen("a percentage", lambda: self.percentage(quotas) is not None)
             for broker in cluster.brokers.values():
                 broker.twist = lambda *_: None
-            assert 0 == await daemon.end()
-            assert LATE not in daemon.output
+            await ends_well(daemon)
             assert re.search(" WARNING .*: bob$", daemon.output, re.MULTILINE)
-            assert "Traceback" not in daemon.output
         state = kept(state_file)
         assert {"bob"} == set(state["retained"]["producer_ids"]["enforced_request_percentages"])
         assert {"bob"} == {hold["user"] for hold in state["user_throttles"]}
@@ -680,9 +659,7 @@ class TestProducerIds:
                 assert 200 == (await daemon.ask("/readyz")).status_code
                 for path in ("/metrics", "/v1/producer-ids", "/v1/request-usage"):
                     assert 200 == (await daemon.ask(path)).status_code
-                assert 0 == await daemon.end()
-        assert LATE not in daemon.output
-        assert "Traceback" not in daemon.output
+                await ends_well(daemon)
 
     async def test_a_disabled_sidecar_reads_and_asks_nothing(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
