@@ -50,11 +50,8 @@ async def test_a_volume_that_violates_has_no_time_left() -> None:
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 10})]))
     volume = (await sidecar.get("/v1/volumes")).json()["volumes"][0]
-    assert (True, 0.0, None) == (
-        volume["limit_violated"],
-        volume["seconds_to_limit"],
-        volume["fill_bytes_per_second"],
-    )
+    told = {"limit_violated": True, "seconds_to_limit": 0.0, "fill_bytes_per_second": None}
+    assert told.items() <= volume.items()
 
 
 async def test_offline_log_dirs() -> None:
@@ -65,13 +62,9 @@ async def test_offline_log_dirs() -> None:
     sidecar.see(whole(1.0, [reading(1, 1.0, {"/a": 40})]))
     sidecar.see(whole(1.0, [reading(1, 1.0, offline=["/a", "/never"])]))
     known, never = (await sidecar.get("/v1/volumes")).json()["volumes"]
-    assert ("/a", False, 40, "offline") == (
-        known["log_dir"],
-        known["online"],
-        known["available_bytes"],
-        known["offline_reason"],
-    )
-    assert (None, None) == (known["fill_bytes_per_second"], known["seconds_to_limit"])
+    told = {"log_dir": "/a", "online": False, "available_bytes": 40, "offline_reason": "offline"}
+    told |= {"fill_bytes_per_second": None, "seconds_to_limit": None}
+    assert told.items() <= known.items()
     told = {"broker_id": 1, "broker_state": "active", "log_dir": "/never", "online": False}
     assert dict.fromkeys(known) | told | {"offline_reason": "offline"} == never
 
@@ -183,11 +176,8 @@ async def test_decisions_newest_first() -> None:
         newest["violation_count"],
         newest["violations"][0]["log_dir"],
     )
-    assert ("fallback", None, None) == (
-        document[2]["source"],
-        document[2]["computed_at"],
-        document[2]["valid_until"],
-    )
+    oldest = {"source": "fallback", "computed_at": None, "valid_until": None}
+    assert oldest.items() <= document[2].items()
 
 
 async def test_the_last_thousand_decisions() -> None:

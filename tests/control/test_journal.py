@@ -132,12 +132,8 @@ class TestDecisions:
         """What JSON lines can be searched by."""
         caplog.set_level(logging.INFO, "sidecar.control.journal")
         board.observe(whole(0, [reading(1, 0, {"/d": 5})]))
-        fields = vars(caplog.records[0])
-        assert (0.0, "observation", 2) == (
-            fields["factor"],
-            fields["source"],
-            fields["generation"],
-        )
+        fields = {"factor": 0.0, "source": "observation", "generation": 2}
+        assert fields.items() <= vars(caplog.records[0]).items()
 
 
 class TestFailuresOfABroker:

@@ -78,23 +78,8 @@ def aside(file: StateFile) -> Path:
 class TestSaving:
     def test_what_is_saved_is_loaded(self, file: StateFile) -> None:
         """Decision, volumes and override, through the file."""
-        before = something()
-        file.save(before, unmoved)
-        after = file.load(NOW)
-        assert isinstance(after, PersistedState)
-        assert before.memory.override == after.memory.override
-        assert before.memory.membership == after.memory.membership
-        assert before.memory.computed is not None
-        assert after.memory.computed is not None
-        assert before.memory.computed.factor == after.memory.computed.factor
-        assert [state.volume for state in before.memory.volumes()] == [
-            state.volume for state in after.memory.volumes()
-        ]
-        assert (before.factor, before.source, before.since) == (
-            after.factor,
-            after.source,
-            after.since,
-        )
+        file.save(something(), unmoved)
+        assert something() == file.load(NOW)
 
     def test_nobody_else_may_read_it(self, file: StateFile) -> None:
         """It tells log dirs and addresses, and an operator's words."""

@@ -10,6 +10,7 @@ import pytest
 from sidecar.cli.override import set_override
 from sidecar.cli.sidecar_client import parse_address
 from sidecar.control.board import Snapshot
+from sidecar.throttle.memory import Override
 from tests.api.build import TOKEN, FakeSidecar
 from tests.throttle.build import reading, whole
 
@@ -94,13 +95,8 @@ async def test_confirming_sets_it() -> None:
     sidecar = throttled()
     response, _ = await send(sidecar, "/override", CONFIRMED, Sec_Fetch_Site="same-origin")
     assert (303, "/") == (response.status_code, response.headers["location"])
-    override = sidecar.board.snapshot.decision.override
-    assert override is not None
-    assert (1.0, "a migration", 3600.0) == (
-        override.factor,
-        override.reason,
-        override.ends_at,
-    )
+    expected = Override(1.0, "a migration", 0.0, 3600.0)
+    assert expected == sidecar.board.snapshot.decision.override
     assert [sidecar.board.snapshot] == sidecar.disk.written
 
 
