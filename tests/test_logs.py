@@ -137,19 +137,20 @@ class TestJson:
         assert "1j" == json.loads(JsonFormatter().format(made))["where"]
 
 
+def hello() -> None:
+    logging.getLogger("sidecar.control.journal").info("hello")
+
+
 class TestSetUp:
     def test_text_by_default_of_the_settings(self, written: Callable[..., str]) -> None:
         """One line, once."""
-        reported = written(lambda: logging.getLogger("sidecar.control.journal").info("hello"))
+        reported = written(hello)
         assert reported.endswith(" INFO    hello\n")
         assert 1 == reported.count("hello")
 
     def test_json_on_request(self, written: Callable[..., str]) -> None:
         """A line for machines."""
-        reported = written(
-            lambda: logging.getLogger("sidecar.control.journal").info("hello"), "json"
-        )
-        assert "hello" == json.loads(reported)["message"]
+        assert "hello" == json.loads(written(hello, "json"))["message"]
 
     def test_the_level_is_the_sidecars_own(self, written: Callable[..., str]) -> None:
         """At debug, libraries are no louder than before."""
@@ -177,7 +178,7 @@ class TestSetUp:
     def test_set_up_twice_it_says_everything_once(self, written: Callable[..., str]) -> None:
         """No second handler is left."""
         written(lambda: None)
-        reported = written(lambda: logging.getLogger("sidecar.control.journal").info("hello"))
+        reported = written(hello)
         assert 1 == reported.count("hello")
 
     def test_a_warning_of_python_is_a_log_line(self, written: Callable[..., str]) -> None:

@@ -1,11 +1,7 @@
 """What is computed for the page stands in it: times, bars, rates, changes, sizes."""
 
-import asyncio
-from collections.abc import Mapping
-
-from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.volumes import Failure, FailureKind
-from tests.api.build import FakeSidecar, until
+from tests.api.build import FakeSidecar
 from tests.status.outline import Outline, outline
 from tests.throttle.build import reading, whole
 
@@ -93,22 +89,3 @@ async def test_when_a_broker_was_last_seen() -> None:
     sidecar.see(whole(60.0, [reading(1, 60.0, {"/d1": 5})], silent=[2], fenced=[3]))
     sidecar.clock.now = 61.0
     assert "no answer within 2 s 22:13:50 UTC (31 s ago)" in (await outline(sidecar)).words
-
-
-async def test_the_largest_topics() -> None:
-    """Each with what it has there, and its share."""
-
-    async def ask(_: int) -> Mapping[str, LogDirTopics]:
-        return {"/d1": LogDirTopics(2, 80, (TopicSize("orders", 60, (0, 1), 30),))}
-
-    sidecar = FakeSidecar(ask=ask)
-    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 5})]))
-    contents = sidecar.contents
-    assert contents is not None
-    task = asyncio.create_task(contents.run())
-    await outline(sidecar)
-    await until(lambda: contents.of(1) is not None)
-    words = (await outline(sidecar)).words
-    task.cancel()
-    assert "orders 60 B 75.0 %, 2 partitions" in words
-    assert "1 other topic has 20 B there." in words

@@ -11,7 +11,7 @@ from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
 from sidecar.volumes import Failure, FailureKind
 from tests.api.build import TOKEN, FakeSidecar, until
-from tests.status.outline import outline
+from tests.status.outline import Outline, outline
 from tests.throttle.build import reading, whole
 
 EVIL = "<script>alert('x')</script>\" onload=\"y"
@@ -187,8 +187,8 @@ async def test_names_are_only_text() -> None:
 
 
 async def test_topics_and_their_commands() -> None:
-    """They come from the broker: text too, also within a command."""
-    topics = LogDirTopics(1, 40, (TopicSize(EVIL, 40, (0,), 40),))
+    """With size and share; they come from the broker: text too, also within a command."""
+    topics = LogDirTopics(2, 80, (TopicSize(EVIL, 60, (0, 1), 30),))
 
     async def ask(_: int) -> Mapping[str, LogDirTopics]:
         return {"/d": topics}
@@ -204,6 +204,9 @@ async def test_topics_and_their_commands() -> None:
     await until(lambda: contents.of(1) is not None)
     response = await sidecar.get("/")
     task.cancel()
+    words = Outline(response.text).words
+    assert f"{EVIL} 60 B 75.0 %, 2 partitions" in words
+    assert "1 other topic has 20 B there." in words
     assert "being read" not in response.text
     assert "data-asking" not in response.text
     assert "kafka-reassign-partitions.sh --bootstrap-server" in response.text

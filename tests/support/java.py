@@ -65,12 +65,8 @@ async def beans(cluster: Cluster, broker_id: int, pattern: str) -> dict[str, Bea
     Raises:
         ClusterError: they can't be read.
     """
-    return await beans_of(cluster.brokers[broker_id].pid, cluster.version, pattern)
-
-
-async def beans_of(pid: int, version: str, pattern: str) -> dict[str, Bean]:
-    """The same of any node with that process id, of that version of Kafka."""
-    libraries = await jars(version, cache_folder(os.environ))
+    pid = cluster.brokers[broker_id].pid
+    libraries = await jars(cluster.version, cache_folder(os.environ))
     classes = await compiled("ReadBeans", libraries)
     words = [java(os.environ), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", str(classes)]
     async with deadline(_TIMEOUT_S, f"the MBeans of process {pid} were not read"):

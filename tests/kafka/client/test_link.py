@@ -3,7 +3,8 @@
 import asyncio
 import struct
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -60,6 +61,18 @@ async def failing_call(link: Link, kind: FailureKind, within_s: float = 5.0) -> 
     return failed(await call(link, within_s), kind)
 
 
+@contextmanager
+def memory_below(most_bytes: int) -> Iterator[None]:
+    """So much is allocated at any one time."""
+    tracemalloc.start()
+    try:
+        yield
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < most_bytes
+
+
 def one(cluster: FakeCluster) -> FakeBroker:
     return next(iter(cluster.brokers.values()))
 
@@ -88,20 +101,18 @@ async def test_a_name_without_an_address(clock: Clock) -> None:
     assert "the name has no address" in await failing_call(link, FailureKind.CONNECT)
 
 
-async def test_a_server_that_accepts_and_is_silent(clock: Clock) -> None:
-    """The whole connect has a deadline, not only its TCP part."""
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_a_server_that_accepts_and_is_silent(
+    clock: Clock, ca: trustme.CA, encrypted: bool
+) -> None:
+    """The whole connect has a deadline, not only its TCP part; a TLS handshake too."""
+    settings = {"security_protocol": "SSL", "ssl_ca_pem": pem(ca)} if encrypted else {}
     async with raw_server(hang) as address:
         started = asyncio.get_running_loop().time()
-        message = await failing_call(link_to(address, clock), FailureKind.TIMEOUT, 0.2)
+        link = link_to(address, clock, **settings)
+        message = await failing_call(link, FailureKind.TIMEOUT, 0.2)
         assert asyncio.get_running_loop().time() - started < 1.0
     assert f"{address}: no answer in time while connecting" == message
-
-
-async def test_a_tls_handshake_that_does_not_end(clock: Clock, ca: trustme.CA) -> None:
-    """A peer that accepts TCP and is silent in the TLS handshake is left at the deadline."""
-    async with raw_server(hang) as address:
-        link = link_to(address, clock, security_protocol="SSL", ssl_ca_pem=pem(ca))
-        await failing_call(link, FailureKind.TIMEOUT, 0.2)
 
 
 async def test_a_frozen_tls_peer_is_not_waited_for(clock: Clock, ca: trustme.CA) -> None:
@@ -162,15 +173,10 @@ async def test_a_length_is_checked_before_it_is_believed(
         await hang(reader, writer)
 
     async with raw_server(flood) as address:
-        tracemalloc.start()
-        try:
+        # 32 MB are sent; what may be held is a few reads and the server's own buffers.
+        with memory_below(4_000_000):
             message = await failing_call(link_to(address, clock), FailureKind.PROTOCOL)
-            _, peak_bytes = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
     assert says in message
-    # 32 MB were sent; what may be held is a few reads and the server's own buffers.
-    assert peak_bytes < 4_000_000
 
 
 async def test_the_longest_frame_that_is_believed_costs_only_what_comes(clock: Clock) -> None:
@@ -182,13 +188,8 @@ async def test_the_longest_frame_that_is_believed_costs_only_what_comes(clock: C
         await hang(reader, writer)
 
     async with raw_server(half) as address:
-        tracemalloc.start()
-        try:
+        with memory_below(2_000_000):
             await failing_call(link_to(address, clock), FailureKind.TIMEOUT, 0.2)
-            _, peak_bytes = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-    assert peak_bytes < 2_000_000
 
 
 @pytest.mark.parametrize(
