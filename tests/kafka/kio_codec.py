@@ -7,56 +7,12 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from kio.index import load_payload_module
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32
 
-from sidecar.kafka.cluster_messages import (
-    DESCRIBE_CLUSTER_KEY,
-    DESCRIBE_LOG_DIRS_KEY,
-)
-from sidecar.kafka.config_messages import (
-    DESCRIBE_CONFIGS_KEY,
-    INCREMENTAL_ALTER_CONFIGS_KEY,
-)
-from sidecar.kafka.producer_messages import DESCRIBE_PRODUCERS_KEY, METADATA_KEY
-from sidecar.kafka.quota_messages import (
-    ALTER_CLIENT_QUOTAS_KEY,
-    DESCRIBE_CLIENT_QUOTAS_KEY,
-)
-from sidecar.kafka.topic_messages import (
-    CREATE_PARTITIONS_KEY,
-    CREATE_TOPICS_KEY,
-    DELETE_TOPICS_KEY,
-)
-from sidecar.kafka.user_messages import (
-    DESCRIBE_ACLS_KEY,
-    DESCRIBE_USER_SCRAM_CREDENTIALS_KEY,
-)
-from tests.support.fake_broker import encode
-
-NAMES = {
-    DESCRIBE_CLUSTER_KEY: "DescribeCluster",
-    DESCRIBE_LOG_DIRS_KEY: "DescribeLogDirs",
-    ALTER_CLIENT_QUOTAS_KEY: "AlterClientQuotas",
-    DESCRIBE_CLIENT_QUOTAS_KEY: "DescribeClientQuotas",
-    DESCRIBE_CONFIGS_KEY: "DescribeConfigs",
-    INCREMENTAL_ALTER_CONFIGS_KEY: "IncrementalAlterConfigs",
-    DESCRIBE_USER_SCRAM_CREDENTIALS_KEY: "DescribeUserScramCredentials",
-    DESCRIBE_ACLS_KEY: "DescribeAcls",
-    DESCRIBE_PRODUCERS_KEY: "DescribeProducers",
-    METADATA_KEY: "Metadata",
-    CREATE_TOPICS_KEY: "CreateTopics",
-    CREATE_PARTITIONS_KEY: "CreatePartitions",
-    DELETE_TOPICS_KEY: "DeleteTopics",
-}
-
-
-def kio_type(key: int, version: int, kind: Any) -> Any:
-    name = NAMES[key] + ("Request" if kind is EntityType.request else "Response")
-    return getattr(load_payload_module(key, version, kind), name)
+from tests.support.fake_broker import encode, kio_type
 
 
 def kio_values(entity: Any) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader
 from kio.static.constants import EntityType
 from kio.static.primitive import f64
 
@@ -152,12 +151,10 @@ async def test_who_may_not_read_is_reported_what_to_grant() -> None:
 @pytest.mark.parametrize("validate_only", [False, True])
 async def test_validating_is_asked_for(validate_only: bool) -> None:
     """The broker reads the flag as it was meant."""
-    kio = load_payload_module(ALTER_CLIENT_QUOTAS_KEY, 1, EntityType.request)
     asked: list[bool] = []
 
     def answer(_: object, request: FakeRequest) -> bytes:
-        read, _ = entity_reader(kio.AlterClientQuotasRequest)(request.body, 0)
-        asked.append(read.validate_only)
+        asked.append(request.decoded.validate_only)
         return altered(({"client-id": "etl"}, ErrorCode.none))
 
     async with FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, answer) as cluster:

@@ -35,9 +35,9 @@ from sidecar.kafka.user_messages import (
     DescribeAclsResponseV3,
     DescribeUserScramCredentialsResponseV0,
 )
-from tests.kafka.kio_codec import kio_request, kio_type, kio_values, our_request
+from tests.kafka.kio_codec import kio_request, kio_values, our_request
 from tests.support.examples import DEAR
-from tests.support.fake_broker import encode
+from tests.support.fake_broker import encode, kio_type
 
 RESPONSES = [
     DescribeClusterResponseV0,

@@ -92,9 +92,9 @@ def test_created_topics_are_read_as_kafka_writes_them() -> None:
     )
     answer = kio.CreateTopicsResponse(throttle_time=timedelta(seconds=3), topics=(done, refused))
     decoded = CreateTopicsResponseV7.decode(encode(answer))
-    read_only = [("retention.ms", None, True, 5, False, {})]
+    configs: list[object] = [("retention.ms", None, True, 5, False, {})]
     expected: list[object] = [
-        ("a", UUID(int=7).bytes, 0, None, 4, 3, read_only, {}),
+        ("a", UUID(int=7).bytes, 0, None, 4, 3, configs, {}),
         ("b", bytes(16), 89, "slowly", -1, -1, None, {0: b"\x00\x1d"}),
     ]
     assert expected == getattr(decoded, CreateTopicsResponseV7.SCHEMA.names[1])

@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader
 from kio.static.constants import EntityType
 from kio.static.primitive import i8, i32
 
@@ -110,12 +109,10 @@ async def test_scram_users_are_those_with_a_credential() -> None:
 
 async def test_who_may_not_ask_is_reported_so() -> None:
     """Real brokers fail on them when all users are asked for, and never answer: one is first."""
-    kio = load_payload_module(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, EntityType.request)
-    read = entity_reader(kio.DescribeUserScramCredentialsRequest)
     async with scram(code=ErrorCode.cluster_authorization_failed) as cluster:
         answer = await scram_users(admin(bootstrap(cluster)))
         asked = [
-            read(each.body, 0)[0].users
+            each.decoded.users
             for broker in cluster.brokers.values()
             for each in broker.requests
             if each.api_key == DESCRIBE_USER_SCRAM_CREDENTIALS_KEY

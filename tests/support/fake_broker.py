@@ -57,6 +57,13 @@ class FakeRequest:
     correlation_id: int
     body: bytes
 
+    @property
+    def decoded(self) -> Any:
+        """The body as kio reads it."""
+        of_kio = kio_type(self.api_key, self.api_version, EntityType.request)
+        entity, _ = entity_reader(of_kio)(self.body, 0)
+        return entity
+
 
 Twist = Callable[["FakeConnection", FakeRequest, bytes], bytes | None]
 """Gets the frame that would be sent; gives the bytes to send instead, or None for nothing."""
@@ -121,13 +128,12 @@ class FakeBroker:
         return body
 
     def _encode(self, request: FakeRequest) -> bytes:
-        version = request.api_version
         if request.api_key == DESCRIBE_CLUSTER:
-            return self.cluster.describe(version, request.body)
+            return self.cluster.describe(request)
         if request.api_key == DESCRIBE_LOG_DIRS:
-            return self._describe_log_dirs(version)
+            return self._describe_log_dirs(request.api_version)
         if request.api_key == API_VERSIONS:
-            return self.cluster.api_versions_answer(version)
+            return self.cluster.api_versions_answer(request.api_version)
         raise AssertionError(f"a poll does not send {request}")
 
     def _describe_log_dirs(self, version: int) -> bytes:
@@ -219,12 +225,11 @@ class FakeCluster:
         for broker in self.brokers.values():
             broker.answers.clear()
 
-    def describe(self, version: int, request_body: bytes) -> bytes:
+    def describe(self, request: FakeRequest) -> bytes:
         """DescribeCluster's answer, in any version."""
+        version = request.api_version
         module = load_payload_module(DESCRIBE_CLUSTER, version, EntityType.response)
-        request = load_payload_module(DESCRIBE_CLUSTER, version, EntityType.request)
-        asked, _ = entity_reader(request.DescribeClusterRequest)(request_body, 0)
-        with_fenced = getattr(asked, "include_fenced_brokers", False)
+        with_fenced = getattr(request.decoded, "include_fenced_brokers", False)
         listed = [
             module.DescribeClusterBroker(
                 broker_id=broker.broker_id,
@@ -330,10 +335,8 @@ class FakeConnection(asyncio.Protocol):
 
     def _authenticate(self, request: FakeRequest) -> bytes:
         version = request.api_version
-        asked = load_payload_module(SASL_AUTHENTICATE, version, EntityType.request)
         module = load_payload_module(SASL_AUTHENTICATE, version, EntityType.response)
-        parsed, _ = entity_reader(asked.SaslAuthenticateRequest)(request.body, 0)
-        self._logged_in = self._right(parsed.auth_bytes)
+        self._logged_in = self._right(request.decoded.auth_bytes)
         lifetime = timedelta(milliseconds=self.broker.cluster.session_lifetime_ms)
         code = ErrorCode.none if self._logged_in else ErrorCode.sasl_authentication_failed
         return encode(
@@ -351,6 +354,12 @@ class FakeConnection(asyncio.Protocol):
             return auth_bytes.split(b"Bearer ")[1].rstrip(b"\1").decode() in users.values()
         _, user, password = auth_bytes.decode().split("\0")
         return users.get(user) == password
+
+
+def kio_type(api_key: int, version: int, kind: EntityType) -> Any:
+    """The class of a request or an answer in kio."""
+    classes = vars(load_payload_module(api_key, version, kind)).values()
+    return next(each for each in classes if getattr(each, "__type__", None) is kind)
 
 
 def encode(entity: Any) -> bytes:

@@ -7,7 +7,6 @@ from typing import Any
 
 from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader
 from kio.static.constants import EntityType
 from kio.static.primitive import i8
 
@@ -45,7 +44,7 @@ class FakeConfigs:
         return cluster.answer(INCREMENTAL_ALTER_CONFIGS, 1, self._alter)
 
     def _describe(self, broker: FakeBroker, request: FakeRequest) -> bytes:
-        asked = _asked(DESCRIBE_CONFIGS, 4, request).resources[0]
+        asked = request.decoded.resources[0]
         # Levels change between two questions that are the same bytes.
         broker.answers.clear()
         kio = load_payload_module(DESCRIBE_CONFIGS, 4, EntityType.response)
@@ -64,7 +63,7 @@ class FakeConfigs:
         return encode(kio.DescribeConfigsResponse(throttle_time=NO_TIME, results=(result,)))
 
     def _alter(self, broker: FakeBroker, request: FakeRequest) -> bytes:
-        asked = _asked(INCREMENTAL_ALTER_CONFIGS, 1, request).resources[0]
+        asked = request.decoded.resources[0]
         broker.answers.clear()
         kio = load_payload_module(INCREMENTAL_ALTER_CONFIGS, 1, EntityType.response)
         code = self._error(broker, asked.resource_name)
@@ -93,16 +92,6 @@ class FakeConfigs:
             if wrong
             else self.refused.get(broker.broker_id, ErrorCode.none)
         )
-
-
-def _asked(key: int, version: int, request: FakeRequest) -> Any:
-    kio = load_payload_module(key, version, EntityType.request)
-    name = {
-        DESCRIBE_CONFIGS: "DescribeConfigs",
-        INCREMENTAL_ALTER_CONFIGS: "IncrementalAlterConfigs",
-    }
-    asked, _ = entity_reader(getattr(kio, f"{name[key]}Request"))(request.body, 0)
-    return asked
 
 
 def _configs(kio: Any, values: dict[str, Any], keys: Sequence[str] | None) -> tuple[Any, ...]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader
 from kio.static.constants import EntityType
 from kio.static.primitive import i32, i64
 
@@ -78,8 +77,7 @@ class FakeProducers:
         return encode(kio.MetadataResponse(throttle_time=NO_TIME, brokers=brokers, topics=reported))
 
     def _describe(self, broker: FakeBroker, request: FakeRequest) -> bytes:
-        asks = load_payload_module(DESCRIBE_PRODUCERS, 0, EntityType.request)
-        asked, _ = entity_reader(asks.DescribeProducersRequest)(request.body, 0)
+        asked = request.decoded
         named = [(topic.name, index) for topic in asked.topics for index in topic.partition_indexes]
         self.asked.append((broker.broker_id, named))
         kio = load_payload_module(DESCRIBE_PRODUCERS, 0, EntityType.response)

@@ -8,7 +8,6 @@ from typing import Any
 
 from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader
 from kio.static.constants import EntityType
 from kio.static.primitive import f64, i8, i32
 
@@ -80,9 +79,8 @@ class FakeQuotas:
         )
 
     def _alter(self, broker: FakeBroker, request: FakeRequest) -> bytes:
-        read = load_payload_module(ALTER_CLIENT_QUOTAS, 1, EntityType.request)
         kio = load_payload_module(ALTER_CLIENT_QUOTAS, 1, EntityType.response)
-        asked, _ = entity_reader(read.AlterClientQuotasRequest)(request.body, 0)
+        asked = request.decoded
         self.requests.append((len(asked.entries), asked.validate_only))
         entries = []
         for entry in asked.entries:

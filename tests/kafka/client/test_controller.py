@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
 from sidecar.kafka.client.controller import Controller, Unanswered
@@ -29,14 +28,12 @@ def deletes(code_of: Callable[[FakeBroker], ErrorCode] = lambda _: ErrorCode.non
     """Two brokers that answer DeleteTopics; broker 0 is the controller."""
 
     def answer(broker: FakeBroker, request: FakeRequest) -> bytes:
-        asked_of = load_payload_module(DELETE_TOPICS_KEY, 6, EntityType.request)
-        asked, _ = entity_reader(asked_of.DeleteTopicsRequest)(request.body, 0)
         kio = load_payload_module(DELETE_TOPICS_KEY, 6, EntityType.response)
         results = tuple(
             kio.DeletableTopicResult(
                 name=topic.name, topic_id=None, error_code=code_of(broker), error_message=None
             )
-            for topic in asked.topics
+            for topic in request.decoded.topics
         )
         return encode(kio.DeleteTopicsResponse(throttle_time=timedelta(0), responses=results))
 
