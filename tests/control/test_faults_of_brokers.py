@@ -65,6 +65,11 @@ def silent(*_: object) -> None:
     """A twist: nothing is answered."""
 
 
+def decided(document: Document) -> tuple[float, str, int]:
+    """The effect, and the generation in which it began."""
+    return (*effect(document), document["generation"])
+
+
 def violating(document: Document) -> list[VolumeKey]:
     return [(each["broker_id"], each["log_dir"]) for each in document["violations"]]
 
@@ -106,8 +111,7 @@ class TestDead:
         after = await sidecar.poll(after_s=60.0)
         assert everything == set(sidecar.metrics.volumes("total_bytes"))
         assert None is (await sidecar.brokers())[1]["last_failure"]
-        assert (1.0, "observation") == effect(after)
-        assert before["generation"] == after["generation"]
+        assert (1.0, "observation", before["generation"]) == decided(after)
         assert 0.0 == sidecar.metrics.value("fallback_applied_total")
 
     async def test_a_fenced_full_broker_throttles_until_it_is_forgotten(
@@ -120,10 +124,7 @@ class TestDead:
         assert 409 == (await sidecar.forget(1)).status_code, "it is active and answers"
         await die(cluster, 1)
         throttled = await sidecar.poll(after_s=2 * VALIDITY_S)
-        assert (0.0, "observation", full["generation"]) == (
-            *effect(throttled),
-            throttled["generation"],
-        )
+        assert (0.0, "observation", full["generation"]) == decided(throttled)
         assert [OF_THE_FULL] == violating(throttled)
         answer = await sidecar.forget(1)
         assert (200, 1.0) == (answer.status_code, answer.json()["factor"])
@@ -208,7 +209,7 @@ class TestOffline:
         before = await sidecar.factor()
         cluster.brokers[1].has(volume(FIRST), offline(SECOND))
         after = await sidecar.poll(after_s=2 * VALIDITY_S)
-        assert (1.0, "observation", before["generation"]) == (*effect(after), after["generation"])
+        assert (1.0, "observation", before["generation"]) == decided(after)
         volumes = await sidecar.volumes()
         shown = volumes[key]
         assert not shown["online"]
@@ -228,10 +229,7 @@ class TestOffline:
         full = await sidecar.poll()
         cluster.brokers[1].has(offline(FIRST), volume(SECOND))
         throttled = await sidecar.poll(after_s=2 * VALIDITY_S)
-        assert (0.0, "observation", full["generation"]) == (
-            *effect(throttled),
-            throttled["generation"],
-        )
+        assert (0.0, "observation", full["generation"]) == decided(throttled)
         assert [OF_THE_FULL] == violating(throttled)
         assert 0.0 == sidecar.metrics.volumes("online")[OF_THE_FULL]
         cluster.brokers[1].has(*HEALTHY)

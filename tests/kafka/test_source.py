@@ -30,7 +30,6 @@ from tests.kafka.servers import (
     free_port,
     given,
     hang,
-    open_sockets,
     pem,
     raw_server,
     server_context,
@@ -481,13 +480,3 @@ async def test_a_poll_cancelled_at_any_moment_leaves_nothing(
             if finished == 5:
                 break
     assert cancelled > 10
-
-
-async def test_polling_again_and_again_opens_nothing_more(clock: Clock) -> None:
-    """Fifty polls later the sockets are the very same."""
-    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
-        await seen(source)
-        before = open_sockets()
-        for _ in range(50):
-            await seen(source)
-        assert before == open_sockets()

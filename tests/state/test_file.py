@@ -251,11 +251,3 @@ class TestAnyDamage:
         raw, before = written
         at = int(start * len(raw))
         self.is_safe(file, raw[:at] + by * size + raw[at + size :], before)
-
-    def test_saved_again_after_damage_it_is_whole(self, file: StateFile) -> None:
-        """The daemon that started without it writes the next one."""
-        file.path.write_bytes(b"{")
-        file.load(NOW)
-        file.save(something(), unmoved)
-        assert isinstance(file.load(NOW), PersistedState)
-        assert b"{" == aside(file).read_bytes()
