@@ -24,16 +24,16 @@ from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.volumes import Failure, FailureKind
 from tests.kafka.kio_codec import kio_request, our_request
 from tests.kafka.servers import admin, bootstrap, failed, free_port, hang, raw_server
-from tests.support.fake_broker import FakeCluster, FakeRequest, encode
+from tests.support.fake_broker import FakeCluster, encode
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = VIRTUAL_TIME
 
 
-def reported(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> bytes:
-    """A DescribeClientQuotas answer: entities with their quotas."""
+def reported(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> FakeCluster:
+    """A broker that tells entities with their quotas."""
     kio = load_payload_module(DESCRIBE_CLIENT_QUOTAS_KEY, 1, EntityType.response)
-    return encode(
+    body = encode(
         kio.DescribeClientQuotasResponse(
             throttle_time=timedelta(0),
             error_code=code,
@@ -52,6 +52,7 @@ def reported(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> byt
             ),
         )
     )
+    return FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
 
 
 Parts = dict[str, str | None]
@@ -60,8 +61,8 @@ ANN: Parts = {"user": "ann", "client-id": None}
 BOB: Parts = {"user": "bob"}
 
 
-def altered(*outcomes: tuple[Parts, ErrorCode]) -> bytes:
-    """An AlterClientQuotas answer about each of these entities."""
+def altered(*outcomes: tuple[Parts, ErrorCode]) -> FakeCluster:
+    """A broker that answers AlterClientQuotas about each of these entities."""
     kio = load_payload_module(ALTER_CLIENT_QUOTAS_KEY, 1, EntityType.response)
     entries = tuple(
         kio.EntryData(
@@ -73,7 +74,8 @@ def altered(*outcomes: tuple[Parts, ErrorCode]) -> bytes:
         )
         for parts, code in outcomes
     )
-    return encode(kio.AlterClientQuotasResponse(throttle_time=timedelta(0), entries=entries))
+    body = encode(kio.AlterClientQuotasResponse(throttle_time=timedelta(0), entries=entries))
+    return FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
 
 
 def test_the_request_is_kafkas_bytes() -> None:
@@ -112,14 +114,13 @@ def test_the_question_is_kafkas_bytes() -> None:
 
 async def test_all_quotas_are_read() -> None:
     """Named and default, of users, client-ids, both and addresses; a kind to come is left out."""
-    body = reported(
+    cluster = reported(
         ErrorCode.none,
         ({"user": "ann", "client-id": None}, {"producer_byte_rate": 1.5e6}),
         ({"user": None}, {"request_percentage": 9.2, "controller_mutation_rate": 5.0}),
         ({"ip": "192.0.2.1"}, {"connection_creation_rate": 2.0}),
         ({"tenant": "north"}, {"request_percentage": 1.0}),
     )
-    cluster = FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
     async with cluster:
         quotas = await describe_client_quotas(admin(bootstrap(cluster)))
     expected = {
@@ -132,16 +133,13 @@ async def test_all_quotas_are_read() -> None:
 
 async def test_another_address_is_asked(nothing_left_open: None) -> None:
     """The first address is down; the second one tells, and no connection is left."""
-    cluster = FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: reported())
-    async with cluster:
+    async with reported() as cluster:
         assert {} == await describe_client_quotas(admin(free_port(), bootstrap(cluster)))
 
 
 async def test_who_may_not_read_is_reported_what_to_grant() -> None:
     """Error 31 is of kind authorization, with the operation and the command."""
-    body = reported(ErrorCode.cluster_authorization_failed)
-    cluster = FakeCluster().add(1).answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
-    async with cluster:
+    async with reported(ErrorCode.cluster_authorization_failed) as cluster:
         answer = await describe_client_quotas(admin(bootstrap(cluster)))
     message = failed(answer, FailureKind.AUTHORIZATION)
     assert message.startswith("no broker reported the client quotas: ")
@@ -151,19 +149,13 @@ async def test_who_may_not_read_is_reported_what_to_grant() -> None:
 @pytest.mark.parametrize("validate_only", [False, True])
 async def test_validating_is_asked_for(validate_only: bool) -> None:
     """The broker reads the flag as it was meant."""
-    asked: list[bool] = []
-
-    def answer(_: object, request: FakeRequest) -> bytes:
-        asked.append(request.decoded.validate_only)
-        return altered(({"client-id": "etl"}, ErrorCode.none))
-
-    async with FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, answer) as cluster:
-        alteration = ({"client-id": "etl"}, {"request_percentage": 9.2})
+    async with altered((BOB, ErrorCode.none)) as cluster:
         done = await alter_client_quotas(
-            admin(bootstrap(cluster)), [alteration], validate_only=validate_only
+            admin(bootstrap(cluster)), [(BOB, {"x": 1.0})], validate_only=validate_only
         )
+        *_, request = cluster.brokers[0].requests
     assert done is None
-    assert [validate_only] == asked
+    assert validate_only is request.decoded.validate_only
 
 
 @pytest.mark.parametrize(
@@ -179,20 +171,15 @@ async def test_validating_is_asked_for(validate_only: bool) -> None:
 )
 async def test_a_refusal_says_what_was_refused(code: ErrorCode, kind: str, words: str) -> None:
     """Whose quota, or which right is missing."""
-    cluster = FakeCluster().add(1)
-    cluster.answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: altered((ANN, code)))
-    async with cluster:
+    async with altered((ANN, code)) as cluster:
         answer = await alter_client_quotas(admin(bootstrap(cluster)), [(ANN, {"x": 1})])
     assert words in failed(answer, FailureKind[kind])
 
 
 async def test_each_alteration_has_its_own_outcome() -> None:
     """In the order that was asked, whatever the order of the answer; the first failure is told."""
-    odd = ErrorCode.invalid_request
-    body = altered((BOB, ErrorCode.none), (ANN, odd))
-    cluster = FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
     asked: list[Alteration] = [(ANN, {"x": 1.0}), (BOB, {"x": 1.0})]
-    async with cluster:
+    async with altered((BOB, ErrorCode.none), (ANN, ErrorCode.invalid_request)) as cluster:
         outcomes = await alter_each(admin(bootstrap(cluster)), asked)
         failure = await alter_client_quotas(admin(bootstrap(cluster)), asked)
     assert isinstance(outcomes, list)
@@ -202,9 +189,7 @@ async def test_each_alteration_has_its_own_outcome() -> None:
 
 async def test_an_answer_that_leaves_one_out_is_no_answer() -> None:
     """What became of bob's quota is not known, and not guessed."""
-    body = altered((ANN, ErrorCode.none))
-    cluster = FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
-    async with cluster:
+    async with altered((ANN, ErrorCode.none)) as cluster:
         asked: list[Alteration] = [(ANN, {"x": 1.0}), (BOB, {"x": 1.0})]
         answer = await alter_each(admin(bootstrap(cluster)), asked)
     assert "user 'bob'" in failed(answer, FailureKind.PROTOCOL)
@@ -213,9 +198,7 @@ async def test_an_answer_that_leaves_one_out_is_no_answer() -> None:
 @pytest.mark.parametrize("hangs", [False, True])
 async def test_setting_asks_another_address(hangs: bool, nothing_left_open: None) -> None:
     """The first address is down, or accepts and says nothing; the second one does it."""
-    body = altered((BOB, ErrorCode.none))
-    cluster = FakeCluster().add(1).answer(ALTER_CLIENT_QUOTAS_KEY, 1, lambda *_: body)
-    async with cluster, raw_server(hang) as silent:
+    async with altered((BOB, ErrorCode.none)) as cluster, raw_server(hang) as silent:
         addresses = admin(silent if hangs else free_port(), bootstrap(cluster))
         assert await alter_client_quotas(addresses, [(BOB, {"x": 1.0})], timeout_s=1.0) is None
 

@@ -29,30 +29,6 @@ Sizes = dict[str, dict[int, int]]
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 
-class Lying:
-    """Brokers that tell what lies in their log dirs.
-
-    Attributes:
-        asked: broker ids and bodies of the requests, in order.
-    """
-
-    def __init__(self, *log_dirs: tuple[str, Sizes, ErrorCode], error: ErrorCode) -> None:
-        self.asked: list[tuple[int, bytes]] = []
-        self._log_dirs = log_dirs
-        self._error = error
-
-    def __call__(self, broker: FakeBroker, request: FakeRequest) -> bytes:
-        self.asked.append((broker.broker_id, request.body))
-        kio = load_payload_module(DESCRIBE_LOG_DIRS_KEY, request.api_version, EntityType.response)
-        return encode(
-            kio.DescribeLogDirsResponse(
-                throttle_time=timedelta(0),
-                error_code=self._error,
-                results=tuple(_log_dir(kio, *each) for each in self._log_dirs),
-            )
-        )
-
-
 def _log_dir(kio: Any, path: str, sizes: Sizes, error_code: ErrorCode) -> Any:
     topics = tuple(
         kio.DescribeLogDirsTopic(
@@ -80,12 +56,24 @@ def _log_dir(kio: Any, path: str, sizes: Sizes, error_code: ErrorCode) -> Any:
 
 def lying(
     *log_dirs: tuple[str, Sizes, ErrorCode], error: ErrorCode = ErrorCode.none
-) -> tuple[FakeCluster, Lying]:
-    """Three brokers, and what they tell."""
-    reported = Lying(*log_dirs, error=error)
+) -> tuple[FakeCluster, list[tuple[int, bytes]]]:
+    """Three brokers that tell what lies in their log dirs; who was asked, with which body."""
+    asked: list[tuple[int, bytes]] = []
+
+    def answer(broker: FakeBroker, request: FakeRequest) -> bytes:
+        asked.append((broker.broker_id, request.body))
+        kio = load_payload_module(DESCRIBE_LOG_DIRS_KEY, request.api_version, EntityType.response)
+        return encode(
+            kio.DescribeLogDirsResponse(
+                throttle_time=timedelta(0),
+                error_code=error,
+                results=tuple(_log_dir(kio, *each) for each in log_dirs),
+            )
+        )
+
     cluster = FakeCluster().add(3)
-    cluster.answerers[DESCRIBE_LOG_DIRS_KEY] = reported
-    return cluster, reported
+    cluster.answerers[DESCRIBE_LOG_DIRS_KEY] = answer
+    return cluster, asked
 
 
 OK = ErrorCode.none
@@ -95,7 +83,7 @@ DATA: Sizes = {"orders": {0: 30, 3: 50}, "clicks": {1: 100}, "empty": {}, "moved
 @pytest.mark.parametrize("version", [4, 5])
 async def test_the_largest_come_first(version: int) -> None:
     """Of each log dir, in both versions; a partition that is being moved there counts."""
-    cluster, reported = lying(("/a", DATA, OK), ("/b", {"orders": {1: 5}}, OK))
+    cluster, asked = lying(("/a", DATA, OK), ("/b", {"orders": {1: 5}}, OK))
     cluster.versions[DESCRIBE_LOG_DIRS_KEY] = (1, version)
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 2, PATIENCE_S)
@@ -112,15 +100,15 @@ async def test_the_largest_come_first(version: int) -> None:
         ),
         "/b": LogDirTopics(1, 5, (TopicSize("orders", 5, (1,), 5),)),
     } == found
-    assert [2] == [broker_id for broker_id, _ in reported.asked]
+    assert [2] == [broker_id for broker_id, _ in asked]
 
 
 async def test_all_topics_are_asked_for() -> None:
     """By null, which is 00, and no tags; an empty list would get none."""
-    cluster, reported = lying(("/a", {}, OK))
+    cluster, asked = lying(("/a", {}, OK))
     async with cluster:
         await largest_topics(admin(bootstrap(cluster)), 1, PATIENCE_S)
-    assert [(1, b"\x00\x00")] == reported.asked
+    assert [(1, b"\x00\x00")] == asked
 
 
 async def test_of_many_topics_the_largest_are_kept() -> None:
@@ -154,11 +142,11 @@ async def test_a_refusal() -> None:
 
 async def test_a_broker_that_is_not_there() -> None:
     """A failure, and nobody else is asked for it."""
-    cluster, reported = lying(("/a", DATA, OK))
+    cluster, asked = lying(("/a", DATA, OK))
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 7, PATIENCE_S)
     assert Failure(FailureKind.CONNECT, "broker 7 is not a known active broker") == found
-    assert [] == reported.asked
+    assert [] == asked
 
 
 def cut(answer: bytes) -> bytes:
@@ -174,8 +162,9 @@ def endless(answer: bytes) -> bytes:
 @pytest.mark.parametrize("spoil", [cut, endless])
 async def test_an_answer_that_makes_no_sense(spoil: Callable[[bytes], bytes]) -> None:
     """It is a failure, wherever it ends."""
-    cluster, reported = lying(("/a", DATA, OK))
-    cluster.answerers[DESCRIBE_LOG_DIRS_KEY] = lambda broker, asked: spoil(reported(broker, asked))
+    cluster, _ = lying(("/a", DATA, OK))
+    answer = cluster.answerers[DESCRIBE_LOG_DIRS_KEY]
+    cluster.answerers[DESCRIBE_LOG_DIRS_KEY] = lambda *asked: spoil(answer(*asked))
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S)
     text = "broker 0: DescribeLogDirs sent an answer that can't be decoded"

@@ -1,7 +1,6 @@
 """TLS material and credentials, from the settings to brokers that ask for them."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tests.kafka.servers import (
     admin,
     bootstrap,
     failed,
+    given,
     handshaking,
     pem,
     raw_server,
@@ -110,29 +110,17 @@ async def test_trust_is_needed_without_hostname_verification(clock: Clock, ca: t
         failed(await poll(cluster, clock, **settings), FailureKind.TLS)
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        lambda pems: {
-            "ssl_certificate_pem": pems["certificate"],
-            "ssl_key_pem": pems["key"],
-        },
-        lambda pems: {
-            "ssl_certificate_pem": pems["certificate"],
-            "ssl_key_pem": pems["encrypted"],
-            "ssl_key_password": PASSWORD,
-        },
-        lambda pems: {"ssl_certificate_pem": pems["certificate"] + pems["key"]},
-    ],
-    ids=["key", "encrypted key", "key beside the certificate"],
-)
-async def test_mutual_tls_from_text(
-    clock: Clock, ca: trustme.CA, chosen: Callable[[dict[str, str]], dict[str, str]]
-) -> None:
+async def test_mutual_tls_from_text(clock: Clock, ca: trustme.CA) -> None:
     """Our own certificate is shown, with its key in each of the forms that Kafka's PEM has."""
+    pems = client_pems(ca)
+    certificate = {"ssl_certificate_pem": pems["certificate"]}
     async with FakeCluster(ssl_context=wanting_client_certificate(ca)).add(1) as cluster:
-        answer = await poll(cluster, clock, ssl_ca_pem=pem(ca), **chosen(client_pems(ca)))
-    assert isinstance(answer, Observation)
+        for own in (
+            certificate | {"ssl_key_pem": pems["key"]},
+            certificate | {"ssl_key_pem": pems["encrypted"], "ssl_key_password": PASSWORD},
+            {"ssl_certificate_pem": pems["certificate"] + pems["key"]},
+        ):
+            given(await poll(cluster, clock, ssl_ca_pem=pem(ca), **own))
 
 
 async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
