@@ -37,17 +37,12 @@ def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 Format = Literal["text", "json"]
 
 
-@pytest.fixture
-def written() -> Callable[..., str]:
+def written(log: Callable[[], None], form: Format = "text", level: str = "info") -> str:
     """Sets logging up, lets somebody log and gives what was written."""
-
-    def of(log: Callable[[], None], form: Format = "text", level: str = "info") -> str:
-        stream = io.StringIO()
-        set_up(form, level, stream)
-        log()
-        return stream.getvalue()
-
-    return of
+    stream = io.StringIO()
+    set_up(form, level, stream)
+    log()
+    return stream.getvalue()
 
 
 @pytest.mark.usefixtures("far_from_utc")
@@ -142,17 +137,17 @@ def hello() -> None:
 
 
 class TestSetUp:
-    def test_text_by_default_of_the_settings(self, written: Callable[..., str]) -> None:
+    def test_text_by_default_of_the_settings(self) -> None:
         """One line, once."""
         reported = written(hello)
         assert reported.endswith(" INFO    hello\n")
         assert 1 == reported.count("hello")
 
-    def test_json_on_request(self, written: Callable[..., str]) -> None:
+    def test_json_on_request(self) -> None:
         """A line for machines."""
         assert "hello" == json.loads(written(hello, "json"))["message"]
 
-    def test_the_level_is_the_sidecars_own(self, written: Callable[..., str]) -> None:
+    def test_the_level_is_the_sidecars_own(self) -> None:
         """At debug, libraries are no louder than before."""
 
         def log() -> None:
@@ -164,9 +159,7 @@ class TestSetUp:
         assert "theirs" not in written(log, level="debug")
         assert "ours" not in written(log, level="warning")
 
-    def test_who_logs_in_with_what_is_never_told_by_a_library(
-        self, written: Callable[..., str]
-    ) -> None:
+    def test_who_logs_in_with_what_is_never_told_by_a_library(self) -> None:
         """Of aiokafka: it logs SASL's user at INFO and repeats failures at ERROR."""
 
         def log() -> None:
@@ -175,13 +168,13 @@ class TestSetUp:
 
         assert "" == written(log, level="debug")
 
-    def test_set_up_twice_it_says_everything_once(self, written: Callable[..., str]) -> None:
+    def test_set_up_twice_it_says_everything_once(self) -> None:
         """No second handler is left."""
         written(lambda: None)
         reported = written(hello)
         assert 1 == reported.count("hello")
 
-    def test_a_warning_of_python_is_a_log_line(self, written: Callable[..., str]) -> None:
+    def test_a_warning_of_python_is_a_log_line(self) -> None:
         """Not a line of another form in the middle of JSON."""
 
         def log() -> None:

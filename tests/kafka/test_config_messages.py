@@ -1,6 +1,6 @@
 """The requests for configurations against kio's, made from Kafka's own definitions.
 
-The answers are compared in test_messages.py.
+The answers are compared in test_cluster_messages.py.
 """
 
 from kio.index import load_payload_module

@@ -252,19 +252,17 @@ class Disk:
         self.let = threading.Semaphore(0)
         self.writing = 0
         self.most = 0
-        self._real: Save = StateFile.save
-        monkeypatch.setattr(StateFile, "save", self._saver())
+        real: Save = StateFile.save
 
-    def _saver(self) -> Save:
         def save(file: StateFile, kept: PersistedState, wall: Callable[[float], float]) -> None:
             self.writing += 1
             self.most = max(self.most, self.writing)
             self.begun.release()
             assert self.let.acquire(timeout=PATIENCE_S)
-            self._real(file, kept, wall)
+            real(file, kept, wall)
             self.writing -= 1
 
-        return save
+        monkeypatch.setattr(StateFile, "save", save)
 
     async def write_begun(self) -> None:
         """Waits for the next write to begin."""

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -57,19 +56,11 @@ class Scene:
 
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
-    async with running() as started:
-        yield started
-
-
-@asynccontextmanager
-async def running() -> AsyncIterator[Scene]:
     started = Scene()
     task = asyncio.create_task(started.contents.run())
-    try:
-        yield started
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    yield started
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_nobody_looks(scene: Scene) -> None:
