@@ -8,7 +8,7 @@ import pytest
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override, fail
-from sidecar.volumes import Failure, FailureKind
+from sidecar.volumes import Failure, FailureKind, Observation, Reading
 from tests.throttle.build import TIMED_OUT, partial, reading, remembering, whole
 
 VALIDITY_S = 120.0
@@ -229,34 +229,31 @@ def held() -> Memory:
     )
 
 
-def test_hold_outlasts_silent_return() -> None:
-    """A broker that is active again but does not answer still holds."""
-    memory = after(whole(660.0, [reading(1, 660.0, ROOMY)], silent=[2]), memory=held())
-    assert OBSERVED_FULL == in_force(memory, 660.0)
+@pytest.mark.parametrize(
+    "then",
+    [
+        [whole(660.0, [reading(1, 660.0, ROOMY)], silent=[2])],
+        # While brokers are upgraded some list the fenced ones and some can't.
+        [
+            whole(660.0, [reading(1, 660.0, ROOMY)], fenced=None),
+            whole(720.0, [reading(1, 720.0, ROOMY)], silent=[2], fenced=None),
+        ],
+    ],
+    ids=["silent return", "a list that can't tell fenced brokers"],
+)
+def test_what_a_hold_outlasts(then: list[Observation]) -> None:
+    """A broker that is active again but does not answer still holds, past the last validity."""
+    assert OBSERVED_FULL == in_force(after(*then, memory=held()), 730.0)
 
 
-def test_hold_outlasts_a_list_that_cannot_tell_fenced_brokers() -> None:
-    """While brokers are upgraded some list the fenced ones and some can't: that ends nothing."""
-    memory = after(
-        whole(660.0, [reading(1, 660.0, ROOMY)], fenced=None),
-        whole(720.0, [reading(1, 720.0, ROOMY)], silent=[2], fenced=None),
-        memory=held(),
-    )
-    assert OBSERVED_FULL == in_force(memory, 720.0)
-
-
-def test_hold_ends_with_an_answer() -> None:
-    """A broker that answers that it has room holds nothing any more."""
-    answers = [reading(1, 660.0, ROOMY), reading(2, 660.0, ROOMY)]
+@pytest.mark.parametrize(
+    "answers",
+    [[reading(1, 660.0, ROOMY), reading(2, 660.0, ROOMY)], [reading(1, 660.0, ROOMY)]],
+    ids=["answered", "unregistered"],
+)
+def test_what_ends_a_hold(answers: list[Reading]) -> None:
+    """The broker has room, or is in neither list and so gone for good: it holds no more."""
     memory = after(whole(660.0, answers), memory=held())
-    assert OBSERVED_ROOMY == in_force(memory, 660.0)
-    memory = after(whole(720.0, [reading(1, 720.0, ROOMY)], fenced=[2]), memory=memory)
-    assert OBSERVED_ROOMY == in_force(memory, 720.0)
-
-
-def test_hold_ends_with_unregistering() -> None:
-    """A broker that is in neither list is gone for good."""
-    memory = after(whole(660.0, [reading(1, 660.0, ROOMY)]), memory=held())
     assert OBSERVED_ROOMY == in_force(memory, 660.0)
     memory = after(whole(720.0, [reading(1, 720.0, ROOMY)], fenced=[2]), memory=memory)
     assert OBSERVED_ROOMY == in_force(memory, 720.0)
@@ -401,37 +398,23 @@ def test_another_cluster_is_known_after_an_untold_one() -> None:
 # Partial observations.
 
 
-def test_partial_observation_that_sees_a_violation_renews() -> None:
-    """A violation seen at 10 s is valid from 10 s on."""
-    memory = after(
-        whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, ROOMY)]),
-        partial(10.0, [reading(2, 10.0, FULL)]),
-    )
-    decision = factors.decide(memory, 10.0)
-    assert OBSERVED_FULL == (decision.factor, decision.source)
-    assert 10.0 == decision.computed_at
-
-
-def test_partial_observation_without_violation_is_as_old_as_the_last_whole_one() -> None:
-    """What the brokers that were not asked said is no newer than the last whole observation."""
-    memory = after(
-        whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL)]),
-        partial(10.0, [reading(2, 10.0, ROOMY)]),
-    )
-    decision = factors.decide(memory, 10.0)
-    assert OBSERVED_ROOMY == (decision.factor, decision.source)
-    assert 0.0 == decision.computed_at
-
-
-def test_partial_observation_beside_a_violation_does_not_renew() -> None:
-    """A violation that the partial observation did not see is as old as the last whole one."""
-    memory = after(
-        whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL)]),
-        partial(10.0, [reading(1, 10.0, ROOMY)]),
-    )
-    decision = factors.decide(memory, 10.0)
-    assert OBSERVED_FULL == (decision.factor, decision.source)
-    assert 0.0 == decision.computed_at
+@pytest.mark.parametrize(
+    ("before", "answer", "expected", "computed_at"),
+    [
+        (ROOMY, reading(2, 10.0, FULL), OBSERVED_FULL, 10.0),
+        (FULL, reading(2, 10.0, ROOMY), OBSERVED_ROOMY, 0.0),
+        (FULL, reading(1, 10.0, ROOMY), OBSERVED_FULL, 0.0),
+    ],
+    ids=["sees a violation", "sees none", "does not see the violation"],
+)
+def test_partial_observation_renews_only_a_violation_that_it_sees(
+    before: dict[str, int], answer: Reading, expected: tuple[float, Source], computed_at: float
+) -> None:
+    """All else that brokers said is no newer than the last whole observation."""
+    first = whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, before)])
+    memory = after(first, partial(10.0, [answer]))
+    assert expected == in_force(memory, 10.0)
+    assert computed_at == factors.decide(memory, 10.0).computed_at
 
 
 def test_partial_observation_completes_an_incomplete_one() -> None:

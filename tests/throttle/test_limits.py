@@ -32,40 +32,25 @@ def judged(limit: Limit, total: int, available: int, rate: float | None = None) 
 
 
 @pytest.mark.parametrize(
-    ("total", "available", "expected"),
+    ("total", "available", "by_bytes", "by_ratio"),
     [
-        (1000, 99, True),
-        (1000, 100, True),
-        (1000, 101, False),
-        (1000, 0, True),
-        (0, 0, True),
-        (LONG_MAX, LONG_MAX, False),
-        (LONG_MAX, 100, True),
-        (LONG_MAX, 101, False),
+        (1000, 99, True, True),
+        (1000, 100, True, True),
+        (1000, 101, False, False),
+        (1000, 1001, False, False),
+        (1000, 0, True, True),
+        (0, 0, True, True),
+        (LONG_MAX, 100, True, True),
+        (LONG_MAX, 101, False, True),
+        (LONG_MAX, LONG_MAX // 10, False, True),
+        (LONG_MAX, LONG_MAX // 5, False, False),
+        (LONG_MAX, LONG_MAX, False, False),
     ],
 )
-def test_bytes(total: int, available: int, expected: bool) -> None:
-    """A volume violates with at most 100 bytes available, whatever its size."""
-    assert expected == judged(MinAvailableBytes(100), total, available).violates
-
-
-@pytest.mark.parametrize(
-    ("total", "available", "expected"),
-    [
-        (1000, 99, True),
-        (1000, 100, True),
-        (1000, 101, False),
-        (1000, 0, True),
-        (0, 0, True),
-        (LONG_MAX, LONG_MAX, False),
-        (LONG_MAX, LONG_MAX // 10, True),
-        (LONG_MAX, LONG_MAX // 5, False),
-        (1000, 1001, False),
-    ],
-)
-def test_ratio(total: int, available: int, expected: bool) -> None:
-    """A volume violates with at most a tenth available; one of 0 bytes has nothing available."""
-    assert expected == judged(MinAvailableRatio(0.1), total, available).violates
+def test_boundaries(total: int, available: int, by_bytes: bool, by_ratio: bool) -> None:
+    """At most 100 bytes available, whatever the size; at most a tenth of it."""
+    assert by_bytes == judged(MinAvailableBytes(100), total, available).violates
+    assert by_ratio == judged(MinAvailableRatio(0.1), total, available).violates
 
 
 def test_bytes_of_long_max() -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Computed, Memory, Override, VolumeState, fold_in, forget_broker
+from sidecar.throttle.memory import Computed, Memory, Override, VolumeState, fold_in
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
-from tests.throttle.build import LONG_MAX, TIMED_OUT, partial, reading, whole
+from tests.throttle.build import TIMED_OUT, partial, reading, whole
 
 LIMIT = MinAvailableBytes(30)
 VALIDITY_S = 120.0
@@ -102,29 +102,11 @@ def test_time_to_the_limit() -> None:
     assert (2.5, 1.25) == (state.verdict.seconds_left, state.verdict.soonest_s)
 
 
-def test_time_to_a_ratio_limit_is_to_its_bytes() -> None:
-    """A tenth of 200 bytes are 20: 60 bytes above it at 20 bytes/s last 3 s."""
-    memory = after(
-        whole(0.0, [reading(1, 0.0, {"/d0": 100}, total=200)]),
-        whole(1.0, [reading(1, 1.0, {"/d0": 80}, total=200)]),
-        limit=MinAvailableRatio(0.1),
-    )
-    assert 3.0 == only_volume(memory).verdict.seconds_left
-
-
 def test_time_to_the_limit_is_unknown_at_first() -> None:
     """Before a second reading no rate is known, and so no time."""
     state = only_volume(after(whole(0.0, [reading(1, 0.0, {"/d0": 99})])))
     assert (None, None) == (state.verdict.seconds_left, state.verdict.soonest_s)
     assert not state.violates
-
-
-@pytest.mark.parametrize("limit", [MinAvailableBytes(30), MinAvailableRatio(0.3)])
-def test_violating_volume_has_no_time_left(limit: Limit) -> None:
-    """At the limit 0.0 s are left, without a rate too."""
-    state = only_volume(after(whole(0.0, [reading(1, 0.0, {"/d0": 30})]), limit=limit))
-    assert state.violates
-    assert (0.0, 0.0) == (state.verdict.seconds_left, state.verdict.soonest_s)
 
 
 def test_violating_volume_has_no_time_left_whatever_is_rounded() -> None:
@@ -137,18 +119,6 @@ def test_violating_volume_has_no_time_left_whatever_is_rounded() -> None:
     assert free > limit.value * total
     assert state.violates
     assert 0.0 == state.verdict.seconds_left
-
-
-def test_huge_volume() -> None:
-    """Sizes of Long.MAX are sizes like others."""
-    answer = reading(1, 0.0, {"/d0": LONG_MAX}, total=LONG_MAX)
-    memory = after(whole(0.0, [answer]), whole(1.0, [replace(answer, read_at=1.0)]))
-    state = only_volume(memory)
-    assert (False, 0.0, None) == (
-        state.violates,
-        state.fill.bytes_per_second,
-        state.verdict.seconds_left,
-    )
 
 
 @pytest.mark.parametrize(
@@ -191,12 +161,6 @@ def test_log_dir_that_was_gone_starts_anew() -> None:
         whole(20.0, [reading(1, 20.0, {"/d0": 70})]),
     )
     assert only_volume(memory).fill.bytes_per_second is None
-
-
-def test_forgets_one_broker_alone() -> None:
-    """Only the broker named is forgotten."""
-    memory = forget_broker(after(whole(0.0, [reading(1, 0.0), reading(2, 0.0)])), 1)
-    assert {2} == set(memory.brokers)
 
 
 def test_membership_is_that_of_the_last_whole_observation() -> None:

@@ -7,7 +7,7 @@ import pytest
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Memory, Override, fail
-from sidecar.volumes import Failure, FailureKind, Observation
+from sidecar.volumes import Failure, FailureKind, Observation, Reading
 from tests.throttle.build import TIMED_OUT, reading, remembering, whole
 
 MB = 1_000_000
@@ -19,30 +19,23 @@ def why(memory: Memory, now: float = 0.0) -> str:
     return factors.decide(memory, now).reason
 
 
-def mb(broker_id: int, at: float, *available: float) -> tuple[int, float, dict[str, int]]:
-    return broker_id, at, {f"/data/d{n}": round(free * MB) for n, free in enumerate(available)}
+def mb(broker_id: int, *available: float) -> Reading:
+    """Volumes of 64 MB, read at 0 s."""
+    free = {f"/data/d{n}": round(each * MB) for n, each in enumerate(available)}
+    return reading(broker_id, 0.0, free, total=64 * MB)
 
 
 def test_within_the_limit() -> None:
-    """All is well: how many volumes of how many brokers."""
-    memory = after(
-        whole(
-            0.0,
-            [reading(*mb(1, 0.0, 50, 60), total=64 * MB), reading(*mb(2, 0.0, 50), total=64 * MB)],
-        )
-    )
+    """All is well: how many volumes of how many brokers; one is not many."""
+    memory = after(whole(0.0, [mb(1, 50, 60), mb(2, 50)]))
     assert "every volume has more than 40.0 MB available (3 volumes, 2 brokers)" == why(memory)
-
-
-def test_one_volume_of_one_broker() -> None:
-    """One is not many."""
-    memory = after(whole(0.0, [reading(*mb(1, 0.0, 50), total=64 * MB)]))
+    memory = after(whole(0.0, [mb(1, 50)]))
     assert "every volume has more than 40.0 MB available (1 volume, 1 broker)" == why(memory)
 
 
 def test_one_violation() -> None:
     """Which volume, its numbers and the limit."""
-    memory = after(whole(0.0, [reading(*mb(2, 0.0, 50, 38.2), total=64 * MB)]))
+    memory = after(whole(0.0, [mb(2, 50, 38.2)]))
     expected = (
         "broker 2 /data/d1 has 38.2 MB of 64.0 MB available (59.7%), at or below the limit of "
         "40.0 MB"
@@ -64,7 +57,7 @@ def test_a_limit_that_no_volume_of_its_size_is_above(limit: Limit, expected: str
     """It is a mistake in the setting, which no deleting mends."""
     always = VolumeLimit(limit, 120.0, fallback=1.0)
     free = (64 * MB - 100) / MB
-    memory = always.fold(Memory(), whole(0.0, [reading(*mb(2, 0.0, free), total=64 * MB)]))
+    memory = always.fold(Memory(), whole(0.0, [mb(2, free)]))
     reported = always.decide(memory, 0.0).reason
     assert "broker 2 /data/d0 has 64.0 MB of 64.0 MB available (100.0%)" in reported
     reported = reported.partition(" at or below the limit of ")[2]
@@ -73,7 +66,7 @@ def test_a_limit_that_no_volume_of_its_size_is_above(limit: Limit, expected: str
 
 def test_several_violations_name_the_worst() -> None:
     """The volume with the least room is named, the others are counted."""
-    memory = after(whole(0.0, [reading(*mb(1, 0.0, 30, 10, 20), total=64 * MB)]))
+    memory = after(whole(0.0, [mb(1, 30, 10, 20)]))
     expected = (
         "broker 1 /data/d1 has 10.0 MB of 64.0 MB available (15.6%), at or below the limit of "
         "40.0 MB; 3 volumes violate it"
@@ -96,7 +89,7 @@ def test_several_violations_name_the_worst() -> None:
 )
 def test_held_violation_says_why_it_is_not_of_now(then: Observation, held: str) -> None:
     """What was not read just now says so, and why."""
-    seen = whole(0.0, [reading(1, 0.0), reading(*mb(2, 0.0, 10), total=64 * MB)])
+    seen = whole(0.0, [reading(1, 0.0), mb(2, 10)])
     expected = (
         "broker 2 /data/d0 has 10.0 MB of 64.0 MB available (15.6%), at or below the limit of "
         f"40.0 MB when last read, and {held}"
@@ -122,7 +115,7 @@ def test_expired() -> None:
 def test_override() -> None:
     """The operator's words, and what the override hides."""
     override = Override(1.0, "moving partitions", 0.0, 60.0)
-    seen = after(whole(0.0, [reading(*mb(1, 0.0, 10, 10), total=64 * MB)]))
+    seen = after(whole(0.0, [mb(1, 10, 10)]))
     assert "set by hand: moving partitions" == why(Memory(override=override))
     expected = "set by hand: moving partitions (while 2 volumes are at or below the limit)"
     assert expected == why(replace(seen, override=override))

@@ -144,12 +144,6 @@ def test_failed_polls_back_off_up_to_the_interval() -> None:
     assert [NextPoll(wait) for wait in expected] == waits
 
 
-def test_failing_for_days_overflows_nothing() -> None:
-    """The exponent has an end."""
-    memory = replace(Memory(), failed_polls=100_000)
-    assert NextPoll(60.0) == next_at_10_s(memory, MINUTE)
-
-
 def test_failed_poll_does_not_slow_down_what_is_near() -> None:
     """Backing off never waits for longer than the volumes allow."""
     memory = replace(filling({1: 4.0}), failed_polls=7)
@@ -178,14 +172,9 @@ def test_fenced_broker_is_not_waited_for() -> None:
 # Large clusters.
 
 
-def many(left_s: Mapping[int, float]) -> Memory:
-    """1,000 brokers whose volumes stand still, but for some."""
-    return filling({**dict.fromkeys(range(1000)), **left_s})
-
-
 def test_broker_whose_volume_had_violated_is_asked_alone_after_the_release() -> None:
     """What may fill again is seen before the whole poll; not the silent 8, nor 9, which fills."""
-    memory = factors.fold(many({9: 70.0}), partial(10.0, silent=[8]))
+    memory = factors.fold(filling({**CROWD, 9: 70.0}), partial(10.0, silent=[8]))
     poll = next_poll(memory, MINUTE, 10.0, 0.0, Release(2.0, frozenset({7, 8})))
     assert NextPoll(2.0, frozenset({7})) == poll
     assert NextPoll(20.0) == next_poll(memory, MINUTE, 10.0, 0.0, Release(-70.0, frozenset({7})))
@@ -193,7 +182,7 @@ def test_broker_whose_volume_had_violated_is_asked_alone_after_the_release() -> 
 
 def test_broker_that_left_is_not_asked_after_the_release() -> None:
     """Only active ones are, whoever's volume it was."""
-    poll = next_poll(many({}), MINUTE, 10.0, 0.0, Release(2.0, frozenset({5000})))
+    poll = next_poll(filling(CROWD), MINUTE, 10.0, 0.0, Release(2.0, frozenset({5000})))
     assert NextPoll(20.0) == poll
 
 
@@ -215,13 +204,13 @@ def test_offline_log_dir_is_not_asked_for_alone() -> None:
 
 def test_silent_broker_is_not_asked_alone() -> None:
     """Asking again at the minimum one that does not answer would hammer it."""
-    memory = factors.fold(many({7: 8.0}), partial(10.0, silent=[7]))
+    memory = factors.fold(filling({**CROWD, 7: 8.0}), partial(10.0, silent=[7]))
     assert NextPoll(20.0) == next_at_10_s(memory, MINUTE)
 
 
 def test_failed_whole_poll_is_followed_by_a_whole_one() -> None:
     """Who is there must be known again before some are asked alone."""
-    memory = fail(many({7: 8.0}), TIMED_OUT)
+    memory = fail(filling({**CROWD, 7: 8.0}), TIMED_OUT)
     assert NextPoll(20.0) == next_at_10_s(memory, MINUTE)
 
 

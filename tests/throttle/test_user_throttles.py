@@ -15,6 +15,7 @@ from tests.throttle.build import throttle_user
 
 IDS = "producer_ids"
 WHY = "551 ids"
+BOTH = throttle_users({}, IDS, {"alice": (172.0, WHY), "bob": (110.0, WHY)}, 100.0)
 
 
 def test_a_user_throttle_lasts_until_its_end_and_not_longer() -> None:
@@ -42,35 +43,26 @@ def test_a_user_throttle_is_prolonged_and_shortened() -> None:
 
 def test_a_user_throttle_that_ended_begins_anew() -> None:
     """And what ended of others is forgotten."""
-    user_throttles = throttle_user(
-        throttle_user({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0
-    )
     assert {"alice": UserThrottle(180.0, 190.0, WHY, IDS)} == throttles_of(
-        throttle_user(user_throttles, "alice", 190.0, WHY, 180.0), IDS
+        throttle_user(BOTH, "alice", 190.0, WHY, 180.0), IDS
     )
 
 
 def test_a_user_throttle_can_be_taken_back() -> None:
     """One user's, and no other's."""
-    user_throttles = throttle_user(
-        throttle_user({}, "alice", 172.0, WHY, 100.0), "bob", 110.0, WHY, 100.0
-    )
-    assert {"bob"} == set(throttles_of(release(user_throttles, IDS, {"alice"}), IDS))
-    assert user_throttles == release(user_throttles, IDS, {"carol"})
+    assert {"bob"} == set(throttles_of(release(BOTH, IDS, {"alice"}), IDS))
+    assert BOTH == release(BOTH, IDS, {"carol"})
 
 
 def test_many_are_held_at_once() -> None:
     """As one after the other: who is held keeps the beginning, who is not spoken of stays."""
-    user_throttles = throttle_user(
-        throttle_user({}, "alice", 172.0, WHY, 100.0), "bob", 180.0, WHY, 100.0
-    )
     expected = throttle_user(
-        throttle_user(user_throttles, "alice", 200.0, "more", 110.0), "carol", 150.0, WHY, 110.0
+        throttle_user(BOTH, "alice", 200.0, "more", 105.0), "carol", 150.0, WHY, 105.0
     )
     assert expected == throttle_users(
-        user_throttles, IDS, {"alice": (200.0, "more"), "carol": (150.0, WHY)}, 110.0
+        BOTH, IDS, {"alice": (200.0, "more"), "carol": (150.0, WHY)}, 105.0
     )
-    assert {"alice": 100.0, "bob": 100.0, "carol": 110.0} == {
+    assert {"alice": 100.0, "bob": 100.0, "carol": 105.0} == {
         user: each.since for user, each in throttles_of(expected, IDS).items()
     }
 
