@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -10,35 +10,24 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from sidecar.pipeline.dim_topic import dim_topic
 from sidecar.pipeline.events import KEYS, charges
 from sidecar.requestlog import charges as daemon
-from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import TopicSizes
 from sidecar.requestlog.request_detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from tests.pipeline.silver import frame, of_line, row
-from tests.requestlog.lines import BY_HAND, REAL, parsed_line, read
+from tests.requestlog.lines import BY_HAND, REAL, parsed_line, read, topics_line
 
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
 
-def topics(api_key: int, *changes: dict[str, Any], error: int = 0, **fields: Any) -> Line:
-    """A controller's line about topics, and its answer."""
-    answers = [{"name": each["name"], "errorCode": error} for each in changes]
-    return parsed_line(
-        api_key,
-        isForwarded=True,
-        request={"topics": list(changes), "validateOnly": fields.pop("validate_only", False)},
-        response={"topics": answers},
-        **fields,
-    )
-
-
 LIVES = (
-    topics(CREATE_TOPICS, {"name": "a", "numPartitions": 12}, {"name": "b", "numPartitions": -1}),
-    topics(CREATE_PARTITIONS, {"name": "a", "count": 24}, error=89, version=3),
-    topics(CREATE_PARTITIONS, {"name": "a", "count": 24}, validate_only=True),
-    topics(CREATE_PARTITIONS, {"name": "a", "count": 20}, remoteTimeMs=2.5),
-    topics(CREATE_PARTITIONS, {"name": "a", "count": 24}, error=37),
-    topics(DELETE_TOPICS, {"name": "a"}, {"name": "b"}, version=6),
-    topics(DELETE_TOPICS, {"name": "a"}),
+    topics_line(
+        CREATE_TOPICS, {"name": "a", "numPartitions": 12}, {"name": "b", "numPartitions": -1}
+    ),
+    topics_line(CREATE_PARTITIONS, {"name": "a", "count": 24}, error=89, version=3),
+    topics_line(CREATE_PARTITIONS, {"name": "a", "count": 24}, validate_only=True),
+    topics_line(CREATE_PARTITIONS, {"name": "a", "count": 20}, remoteTimeMs=2.5),
+    topics_line(CREATE_PARTITIONS, {"name": "a", "count": 24}, error=37),
+    topics_line(DELETE_TOPICS, {"name": "a"}, {"name": "b"}, version=6),
+    topics_line(DELETE_TOPICS, {"name": "a"}),
     parsed_line(CREATE_TOPICS, isForwarded=True, request={"topics": 3}),
 )
 """All in the same millisecond: only the offset tells their order."""

@@ -53,3 +53,17 @@ def read(text: bytes) -> Line:
 def parsed_line(api_key: int, **fields: Any) -> Line:
     """``line``, read."""
     return read(line(api_key, **fields))
+
+
+def topics_line(
+    api_key: int,
+    *topics: dict[str, Any],
+    error: int = 0,
+    validate_only: bool = False,
+    **fields: Any,
+) -> Line:
+    """A controller's line about topics; its answer has the same error for each."""
+    answers = [{"name": each["name"], "errorCode": error} for each in topics]
+    request = {"topics": topics, "validateOnly": validate_only}
+    about = {"isForwarded": True, "request": request, "response": {"topics": answers}}
+    return parsed_line(api_key, **{**about, **fields})

@@ -1,5 +1,7 @@
 """What lines were charged with, and when."""
 
+from dataclasses import replace
+
 import pytest
 
 from sidecar.quotas.entities import QuotaKey
@@ -104,11 +106,4 @@ def mutations(line: Line, sizes: TopicSizes) -> list[float]:
 
 def rounded(charge: Charge) -> Charge:
     """To 12 digits: percentages are rounded by floats."""
-    return Charge(
-        charge.at_ms,
-        charge.key,
-        charge.user,
-        charge.client_id,
-        round(charge.amount, 12),
-        charge.strict,
-    )
+    return replace(charge, amount=round(charge.amount, 12))

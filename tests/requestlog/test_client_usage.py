@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from sidecar.requestlog.client_usage import ClientUsage, Usage, UsageSettings
-from sidecar.requestlog.line import RejectedKind, parse
-from tests.requestlog.lines import BY_HAND, parsed_line
+from sidecar.requestlog.line import Line, RejectedKind, parse
+from sidecar.requestlog.request_detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from tests.requestlog.lines import BY_HAND, parsed_line, topics_line
 
 
 def test_the_lines_by_hand() -> None:
@@ -135,8 +136,7 @@ def test_growing_to_less_is_no_mutation() -> None:
     """Without an answer nobody knows that it was refused; it takes nothing from the sum."""
     usage = _usage()
     usage.learn({"t": 5})
-    topics = [{"name": "t", "count": 2}]
-    usage.record(_about(37, {"topics": topics, "validateOnly": False}, "", {}))
+    usage.record(_grow("t", 2, response=""))
     assert (0, 0) == _mutations(usage)
 
 
@@ -187,33 +187,13 @@ def _mutations(usage: Usage) -> tuple[int, int]:
     return alice.mutations, alice.mutations_unknown
 
 
-def _create(topic: str, partitions: int, *, error: int = 0, **other: Any) -> Any:
-    return _about(
-        19,
-        {"topics": [{"name": topic, "numPartitions": partitions}], "validateOnly": False},
-        {"topics": [{"name": topic, "errorCode": error}]},
-        other,
-    )
+def _create(topic: str, partitions: int, **more: Any) -> Line:
+    return topics_line(CREATE_TOPICS, {"name": topic, "numPartitions": partitions}, **more)
 
 
-def _grow(topic: str, total: int, *, validate_only: bool = False) -> Any:
-    return _about(
-        37,
-        {"topics": [{"name": topic, "count": total}], "validateOnly": validate_only},
-        {"results": [{"name": topic, "errorCode": 0}]},
-        {},
-    )
+def _grow(topic: str, total: int, **more: Any) -> Line:
+    return topics_line(CREATE_PARTITIONS, {"name": topic, "count": total}, **more)
 
 
-def _delete(topic: str) -> Any:
-    return _about(
-        20,
-        {"topicNames": [topic]},
-        {"responses": [{"name": topic, "errorCode": 0}]},
-        {},
-    )
-
-
-def _about(api_key: int, request: Any, response: Any, other: dict[str, Any]) -> Any:
-    reported = {"isForwarded": True, "request": request, "response": response, **other}
-    return parsed_line(api_key, **reported)
+def _delete(topic: str) -> Line:
+    return topics_line(DELETE_TOPICS, {"name": topic})

@@ -169,33 +169,18 @@ def encoded(version: int, topics: Sequence[tuple[str, Sequence[Partition]]]) -> 
 
 
 def _encoded(module: Any, version: int, partition: Partition) -> Any:
-    since: dict[int, dict[str, Any]] = {
-        5: {"log_start_offset": i64(0)},
-        11: {"preferred_read_replica": i32(-1)},
-        12: {
-            **(
-                {"diverging_epoch": module.EpochEndOffset(epoch=i32(1), end_offset=i64(2))}
-                if version >= 12 and partition.diverging_epoch
-                else {}
-            ),
-            **(
-                {"current_leader": module.LeaderIdAndEpoch(leader_id=i32(1), leader_epoch=i32(2))}
-                if version >= 12 and partition.current_leader
-                else {}
-            ),
-            **(
-                {"snapshot_id": module.SnapshotId(end_offset=i64(1), epoch=i32(2))}
-                if version >= 12 and partition.snapshot_id
-                else {}
-            ),
-        },
-    }
-    fields = {
-        name: one
-        for first, reported in since.items()
-        if version >= first
-        for name, one in reported.items()
-    }
+    fields: dict[str, Any] = {}
+    if version >= 5:
+        fields["log_start_offset"] = i64(0)
+    if version >= 11:
+        fields["preferred_read_replica"] = i32(-1)
+    if version >= 12 and partition.diverging_epoch:
+        fields["diverging_epoch"] = module.EpochEndOffset(epoch=i32(1), end_offset=i64(2))
+    if version >= 12 and partition.current_leader:
+        leader = module.LeaderIdAndEpoch(leader_id=i32(1), leader_epoch=i32(2))
+        fields["current_leader"] = leader
+    if version >= 12 and partition.snapshot_id:
+        fields["snapshot_id"] = module.SnapshotId(end_offset=i64(1), epoch=i32(2))
     aborted = module.AbortedTransaction(producer_id=i64(1), first_offset=i64(2))
     return module.PartitionData(
         partition_index=i32(0),

@@ -56,9 +56,11 @@ def test_every_version_has_the_size_that_it_has_on_the_wire(
 
 def test_the_modules_example() -> None:
     """10,000 bytes of batches for one partition of t1: 10,035 bytes."""
-    topics = [("t1", [10_000])]
-    said = Produce(acks=1, topics=detail_topics(topics))
-    assert 10_035 == produce_bytes(said, 11, "etl") == len(encoded(11, "etl", None, topics))
+    topic = logged_topic(0, "t1", [10_000])
+    said = detail(parsed_line(PRODUCE, request={"acks": 1, "topicData": [topic]}))
+    assert isinstance(said, Produce)
+    expected = len(encoded(11, "etl", None, [("t1", [10_000])]))
+    assert 10_035 == expected == produce_bytes(said, 11, "etl")
 
 
 def test_the_line_by_hand() -> None:
@@ -84,16 +86,6 @@ def logged_topic(version: int, name: str, partitions: Sequence[int]) -> dict[str
             for index, size in enumerate(partitions)
         ],
     }
-
-
-def detail_topics(topics: Topics) -> Any:
-    """The same as the detail of a line."""
-    line = parsed_line(
-        PRODUCE, request={"acks": 1, "topicData": [logged_topic(0, *topic) for topic in topics]}
-    )
-    said = detail(line)
-    assert isinstance(said, Produce)
-    return said.topics
 
 
 def encoded(

@@ -190,14 +190,15 @@ async def test_a_long_backlog_lets_others_have_their_turn(empty: Path) -> None:
         assert 0 == reader.usage.rejected[RejectedKind.TORN]
 
 
-async def silent(path: Path, *, is_needed: bool) -> LogReader:
-    """A reader that has followed an empty log for so long that it must be told."""
+async def follow_for_long(path: Path, *lines: bytes, is_needed: bool = True) -> None:
+    """So long that an empty log must be told; the lines come after a second."""
     reader = LogReader(path)
     reader.subscribe(lambda _: None, lambda: is_needed)
     task = asyncio.create_task(reader.run())
+    await asyncio.sleep(1)
+    append(path, *lines)
     await asyncio.sleep(3 * SILENT_S)
     task.cancel()
-    return reader
 
 
 @pytest.fixture
@@ -214,9 +215,9 @@ async def test_a_log_to_which_nothing_is_written_is_reported_once(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """When somebody is to be held by it: its logger is not at DEBUG."""
-    await silent(empty, is_needed=False)
+    await follow_for_long(empty, is_needed=False)
     assert [] == caplog.records
-    await silent(empty, is_needed=True)
+    await follow_for_long(empty)
     assert ["WARNING"] == [record.levelname for record in caplog.records]
     assert "not at DEBUG" in caplog.text
 
@@ -225,11 +226,5 @@ async def test_a_log_that_has_lines_is_not_told_as_silent(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nor is one that is not there, which is told as such."""
-    reader = LogReader(empty)
-    reader.subscribe(lambda _: None, lambda: True)
-    task = asyncio.create_task(reader.run())
-    await asyncio.sleep(1)
-    append(empty, GIVEN)
-    await asyncio.sleep(3 * SILENT_S)
-    task.cancel()
+    await follow_for_long(empty, GIVEN)
     assert [] == caplog.records

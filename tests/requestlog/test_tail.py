@@ -45,9 +45,7 @@ def test_a_file_that_is_there_is_followed_from_its_end(path: Path) -> None:
 
 def test_the_line_after_the_end_is_whole(path: Path) -> None:
     """Where a line had just ended, nothing is skipped."""
-    path.write_bytes(b"a\n")
-    tail = Tail(path)
-    tail.read()
+    tail = _following(path, text=b"a\n")
     _append(path, b"b\n")
     assert (b"b",) == tail.read().lines
     assert 0 == tail.counts.dropped_bytes
@@ -66,9 +64,7 @@ def test_a_file_that_appears_is_read_from_its_beginning(path: Path) -> None:
 
 def test_rotation_by_rename_loses_nothing(path: Path) -> None:
     """The old file is read to its end, with a last line that has none, then the new one."""
-    path.write_bytes(b"")
-    tail = Tail(path)
-    tail.read()
+    tail = _following(path)
     _append(path, b"a\n" * 20)
     _rotate(path, 1)
     _append(path.with_name("1"), b"b\nc")
@@ -80,9 +76,7 @@ def test_rotation_by_rename_loses_nothing(path: Path) -> None:
 
 def test_a_rotation_while_behind_loses_nothing(path: Path) -> None:
     """Files that are rotated faster than they are read stay open, even deleted."""
-    path.write_bytes(b"")
-    tail = Tail(path, TailSettings(read_bytes=2))
-    tail.read()
+    tail = _following(path, TailSettings(read_bytes=2))
     given: list[bytes] = []
     for name in (b"a\n", b"b\n", b"c\n"):
         _append(path, name * 3)
@@ -98,9 +92,7 @@ def test_a_rotation_while_behind_loses_nothing(path: Path) -> None:
 def test_too_many_files_are_dropped_and_counted(path: Path) -> None:
     """The oldest is closed when more than the most are open; its bytes and its begun line count."""
     before = _descriptors()
-    path.write_bytes(b"")
-    tail = Tail(path, _SMALL)
-    tail.read()
+    tail = _following(path, _SMALL)
     given: list[bytes] = []
     for name in (b"aa\n", b"bb\n", b"cc\n"):
         _append(path, name * 10)
@@ -119,9 +111,7 @@ def test_too_many_files_are_dropped_and_counted(path: Path) -> None:
 
 def test_the_writer_may_be_slow_to_make_the_next_file(path: Path) -> None:
     """Between rename and creation there is no file, and the old one is still read."""
-    path.write_bytes(b"")
-    tail = Tail(path)
-    tail.read()
+    tail = _following(path)
     _rotate(path, 1)
     assert tail.read().there
     _append(path.with_name("1"), b"a\n")
@@ -132,9 +122,7 @@ def test_the_writer_may_be_slow_to_make_the_next_file(path: Path) -> None:
 
 def test_truncation_is_read_from_the_beginning(path: Path) -> None:
     """The line that was begun has no end any more: it is dropped and counted."""
-    path.write_bytes(b"")
-    tail = Tail(path)
-    tail.read()
+    tail = _following(path)
     _append(path, b"aaaa\nbb")
     tail.read()
     path.write_bytes(b"c\n")
@@ -144,9 +132,7 @@ def test_truncation_is_read_from_the_beginning(path: Path) -> None:
 
 def test_lines_of_a_megabyte_are_given(path: Path) -> None:
     """As long as a request of 10,000 partitions; longer than the longest is dropped and counted."""
-    path.write_bytes(b"")
-    tail = Tail(path)
-    tail.read()
+    tail = _following(path)
     big, huge = b"x" * 1_000_000, b"y" * ((1 << 22) + 1)
     _append(path, big + b"\n" + huge + b"\n" + b"z\n")
     assert [big, b"z"] == _all(tail)
@@ -187,9 +173,7 @@ def test_what_is_no_file_is_a_failure(path: Path, make: Callable[[Path], None]) 
 
 def test_the_old_file_is_read_while_the_new_one_can_not_be(path: Path) -> None:
     """A failure of the new file takes nothing from the old one, and does not slow it down."""
-    path.write_bytes(b"")
-    tail = Tail(path, _SMALL)
-    tail.read()
+    tail = _following(path, _SMALL)
     _append(path, b"a\n" * 5)
     _rotate(path, 1)
     path.mkdir()
@@ -217,9 +201,7 @@ def test_a_file_that_can_not_be_read_is_not_asked_at_once_again(
 
 def test_a_finished_file_is_left_at_once(path: Path) -> None:
     """Its last line has no end, and the next file has no line yet: there is more all the same."""
-    path.write_bytes(b"")
-    tail = Tail(path)
-    tail.read()
+    tail = _following(path)
     _append(path, b"a\nb")
     _rotate(path, 1)
     path.write_bytes(b"")
@@ -278,11 +260,9 @@ def test_nothing_is_lost_or_doubled(done: list[str | bytes]) -> None:
     """However appending, rotating and looking follow each other: each file's lines, in order."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "log"
-        path.write_bytes(b"")
-        tail = Tail(path, TailSettings(read_bytes=7, most_files=50))
+        tail = _following(path, TailSettings(read_bytes=7, most_files=50))
         contents, files = [b""], [path]
         given: list[bytes] = []
-        given += tail.read().lines
         for what in done:
             if isinstance(what, bytes):
                 _append(files[-1], what)
@@ -356,6 +336,14 @@ async def test_following_reads_in_a_thread(path: Path) -> None:
 
 async def _inline(read: Callable[[], TailRead]) -> TailRead:
     return read()
+
+
+def _following(path: Path, settings: TailSettings | None = None, *, text: bytes = b"") -> Tail:
+    """A tail that has reached the end of a file with this text."""
+    path.write_bytes(text)
+    tail = Tail(path, settings)
+    assert () == tail.read().lines
+    return tail
 
 
 def _append(path: Path, data: bytes) -> None:
