@@ -62,11 +62,13 @@ def test_permissive_accepts_and_waits(make: Make) -> None:
 
 
 @every_algorithm
-def test_a_higher_rate_ends_the_wait(make: Make) -> None:
-    """From the next decision on; a rate that is none is refused."""
+def test_the_wait_follows_the_rate(make: Make) -> None:
+    """A lower one makes it longer, a higher one ends it; one that is none is refused."""
     quota = make(5)
     quota.admit(560, 0, strict=True)
-    assert quota.throttle_ms(0) > 0
+    before_ms = quota.throttle_ms(0)
+    quota.set_rate(1)
+    assert quota.throttle_ms(0) > before_ms > 0
     quota.set_rate(100)
     assert 0 == quota.throttle_ms(1000)
     with pytest.raises(ValueError, match="above 0"):

@@ -22,14 +22,6 @@ def blocks(count: int, first: int = 0) -> list[int]:
     return [first + 7000 * (number // 1000) + number % 1000 for number in range(count)]
 
 
-def test_id_is_new_once() -> None:
-    """The first time it is new, then it is known; another id is new."""
-    seen = seen_ids()
-    assert [Noted.NEW, Noted.KNOWN, Noted.NEW, Noted.KNOWN] == [
-        seen.note(producer_id, 0) for producer_id in (7, 7, 0, 0)
-    ]
-
-
 @pytest.mark.parametrize("producer_id", [0, (1 << 63) - 1, 1 << 62])
 def test_all_ids_of_kafka_can_be_noted(producer_id: int) -> None:
     """The smallest and the largest id are ids like others."""

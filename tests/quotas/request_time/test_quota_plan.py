@@ -19,15 +19,11 @@ KEY = "request_percentage"
 USERS, CLIENTS = TenantKind.USERS, TenantKind.CLIENTS
 
 
-@pytest.mark.parametrize(
-    ("capacity", "tenants", "expected"),
-    [(6400, 50, 128.0), (6400, 100, 64.0), (6400, 115, 55.7), (1100, 120, 9.2)],
-)
-def test_the_articles_numbers(capacity: float, tenants: int, expected: float) -> None:
+def test_an_equal_share_is_the_defaults() -> None:
     """So many tenants have one share, that of the default user or client-id."""
-    plan = equal_plan(Terms(capacity), tenants)
-    assert {Entity(DEFAULT): {KEY: expected}} == plan.target(USERS)
-    assert {Entity(client_id=DEFAULT): {KEY: expected}} == plan.target(CLIENTS)
+    plan = equal_plan(Terms(6400), 115)
+    assert {Entity(DEFAULT): {KEY: 55.7}} == plan.target(USERS)
+    assert {Entity(client_id=DEFAULT): {KEY: 55.7}} == plan.target(CLIENTS)
     assert () == plan.warnings
 
 
