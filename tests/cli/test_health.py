@@ -1,13 +1,11 @@
 """``health``: whom it asks, and its exit code."""
 
-import subprocess
-import sys
-
 import pytest
 from click.testing import CliRunner, Result
 
 from sidecar.cli import group
 from tests.support.background import Canned, reply
+from tests.support.command import python
 
 LIVES = reply({"status": "ok"})
 
@@ -53,7 +51,4 @@ def test_it_imports_little() -> None:
         "heavy = ('pydantic', 'rich', 'fastapi', 'aiokafka', 'asyncio', 'prometheus_client')\n"
         "print(sorted(m for m in sys.modules if m.split('.')[0] in heavy))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
-    )
-    assert "[]" == done.stdout.splitlines()[-1]
+    assert "[]" == python("-c", code).splitlines()[-1]

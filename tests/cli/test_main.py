@@ -1,8 +1,6 @@
 """The command line itself: help, laziness, refusals, completion."""
 
 import importlib
-import os
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 
@@ -13,19 +11,7 @@ from click.testing import CliRunner
 import sidecar
 from sidecar.cli import COMMANDS, callback, group, quotas
 from sidecar.errors import SettingsError
-
-
-def python(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """The program in a process of its own, with nothing of ours in its environment."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("SIDECAR_")}
-    return subprocess.run(
-        [sys.executable, *args],
-        env=inherited | (env or {}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
+from tests.support.command import python
 
 
 def fake_command(monkeypatch: pytest.MonkeyPatch, command: object) -> None:
@@ -61,7 +47,7 @@ def test_help_lists_every_command_and_imports_none(
         f"group.main({[*words, '--help']}, 'throttle-sidecar', standalone_mode=False)\n"
         "print(*sorted(m for m in sys.modules if m.startswith(('sidecar.', 'pydantic', 'rich'))))"
     )
-    *shown, imported = python("-c", code).stdout.splitlines()
+    *shown, imported = python("-c", code).splitlines()
     for name, summary in commands.items():
         assert f"{name} {summary}" in " ".join(" ".join(shown).split())
     groups = [f"sidecar.cli.{name}" for name in words]
@@ -95,8 +81,7 @@ def test_the_version_is_the_packages() -> None:
 
 def test_the_module_is_the_program() -> None:
     """``python -m sidecar`` is the same program by the same name."""
-    result = python("-m", "sidecar", "--help")
-    assert result.stdout.startswith("Usage: throttle-sidecar ")
+    assert python("-m", "sidecar", "--help").startswith("Usage: throttle-sidecar ")
 
 
 @pytest.mark.parametrize("words", [("nope",), ("quotas", "nope")])
@@ -168,13 +153,13 @@ def test_commands_and_options_are_completed(
     words: str, position: str, completed: list[str]
 ) -> None:
     """What bash is answered when TAB is pressed."""
-    env = {
+    environ = {
         "_THROTTLE_SIDECAR_COMPLETE": "bash_complete",
         "COMP_WORDS": words,
         "COMP_CWORD": position,
     }
-    result = python("-m", "sidecar", env=env)
-    assert completed == [line.partition(",")[2] for line in result.stdout.splitlines()]
+    lines = python("-m", "sidecar", **environ).splitlines()
+    assert completed == [line.partition(",")[2] for line in lines]
 
 
 def test_completing_a_command_imports_none(monkeypatch: pytest.MonkeyPatch) -> None:

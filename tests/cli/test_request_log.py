@@ -77,13 +77,14 @@ class TestOn:
         self, cluster: FakeCluster
     ) -> None:
         """A row for each broker with its log dirs, how to find the file, and when it ends."""
-        stdout = request_log(cluster, "on", "--for", "PT0.1S").stdout
+        result = request_log(cluster, "on", "--for", "PT0.1S")
+        stdout = result.stdout
         expected = [
             ["0", "WARN", "DEBUG", "/a,", "/b,", "/m"],
             ["1", "INFO", "DEBUG", "/tmp/kafka"],
             ["2", "DEBUG", "DEBUG", "/c"],
         ]
-        assert expected == rows(request_log(cluster, "on", "--for", "PT0.1S"))
+        assert expected == rows(result)
         assert "must not lie on a data volume" in stdout
         assert "1,000 requests" in stdout
         assert "(PT0.1S); Ctrl-C ends it before." in stdout

@@ -1,7 +1,5 @@
 """``run``: what it hands to the daemon, and how it refuses; the daemon itself is in test_app."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from sidecar import logs
 from sidecar.cli import group
 from sidecar.errors import ListenError
 from sidecar.settings import Settings
+from tests.support.command import python
 
 ENVIRONMENT = {
     "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1",
@@ -109,10 +108,7 @@ def test_help_needs_none_of_the_daemon() -> None:
         "group.main(['run', '--help'], 'throttle-sidecar', standalone_mode=False)\n"
         "print({'aiokafka', 'fastapi', 'pydantic', 'rich', 'uvicorn'} & set(sys.modules))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
-    )
-    assert "set()" == result.stdout.splitlines()[-1]
+    assert "set()" == python("-c", code).splitlines()[-1]
 
 
 def test_a_daemon_leaves_out_what_it_does_not_use() -> None:
@@ -124,12 +120,4 @@ def test_a_daemon_leaves_out_what_it_does_not_use() -> None:
         "group.main(['run'], 'throttle-sidecar', standalone_mode=False)\n"
         "print({'difflib', 'pydantic.v1.main', 'pydantic_settings', 'rbloom'} & set(sys.modules))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
-        env=ENVIRONMENT,
-    )
-    assert "set()" == result.stdout.splitlines()[-1]
+    assert "set()" == python("-c", code, **ENVIRONMENT).splitlines()[-1]

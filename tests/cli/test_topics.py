@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kio.index import load_payload_module
+from kio.index import load_payload_module, load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.static.constants import EntityType
@@ -43,72 +43,40 @@ class FakeController:
     cluster: FakeCluster = field(default_factory=lambda: FakeCluster().add(2))
 
     def __post_init__(self) -> None:
-        self.cluster.answer(CREATE_TOPICS_KEY, 7, self._created)
-        self.cluster.answer(CREATE_PARTITIONS_KEY, 3, self._grown)
-        self.cluster.answer(DELETE_TOPICS_KEY, 6, self._deleted)
-        # What is asked again may be answered otherwise.
-        for broker in self.cluster.brokers.values():
-            broker.answers = _Forgetful()
-
-    def _created(self, _: FakeBroker, request: FakeRequest) -> bytes:
-        kio = load_payload_module(CREATE_TOPICS_KEY, 7, EntityType.response)
-        results = tuple(
-            kio.CreatableTopicResult(
-                name=name,
-                topic_id=None,
-                error_code=code,
-                error_message=None,
-                topic_config_error_code=ErrorCode.none,
-                num_partitions=1,
-                replication_factor=1,
-                configs=(),
-            )
-            for name, code in self._codes("CreateTopicsRequest", request).items()
-        )
-        return encode(kio.CreateTopicsResponse(throttle_time=self._wait(results), topics=results))
-
-    def _grown(self, _: FakeBroker, request: FakeRequest) -> bytes:
-        kio = load_payload_module(CREATE_PARTITIONS_KEY, 3, EntityType.response)
-        results = tuple(
-            kio.CreatePartitionsTopicResult(name=name, error_code=code, error_message=None)
-            for name, code in self._codes("CreatePartitionsRequest", request).items()
-        )
-        return encode(
-            kio.CreatePartitionsResponse(throttle_time=self._wait(results), results=results)
-        )
-
-    def _deleted(self, _: FakeBroker, request: FakeRequest) -> bytes:
-        kio = load_payload_module(DELETE_TOPICS_KEY, 6, EntityType.response)
-        results = tuple(
-            kio.DeletableTopicResult(name=name, topic_id=None, error_code=code, error_message=None)
-            for name, code in self._codes("DeleteTopicsRequest", request).items()
-        )
-        return encode(
-            kio.DeleteTopicsResponse(throttle_time=self._wait(results), responses=results)
-        )
-
-    def _codes(self, kind: str, request: FakeRequest) -> dict[str, ErrorCode]:
-        kio = load_payload_module(request.api_key, request.api_version, EntityType.request)
-        asked, _ = entity_reader(getattr(kio, kind))(request.body, 0)
-        self.requests.append(asked)
-        names = [topic.name for topic in asked.topics]
-        return {
-            name: codes.pop(0) if (codes := self.codes.get(name)) else ErrorCode.none
-            for name in names
+        created = {
+            "topic_id": None,
+            "topic_config_error_code": ErrorCode.none,
+            "num_partitions": 1,
+            "replication_factor": 1,
+            "configs": (),
         }
+        self._serve(CREATE_TOPICS_KEY, 7, "topics", "CreatableTopicResult", **created)
+        self._serve(CREATE_PARTITIONS_KEY, 3, "results", "CreatePartitionsTopicResult")
+        self._serve(DELETE_TOPICS_KEY, 6, "responses", "DeletableTopicResult", topic_id=None)
 
-    def _wait(self, results: Sequence[Any]) -> timedelta:
-        throttled = any(
-            result.error_code is ErrorCode.throttling_quota_exceeded for result in results
-        )
-        return timedelta(milliseconds=self.wait_ms if throttled else 0)
+    def _serve(self, key: int, version: int, results: str, result: str, **more: Any) -> None:
+        """Answers a kind of request with a result for each topic, in this field of the answer."""
+        read = entity_reader(load_request_schema(key, version))
+        result_of = getattr(load_payload_module(key, version, EntityType.response), result)
+        answer_of: Any = load_response_schema(key, version)
 
+        def answer(_: FakeBroker, request: FakeRequest) -> bytes:
+            asked: Any = read(request.body, 0)[0]
+            self.requests.append(asked)
+            codes = {topic.name: self._code(topic.name) for topic in asked.topics}
+            wait_ms = self.wait_ms if THROTTLED in codes.values() else 0
+            topics = tuple(
+                result_of(name=topic, error_code=code, error_message=None, **more)
+                for topic, code in codes.items()
+            )
+            wait = timedelta(milliseconds=wait_ms)
+            return encode(answer_of(throttle_time=wait, **{results: topics}))
 
-class _Forgetful(dict[tuple[int, int, bytes], bytes]):
-    def __setitem__(self, key: tuple[int, int, bytes], value: bytes) -> None:
-        """Keeps only what does not change."""
-        if key[0] not in {CREATE_TOPICS_KEY, CREATE_PARTITIONS_KEY, DELETE_TOPICS_KEY}:
-            super().__setitem__(key, value)
+        self.cluster.answer(key, version, answer)
+
+    def _code(self, topic: str) -> ErrorCode:
+        codes = self.codes.get(topic)
+        return codes.pop(0) if codes else ErrorCode.none
 
 
 THROTTLED = ErrorCode.throttling_quota_exceeded

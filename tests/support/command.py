@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,19 @@ class Done:
         """The JSON object on standard output."""
         document: Document = json.loads(self.out)
         return document
+
+
+def python(*args: str, **environ: str) -> str:
+    """What Python prints in a process of its own, with no setting but these variables."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("SIDECAR_")}
+    return subprocess.run(
+        [sys.executable, *args],
+        env=inherited | environ,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=COMMAND_S,
+    ).stdout
 
 
 async def command(*words: str, environ: Mapping[str, str], timeout_s: float = COMMAND_S) -> Done:

@@ -32,20 +32,21 @@ def called(*words: str) -> Result:
     return CliRunner().invoke(group, ["pipeline", *words])
 
 
-def request_log(folder: Path) -> Path:
-    """A request log that nobody reads: Spark doesn't start."""
-    path = folder / "broker-1" / "kafka-request.log"
+def unread(folder: Path, file: str) -> str:
+    """The folder of an input that nobody reads, since Spark doesn't start."""
+    path = folder / file
     path.parent.mkdir()
     path.touch()
-    return path.parent
+    return str(path.parent)
 
 
-def history(folder: Path) -> Path:
-    """Likewise of volumes."""
-    path = folder / "history" / "volumes-a-20261118T10.jsonl"
-    path.parent.mkdir()
-    path.touch()
-    return path.parent
+REQUEST_LOG, HISTORY = "broker-1/kafka-request.log", "history/volumes-a-20261118T10.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
@@ -70,14 +71,10 @@ def test_without_the_extra_it_says_what_to_install(
     assert (2, expected) == (result.exit_code, result.output)
 
 
-def test_without_java_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     """Before anything is written."""
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", "/nowhere")
     out = tmp_path / "tables"
-    result = called("silver", "--volumes", str(history(tmp_path)), "--out", str(out))
+    result = called("silver", "--volumes", unread(tmp_path, HISTORY), "--out", str(out))
     assert 2 == result.exit_code
     assert "apt-get install openjdk-17-jre-headless" in result.output
     assert not out.exists()
@@ -119,21 +116,17 @@ def test_what_cannot_be_done_is_refused_before_spark_starts(
 ) -> None:
     """Rather than after it, or at the end of a run that took hours."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", "/nowhere")
     result = called(*words, "--out", "tables")
     assert (2, True) == (result.exit_code, told in result.output)
     assert [] == list(tmp_path.iterdir())
 
 
-def test_logs_without_quotas_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_logs_without_quotas_are_told(tmp_path: Path) -> None:
     """What was in force is not known then; nothing is said where no logs are read."""
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", "/nowhere")
     out = str(tmp_path / "tables")
     (quotas := tmp_path / "quotas.json").write_text('{"quotas": []}')
-    logs = ["--request-logs", str(request_log(tmp_path))]
-    volumes = ["--volumes", str(history(tmp_path))]
+    logs = ["--request-logs", unread(tmp_path, REQUEST_LOG)]
+    volumes = ["--volumes", unread(tmp_path, HISTORY)]
     said = [
         "without --quotas" in called("silver", *words, "--out", out).stderr
         for words in (logs, [*logs, "--quotas", str(quotas)], volumes)
@@ -175,7 +168,7 @@ def test_ctrl_c_ends_a_run_without_a_traceback(
     logging.getLogger().addHandler(logged)
     before = signal.getsignal(signal.SIGINT)
     try:
-        words = ["--volumes", str(history(tmp_path)), "--out", str(tmp_path / "tables")]
+        words = ["--volumes", unread(tmp_path, HISTORY), "--out", str(tmp_path / "tables")]
         result = called("silver", *words)
         logging.getLogger().error("afterwards")
     finally:
@@ -185,15 +178,11 @@ def test_ctrl_c_ends_a_run_without_a_traceback(
     assert "afterwards\n" == stream.getvalue()
 
 
-def test_a_plan_may_lie_in_the_folder_that_is_made(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_plan_may_lie_in_the_folder_that_is_made(tmp_path: Path) -> None:
     """That of the tables is there by the end."""
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", "/nowhere")
     out = tmp_path / "tables"
-    logs = request_log(tmp_path)
-    words = ["--request-logs", str(logs), "--plan", str(out / "plan.json"), "--out", str(out)]
+    logs = unread(tmp_path, REQUEST_LOG)
+    words = ["--request-logs", logs, "--plan", str(out / "plan.json"), "--out", str(out)]
     result = called("run", *words)
     assert (2, True) == (result.exit_code, "Spark needs Java" in result.output)
 

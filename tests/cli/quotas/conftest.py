@@ -48,8 +48,3 @@ def run(cluster: FakeCluster) -> Run:
         return CliRunner().invoke(group, command, input=answer, env={"COLUMNS": "100"})
 
     return run_words
-
-
-def words(text: str) -> list[list[str]]:
-    """The words of each line."""
-    return [line.split() for line in text.splitlines() if line.strip()]

@@ -30,28 +30,19 @@ def test_it_is_validated_asked_and_set(run: Run, quotas: FakeQuotas) -> None:
     assert result.stdout.endswith("Done: 1 quota is set.\n")
 
 
-def test_a_no_sets_nothing(run: Run, quotas: FakeQuotas) -> None:
-    """It was only validated, and that is said."""
-    result = run("apply", "--tenants", "120", answer="n\n")
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [("n\n", "the answer was no"), (None, "nobody answered; --yes needs no answer")],
+)
+def test_without_a_yes_nothing_is_set(
+    run: Run, quotas: FakeQuotas, answer: str | None, why: str
+) -> None:
+    """It was only validated, and that is said; in a job, too, what to give."""
+    result = run("apply", "--tenants", "120", answer=answer)
     assert 1 == result.exit_code
-    assert result.stderr.endswith(
-        "Stopped: the answer was no\nNothing is changed; 1 quota is not set.\n"
-    )
+    assert result.stderr.endswith(f"Stopped: {why}\nNothing is changed; 1 quota is not set.\n")
     assert [(1, True)] == quotas.requests
     assert {} == quotas.quotas
-
-
-def test_nobody_to_ask_sets_nothing(run: Run, quotas: FakeQuotas) -> None:
-    """As in a job: it is said what to give."""
-    result = run("apply", "--tenants", "120")
-    assert 1 == result.exit_code
-    assert "Stopped: nobody answered; --yes needs no answer\n" in result.stderr
-    assert {} == quotas.quotas
-
-
-def test_what_is_to_be_applied_must_be_said(run: Run) -> None:
-    """A plan, or a file with one."""
-    assert "give --tenants, --tenants-from or --plan" in run("apply").stderr
 
 
 def test_a_plan_in_force_asks_nothing(run: Run, quotas: FakeQuotas) -> None:

@@ -7,14 +7,6 @@ from sidecar.quotas.entities import Entity
 from sidecar.quotas.request_time.quota_plan import Change
 
 
-def changed(setting: int, removing: int) -> list[Change]:
-    limits = [5.0] * setting + [None] * removing
-    return [
-        Change(Entity(f"user {n}"), "request_percentage", 1.0, limit)
-        for n, limit in enumerate(limits)
-    ]
-
-
 @pytest.mark.parametrize(
     ("setting", "removing", "question", "message", "not_told"),
     [
@@ -42,7 +34,10 @@ def test_what_is_set_and_what_is_removed(
     setting: int, removing: int, question: str, message: str, not_told: str
 ) -> None:
     """Each is counted by itself, one of them in the singular."""
-    changes = changed(setting, removing)
+    changes = [
+        Change(Entity(f"user {n}"), "request_percentage", 1.0, limit)
+        for n, limit in enumerate([5.0] * setting + [None] * removing)
+    ]
     assert question == to_do(changes)
     assert message == are_done(changes)
     assert not_told == are_done(changes, "not ")

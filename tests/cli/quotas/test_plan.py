@@ -31,24 +31,14 @@ def shares(result: Result) -> dict[str, float]:
 
 
 class TestWithoutBrokers:
-    @pytest.mark.parametrize(
-        ("capacity", "tenants", "expected"),
-        [
-            ("6400", "50", "128"),
-            ("6400", "100", "64"),
-            ("6400", "115", "55.7"),
-            ("1100", "120", "9.2"),
-        ],
-    )
-    def test_the_articles_numbers(self, capacity: str, tenants: str, expected: str) -> None:
+    def test_the_articles_lines(self) -> None:
         """The capacity, the share, and the commands for the default user and client-id."""
-        result = offline("--tenants", tenants, "--capacity", capacity)
+        result = offline("--tenants", "115", "--capacity", "6400")
         assert (0, "") == (result.exit_code, result.stderr)
-        assert f"total capacity..............: {capacity}\n" in result.stdout
-        assert f"request_percentage, each....: {expected}\n" in result.stdout
+        assert "total capacity..............: 6400\n" in result.stdout
+        assert "request_percentage, each....: 55.7\n" in result.stdout
         for kind in ("users", "clients"):
-            line = f"  {COMMAND}{expected}' --entity-type {kind} --entity-default\n"
-            assert line in result.stdout
+            assert f"  {COMMAND}55.7' --entity-type {kind} --entity-default\n" in result.stdout
         assert "Planned" not in result.stdout
 
     def test_weights_minimums_and_maximums_of_a_file(self, tmp_path: Path) -> None:

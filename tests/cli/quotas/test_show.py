@@ -3,7 +3,7 @@
 import json
 
 from sidecar.quotas.entities import DEFAULT, Entity
-from tests.cli.quotas.conftest import Run, words
+from tests.cli.quotas.conftest import Run
 from tests.support.fake_quotas import FakeQuotas
 
 QUOTAS = {
@@ -22,7 +22,7 @@ def test_a_row_for_each_quota(run: Run, quotas: FakeQuotas) -> None:
         ["user", "'ann',", "client-id", "the", "default", "producer_byte_rate", "1000000"],
         ["ip", "'192.0.2.1'", "connection_creation_rate", "2"],
     ]
-    assert expected == words(result.stdout)[2:]
+    assert expected == [line.split() for line in result.stdout.splitlines() if line.strip()][2:]
 
 
 def test_one_quota_only(run: Run, quotas: FakeQuotas) -> None:
