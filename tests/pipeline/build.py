@@ -1,7 +1,12 @@
 """Frames of the tables with what a test cares about, and nothing else."""
 
-from pyspark.sql import DataFrame, SparkSession
+from pathlib import Path
 
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from sidecar.pipeline.files import HadoopFiles
+from sidecar.pipeline.publish import Output
+from sidecar.pipeline.store import Store
 from sidecar.pipeline.tables import Table
 
 
@@ -9,3 +14,9 @@ def frame_of(spark: SparkSession, table: Table, *rows: dict[str, object]) -> Dat
     """Rows of a table; columns that a row leaves out are null."""
     values = [tuple(row.get(name) for name in table.names) for row in rows]
     return spark.createDataFrame(values, table.schema)
+
+
+def stored(spark: SparkSession, out: Path, table: Table) -> list[Row]:
+    """The rows of a table in a folder of tables, in an order."""
+    store = Store(spark, Output(HadoopFiles(spark), str(out)))
+    return sorted(store.read(table).collect(), key=str)

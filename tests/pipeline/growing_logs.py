@@ -61,10 +61,10 @@ def lines(
 class GrowingLog:
     """A broker's log: written to, and rotated in the ways that there are."""
 
-    def __init__(self, folder: Path, broker: int) -> None:
+    def __init__(self, folder: Path, broker: int, text: bytes = b"") -> None:
         self.path = folder / f"broker-{broker}" / "kafka-request.log"
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch()
+        self.write(text)
 
     def write(self, text: bytes) -> None:
         with self.path.open("ab") as file:

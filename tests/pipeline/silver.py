@@ -3,7 +3,7 @@
 The pipeline's reader is compared with these elsewhere; here they say what the later stages are fed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from sidecar.requestlog.line import Line
 from sidecar.requestlog.produce_size import produce_bytes
 from sidecar.requestlog.request_detail import QuotaChanges, TopicChanges, detail
 from sidecar.requestlog.wire import Produce
+from tests.pipeline.build import frame_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,7 +28,6 @@ def row(**fields: Any) -> dict[str, Any]:
     logged = fields.get("log_ts", datetime(2026, 11, 20, 10, tzinfo=UTC))
     charged = fields.get("quota_ts", logged)
     return {
-        **dict.fromkeys(SILVER_REQUEST.names),
         "dt": logged.date(),
         "hour": logged.hour,
         "broker": 1,
@@ -96,12 +96,9 @@ def of_line(line: Line, offset: int, **fields: Any) -> dict[str, Any]:
     return row(**{**found, **fields})
 
 
-def frame(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
+def frame(spark: SparkSession, rows: Iterable[dict[str, Any]]) -> DataFrame:
     """Rows as a table of SILVER_REQUEST."""
-    names = SILVER_REQUEST.names
-    return spark.createDataFrame(
-        [tuple(each[name] for name in names) for each in rows], SILVER_REQUEST.schema
-    )
+    return frame_of(spark, SILVER_REQUEST, *rows)
 
 
 def _name(name: Name) -> str | None:

@@ -20,7 +20,8 @@ def metadata(time: str, client_id: str = "etl", send_ms: float = 0.0) -> str:
         "sendTimeMs": send_ms,
         "principal": "User:alice",
     }
-    return f"[{time}] DEBUG Completed request:{json.dumps(body)} (kafka.request.logger)\n"
+    text = json.dumps(body, separators=(",", ":"))
+    return f"[{time}] DEBUG Completed request:{text} (kafka.request.logger)\n"
 
 
 def log(root: Path, broker: int, *lines: str) -> None:

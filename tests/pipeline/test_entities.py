@@ -14,6 +14,7 @@ from sidecar.pipeline.quota_config import snapshot_rows
 from sidecar.pipeline.tables import SILVER_QUOTA_CONFIG
 from sidecar.quotas.entities import DEFAULT, Entity, Name, resolve
 from sidecar.quotas.prediction import _shaped, _shapes
+from tests.pipeline.build import frame_of
 
 pytestmark = pytest.mark.spark
 
@@ -71,10 +72,7 @@ def test_quotas_are_those_that_the_daemon_resolves(spark: SparkSession) -> None:
                     "source": "log",
                 }
             )
-    config = spark.createDataFrame(
-        [tuple(row[name] for name in SILVER_QUOTA_CONFIG.names) for row in rows],
-        SILVER_QUOTA_CONFIG.schema,
-    )
+    config = frame_of(spark, SILVER_QUOTA_CONFIG, *rows)
     clients = list(itertools.product(quota_types, USERS, CLIENTS))
     held_by = quotas_of(config)
     found = [each for kind, *client in clients for each in held_by[kind].of(*client)]

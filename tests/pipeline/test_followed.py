@@ -23,8 +23,7 @@ def all_read(offset: Offset, files: list[Followed]) -> Offset:
 
 def test_a_log_is_the_same_one_however_it_is_rotated(tmp_path: Path) -> None:
     """Renamed, then packed: its key, its name in the tables and its place stay."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(5))
+    log = GrowingLog(tmp_path, 3, lines(5))
     (first,) = follower(tmp_path).look({})
     offset = all_read({}, [first])
     renamed = log.rotate("1")
@@ -40,8 +39,7 @@ def test_a_log_is_the_same_one_however_it_is_rotated(tmp_path: Path) -> None:
 
 def test_what_was_written_before_it_was_renamed_is_left_to_read(tmp_path: Path) -> None:
     """It is found under the new name."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(1))
+    log = GrowingLog(tmp_path, 3, lines(1))
     offset = all_read({}, follower(tmp_path).look({}))
     log.write(lines(9, first=1))
     log.rotate("1")
@@ -51,8 +49,7 @@ def test_what_was_written_before_it_was_renamed_is_left_to_read(tmp_path: Path) 
 
 def test_a_copy_that_was_made_to_truncate_is_not_read_again(tmp_path: Path) -> None:
     """The copy is the file that was; what comes after it is another."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(5))
+    log = GrowingLog(tmp_path, 3, lines(5))
     offset = all_read({}, follower(tmp_path).look({}))
     log.copy_and_truncate("1")
     log.write(lines(1, first=5))
@@ -66,8 +63,7 @@ def test_a_copy_that_was_made_to_truncate_is_not_read_again(tmp_path: Path) -> N
 
 def test_a_file_beside_its_packed_copy_is_one(tmp_path: Path) -> None:
     """The plain one, while both are there."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(5))
+    log = GrowingLog(tmp_path, 3, lines(5))
     path = log.path.with_name("kafka-request.log.1")
     path.write_bytes(lines(5))
     pack(path)
@@ -78,7 +74,7 @@ def test_a_file_beside_its_packed_copy_is_one(tmp_path: Path) -> None:
 def test_logs_that_begin_alike_are_two_when_they_are_of_two_brokers(tmp_path: Path) -> None:
     """A test's or a sample's may."""
     for broker in (1, 2):
-        GrowingLog(tmp_path, broker).write(lines(3))
+        GrowingLog(tmp_path, broker, lines(3))
     assert {1, 2} == {file.broker for file in follower(tmp_path).look({})}
 
 
@@ -92,8 +88,7 @@ def test_a_log_without_a_whole_line_is_not_there_yet(tmp_path: Path) -> None:
 
 def test_a_file_that_is_missed_by_a_look_is_looked_for_again(tmp_path: Path) -> None:
     """It may be renamed between the list and the look."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(5))
+    log = GrowingLog(tmp_path, 3, lines(5))
     offset = advanced({}, follower(tmp_path).look({}), {})
     looks = iter([[], [], [(log.path, 3)]])
     waited: list[float] = []
@@ -104,8 +99,7 @@ def test_a_file_that_is_missed_by_a_look_is_looked_for_again(tmp_path: Path) -> 
 
 def test_lines_that_are_gone_unread_are_told(tmp_path: Path) -> None:
     """A file that was read to its end may go."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(5))
+    log = GrowingLog(tmp_path, 3, lines(5))
     files = follower(tmp_path).look({})
     half, whole = advanced({}, files, {files[0].key: 100}), all_read({}, files)
     log.path.unlink()
@@ -134,7 +128,6 @@ def test_files_that_are_gone_are_forgotten_in_time(tmp_path: Path) -> None:
 
 def test_nothing_new_is_the_same_offset(tmp_path: Path) -> None:
     """So that Spark makes no batch of it."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(5))
+    GrowingLog(tmp_path, 3, lines(5))
     offset = all_read({}, follower(tmp_path).look({}))
     assert list(offset.items()) == list(all_read(offset, follower(tmp_path).look(offset)).items())

@@ -6,17 +6,16 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.job import Outcome, run
 from sidecar.pipeline.lock import LockedError, locked
 from sidecar.pipeline.paths import RequestLogsError
-from sidecar.pipeline.publish import Output
 from sidecar.pipeline.run import Inputs, InputsError, Options
 from sidecar.pipeline.silver_request import RequestLogs
 from sidecar.pipeline.stages import Stage
-from sidecar.pipeline.store import FewerRowsError, Store
+from sidecar.pipeline.store import FewerRowsError
 from sidecar.pipeline.sweep import scenario
 from sidecar.pipeline.tables import (
     DIM_TOPIC,
@@ -24,9 +23,9 @@ from sidecar.pipeline.tables import (
     QUARANTINE,
     SILVER_REQUEST,
     SILVER_VOLUME,
-    Table,
 )
 from sidecar.pipeline.writers import MARK, OtherWriterError
+from tests.pipeline.build import stored
 from tests.pipeline.small_logs import log, metadata
 
 # Whole runs of the job, several in a test: a minute on a machine that does other things too.
@@ -49,11 +48,6 @@ def made(
     )
 
 
-def rows(spark: SparkSession, out: Path, table: Table) -> list[Row]:
-    store = Store(spark, Output(HadoopFiles(spark), str(out)))
-    return sorted(store.read(table).collect(), key=str)
-
-
 def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Path) -> None:
     """The same rows twice; later days are added, with what was charged before midnight.
 
@@ -69,20 +63,20 @@ def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Pa
     )
     log(logs / "20", 2, metadata("2026-11-20 23:59:59,900"))
     first = made(spark, out, logs / "20")
-    before = {table: rows(spark, out, table) for table in TABLES}
+    before = {table: stored(spark, out, table) for table in TABLES}
     assert (3, 1, 2) == (first.rows["silver_request"], first.quarantined, first.files)
     assert first == made(spark, out, logs / "20")
-    assert before == {table: rows(spark, out, table) for table in TABLES}
+    assert before == {table: stored(spark, out, table) for table in TABLES}
 
     log(logs / "21", 2, metadata("2026-11-21 00:00:00,020", send_ms=30.0), "bad\n")
     second = made(spark, out, logs / "21")
     assert (date(2026, 11, 20), date(2026, 11, 21)) == second.days
-    quarantined = rows(spark, out, QUARANTINE)
+    quarantined = stored(spark, out, QUARANTINE)
     assert ["20", "21"] == [Path(each.src_file).parts[-3] for each in quarantined]
-    assert 4 == len(rows(spark, out, SILVER_REQUEST))
+    assert 4 == len(stored(spark, out, SILVER_REQUEST))
     assert {(20, 1, 36000): 2, (20, 2, 86399): 2} == {
         (each.dt.day, each.broker, int(each.window_start.timestamp()) % 86400): each.events
-        for each in rows(spark, out, GOLD_USAGE_1S)
+        for each in stored(spark, out, GOLD_USAGE_1S)
     }
 
 
@@ -91,7 +85,7 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
     logs, out = tmp_path / "logs", tmp_path / "tables"
     log(logs, 1, metadata("2026-11-20 10:00:00,100"), metadata("2026-11-20 10:00:01,100"))
     made(spark, out, logs)
-    before = {table: rows(spark, out, table) for table in TABLES}
+    before = {table: stored(spark, out, table) for table in TABLES}
 
     def die(stage: Stage) -> None:
         if stage is Stage.USAGE:
@@ -115,9 +109,9 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
     with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
         made(spark, out, logs)
     assert not (out / "_staging").exists()
-    assert before == {table: rows(spark, out, table) for table in TABLES}
+    assert before == {table: stored(spark, out, table) for table in TABLES}
     made(spark, out, logs, allow_fewer=True)
-    assert 1 == len(rows(spark, out, SILVER_REQUEST))
+    assert 1 == len(stored(spark, out, SILVER_REQUEST))
 
 
 def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -143,8 +137,8 @@ def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> 
     )
     assert ("request", "user=alice") in outcome.replayed
     assert [date(2026, 11, 18), date(2026, 11, 20)] == list(outcome.days)
-    assert [20] == [each.dt.day for each in rows(spark, out, SILVER_REQUEST)]
-    assert [4] == [each.available_bytes for each in rows(spark, out, SILVER_VOLUME)]
+    assert [20] == [each.dt.day for each in stored(spark, out, SILVER_REQUEST)]
+    assert [4] == [each.available_bytes for each in stored(spark, out, SILVER_VOLUME)]
 
 
 def test_logs_of_another_time_are_told_with_theirs(spark: SparkSession, tmp_path: Path) -> None:

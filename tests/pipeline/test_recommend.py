@@ -1,15 +1,15 @@
 """Recommended quotas, from usage and from replayed candidates."""
 
-from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 
 from sidecar.pipeline.recommend import gold_recommendation
 from sidecar.pipeline.recommended import Terms
-from sidecar.pipeline.tables import GOLD_REPLAY, GOLD_USAGE_1S, Table
+from sidecar.pipeline.tables import GOLD_REPLAY, GOLD_USAGE_1S
 from sidecar.pipeline.used import UsageRows
+from tests.pipeline.build import frame_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -19,7 +19,6 @@ HOUR_S = 3600
 
 def used(second: int, amount: float, **other: object) -> dict[str, object]:
     return {
-        "dt": START.date(),
         "broker": 0,
         "user": "alice",
         "client_id": "writer",
@@ -28,8 +27,6 @@ def used(second: int, amount: float, **other: object) -> dict[str, object]:
         "amount": amount,
         "events": 10,
         "throttled": 0,
-        "throttle_ms": 0,
-        "lower_bound": False,
         **other,
     }
 
@@ -39,20 +36,14 @@ def replayed(
 ) -> dict[str, object]:
     return {
         "dt": START.date(),
-        "broker": 0,
         "quota_type": "produce",
-        "entity": "user=<default>",
         "shared_by": "user=alice",
         "algorithm": "rate",
         "scenario": scenario,
         "quota": quota,
         "events": 1000,
         "throttled": throttled,
-        "throttle_ms_total": 0,
-        "throttle_ms_max": 0,
         "peak_rate": 9e6,
-        "near": 0,
-        "over": 0,
         "unknown": 0,
         **other,
     }
@@ -68,11 +59,6 @@ SWEEP = [
     replayed("=8000000", 8e6, 0),
     replayed("=3500000", 3.5e6, 0, algorithm="burst-spreading"),
 ]
-
-
-def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, object]]) -> DataFrame:
-    values = [tuple(row[name] for name in table.names) for row in rows]
-    return spark.createDataFrame(values, table.schema)
 
 
 def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
@@ -107,14 +93,13 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
         replayed("in force", 2e6, 0, shared_by="user=dave"),
     ]
     terms = Terms(cluster_users=frozenset({"broker"}))
-    found = _by_entity(
-        gold_recommendation(
-            UsageRows(frame(spark, GOLD_USAGE_1S, usage)),
-            frame(spark, GOLD_REPLAY, replay),
-            terms,
-            {"produce": 1.1e7},
-        )
-    )
+    rows = gold_recommendation(
+        UsageRows(frame_of(spark, GOLD_USAGE_1S, *usage)),
+        frame_of(spark, GOLD_REPLAY, *replay),
+        terms,
+        {"produce": 1.1e7},
+    ).collect()
+    found = {row.entity: row for row in rows}
     alice = found["user=alice"]
     assert (4e6, 0.01, 1e5, 5e6, None) == _told(alice)
     assert ("producer_byte_rate", 9e6, 7200, 1.0, 1.0) == (
@@ -147,11 +132,11 @@ def test_gaps_refuse(spark: SparkSession) -> None:
     """Logs of less than half of the time are too little, and then there is no number."""
     [gap] = gold_recommendation(
         UsageRows(
-            frame(spark, GOLD_USAGE_1S, [used(second, 1e6) for second in range(0, HOUR_S, 10)]),
+            frame_of(spark, GOLD_USAGE_1S, *(used(second, 1e6) for second in range(0, HOUR_S, 10))),
             since=START - timedelta(hours=1, minutes=10),
             until=START + timedelta(hours=1),
         ),
-        frame(spark, GOLD_REPLAY, SWEEP),
+        frame_of(spark, GOLD_REPLAY, *SWEEP),
         Terms(),
         {},
     ).collect()
@@ -169,8 +154,8 @@ def test_confidence_is_from_the_evidence(spark: SparkSession) -> None:
     ]
     replay = [replayed("=9000000", 9e6, 0, shared_by=f"user={who}") for who in _CONFIDENCE]
     found = gold_recommendation(
-        UsageRows(frame(spark, GOLD_USAGE_1S, usage)),
-        frame(spark, GOLD_REPLAY, replay),
+        UsageRows(frame_of(spark, GOLD_USAGE_1S, *usage)),
+        frame_of(spark, GOLD_REPLAY, *replay),
         Terms(),
         {},
     )
@@ -185,10 +170,6 @@ _CONFIDENCE = {
     "bob": (24.0, 1440, "medium"),
     "carol": (168.0, 10_080, "low"),
 }
-
-
-def _by_entity(found: DataFrame) -> dict[str, Row]:
-    return {row.entity: row for row in found.collect()}
 
 
 def _told(row: Row) -> tuple[object, ...]:

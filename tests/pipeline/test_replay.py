@@ -21,6 +21,7 @@ from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.prediction import Charge, Prediction, Predictor
 from sidecar.quotas.producer_ids.id_counts import ProducerIds, ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
+from tests.pipeline.build import frame_of
 
 pytestmark = pytest.mark.spark
 
@@ -54,12 +55,6 @@ def event(**fields: Any) -> dict[str, Any]:
         "position": 0,
         **fields,
     }
-
-
-def events(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
-    return spark.createDataFrame(
-        [tuple(row[name] for name in EVENTS.names) for row in rows], EVENTS.schema
-    )
 
 
 Quotas = Sequence[tuple[int, ClientQuotas]]
@@ -153,7 +148,7 @@ CHANGING: Quotas = (
 def test_every_charge_is_what_the_daemon_predicts(spark: SparkSession) -> None:
     """Quotas of all shapes come and go; two nodes; ties are in the order of file and offset."""
     rows = made_up(random.Random(1), 3000)
-    told = replay_events(events(spark, rows), config(spark, CHANGING)).collect()
+    told = replay_events(frame_of(spark, EVENTS, *rows), config(spark, CHANGING)).collect()
     expected = sorted(
         (
             r["broker"],
@@ -210,7 +205,9 @@ def test_scenarios_are_what_the_daemon_predicts_with_these_quotas(spark: SparkSe
     rows = made_up(random.Random(2), 2500)
     quotas = all_types({ALICE: 1.0, ANY: 2.0})
     scenarios = [IN_FORCE, Scenario("x2", factor=2.0), Scenario("=200", quota=200.0)]
-    found = replay(events(spark, rows), config(spark, [(0, quotas)]), scenarios).collect()
+    found = replay(
+        frame_of(spark, EVENTS, *rows), config(spark, [(0, quotas)]), scenarios
+    ).collect()
     doubled = all_types({ALICE: 2.0, ANY: 4.0})
     flat = {entity: {KEYS[kind]: 200.0 for kind in LIMITS} for entity in (ALICE, ANY)}
     for name, held in (("in force", quotas), ("x2", doubled), ("=200", flat)):
@@ -225,7 +222,7 @@ def test_a_candidate_is_for_its_entity_alone(spark: SparkSession) -> None:
         for at, amount in enumerate((1500.0, None))
     ]
     bob = Scenario("=100", quota=100.0, quota_type="produce", entity="user=bob")
-    found = replay(events(spark, rows), config(spark, []), [IN_FORCE, bob]).collect()
+    found = replay(frame_of(spark, EVENTS, *rows), config(spark, []), [IN_FORCE, bob]).collect()
     assert [
         ("user=alice", "in force", None, 1, 0, 0, 150.0, 0, 0, 1),
         ("user=bob", "=100", 100.0, 1, 1, 5000, 150.0, 1, 1, 1),
@@ -253,7 +250,7 @@ def test_a_candidate_for_the_default_ends_where_another_begins(spark: SparkSessi
     rows = [event(amount=1500.0), event(at_ms=START_MS + 6000, amount=1.0, src_offset=1)]
     quotas = [(0, {ANY: {key: 300.0}}), (5000, {ANY: {key: 300.0}, ALICE: {key: 1000.0}})]
     tried = Scenario("=50", quota=50.0, quota_type="produce", entity="user=<default>")
-    found = replay(events(spark, rows), config(spark, quotas), [tried]).collect()
+    found = replay(frame_of(spark, EVENTS, *rows), config(spark, quotas), [tried]).collect()
     assert [
         ("user=<default>", "user=alice", 50.0, 1, 20_000),
         ("user=alice", "user=alice", 1000.0, 0, 0),
@@ -265,7 +262,9 @@ def test_each_day_starts_with_empty_windows(spark: SparkSession) -> None:
     midnight_ms = START_MS - START_MS % DAY_MS + DAY_MS
     rows = [event(at_ms=midnight_ms - at, amount=900.0, src_offset=9 - at) for at in (0, 1)]
     friday = START.date()
-    found = replay(events(spark, rows), config(spark, [(0, {ETL: {KEYS["produce"]: 100.0}})]))
+    found = replay(
+        frame_of(spark, EVENTS, *rows), config(spark, [(0, {ETL: {KEYS["produce"]: 100.0}})])
+    )
     assert [(friday, 0, 90.0), (friday + timedelta(days=1), 0, 90.0)] == sorted(
         (r.dt, r.throttled, r.peak_rate) for r in found.collect()
     )
@@ -291,7 +290,7 @@ def test_producer_ids_are_the_daemons(spark: SparkSession) -> None:
     expected = [daemon.record(r["user"], r["producer_id"], r["at_ms"]).throttle_ms for r in rows]
     quotas = {ALICE: {"producer_ids_rate": 5.0}, ANY: {"producer_ids_rate": 8.0}}
     told = replay_events(
-        events(spark, rows), config(spark, [(0, quotas)]), Windows(ids=Span(2, 3000))
+        frame_of(spark, EVENTS, *rows), config(spark, [(0, quotas)]), Windows(ids=Span(2, 3000))
     )
     assert 50 < sum(each > 0 for each in expected)
     assert expected == [r.throttle_ms for r in told.orderBy("src_offset").collect()]

@@ -26,7 +26,9 @@ from sidecar.pipeline.store import Store
 from sidecar.pipeline.stored_logs import log_files
 from sidecar.pipeline.tables import QUARANTINE, SILVER_REQUEST
 from sidecar.pipeline.task_files import NotWrittenError, Written, attempts_of, place
+from tests.pipeline.small_logs import metadata
 from tests.requestlog.lines import BY_HAND, REAL
+from tests.requestlog.lines import line as request_line
 
 HOUR_9 = 498_537
 """Of 2026-11-15, hours since 1970."""
@@ -35,14 +37,8 @@ HOUR_9 = 498_537
 ALL = Span()
 
 
-def line(time: str, api: int = 3) -> bytes:
-    """A METADATA, or another."""
-    return (
-        f"[2026-11-15 {time}] DEBUG Completed request:"
-        '{"isForwarded":false,"requestHeader":{"requestApiKey":%d,"requestApiVersion":12,'
-        '"clientId":"etl"},"request":{},"response":{},"localTimeMs":1.0,"principal":"User:alice"}'
-        " (kafka.request.logger)\n" % api
-    ).encode()
+def line(time: str) -> bytes:
+    return metadata(f"2026-11-15 {time}").encode()
 
 
 def part_of(path: Path, text: bytes) -> Part:
@@ -170,7 +166,7 @@ def test_only_the_asked_times_are_written(log: Path, target: Path) -> None:
 
 def test_unknown_requests_are_counted(log: Path, target: Path) -> None:
     """Those whose bytes or partitions no line has; a METADATA has none to tell."""
-    text = b"\n".join((*REAL, *BY_HAND)) + b"\n" + line("10:00:00,000", api=0)
+    text = b"\n".join((*REAL, *BY_HAND, request_line(0, version=12)))
     written = made(part_of(log, text), target)
     rows = table(target).to_pylist()
     unknown = [row for row in rows if False in (row["bytes_known"], row["mutations_known"])]

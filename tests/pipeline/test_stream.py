@@ -58,9 +58,8 @@ def test_a_stream_of_logs_that_rotate_equals_the_batch_of_them(
     logs, out = tmp_path / "logs", tmp_path / "live"
     settings = StreamSettings(str(out), f"{out}/_checkpoint", watermark_s=5, until_read=True)
     tables = (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE)
-    busy, idle = GrowingLog(logs, 1), GrowingLog(logs, 2)
-    busy.write(lines(200))
-    idle.write(lines(20, step_ms=1_000, user="bob") + b"torn\n")
+    busy = GrowingLog(logs, 1, lines(200))
+    idle = GrowingLog(logs, 2, lines(20, step_ms=1_000, user="bob") + b"torn\n")
 
     monkeypatch.setattr(BatchSink, "write", killed)
     with pytest.raises(StreamError):
@@ -99,9 +98,9 @@ def test_lines_that_come_too_late_end_the_stream_and_the_next(
     """Spark would drop them and go on."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     settings = StreamSettings(str(out), f"{out}/_checkpoint", watermark_s=5, until_read=True)
-    GrowingLog(logs, 1).write(lines(3, step_ms=20_000))
+    GrowingLog(logs, 1, lines(3, step_ms=20_000))
     streamed(spark, logs, settings, GOLD_USAGE_1S, max_bytes=1_000)
-    GrowingLog(logs, 2).write(lines(2))
+    GrowingLog(logs, 2, lines(2))
     for _ in range(2):
         with pytest.raises(LateLinesError, match="came too late for a watermark of 5 s"):
             streamed(spark, logs, settings, GOLD_USAGE_1S, max_bytes=1_000)

@@ -87,8 +87,7 @@ def test_a_log_that_is_rotated_in_every_way_is_read_once(tmp_path: Path) -> None
 
 def test_a_batch_that_is_done_again_reads_the_same_lines(tmp_path: Path) -> None:
     """Wherever the file is by then, and whatever has come since."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(20))
+    log = GrowingLog(tmp_path, 3, lines(20))
     first, _ = planned(reader(tmp_path, max_bytes=5_000), {})
     end, pieces = planned(reader(tmp_path, max_bytes=5_000), first)
     expected = numbers(reader(tmp_path), pieces)
@@ -106,8 +105,7 @@ def test_a_batch_that_is_done_again_reads_the_same_lines(tmp_path: Path) -> None
 
 def test_a_file_that_is_gone_before_it_was_read_is_told(tmp_path: Path) -> None:
     """By whoever notices first: the plan, or the task."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(5))
+    log = GrowingLog(tmp_path, 3, lines(5))
     end, pieces = planned(reader(tmp_path), {})
     log.path.write_bytes(lines(5, first=100))
     with pytest.raises(LostLinesError, match="put it back"):
@@ -118,8 +116,8 @@ def test_a_file_that_is_gone_before_it_was_read_is_told(tmp_path: Path) -> None:
 
 def test_brokers_advance_in_step(tmp_path: Path) -> None:
     """A log with a tenth of the lines is read as far in time as the busy one."""
-    GrowingLog(tmp_path, 1).write(lines(300))
-    GrowingLog(tmp_path, 2).write(lines(30, step_ms=1_000))
+    GrowingLog(tmp_path, 1, lines(300))
+    GrowingLog(tmp_path, 2, lines(30, step_ms=1_000))
     reading = reader(tmp_path, max_bytes=50_000)
     _, pieces = planned(reading, {})
     by_broker = {
@@ -135,8 +133,7 @@ def test_brokers_advance_in_step(tmp_path: Path) -> None:
 
 def test_a_large_file_is_read_by_several_tasks(tmp_path: Path) -> None:
     """Each has whole lines, and none is in two; a packed one is read by one task."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(30_000, step_ms=1))
+    log = GrowingLog(tmp_path, 3, lines(30_000, step_ms=1))
     _, pieces = planned(reader(tmp_path), {})
     assert 2 == len(pieces)
     reading = reader(tmp_path)
@@ -148,23 +145,21 @@ def test_a_large_file_is_read_by_several_tasks(tmp_path: Path) -> None:
 
 def test_only_what_was_there_is_read_when_it_is_to_end(tmp_path: Path) -> None:
     """What comes after the first plan is left for the next run."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(20))
+    log = GrowingLog(tmp_path, 3, lines(20))
     reading = reader(tmp_path, max_bytes=5_000)
     assert isinstance(reading, SupportsTriggerAvailableNow)
     reading.prepareForTriggerAvailableNow()
     first, pieces = planned(reading, {})
     found = numbers(reading, pieces)
     log.write(lines(20, first=20))
-    GrowingLog(tmp_path, 4).write(lines(5))
+    GrowingLog(tmp_path, 4, lines(5))
     _, more = rest(reading, first)
     assert list(range(20)) == found + more
 
 
 def test_what_is_there_at_the_start_can_be_left_out(tmp_path: Path) -> None:
     """Only what comes is read."""
-    log = GrowingLog(tmp_path, 3)
-    log.write(lines(20))
+    log = GrowingLog(tmp_path, 3, lines(20))
     reading = reader(tmp_path, from_start=False)
     start = json.loads(json.dumps(reading.initialOffset()))
     log.write(lines(2, first=20))
@@ -173,7 +168,7 @@ def test_what_is_there_at_the_start_can_be_left_out(tmp_path: Path) -> None:
 
 def test_a_batch_has_as_many_bytes_as_allowed(tmp_path: Path) -> None:
     """Or all of them, if Spark says so."""
-    GrowingLog(tmp_path, 3).write(lines(100))
+    GrowingLog(tmp_path, 3, lines(100))
     reading = reader(tmp_path, max_bytes=10_000)
     assert ReadMaxBytes(10_000) == reading.getDefaultReadLimit()
     ((_, limited),) = reading.latestOffset({}, ReadMaxBytes(10_000)).items()
@@ -184,7 +179,7 @@ def test_a_batch_has_as_many_bytes_as_allowed(tmp_path: Path) -> None:
 
 def test_lines_that_cannot_be_read_are_rows_of_quarantine(tmp_path: Path) -> None:
     """With their places; only the requested columns are given."""
-    GrowingLog(tmp_path, 3).write(line(0) + b"torn\n" + line(1, 1))
+    GrowingLog(tmp_path, 3, line(0) + b"torn\n" + line(1, 1))
     reading = reader(tmp_path, table="quarantine", columns="src_offset,kind")
     _, pieces = planned(reading, {})
     (batch,) = batches_of(reading, pieces)

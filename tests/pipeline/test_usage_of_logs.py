@@ -5,18 +5,17 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
-from sidecar.pipeline.files import HadoopFiles
 from sidecar.pipeline.job import Outcome, run
-from sidecar.pipeline.publish import Output
 from sidecar.pipeline.run import Inputs, InputsError, Options
 from sidecar.pipeline.sample import Sample, write_sample
 from sidecar.pipeline.silver_request import RequestLogs, quarantine_of, requests_of
 from sidecar.pipeline.stages import Stage
 from sidecar.pipeline.store import FewerRowsError, Store
-from sidecar.pipeline.tables import GOLD_USAGE_1S, QUARANTINE, Table
+from sidecar.pipeline.tables import GOLD_USAGE_1S, QUARANTINE
 from sidecar.pipeline.usage import gold_usage_1s
+from tests.pipeline.build import stored
 from tests.pipeline.small_logs import log, metadata
 from tests.requestlog.lines import BY_HAND, REAL
 
@@ -29,11 +28,6 @@ def made(spark: SparkSession, out: Path, logs: Path, **options: object) -> Outco
     given = RequestLogs(str(logs), split_bytes=400_000)
     asked = Options(NOW, **options)  # type: ignore[arg-type]  # each test names what it sets
     return run(spark, str(out), Inputs(given), asked, stages=[Stage.USAGE])
-
-
-def rows(spark: SparkSession, out: Path, table: Table) -> list[Row]:
-    store = Store(spark, Output(HadoopFiles(spark), str(out)))
-    return sorted(store.read(table).collect(), key=str)
 
 
 def test_it_is_what_the_requests_give(spark: SparkSession, tmp_path: Path) -> None:
@@ -57,8 +51,8 @@ def test_it_is_what_the_requests_give(spark: SparkSession, tmp_path: Path) -> No
             if not by_tasks:
                 patch.setattr(Store, "local", lambda *_: None)
             outcome = made(spark, out, logs)
-            assert sorted(expected.collect(), key=str) == rows(spark, out, GOLD_USAGE_1S)
-            assert sorted(rejected.collect(), key=str) == rows(spark, out, QUARANTINE)
+            assert sorted(expected.collect(), key=str) == stored(spark, out, GOLD_USAGE_1S)
+            assert sorted(rejected.collect(), key=str) == stored(spark, out, QUARANTINE)
         assert 1 == outcome.quarantined
         assert outcome.rows == {"gold_usage_1s": expected.count(), "quarantine": 1}
         if by_tasks:
@@ -75,19 +69,19 @@ def test_a_day_is_replaced_by_logs_of_that_day_alone(spark: SparkSession, tmp_pa
     log(after, 1, late, metadata("2026-11-21 10:00:00,100"))
     assert (day, sliver) == made(spark, tmp_path / "other", after).days
     assert (day,) == made(spark, out, before).days
-    of_day = rows(spark, out, GOLD_USAGE_1S)
+    of_day = stored(spark, out, GOLD_USAGE_1S)
     assert (sliver,) == made(spark, out, after).days
-    both = rows(spark, out, GOLD_USAGE_1S)
+    both = stored(spark, out, GOLD_USAGE_1S)
     assert of_day == [row for row in both if row.dt == day]
     assert 1 == len(both) - len(of_day)
-    assert both == sorted((*of_day, *rows(spark, tmp_path / "other", GOLD_USAGE_1S)[1:]), key=str)
+    assert both == sorted((*of_day, *stored(spark, tmp_path / "other", GOLD_USAGE_1S)[1:]), key=str)
 
     log(before, 1, metadata("2026-11-20 10:00:00,100"))
     with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
         made(spark, out, before)
-    assert both == rows(spark, out, GOLD_USAGE_1S)
+    assert both == stored(spark, out, GOLD_USAGE_1S)
     made(spark, out, before, allow_fewer=True)
-    assert 2 == len(rows(spark, out, GOLD_USAGE_1S))
+    assert 2 == len(stored(spark, out, GOLD_USAGE_1S))
 
 
 def test_the_time_that_is_asked_for_is_that_of_charges(spark: SparkSession, tmp_path: Path) -> None:
@@ -101,8 +95,8 @@ def test_the_time_that_is_asked_for_is_that_of_charges(spark: SparkSession, tmp_
             if not by_tasks:
                 patch.setattr(Store, "local", lambda *_: None)
             assert (date(2026, 11, 20),) == made(spark, out, logs, until=midnight).days
-            assert 2 == len(rows(spark, out, GOLD_USAGE_1S))
+            assert 2 == len(stored(spark, out, GOLD_USAGE_1S))
             made(spark, out, logs, since=midnight)
-            assert 3 == len(rows(spark, out, GOLD_USAGE_1S))
+            assert 3 == len(stored(spark, out, GOLD_USAGE_1S))
     with pytest.raises(InputsError, match="and none of the requested time"):
         made(spark, tmp_path / "none", logs, since=NOW)

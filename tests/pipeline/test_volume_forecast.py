@@ -1,7 +1,7 @@
 """The forecast of one volume: its numbers, and each reason to refuse one."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,25 +102,18 @@ def test_the_greater_limit_counts() -> None:
     assert 0 == Forecasting().limit_of(1000)
 
 
-@pytest.mark.parametrize("ratio", [-0.1, 1.0])
-def test_a_limit_that_makes_no_sense_is_an_error(ratio: float) -> None:
-    """Before any volume is looked at."""
-    with pytest.raises(ForecastError, match="a ratio of 0"):
-        Forecasting(limit_ratio=ratio)
-    with pytest.raises(ForecastError, match="0 bytes or more"):
-        Forecasting(limit_bytes=-1)
-
-
 @pytest.mark.parametrize(
-    "make",
+    ("asked", "why"),
     [
-        lambda: Forecasting(horizon_hours=0.0),
-        lambda: Forecasting(history_days=0.0),
-        lambda: Forecasting(stale_hours=0.0),
+        ({"limit_ratio": -0.1}, "a ratio of 0"),
+        ({"limit_ratio": 1.0}, "a ratio of 0"),
+        ({"limit_bytes": -1}, "0 bytes or more"),
+        ({"horizon_hours": 0.0}, "are above 0"),
+        ({"history_days": 0.0}, "are above 0"),
+        ({"stale_hours": 0.0}, "are above 0"),
     ],
-    ids=["horizon", "history", "stale"],
 )
-def test_a_time_that_makes_no_sense_is_an_error(make: Callable[[], Forecasting]) -> None:
-    """Nothing could be forecast in no time, or from none."""
-    with pytest.raises(ForecastError, match="are above 0"):
-        make()
+def test_what_makes_no_sense_is_an_error(asked: dict[str, Any], why: str) -> None:
+    """Before any volume is looked at; nothing could be forecast in no time, or from none."""
+    with pytest.raises(ForecastError, match=why):
+        Forecasting(**asked)

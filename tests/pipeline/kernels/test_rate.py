@@ -59,11 +59,3 @@ def test_a_throttled_fetch_is_taken_back(events: list[Event], window: QuotaWindo
     seen = Rates.none(limit.size)
     fetch_rates(charges, limit, Span(window.samples, window.window_ms), seen)
     assert expected(predicted(events, QuotaKey.FETCH, window)) == told(seen, limit, LONG_MAX)
-
-
-def test_the_docstrings_fetches() -> None:
-    """900, 200 and 50 at a limit of 100: the second waits 1 s and leaves no trace."""
-    charges, limit = arrays(FETCHES)
-    seen = Rates.none(limit.size)
-    fetch_rates(charges, limit, Span(11, 1000), seen)
-    assert [(90.0, 0), (110.0, 1000), (95.0, 0)] == told(seen, limit, LONG_MAX)

@@ -45,7 +45,6 @@ class Page(HTMLParser):
 
 def usage(second: int, user: str, amount: float, quota_type: str = "produce") -> Row:
     return {
-        "dt": DAY,
         "broker": 0,
         "user": user,
         "client_id": "",
@@ -85,7 +84,6 @@ def recommended(entity: str, quota: float | None, refused: str | None) -> Row:
         "dt": DAY,
         "quota_type": "produce",
         "entity": entity,
-        "key": "producer_byte_rate",
         "quota": quota,
         "in_force": 1e6,
         "percentile_rate": 1.5e6,
@@ -102,7 +100,6 @@ def recommended(entity: str, quota: float | None, refused: str | None) -> Row:
 
 def forecast(broker: int, to_limit: float | None, high: float | None) -> Row:
     return {
-        "dt": DAY,
         "broker": broker,
         "log_dir": "/data",
         "as_of": NOW,
@@ -113,7 +110,6 @@ def forecast(broker: int, to_limit: float | None, high: float | None) -> Row:
         "hours_to_limit": to_limit,
         "hours_low": to_limit,
         "hours_high": high,
-        "readings": 2,
         "history_hours": 48.0,
         "teeth": 3,
         "backtest_error_bytes": None,
@@ -123,13 +119,11 @@ def forecast(broker: int, to_limit: float | None, high: float | None) -> Row:
 
 def reading(hours: float, available: int | None) -> Row:
     return {
-        "dt": DAY,
         "broker": 1,
         "log_dir": "/data",
         "observed_ts": NOW - timedelta(hours=hours),
         "total_bytes": None if available is None else 500_000_000_000,
         "available_bytes": available,
-        "offline": available is None,
     }
 
 

@@ -44,7 +44,6 @@ def test_usage_is_summed_up(tmp_path: Path) -> None:
         read_tables(str(tmp_path))["gold_usage_1s"], key=lambda row: str(row["window_start"])
     )
     assert 360 == len(rows)
-    first = {**rows[0]}
     expected = {
         "broker": 0,
         "user": "alice",
@@ -57,7 +56,7 @@ def test_usage_is_summed_up(tmp_path: Path) -> None:
         "throttle_ms": 100,
         "lower_bound": True,
     }
-    assert expected == first
+    assert expected == rows[0]
     assert [False] * 359 == [row["lower_bound"] for row in rows[1:]]
 
 
