@@ -1,27 +1,14 @@
 """Request logs of a few lines, that tests of the job write."""
 
-import json
 from pathlib import Path
+
+from tests.requestlog.lines import line
 
 
 def metadata(time: str, client_id: str = "etl", send_ms: float = 0.0) -> str:
     """The line of a consumer's METADATA that took a millisecond."""
-    body = {
-        "isForwarded": False,
-        "requestHeader": {
-            "requestApiKey": 3,
-            "requestApiVersion": 12,
-            "requestApiKeyName": "METADATA",
-            "clientId": client_id,
-        },
-        "request": {},
-        "response": {},
-        "localTimeMs": 1.0,
-        "sendTimeMs": send_ms,
-        "principal": "User:alice",
-    }
-    text = json.dumps(body, separators=(",", ":"))
-    return f"[{time}] DEBUG Completed request:{text} (kafka.request.logger)\n"
+    text = line(3, time=time, version=12, client_id=client_id, sendTimeMs=send_ms)
+    return f"{text.decode()}\n"
 
 
 def log(root: Path, broker: int, *lines: str) -> None:

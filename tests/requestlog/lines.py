@@ -23,6 +23,7 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=200)
 
 def line(api_key: int, **fields: Any) -> bytes:
     """A line of alice's client-id etl; fields by Kafka's names replace its own."""
+    time = fields.pop("time", "2026-11-20 10:00:00,000")
     body = {
         "isForwarded": False,
         "requestHeader": {
@@ -38,9 +39,7 @@ def line(api_key: int, **fields: Any) -> bytes:
         **fields,
     }
     text = json.dumps(body, separators=(",", ":"))
-    return (
-        f"[2026-11-20 10:00:00,000] DEBUG Completed request:{text} (kafka.request.logger)".encode()
-    )
+    return f"[{time}] DEBUG Completed request:{text} (kafka.request.logger)".encode()
 
 
 def read(text: bytes) -> Line:

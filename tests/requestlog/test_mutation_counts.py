@@ -1,4 +1,4 @@
-"""Partitions created and deleted by a controller's requests; ``test_client_usage`` shows the rest."""
+"""Partitions that a controller's requests create and delete; ``test_client_usage`` has the rest."""
 
 from sidecar.requestlog.mutation_counts import QUOTA_EXCEEDED, Mutations, TopicSizes
 from sidecar.requestlog.request_detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS

@@ -1,44 +1,10 @@
 """Disks: the readings, and the forecast with its range."""
 
-from datetime import UTC, datetime, timedelta
-
 from sidecar.pipeline.report.disks import disk_section
-from sidecar.pipeline.report.rows import Row
 from tests.pipeline.report.drawn import paths
+from tests.pipeline.report.rows import GB, forecast, reading
 
-NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
-GB = 10**9
-
-
-def forecast(early: float | None, expected: float | None, late: float | None) -> Row:
-    return {
-        "broker": 1,
-        "log_dir": "/data",
-        "as_of": NOW,
-        "total_bytes": 500 * GB,
-        "available_bytes": 300 * GB,
-        "limit_bytes": 100 * GB,
-        "growth_bytes_per_hour": 4e8,
-        "hours_to_limit": expected,
-        "hours_low": early,
-        "hours_high": late,
-        "history_hours": 48.0,
-        "teeth": 3,
-        "backtest_error_bytes": None,
-        "refused": None,
-    }
-
-
-READINGS: list[Row] = [
-    {
-        "broker": 1,
-        "log_dir": "/data",
-        "observed_ts": NOW - timedelta(hours=hours),
-        "total_bytes": 500 * GB,
-        "available_bytes": (500 - used) * GB,
-    }
-    for hours, used in ((24, 100), (0, 200))
-]
+READINGS = [reading(24, 400 * GB), reading(0, 300 * GB)]
 
 
 def height(used: float) -> float:
@@ -52,7 +18,7 @@ def across(hours: float, whole: float) -> float:
 
 def test_the_line_meets_the_limit_when_expected() -> None:
     """24 h of readings, 24 h to the limit, 36 h at the latest: 60 h in all."""
-    drawn = disk_section([forecast(12.0, 24.0, 36.0)], READINGS)
+    drawn = disk_section([forecast(1, 12.0, 24.0, 36.0)], READINGS)
     used, expected = paths(drawn, "line")[:2]
     assert [(92.0, height(100)), (across(24, 60), height(200))] == used
     ends = [(24, 200), (48, 400), (60, 400)]
@@ -65,7 +31,7 @@ def test_the_line_meets_the_limit_when_expected() -> None:
 
 def test_far_ends_do_not_hide_the_readings() -> None:
     """3,000 h ahead are drawn up to three times the history."""
-    drawn = disk_section([forecast(1000.0, 3000.0, None)], READINGS)
+    drawn = disk_section([forecast(1, 1000.0, 3000.0, None)], READINGS)
     used, expected = paths(drawn, "line")[:2]
     assert across(24, 96) == used[-1][0]
     assert (across(96, 96), height(200 + 200 * 72 / 3000)) == expected[-1]
@@ -73,6 +39,6 @@ def test_far_ends_do_not_hide_the_readings() -> None:
 
 def test_a_volume_without_a_forecast_has_its_readings() -> None:
     """And no band."""
-    drawn = disk_section([forecast(None, None, None)], READINGS)
+    drawn = disk_section([forecast(1, None, None, None)], READINGS)
     assert [] == paths(drawn, "band")
     assert 1 == len(paths(drawn, "line"))

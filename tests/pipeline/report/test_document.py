@@ -1,14 +1,14 @@
 """The report: one page that stands alone, of whatever is in the tables."""
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from html.parser import HTMLParser
 
 import pytest
 
 from sidecar.pipeline.report import ReportError, Row, report
+from tests.pipeline.report.rows import GB, NOW, forecast, reading, usage
 
-NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 DAY = date(2026, 1, 5)
 EVIL = '<script>alert("x")</script>'
 VOID = frozenset({"meta"})
@@ -41,21 +41,6 @@ class Page(HTMLParser):
 
     def count(self, tag: str) -> int:
         return sum(name == tag for name, _ in self.elements)
-
-
-def usage(second: int, user: str, amount: float, quota_type: str = "produce") -> Row:
-    return {
-        "broker": 0,
-        "user": user,
-        "client_id": "",
-        "quota_type": quota_type,
-        "window_start": datetime(2026, 1, 5, 8, tzinfo=UTC) + timedelta(seconds=second),
-        "amount": amount,
-        "events": 4,
-        "throttled": 1,
-        "throttle_ms": 1500,
-        "lower_bound": quota_type == "request",
-    }
 
 
 def replayed(scenario: str, quota: float | None, throttled: int) -> Row:
@@ -98,35 +83,6 @@ def recommended(entity: str, quota: float | None, refused: str | None) -> Row:
     }
 
 
-def forecast(broker: int, to_limit: float | None, high: float | None) -> Row:
-    return {
-        "broker": broker,
-        "log_dir": "/data",
-        "as_of": NOW,
-        "total_bytes": 500_000_000_000,
-        "available_bytes": 200_000_000_000,
-        "limit_bytes": 50_000_000_000,
-        "growth_bytes_per_hour": 4e8,
-        "hours_to_limit": to_limit,
-        "hours_low": to_limit,
-        "hours_high": high,
-        "history_hours": 48.0,
-        "teeth": 3,
-        "backtest_error_bytes": None,
-        "refused": None if to_limit else "it shrinks",
-    }
-
-
-def reading(hours: float, available: int | None) -> Row:
-    return {
-        "broker": 1,
-        "log_dir": "/data",
-        "observed_ts": NOW - timedelta(hours=hours),
-        "total_bytes": None if available is None else 500_000_000_000,
-        "available_bytes": available,
-    }
-
-
 FULL: dict[str, list[Row]] = {
     "gold_usage_1s": [
         *(usage(second, "alice", 2e6) for second in range(0, 600, 10)),
@@ -143,11 +99,11 @@ FULL: dict[str, list[Row]] = {
         recommended(f"user={EVIL}", None, "no candidate"),
     ],
     "gold_disk_forecast": [
-        forecast(0, None, None),
-        forecast(1, 30.0, None),
-        forecast(2, 9.0, 12.0),
+        forecast(0, None, None, None),
+        forecast(1, 30.0, 30.0, None),
+        forecast(2, 9.0, 9.0, 12.0),
     ],
-    "silver_volume": [reading(48, 400 * 10**9), reading(24, None), reading(1, 210 * 10**9)],
+    "silver_volume": [reading(48, 400 * GB), reading(24, None), reading(1, 310 * GB)],
     "quarantine": [{"src_file": EVIL, "kind": "torn", "reason": "the end is missing"}] * 3,
 }
 

@@ -1,27 +1,11 @@
 """Usage over time."""
 
 import re
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sidecar.pipeline.report.rows import Row
 from sidecar.pipeline.report.usage import usage_section
-
-
-def used(second: int, amount: float, quota_type: str) -> Row:
-    return {
-        "broker": second % 3,
-        "user": "alice",
-        "client_id": "etl",
-        "quota_type": quota_type,
-        "window_start": datetime(2026, 1, 5, 8, tzinfo=UTC) + timedelta(seconds=second),
-        "amount": amount,
-        "events": 1,
-        "throttled": 0,
-        "throttle_ms": 0,
-        "lower_bound": False,
-    }
+from tests.pipeline.report.rows import usage
 
 
 @pytest.mark.parametrize(
@@ -30,7 +14,7 @@ def used(second: int, amount: float, quota_type: str) -> Row:
 )
 def test_the_axis_has_rates(expected: str, quota_type: str, amount: float) -> None:
     """What was used in a bucket, by its length; ids by the hour, brokers together."""
-    rows = [used(second, amount, quota_type) for second in range(3600)]
+    rows = [usage(second, "alice", amount, quota_type) for second in range(3600)]
     [plot] = re.findall(r"<svg.*?</svg>", usage_section(rows))
     labels = re.findall(r'text-anchor="end">([^<]+)<', plot)
     assert expected == [label for label in labels if ":" not in label][-1]
@@ -38,6 +22,6 @@ def test_the_axis_has_rates(expected: str, quota_type: str, amount: float) -> No
 
 def test_one_tenant_without_a_line_is_one_other() -> None:
     """Not "1 others"."""
-    rows = [{**used(second, 1.0, "produce"), "client_id": str(second)} for second in range(6)]
+    rows = [usage(second, str(second), 1.0) for second in range(6)]
     page = usage_section(rows)
     assert (True, False) == (">1 other<" in page, "1 others" in page)
