@@ -43,7 +43,6 @@ PLAIN = Partition(5, None, diverging_epoch=False, current_leader=False, snapshot
 TOPICS = st.lists(st.tuples(NAMES, st.lists(PARTITIONS, max_size=4)), max_size=3) | st.lists(
     st.tuples(st.just("t"), st.sampled_from([[PLAIN], [PLAIN] * 127])), min_size=126, max_size=128
 )
-ENDPOINTS = st.lists(st.tuples(NAMES, NAMES | st.none()), max_size=3)
 
 
 @given(version=st.integers(4, NEWEST_FETCH), topics=TOPICS)
