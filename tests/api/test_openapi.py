@@ -65,6 +65,8 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", _sidecar().app)
 
 
 # One test, with and without the token: each worker makes the cases of a test anew, for seconds.
+# So make check does not even import it.
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @schema.parametrize()
 @settings(DEAR, suppress_health_check=list(HealthCheck))
