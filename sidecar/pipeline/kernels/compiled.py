@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
+from numba import __version__ as version
 from numba import config, njit
 
 _P = ParamSpec("_P")
@@ -38,7 +39,9 @@ def _kept(made: Any) -> Any:  # noqa: ANN401  numba's own
 
     Numba itself looks at the file of the function alone, not at what is merged into it.
     """
-    made._cache._cache_file._source_stamp = _SOURCES  # noqa: SLF001  there is no other way
+    # As a version, since what follows it in the index is unpickled before stamps are compared, and
+    # the classes of another release may be gone.
+    made._cache._cache_file._version = (version, _SOURCES)  # noqa: SLF001  there is no other way
     return made
 
 

@@ -1,6 +1,7 @@
 """Where machine code is kept."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -18,10 +19,16 @@ print(*(sum(found.values()) for found in (stats.cache_hits, stats.cache_misses))
 """
 
 
-def package_without_place(to: Path) -> Path:
-    """A copy of the package with no folder for code in it, as if it were read-only."""
+def copied(to: Path) -> Path:
+    """A copy of the package without any code that was compiled."""
     home = Path(sidecar.__file__).parent
     shutil.copytree(home, to / "sidecar", ignore=shutil.ignore_patterns("__pycache__"))
+    return to
+
+
+def package_without_place(to: Path) -> Path:
+    """A copy of the package with no folder for code in it, as if it were read-only."""
+    copied(to)
     for folder in [to / "sidecar", *(to / "sidecar").rglob("*/")]:
         (folder / "__pycache__").touch()
     return to
@@ -55,3 +62,19 @@ def test_a_kernel_without_any_place_still_runs(tmp_path: Path) -> None:
     blocks = f"{os.devnull}/blocks"
     found = [run(package), run(package), run(package, SPARK_LOCAL_DIRS=blocks)]
     assert ["0 1", "0 1", "0 1"] == found
+
+
+@pytest.mark.slow
+def test_what_another_release_has_compiled_is_not_read(tmp_path: Path) -> None:
+    """Its index names classes that may be gone since: the kernel is compiled again."""
+    package = copied(tmp_path)
+    kernels = package / "sidecar/pipeline/kernels"
+    assert "0 1" == run(package)
+    (index,) = kernels.glob("__pycache__/wait.rounded_ms*.nbi")
+    with index.open("rb") as file:
+        pickle.load(file)  # numba's version, which it compares before it reads the rest
+        rest_at = file.tell()
+    index.write_bytes(index.read_bytes()[:rest_at] + b"a class that is gone")
+    with (kernels / "values.py").open("a") as source:
+        source.write("# The next release.\n")
+    assert "0 1" == run(package)
