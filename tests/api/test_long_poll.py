@@ -149,6 +149,7 @@ async def test_a_reader_that_goes_away_leaves_nothing(url: str) -> None:
 
 
 @pytest.mark.looptime
+@pytest.mark.slow
 async def test_readers_beyond_a_thousand_do_not_wait(url: str) -> None:
     """The 1,001st reader is answered at once; when others leave, there is room again."""
     sidecar = in_loop_time()

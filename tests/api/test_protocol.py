@@ -181,6 +181,7 @@ async def test_a_client_that_goes_with_a_request_behind_one_that_waits(later: bo
         await until(lambda: len(asyncio.all_tasks()) < waiting - 1)
 
 
+@pytest.mark.slow
 async def test_requests_ahead_are_bounded() -> None:
     """Sixteen behind one that waits are kept and answered, one more is a cut."""
     async with asking(waiting_request(1) + 16 * HEALTH) as (reader, _):
@@ -222,6 +223,7 @@ def listing(available_bytes: int = 50) -> FakeSidecar:
 VOLUMES = "GET /v1/volumes HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
+@pytest.mark.slow
 async def test_an_answer_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection is cut after the time for it, and what made the answer ends."""
     monkeypatch.setattr("sidecar.api.protocol._UNREAD_S", 0.2)
@@ -235,6 +237,7 @@ async def test_an_answer_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> N
             await until(lambda: idle >= asyncio.all_tasks())
 
 
+@pytest.mark.slow
 async def test_an_answer_that_is_read_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever reads on is given all of it, however long the whole takes."""
     monkeypatch.setattr("sidecar.api.protocol._UNREAD_S", 0.3)
@@ -262,6 +265,7 @@ async def test_idle_connections_make_room_for_one_that_asks() -> None:
             each.close()
 
 
+@pytest.mark.slow
 async def test_an_idle_connection_gives_its_file_back_at_once() -> None:
     """Also when its client does not read: nothing is kept for what it was sent."""
     async with serving(listing(available_bytes=5), Connections(1)) as server:

@@ -109,6 +109,7 @@ class TestVerdicts:
         expected = "(client.quota.callback.static.kafka.admin.security.protocol (SIDECAR_KAFKA_"
         assert expected in result.stderr
 
+    @pytest.mark.slow
     def test_a_hung_broker_is_given_up_at_the_deadline(self, cluster: FakeCluster) -> None:
         """The same as the daemon's, 2 s at an interval of 1 s. It may be full, which is code 2."""
         cluster.brokers[2].twist = lambda *_: None

@@ -111,6 +111,7 @@ def test_help_needs_none_of_the_daemon() -> None:
     assert "set()" == python("-c", code).splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_daemon_leaves_out_what_it_does_not_use() -> None:
     """3.5 MB less at rest: no pydantic of old, no Bloom filters without a quota, no near misses."""
     code = (

@@ -127,6 +127,7 @@ async def ends_well(daemon: Daemon, number: signal.Signals = signal.SIGTERM) -> 
 
 
 class TestStart:
+    @pytest.mark.slow
     async def test_it_tells_its_address_decides_and_follows_the_cluster(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
@@ -184,6 +185,7 @@ class TestStart:
                 await daemon.logs(DECIDED)
                 assert reported not in daemon.output
 
+    @pytest.mark.slow
     async def test_a_port_in_use_is_exit_code_2_and_one_line(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
@@ -237,6 +239,7 @@ async def test_while_disabled_it_publishes_1_0_is_ready_and_connects_to_nobody(
 
 class TestStop:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    @pytest.mark.slow
     async def test_a_signal_ends_it_within_2_s_although_50_readers_wait(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, number: signal.Signals
     ) -> None:

@@ -35,6 +35,7 @@ def test_blocks_that_need_nothing(page: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", pages_with("sidecar"))
+@pytest.mark.slow
 async def test_blocks_that_ask_a_sidecar(page: str, tmp_path: Path) -> None:
     """Of one that is disabled, and takes changes."""
     (tmp_path / "token").write_text("t0k3n")

@@ -89,6 +89,7 @@ def test_every_failure_says_what_to_see_and_do() -> None:
         assert reported.keys() & {"Log", "Metrics"}, section
 
 
+@pytest.mark.slow
 def test_log_lines_are_the_programs(caplog: pytest.LogCaptureFixture) -> None:
     """What stands between the gaps (…) of a line is in the source; whole ones are really logged."""
     source, logged = strings_of_ours(), of_a_board(caplog)

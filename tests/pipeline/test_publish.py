@@ -83,6 +83,7 @@ def test_a_run_killed_at_any_step_leaves_all_or_nothing(tmp_path: Path, by_copy:
 
 
 @pytest.mark.parametrize("by_copy", [False, True])
+@pytest.mark.slow
 def test_a_recovery_that_is_killed_is_done_again(tmp_path: Path, by_copy: bool) -> None:
     """Each step can be done twice, and a third time."""
     kills = 0

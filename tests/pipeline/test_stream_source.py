@@ -131,6 +131,7 @@ def test_brokers_advance_in_step(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_by_several_tasks(tmp_path: Path) -> None:
     """Each has whole lines, and none is in two; a packed one is read by one task."""
     log = GrowingLog(tmp_path, 3, lines(30_000, step_ms=1))

@@ -46,6 +46,7 @@ TOPICS = st.lists(st.tuples(NAMES, st.lists(PARTITIONS, max_size=4)), max_size=3
 
 
 @given(version=st.integers(4, NEWEST_FETCH), topics=TOPICS)
+@pytest.mark.slow
 def test_every_version_has_the_size_that_it_has_on_the_wire(
     version: int, topics: Sequence[tuple[str, Sequence[Partition]]]
 ) -> None:
