@@ -144,12 +144,14 @@ def test_what_an_exact_file_removes_is_not_counted() -> None:
 
 
 def test_a_default_that_is_shared_counts_for_all_who_share_it() -> None:
-    """12 of 100 % on 1,100 %; one of 0.4 % is small for each of them."""
+    """12 of 100 % on 1,100 %; one of 0.4 % is small for each of them, one of 1 % is not."""
     file = given({Entity(client_id=DEFAULT): 100.0}, tenants=12)
     over = OverCapacity("each of 12 tenants", 100.0, 1200.0, 1100.0)
     assert (over,) == review_quotas(file, 1100.0, {}, None)
     file = given({Entity(DEFAULT): 0.4}, tenants=12)
     assert (SmallShare("each of 12 tenants", 0.4),) == review_quotas(file, 1100.0, {}, None)
+    file = given({Entity(DEFAULT): 1.0}, tenants=12)
+    assert () == review_quotas(file, 1100.0, {}, None)
 
 
 def test_client_ids_of_a_file_behind_its_default_user() -> None:
