@@ -32,18 +32,20 @@ UNIT := not (broker or browser or demo or kustomize or package or spark)
 BROKERS := broker and not (browser or demo or kustomize or package or spark)
 SPARK := spark and not (broker or demo)
 OTHERS := browser or demo or kustomize or package or (broker and spark)
+# Unit tests need nothing of the integration tests, each of which has a mark.
+ALONE := $(BIN)/pytest -n auto --ignore=tests/integration
 # Two processes, each with at most three nodes at once; a file's tests share their cluster.
 TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 
 test: tools-test $(INSTALLED) $(JAR)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java
-	$(BIN)/pytest -m '$(UNIT)' -n auto --ignore=tests/integration
+	$(ALONE) -m '$(UNIT)'
 	$(MAKE) --no-print-directory --output-sync=target --jobs brokers spark
 
 test-all: tools-test-all lint java $(JAR) $(KUSTOMIZE)
 	$(MVN) test -Dkafka.version=4.4.0 -Dbuild.dir=target/kafka-4.4.0
 	$(BIN)/coverage erase
-	$(BIN)/pytest -m '$(UNIT)' -n auto --ignore=tests/integration --hypothesis-profile=thorough --cov --cov-report=
+	$(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --cov --cov-report=
 	$(BIN)/pytest -m '$(BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
 	$(BIN)/pytest -m '$(SPARK)' --cov --cov-append --cov-report=
 	$(BIN)/pytest -m '$(OTHERS)' --cov --cov-append --cov-report=
@@ -62,7 +64,7 @@ lint: $(INSTALLED)
 
 unit: $(INSTALLED)
 	tools/prerequisites curl promtool
-	$(BIN)/pytest -m '$(UNIT) and not slow' -n auto --ignore=tests/integration --ignore=tests/api/test_openapi.py
+	$(ALONE) -m '$(UNIT) and not slow' --ignore=tests/api/test_openapi.py
 
 brokers: $(INSTALLED)
 	$(BIN)/pytest -m '$(BROKERS) and not versions' $(TOGETHER) tests/integration

@@ -242,7 +242,7 @@ class Board:
         return self.update(fold)
 
     def retain(self, capability: str, part: object) -> Snapshot:
-        """Publishes what a capability keeps over a restart, as plain JSON values."""
+        """Publishes what a capability retains over a restart, as plain JSON values."""
         return self.update(
             lambda memory: replace(memory, retained={**memory.retained, capability: part})
         )

@@ -36,7 +36,6 @@ _NEEDS: Final = {
     # Files whose tests start what they need themselves, or need a program alone.
     "test_blocks": "demo",
     "test_cluster_life": "broker",
-    "test_combined_mode": "broker",
     "test_compose": "package",
     "test_container": "package",
     "test_enforcement": "broker",

@@ -150,7 +150,7 @@ class Clusters:
             await self._end(kind)
 
 
-async def clean(cluster: Cluster, freed_s: float = _FREED_S) -> None:
+async def clean(cluster: Cluster) -> None:
     """Make a cluster as it was at its start: whole, without topics, with free volumes.
 
     Raises:
@@ -161,7 +161,7 @@ async def clean(cluster: Cluster, freed_s: float = _FREED_S) -> None:
         topics = await admin.topics()
         await admin.delete_topic(*(name for name in topics if not name.startswith("__")))
     if cluster.volumes_are_real:
-        async with deadline(freed_s, "deleted topics' space was not free"):
+        async with deadline(_FREED_S, "deleted topics' space was not free"):
             for broker in cluster.brokers.values():
                 for index in range(len(broker.volumes)):
                     await _wait_free(cluster, broker.id, index)
