@@ -39,9 +39,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_finish() -> None:
-    """Leaves what importing all tests made out of every later look for garbage.
+    """Leaves what importing all tests made out of every later garbage collection.
 
-    The interpreter looks through a million objects, half a second long, again and again.
+    The collector scans a million objects, half a second long, again and again.
     """
     gc.collect()
     gc.freeze()

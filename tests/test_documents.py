@@ -74,7 +74,7 @@ def named(page: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
-    """To a file of the project that is there, and to a heading that is in it."""
+    """They lead to a file of the project that exists, and to a heading that is in it."""
     missing = []
     for target in re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", text_of(page))):
         if "://" in target:
@@ -89,7 +89,7 @@ def test_links_lead_somewhere(page: str) -> None:
 def test_every_route_is_documented() -> None:
     """The table of docs/api.md has each method and path of the whole API, and no other."""
     sidecar = FakeSidecar(registry=CollectorRegistry())
-    # Those that are not in the document are looked at in tests/docs/test_pages.py.
+    # tests/docs/test_pages.py has those that are not in the document.
     served = {(method, path) for method, path in (each.split() for each, _ in OWN_ROUTES)}
     for path, operations in sidecar.app.openapi()["paths"].items():
         plain = re.sub(r"\{(\w+):path\}", r"{\1}", path).replace("{broker_id}", "{id}")
@@ -208,8 +208,8 @@ def test_commands_that_are_shown_exist(page: str) -> None:
             assert found is not None, words
             command = found
         options = {option for each in command.params for option in each.opts}
-        given = {word.partition("=")[0] for word in rest if word.startswith("--")}
-        assert set() == given - options - {"--help"}, words
+        used = {word.partition("=")[0] for word in rest if word.startswith("--")}
+        assert set() == used - options - {"--help"}, words
 
 
 def test_output_that_needs_no_cluster_is_as_shown() -> None:

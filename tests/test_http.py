@@ -175,14 +175,14 @@ async def test_what_is_sent(edge: Edge) -> None:
 async def test_what_can_t_be_sent_is_refused(
     edge: Edge, path: str, headers: dict[str, str]
 ) -> None:
-    """Before anybody is dialled: nothing smuggles a second header."""
+    """It is before anybody is dialled: nothing smuggles a second header."""
     with pytest.raises(HttpError, match="request"):
         await edge("GET", f"http://127.0.0.1:1{path}", headers=headers)
 
 
 @edges
 async def test_tls_with_a_certificate_that_is_trusted(edge: Edge) -> None:
-    """And refused without that trust, before anything is sent."""
+    """Without that trust it is refused, before anything is sent."""
     ca = trustme.CA()
     trusting = ssl.create_default_context()
     ca.configure_trust(trusting)

@@ -38,7 +38,7 @@ Format = Literal["text", "json"]
 
 
 def written(log: Callable[[], None], form: Format = "text", level: str = "info") -> str:
-    """Sets logging up, lets somebody log and gives what was written."""
+    """Sets logging up, calls ``log`` and returns what was written."""
     stream = io.StringIO()
     set_up(form, level, stream)
     log()
@@ -99,7 +99,7 @@ def with_traceback() -> logging.LogRecord:
 @pytest.mark.usefixtures("far_from_utc")
 class TestJson:
     def test_a_line_is_an_object_with_the_calls_own_fields(self) -> None:
-        """What ``extra`` gave is beside what every line has."""
+        """What ``extra`` has is beside what every line has."""
         made = record("throttle factor %s", 0.0)
         made.factor, made.source = 0.0, "observation"
         expected = {
@@ -114,7 +114,7 @@ class TestJson:
 
     @pytest.mark.parametrize("odd", ["\n", "\r", "\x1b", "\u2028", "\x85", "\x00"])
     def test_one_line_whatever_it_says(self, odd: str) -> None:
-        """And what was said can be read back."""
+        """Its text can be read back."""
         line = JsonFormatter().format(record("set by hand: %s", f"a{odd}b"))
         assert 1 == len(line.splitlines())
         assert f"set by hand: a{odd}b" == json.loads(line)["message"]
@@ -159,8 +159,8 @@ class TestSetUp:
         assert "theirs" not in written(log, level="debug")
         assert "ours" not in written(log, level="warning")
 
-    def test_who_logs_in_with_what_is_never_told_by_a_library(self) -> None:
-        """Of aiokafka: it logs SASL's user at INFO and repeats failures at ERROR."""
+    def test_no_library_logs_who_logs_in_with_what(self) -> None:
+        """Only aiokafka would: it logs SASL's user at INFO and repeats failures at ERROR."""
 
         def log() -> None:
             logging.getLogger("aiokafka.conn").error("Authenticated as alice via PLAIN")
@@ -175,7 +175,7 @@ class TestSetUp:
         assert 1 == reported.count("hello")
 
     def test_a_warning_of_python_is_a_log_line(self) -> None:
-        """Not a line of another form in the middle of JSON."""
+        """No line has another form in the middle of JSON."""
 
         def log() -> None:
             with warnings.catch_warnings():
@@ -186,8 +186,8 @@ class TestSetUp:
         assert "warning" == json.loads(written(log, "json"))["level"]
 
 
-def test_without_a_file_left_a_line_is_still_told() -> None:
-    """What is to be told may be that there is none: nothing is imported when it is."""
+def test_without_a_file_left_a_line_is_still_logged() -> None:
+    """The line may say that there is none: nothing is imported when it is logged."""
     program = (
         "import resource, sidecar.logs\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))\n"

@@ -30,7 +30,7 @@ def unpacked(path: Path) -> bytes:
 
 class TestAppend:
     def test_an_hour_is_a_file(self, tmp_path: Path) -> None:
-        """To its last millisecond; the next hour begins another one."""
+        """It is to its last millisecond; the next hour begins another one."""
         own = folder(tmp_path)
         own.append(b"a\n", EIGHT_S)
         own.append(b"b\n", EIGHT_S + 3599.999)
@@ -101,7 +101,7 @@ class TestPack:
         folder(tmp_path).tidy(EIGHT_S + HOUR_S)
         assert sorted([f"{EIGHT}.gz", *others]) == names(tmp_path)
 
-    def test_an_hour_that_comes_twice_is_kept_twice(self, tmp_path: Path) -> None:
+    def test_an_hour_that_comes_twice_is_stored_twice(self, tmp_path: Path) -> None:
         """The clock went back by an hour after that hour was packed."""
         own = folder(tmp_path)
         for line, at_s in ((b"a\n", EIGHT_S), (b"b\n", EIGHT_S + HOUR_S), (b"c\n", EIGHT_S)):
@@ -161,17 +161,17 @@ class TestPack:
 class TestBound:
     def test_the_oldest_hours_go_whoever_wrote_them(self, tmp_path: Path) -> None:
         """Three of 100 bytes with a bound of 250: the oldest goes, and is counted."""
-        kept = ["volumes-k-20260105T07.jsonl.gz", "volumes-z-20260105T06.jsonl"]
-        for name in ("volumes-z-20260105T05.jsonl.gz", *kept):
+        retained = ["volumes-k-20260105T07.jsonl.gz", "volumes-z-20260105T06.jsonl"]
+        for name in ("volumes-z-20260105T05.jsonl.gz", *retained):
             (tmp_path / name).write_bytes(b"x" * 100)
         (tmp_path / "notes.txt").write_bytes(b"x" * 1000)
         own = folder(tmp_path, max_bytes=250)
         own.tidy(EIGHT_S)
-        assert sorted(["notes.txt", *kept]) == names(tmp_path)
+        assert sorted(["notes.txt", *retained]) == names(tmp_path)
         assert (200, 1) == (own.bytes, own.removed)
 
-    def test_it_holds_within_an_hour(self, tmp_path: Path) -> None:
-        """At each line, not at the next hour alone; even an hour that is the only one goes."""
+    def test_it_applies_within_an_hour(self, tmp_path: Path) -> None:
+        """Each line is checked, not the next hour alone; even an hour that is the only one goes."""
         own = folder(tmp_path, max_bytes=10)
         for _ in range(6):
             own.append(b"abc\n", EIGHT_S)

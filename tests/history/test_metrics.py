@@ -23,7 +23,7 @@ def reported(history: History | None) -> dict[str, float]:
 
 
 def test_all_are_there_without_a_history() -> None:
-    """At 0."""
+    """Each is 0."""
     expected = ("observations_total", "lost_total", "removed_files_total", "bytes")
     assert dict.fromkeys(expected, 0.0) == reported(None)
 

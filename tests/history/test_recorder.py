@@ -42,7 +42,7 @@ def times(path: Path) -> list[str]:
 
 
 async def test_what_is_heard_is_written(tmp_path: Path) -> None:
-    """With wall time, and what was heard last when the daemon stops."""
+    """Lines have wall time; what was heard last is written when the daemon stops."""
     own = history(tmp_path)
     capability = HistoryCapability(own)
     (task,) = capability.tasks().values()
@@ -56,10 +56,10 @@ async def test_what_is_heard_is_written(tmp_path: Path) -> None:
     assert ["2026-01-05T08:00:00.500Z", "2026-01-05T08:01:01.250Z"] == times(tmp_path)
 
 
-async def test_a_disk_that_hangs_holds_nobody_up(
+async def test_a_disk_that_hangs_delays_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Ten looks while one is being written: three wait, six are lost, and it goes on."""
+    """Ten observations come while one is written: three wait, six are lost, and it goes on."""
     freed = threading.Event()
     real = Folder.append
 
@@ -195,7 +195,7 @@ class TestLeave:
     async def test_a_disk_that_hangs_is_left_behind(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """After the time that a stop has for it."""
+        """It is, after the time that a stop has for it."""
         freed = threading.Event()
 
         def hang(folder: Folder, line: bytes, at_s: float) -> None:

@@ -28,7 +28,7 @@ def test_a_line_is_the_documented_one() -> None:
 
 
 def test_brokers_are_in_order_and_those_without_an_answer_are_not_there() -> None:
-    """A history holds readings: why a broker said nothing is in the log."""
+    """A history has readings: why a broker said nothing is in the log."""
     seen = Observation(
         7.0,
         "poll",

@@ -19,13 +19,13 @@ public final class PluginSettings {
         try (InputStream stream = Files.newInputStream(Path.of(arguments[0]))) {
             file.load(stream);
         }
-        Map<String, Object> given = new HashMap<>();
-        file.forEach((name, value) -> given.put(name.toString(), value));
-        StaticQuotaConfig settings = new StaticQuotaConfig(given, false);
+        Map<String, Object> properties = new HashMap<>();
+        file.forEach((name, value) -> properties.put(name.toString(), value));
+        StaticQuotaConfig settings = new StaticQuotaConfig(properties, false);
         new TreeMap<>(settings.values())
                 .forEach((name, value) -> System.out.println(name + "\t" + value));
         new TreeMap<>(settings.originalsWithPrefix("client.quota.callback.static.kafka.admin."))
                 .forEach((name, value) -> System.out.println("> " + name + "\t" + value));
-        new SidecarQuotaCallback().validateReconfiguration(given);
+        new SidecarQuotaCallback().validateReconfiguration(properties);
     }
 }

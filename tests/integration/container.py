@@ -2,7 +2,7 @@
 
 Built by buildah with chroot isolation, which needs no daemon and no container inside a container.
 Run without it: in a mount and a pid namespace of its own, on a root file system that can't be
-written, as the image's user, without a shell, without a capability, with no way to get any; on the
+written, as the image's user, without a shell, without a capability, and can't gain any; on the
 machine's network.
 """
 
@@ -18,7 +18,7 @@ from sidecar.cli.callback.jar import callback_jar
 from tests.integration.debian import DEBIANS_PYTHON, ROOT, debian, wheels
 
 REVISION: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""The commit that the build is told."""
+"""The commit that the build gets as its argument."""
 
 _BUILD_S: Final = 350.0
 
@@ -120,7 +120,7 @@ def built(folder: Path) -> Iterator[Image]:
     """Builds the Dockerfile's image with the jar of ``make jar``; removed at the end.
 
     Args:
-        folder: for what is needed on the way; empty.
+        folder: for temporary files; empty.
     """
     buildah = _Buildah(folder / "storage")
     # --format: without it the image is an OCI one, which has no HEALTHCHECK.

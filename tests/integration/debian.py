@@ -1,6 +1,6 @@
 """What container and package tests are made from: a Debian of our own, and wheels by their hashes.
 
-Both are fetched once and kept in the user's cache folder: a minute the first time.
+Both are fetched once, into the user's cache folder, which takes a minute.
 """
 
 import asyncio

@@ -36,7 +36,7 @@ class Scene(FakeSidecar):
     def __init__(self, *, validity_s: float = 300.0) -> None:
         super().__init__(factors=FACTORS, ask=lies_there, validity_s=validity_s)
 
-    def look(self, at: float, left: float) -> None:
+    def poll(self, at: float, left: float) -> None:
         """One poll; ``left`` is what the worst volume has, GB."""
         self.clock.now = at
         free = {0: (52.0, 61.0), 1: (44.0, 58.0), 2: (left, 39.0)}
@@ -58,8 +58,8 @@ class Scene(FakeSidecar):
 def normal() -> Scene:
     """Nobody is throttled, and one volume fills."""
     scene = Scene()
-    scene.look(0.0, 30.0)
-    scene.look(60.0, 29.0)
+    scene.poll(0.0, 30.0)
+    scene.poll(60.0, 29.0)
     scene.clock.now = 64.0
     return scene
 
@@ -68,7 +68,7 @@ def throttled() -> Scene:
     """One volume is at its limit and fills on, one broker is silent, one fenced."""
     scene = normal()
     for at, left in ((70.0, 8.1), (90.0, 8.1), (110.0, 8.05)):
-        scene.look(at, left)
+        scene.poll(at, left)
     scene.clock.now = 112.0
     return scene
 

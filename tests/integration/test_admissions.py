@@ -50,7 +50,7 @@ async def test_the_daemon_answers_as_the_controller_does(node: Cluster, start: S
         admitted = [result.outcome is Outcome.DONE for result in theirs]
         assert [True, True, True, False, False, False] == admitted
         assert admitted == [result["accepted"] for result in document["results"]]
-        # The bucket is a little fuller by the time of the rejected ones; the rest is the way.
+        # The bucket is a little fuller by the time of the rejected ones; the rest is the network's.
         assert 1000 == document["throttle_time_ms"]
         assert 0 < theirs[-1].throttle_time_ms <= 1000
 

@@ -89,7 +89,7 @@ async def test_producers_throttled_fires_and_resolves(
 async def test_every_query_of_the_dashboard_is_answered(
     obeying: Cluster, scraping: Prometheus
 ) -> None:
-    """While a volume is full none is an error, and all have data but those of other troubles."""
+    """None is an error while a volume is full, and all have data but those of other troubles."""
     await fill(obeying)
     await fires(scraping)
     dashboard = json.loads(FILE.read_text(encoding="utf-8"))

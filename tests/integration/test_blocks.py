@@ -48,7 +48,7 @@ async def test_blocks_on_a_cluster(
 async def test_blocks_on_a_secured_cluster(
     page: str, secure_kafka: SecureKafka, tmp_path: Path
 ) -> None:
-    """An administrator's commands give a user who may nothing what the sidecar needs."""
+    """An administrator's commands grant a user without any ACL what the sidecar needs."""
     cluster = secure_kafka.cluster
     etc, tools = tmp_path / "etc", tmp_path / "tools"
     etc.mkdir()

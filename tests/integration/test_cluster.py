@@ -52,14 +52,14 @@ async def test_a_killed_broker_is_fenced_and_comes_back_with_its_data(kafka: Clu
     before = kafka.brokers[1]
     others = set(kafka.brokers) - {1}
     async with Admin(kafka.bootstrap) as admin:
-        await admin.create_topic("kept", assignment=[[1]])
+        await admin.create_topic("stays", assignment=[[1]])
         await kafka.kill_broker(1)
         assert not kafka.is_running(1)
         assert not _accepts(before.address)
         await kafka.wait_active(others)
         await kafka.start_broker(1)
         await kafka.wait_active(kafka.brokers)
-        assert "kept" in await admin.topics()
+        assert "stays" in await admin.topics()
     after = kafka.brokers[1]
     assert (before.address, before.volumes) == (after.address, after.volumes)
     assert before.pid != after.pid

@@ -1,4 +1,4 @@
-"""The test cluster starts with what it is given, says why it can't, and leaves nothing behind."""
+"""The test cluster starts as configured, says why it can't, and leaves nothing behind."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ asyncio.run(main())
 
 
 def _processes(mark: str) -> set[int]:
-    """The processes whose command line holds this text, zombies not counted."""
+    """The processes whose command line has this text, zombies not counted."""
     found = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -85,8 +85,8 @@ async def _up(process: asyncio.subprocess.Process) -> None:
         assert await process.stdout.readline() == b"up\n"
 
 
-async def test_brokers_can_be_given_jars_and_properties_of_their_own(tmp_path: Path) -> None:
-    """A class of a jar of ours runs in the brokers, each told of its own sidecar."""
+async def test_brokers_can_have_jars_and_properties_of_their_own(tmp_path: Path) -> None:
+    """A class of a jar of ours runs in the brokers, each configured with its own sidecar."""
     jar = tmp_path / "witness.jar"
     classes = await compiled("Witness", await jars(DEFAULT_VERSION, cache_folder(os.environ)))
     with zipfile.ZipFile(jar, "w") as packed:

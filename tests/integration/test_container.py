@@ -88,13 +88,13 @@ def test_its_packages_are_the_locked_ones(image: Image) -> None:
 
 
 def test_there_is_no_shell_to_need(image: Image) -> None:
-    """So that the tests here show that none is needed."""
+    """Without one, the tests here show that none is needed."""
     done = image.start_and_wait(["sh", "-c", "true"])
     assert 126 == done.returncode, done.stderr
 
 
 def test_it_can_write_nothing_and_gain_nothing(image: Image) -> None:
-    """Not even where everybody may, and no privilege: so that neither is needed either."""
+    """It can't write even where everybody may, and gets no privilege: it needs neither."""
     done = image.start_and_wait(["touch", "/tmp/x"])
     assert (1, True) == (done.returncode, "Read-only file system" in done.stderr), done.stderr
     reported = image.start_and_wait(["cat", "/proc/self/status"]).stdout
@@ -160,7 +160,7 @@ def first_in(namespace: "subprocess.Popen[bytes]") -> int:
 
 
 def test_new_volumes_are_its_users(image: Image) -> None:
-    """A container engine gives a new volume the owner of the folder that it takes the place of."""
+    """A container engine creates a new volume with the owner of the folder that it replaces."""
     user, group = map(int, image.config["User"].split(":"))
     for folder in ("jars", "var/lib/throttle-sidecar"):
         reported = (image.root / folder).stat()
@@ -169,7 +169,7 @@ def test_new_volumes_are_its_users(image: Image) -> None:
 
 
 def test_it_copies_the_quota_callback_out(image: Image, tmp_path: Path) -> None:
-    """As an init container does, to a volume that its user may write."""
+    """An init container does so, to a volume that its user may write."""
     os.chown(tmp_path, *map(int, image.config["User"].split(":")))
     done = image.run("callback", "copy", "/jars", volumes={"/jars": tmp_path})
     assert (0, "") == (done.returncode, done.stderr)
@@ -178,7 +178,7 @@ def test_it_copies_the_quota_callback_out(image: Image, tmp_path: Path) -> None:
 
 
 def test_a_volume_of_somebody_elses_is_reported(image: Image, tmp_path: Path) -> None:
-    """In a line, with exit code 2; the init container fails and says why."""
+    """The init container fails with exit code 2, and says why in a line."""
     done = image.run("callback", "copy", "/jars", volumes={"/jars": tmp_path})
     assert (2, "") == (done.returncode, done.stdout)
     assert f"the quota callback's jar can't be copied to /jars/{NAME}: " in done.stderr

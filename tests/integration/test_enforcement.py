@@ -1,4 +1,4 @@
-"""Brokers obey the factor: real producers are held by a full volume, and get their traffic back."""
+"""Brokers obey the factor: a full volume throttles real producers, until it is free again."""
 
 import asyncio
 import itertools
@@ -27,10 +27,10 @@ from tests.support.waiting import seen
 FENCED_MS = 4000
 
 RATE = 2e6
-"""Bytes a second of each producer, while nobody holds it."""
+"""Bytes a second of each producer while it is not throttled."""
 
 SMALL = {"retention.bytes": str(4 << 20), "segment.bytes": str(1 << 20)}
-"""So that a topic never fills a volume by itself: the test does that."""
+"""A topic never fills a volume by itself with these: the test does that."""
 
 ENDLESS = SMALL | {"retention.bytes": "-1"}
 
@@ -43,10 +43,10 @@ PAUSE_MAX_S = 4.0
 
 BACK_S = 40.0
 """For traffic to be at its rate again, on a busy machine; ``make bench-enforcement`` says how soon
-it is. Less than a minute, after which librdkafka dials anew, whatever the broker has told it."""
+it is. Less than a minute, after which librdkafka dials anew, whatever throttle time it got."""
 
-HELD_S = 60.0
-"""For producers to be at a trickle, over several times what is looked at."""
+THROTTLED_S = 60.0
+"""For producers to be at a trickle, over several of the periods that are measured."""
 
 _NUMBERS = itertools.count()
 
@@ -71,7 +71,7 @@ async def all_decide(daemons: Sequence[Daemon], factor: float) -> None:
 
 
 async def figures(cluster: Cluster, broker_id: int) -> Bean:
-    """What a broker's callback tells in JMX."""
+    """What a broker's callback reports in JMX."""
     return await bean(cluster, broker_id, BEAN)
 
 
@@ -87,7 +87,7 @@ async def rates(traffics: Sequence[Traffic | JavaTraffic], over_s: float) -> lis
 
 
 async def flows(traffics: Sequence[Traffic | JavaTraffic]) -> None:
-    """Until every producer is at nearly its own rate."""
+    """Wait until every producer is at nearly its own rate."""
     async with deadline(BACK_S, "not every producer was at its rate"):
         while min(await rates(traffics, 1.2)) < 0.85 * RATE:
             pass
@@ -123,13 +123,13 @@ async def producers(
         yield traffics
 
 
-async def held(traffics: Sequence[Traffic | JavaTraffic], over_s: float = 5.0) -> None:
-    """Until every producer is at a trickle; none was told to wait for longer than the most.
+async def are_throttled(traffics: Sequence[Traffic | JavaTraffic], over_s: float = 5.0) -> None:
+    """Wait until every producer is at a trickle; no throttle time is above the most.
 
     One request of each may land between two pauses, and a batch has up to 1 MB.
     """
     trickle = 0.15 * RATE + LARGEST_BATCH / over_s
-    async with deadline(HELD_S, "not every producer was at a trickle"):
+    async with deadline(THROTTLED_S, "not every producer was at a trickle"):
         while max(await rates(traffics, over_s)) >= trickle:
             pass
     assert max(each.longest_throttle_s for each in traffics) <= PAUSE_MAX_S + 1.0
@@ -168,8 +168,8 @@ async def test_a_volume_full_on_one_broker_throttles_producers_whose_leaders_are
         await flows(both)
         await obeying.occupy(1, 0, FULL_BYTES)
         await all_decide(daemons, 0.0)
-        await held(both)
-        assert all(each.longest_throttle_s > 0.0 for each in both), "the brokers told nobody"
+        await are_throttled(both)
+        assert all(each.longest_throttle_s > 0.0 for each in both), "no throttle time was reported"
         await obeying.occupy(1, 0, 0)
         await all_decide(daemons, 1.0)
         await flows(both)
@@ -188,15 +188,15 @@ async def test_followers_that_fill_up_by_replication_are_protected(
     async with Traffic(obeying.bootstrap, name, bytes_per_s=RATE) as traffic:
         document = await daemons[0].decides(0.0)
         assert {1} == {each["broker_id"] for each in document["violations"]}
-        await held([traffic])
+        await are_throttled([traffic])
         free = [await obeying.usage(1, index) for index in (0, 1)]
         assert min(available for _, available in free) > 35 << 20
 
 
-async def test_a_volume_that_fills_again_after_a_release_is_held_in_time(
+async def test_a_volume_that_fills_again_after_a_release_is_throttled_in_time(
     obeying: Cluster, start: Start
 ) -> None:
-    """With an interval of a minute: while it was held it stood still, which says nothing of now."""
+    """It is, at an interval of a minute: it did not fill while throttled, but may fill now."""
     (name,) = await topics(obeying, 0, config=ENDLESS)
     slow = {"STORAGE_CHECK_INTERVAL": "PT1M", "STORAGE_CHECK_INTERVAL_MINIMUM": "PT0.5S"}
     # Until it says otherwise the callback goes by the last word of the test before.
@@ -206,12 +206,12 @@ async def test_a_volume_that_fills_again_after_a_release_is_held_in_time(
     for index in (0, 1):
         await obeying.occupy(0, index, 8 << 20)
     async with Traffic(obeying.bootstrap, name, bytes_per_s=RATE) as traffic:
-        # Before the slow one looks: it would not look again for a minute at what stands still.
+        # Before the slow one polls: it would not poll again for a minute what does not fill.
         await flows([traffic])
         await quick.end()
         daemon = await beside(obeying, start, 0, **slow)
         await daemon.decides(0.0)
-        await held([traffic])
+        await are_throttled([traffic])
         for index in (0, 1):
             await obeying.occupy(0, index, 0)
         await daemon.decides(1.0)
@@ -222,7 +222,7 @@ async def test_a_volume_that_fills_again_after_a_release_is_held_in_time(
 
 
 async def test_consumers_are_not_slowed(obeying: Cluster, start: Start) -> None:
-    """What was produced before is read many times faster than held producers write."""
+    """What was produced before is read many times faster than throttled producers write."""
     (name,) = await topics(obeying, 0, config=ENDLESS)
     daemons = await sidecars(obeying, start)
     async with producers(obeying, [name]) as traffics:
@@ -231,7 +231,7 @@ async def test_consumers_are_not_slowed(obeying: Cluster, start: Start) -> None:
         await daemons[0].decides(0.0)
         await asyncio.sleep(1.0)
         read, took_s = await asyncio.to_thread(_read_all, obeying.bootstrap, name)
-        await held(traffics)
+        await are_throttled(traffics)
     assert read > 8_000_000
     assert read / took_s > RATE, f"{read} bytes took {took_s} s"
 
@@ -253,7 +253,7 @@ def _read_all(bootstrap: str, topic: str) -> tuple[int, float]:
 
 
 async def test_the_full_brokers_restart_releases_nobody(obeying: Cluster, start: Start) -> None:
-    """Nor does the time without it: the others go on holding, and it does once it is back."""
+    """While it is down the others throttle on, and so does it once it is back."""
     names = await topics(obeying, 0, 0)
     daemons = await sidecars(obeying, start)
     async with producers(obeying, names) as traffics:
@@ -281,7 +281,7 @@ async def test_the_full_brokers_restart_releases_nobody(obeying: Cluster, start:
 async def test_a_fenced_full_broker_throttles_until_it_is_back(
     obeying: Cluster, start: Start
 ) -> None:
-    """Beyond the validity, by polls that succeed; it comes back with free space: 1.0."""
+    """It does so beyond the validity, by polls that succeed; back with free space it does not."""
     validity_s = 3.0
     environ = settings(obeying.bootstrap, THROTTLE_FACTOR_VALIDITY_DURATION=f"PT{validity_s}S")
     daemon = await start(obeying, environ)
@@ -308,7 +308,7 @@ async def test_a_fenced_full_broker_throttles_until_it_is_back(
 
 
 async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Cluster, start: Start) -> None:
-    """Nothing flaps: the throttle holds for the validity, and then the fallback is in force."""
+    """Nothing flaps: the throttle lasts for the validity, and then the fallback is in force."""
     (name,) = await topics(obeying, 0)
     daemons = await sidecars(obeying, start, THROTTLE_FACTOR_VALIDITY_DURATION="PT5S")
 
@@ -329,7 +329,7 @@ async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Cluster, st
             else:
                 await daemons[0].start()
             await seen("the sidecar again", source, lambda now: now["FactorApplied"] == 0.0)
-            await held(traffics, 3.0)
+            await are_throttled(traffics, 3.0)
 
 
 async def test_producers_that_come_during_the_throttle_are_throttled(
@@ -355,13 +355,13 @@ async def test_producers_that_come_during_the_throttle_are_throttled(
         ):
             # Each connection has landed its first request by then.
             await asyncio.sleep(8.0)
-            await held([*traffics, late, many], 10.0)
+            await are_throttled([*traffics, late, many], 10.0)
 
 
 async def test_producers_are_throttled_whatever_they_wait_for(
     obeying: Cluster, start: Start
 ) -> None:
-    """With acks=0 nobody is told, and the connection is muted all the same."""
+    """With acks=0 no answer has a throttle time, and the connection is muted all the same."""
     names = await topics(obeying, 0, 1, 0)
     daemons = await sidecars(obeying, start)
     async with AsyncExitStack() as stack:
@@ -392,15 +392,15 @@ def _end_offset(bootstrap: str, topic: str) -> int:
 async def test_a_transactional_producer_survives_with_its_transactions_whole(
     obeying: Cluster, start: Start
 ) -> None:
-    """Java's: held in the middle of transactions, it commits them all, and none twice."""
+    """Java's: throttled in the middle of transactions, it commits them all, and none twice."""
     (name,) = await topics(obeying, 0, config=ENDLESS)
     daemons = await sidecars(obeying, start)
     async with JavaTraffic(
         obeying.bootstrap,
         name,
         bytes_per_s=RATE / 4,
-        # A transaction in one request or two: each may be paused for up to 4 s, and Streams gives
-        # transactions 10 s.
+        # A transaction in one request or two: each may be paused for up to 4 s, and Streams lets
+        # transactions take 10 s.
         config={
             "transactional.id": "tx",
             "acks": "all",

@@ -1,4 +1,4 @@
-"""The ACLs of docs/kubernetes.md, given by Kafka's own tool, are those that the sidecar needs."""
+"""The ACLs of docs/kubernetes.md, granted by Kafka's own tool, are those that the sidecar needs."""
 
 import os
 import re
@@ -35,12 +35,12 @@ def lines(page: Path) -> list[list[str]]:
 
 
 def right(words: Sequence[str]) -> tuple[str, ...]:
-    """The operation that a line gives, and on what."""
+    """The operation that a line grants, and on what."""
     return tuple(words[words.index("--operation") :])
 
 
-async def look(environ: Mapping[str, str], _: KafkaAdmin) -> object:
-    """At the volumes."""
+async def check(environ: Mapping[str, str], _: KafkaAdmin) -> object:
+    """Check the volumes."""
     return (await command("check", environ=environ)).code or None
 
 
@@ -50,8 +50,8 @@ async def quotas(_: Mapping[str, str], admin: KafkaAdmin) -> object:
     return found if isinstance(found, Failure) else None
 
 
-async def hold(_: Mapping[str, str], admin: KafkaAdmin) -> object:
-    """By request_percentage; only validated."""
+async def throttle(_: Mapping[str, str], admin: KafkaAdmin) -> object:
+    """Set a request_percentage; only validated."""
     quota = ({"user": "etl"}, {"request_percentage": 1.0})
     return await alter_client_quotas(admin, [quota], validate_only=True)
 
@@ -70,9 +70,9 @@ async def who_writes(_: Mapping[str, str], admin: KafkaAdmin) -> object:
 
 
 USES: dict[tuple[str, ...], Use] = {
-    ("--operation", "Describe", "--cluster"): look,
+    ("--operation", "Describe", "--cluster"): check,
     ("--operation", "DescribeConfigs", "--cluster"): quotas,
-    ("--operation", "AlterConfigs", "--cluster"): hold,
+    ("--operation", "AlterConfigs", "--cluster"): throttle,
     ("--operation", "Read", "--topic", "*"): who_writes,
 }
 
@@ -89,7 +89,7 @@ async def test_each_line_is_enough_for_what_it_is_for_and_nothing_less_is(
     assert sidecar is not None
     bootstrap = secure_kafka.cluster.bootstrap
 
-    async def give(words: Sequence[str]) -> None:
+    async def grant(words: Sequence[str]) -> None:
         placed = [bootstrap if word == "b:9092" else word for word in words]
         options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{libraries}/*")
         tool = (java(os.environ), *options, "kafka.admin.AclCommand")
@@ -100,25 +100,25 @@ async def test_each_line_is_enough_for_what_it_is_for_and_nothing_less_is(
         await admin.create_scram_user("throttle-sidecar", secure_kafka.password, SCRAM)
         await admin.create_topic(TOPIC, assignment=[[0]])
         try:
-            given = lines(DOCS / "kubernetes.md")
-            assert list(USES) == [right(words) for words in given]
-            for words in given:
+            granted = lines(DOCS / "kubernetes.md")
+            assert list(USES) == [right(words) for words in granted]
+            for words in granted:
                 use = partial(USES[right(words)], environ, sidecar)
                 refused = await use()
                 kind = getattr(refused, "kind", None)
                 assert refused == 2 or FailureKind.AUTHORIZATION == kind, refused
-                await give(words)
+                await grant(words)
                 await seen(f"enough: {words}", use, lambda refused: refused is None)
         finally:
             await admin.delete_topic(TOPIC)
 
 
-def test_the_other_pages_give_no_other_right() -> None:
-    """What a page gives alone is one of those lines' rights; it may deny what it likes."""
+def test_the_other_pages_grant_no_other_right() -> None:
+    """Each right that a page grants is one of those lines'; it may deny what it likes."""
     pages = [page for page in sorted(DOCS.rglob("*.md")) if lines(page)]
     assert {"KafkaThrottleFallback", "kubernetes", "quotas-producer-ids", "security"} <= {
         page.stem for page in pages
     }
     for page in pages:
-        given = [words for words in lines(page) if "--deny-principal" not in words]
-        assert {right(words) for words in given} <= set(USES), page
+        granted = [words for words in lines(page) if "--deny-principal" not in words]
+        assert {right(words) for words in granted} <= set(USES), page

@@ -70,6 +70,6 @@ async def test_both_read_the_example_alike(tmp_path: Path) -> None:
     [("produce=0", "must be more than 0"), ("excluded.principal.name.list=User:", "must be names")],
 )
 async def test_what_the_callback_refuses(tmp_path: Path, line: str, message: str) -> None:
-    """Of the plugin's keys that it reads; the example as it stands is taken, above."""
+    """It refuses keys of the plugin that it reads; the test above shows the unchanged example."""
     with pytest.raises(AssertionError, match=message):
         await by_the_plugin(tmp_path, f"{BOOTSTRAP}{STATIC}{line}\n")

@@ -32,7 +32,7 @@ from tests.pipeline.growing_logs import lines
 from tests.support.command import Done, command
 from tests.support.gate import Gate
 from tests.support.maven import jars_of
-from tests.support.waiting import LOOK_S, listens, seen
+from tests.support.waiting import POLL_S, listens, seen
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -58,7 +58,7 @@ class Server:
     jars: Path
 
     def system(self) -> fs.S3FileSystem:
-        """For the test's own looks."""
+        """Returns a client of the store for the test itself."""
         return fs.S3FileSystem(
             access_key=KEY,
             secret_key=SECRET,
@@ -80,8 +80,8 @@ class Server:
     async def run(self, *words: str, **environ: str) -> Done:
         """A command of the pipeline's, with two cores; an empty variable is none."""
         reported = ("pipeline", *words, "--master", "local[2]", "--jars", str(self.jars))
-        given = {name: text for name, text in {**self.environ, **environ}.items() if text}
-        return await command(*reported, environ=given, timeout_s=_RUN_S)
+        merged = {name: text for name, text in {**self.environ, **environ}.items() if text}
+        return await command(*reported, environ=merged, timeout_s=_RUN_S)
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +115,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def _environ(port: int, folder: Path) -> dict[str, str]:
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
-    return kept | {
+    plain = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
+    return plain | {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ACCESS_KEY_ID": KEY,
         "AWS_SECRET_ACCESS_KEY": SECRET,
         "AWS_REGION": "us-east-1",
-        # Or whoever has no key waits for a machine that would give one.
+        # Else whoever has no key waits for a machine that would issue one.
         "AWS_EC2_METADATA_DISABLED": "true",
         "TMPDIR": str(folder.parent),
     }
@@ -158,8 +158,8 @@ def refusal(done: Done) -> str:
     return done.err.strip().splitlines()[-1]
 
 
-async def test_a_bucket_holds_what_a_disk_does(server: Server, tmp_path: Path) -> None:
-    """Plain and packed logs, whatever their names, with options; history; every table."""
+async def test_a_bucket_has_the_same_tables_as_a_disk(server: Server, tmp_path: Path) -> None:
+    """Logs are plain and packed, with any names and options; all tables and the history agree."""
     sample = write_sample(tmp_path / "sample", Sample(150_000, brokers=2))
     for number, file in enumerate(sorted(sample.volumes.iterdir())):
         if number < 3:
@@ -213,7 +213,7 @@ def kill_after(server: Server, last: str, *words: str) -> None:
     ):
         try:
             until = time.monotonic() + _RUN_S
-            while not gate.holds.wait(LOOK_S):
+            while not gate.blocked.wait(POLL_S):
                 if process.poll() is None and time.monotonic() < until:
                     continue
                 said.seek(0)
@@ -280,7 +280,7 @@ LOGS_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
 
 @pytest.mark.parametrize("what", LOGS_MISTAKES)
 async def test_logs_that_cant_be_had_are_reported_in_a_line(server: Server, what: str) -> None:
-    """Before Spark starts, with what to do; never a secret."""
+    """The line comes before Spark starts, says what to do, and has no secret."""
     path, environ, named = LOGS_MISTAKES[what]
     done = await server.run("silver", "--out", "s3://tables/x", "--request-logs", path, **environ)
     place = path.replace(f"{KEY}:{SECRET}@", "").partition("?")[0]
@@ -290,8 +290,8 @@ async def test_logs_that_cant_be_had_are_reported_in_a_line(server: Server, what
     assert [line] == done.err.splitlines()
 
 
-async def test_a_silent_store_is_given_up(server: Server) -> None:
-    """After half a minute by the store's own clock, where its client would wait for 99 s."""
+async def test_a_silent_store_is_abandoned(server: Server) -> None:
+    """It is, after half a minute by the store's own clock; its client would wait for 99 s."""
     times: list[float] = []
 
     async def keep_silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
@@ -319,7 +319,7 @@ TABLES_MISTAKES: Mapping[str, tuple[str, Mapping[str, str], str]] = {
 
 @pytest.mark.parametrize("what", TABLES_MISTAKES)
 async def test_tables_that_cant_be_had_are_reported_in_a_line(server: Server, what: str) -> None:
-    """By Hadoop's client too, which would try for an hour; nothing is left behind."""
+    """Hadoop's client would try for an hour; nothing is left behind."""
     out, environ, named = TABLES_MISTAKES[what]
     done = await server.run("forecast", "--out", out, **environ)
     line = refusal(done)
@@ -338,14 +338,14 @@ files = HadoopFiles(session("local[2]", {"spark.jars": sys.argv[1]}))
 with ThreadPoolExecutor(8) as threads:
     for number in range(5):
         place = f"s3://tables/race/{number}"
-        told = list(threads.map(lambda each: files.create(place, str(each)), range(8)))
-        print(told.count(True), files.read(place) == str(told.index(True)))
+        created = list(threads.map(lambda each: files.create(place, str(each)), range(8)))
+        print(created.count(True), files.read(place) == str(created.index(True)))
 """
-"""Eight at once want a file to be theirs; the first who did is in it."""
+"""Eight threads create one file at once; it has the text of the one that succeeded."""
 
 
-def test_of_those_who_want_a_lock_at_once_one_gets_it(server: Server) -> None:
-    """The store decides, not a look before."""
+def test_of_several_who_lock_at_once_one_succeeds(server: Server) -> None:
+    """The store decides, not a listing before."""
     jars = ",".join(str(jar) for jar in server.jars.glob("*.jar"))
     done = subprocess.run(
         [sys.executable, "-c", RACE, jars],

@@ -147,16 +147,16 @@ def run(program: Path, *words: str, **environ: str) -> subprocess.CompletedProce
 @pytest.mark.parametrize(
     "command", [*([name] for name in COMMANDS), *(["pipeline", name] for name in SUBCOMMANDS)]
 )
-def test_every_command_tells_its_options_in_a_plain_install(
+def test_every_command_lists_its_options_in_a_plain_install(
     installed: Path, command: list[str]
 ) -> None:
-    """Those too that then ask for an extra."""
+    """Those do too that need an extra to run."""
     done = run(installed, *command, "--help")
     assert (0, "") == (done.returncode, done.stderr)
 
 
-def test_an_install_looks_at_a_cluster(installed: Path) -> None:
-    """And says which setting is missing, and that nobody answers."""
+def test_an_install_checks_a_cluster(installed: Path) -> None:
+    """It says which setting is missing, and that nobody answers."""
     done = run(installed, "check")
     assert 2 == done.returncode
     assert "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS" in done.stderr
@@ -171,7 +171,7 @@ def test_an_install_looks_at_a_cluster(installed: Path) -> None:
 
 
 def test_an_install_prints_its_settings(installed: Path) -> None:
-    """As a table, for which it brings what it needs."""
+    """They are a table, for which it brings what it needs."""
     done = run(installed, "settings", SIDECAR_STORAGE_CHECK_INTERVAL="PT0S")
     assert (0, "") == (done.returncode, done.stderr)
     assert "PT0S" in done.stdout
@@ -182,7 +182,7 @@ def test_an_install_prints_its_settings(installed: Path) -> None:
     [(["demo"], "demo"), (["pipeline", "usage", "--out", "tables"], "pipeline")],
 )
 def test_what_needs_an_extra_names_it(installed: Path, command: list[str], extra: str) -> None:
-    """With the line that installs it."""
+    """The message has the line that installs it."""
     done = run(installed, *command)
     assert done.returncode in {1, 2}
     assert f"pip install 'throttle-sidecar[{extra}]'" in done.stderr

@@ -1,4 +1,4 @@
-"""A user who opens producer ids in a loop is held, by real brokers' request logs (KIP-936)."""
+"""A user who opens producer ids in a loop is throttled, by brokers' request logs (KIP-936)."""
 
 import asyncio
 import signal
@@ -108,10 +108,10 @@ async def of_user(daemon: Daemon, user: str) -> Document | None:
     return next((each for each in users if each["user"] == user), None)
 
 
-async def holds(daemon: Daemon, user: str) -> Document:
-    """Wait until a user is held."""
+async def is_throttled(daemon: Daemon, user: str) -> Document:
+    """Wait until a user is throttled."""
     found = await seen(
-        f"{user} is held",
+        f"{user} is throttled",
         lambda: of_user(daemon, user),
         lambda reported: reported is not None and reported["throttled_until"] is not None,
     )
@@ -144,8 +144,8 @@ async def nobody_is_throttled(daemons: Sequence[Daemon]) -> None:
         )
 
 
-async def told_to_wait(cluster: Cluster, user: str) -> dict[str, int]:
-    """The longest throttle time that brokers gave a user, ms, by request."""
+async def throttle_times(cluster: Cluster, user: str) -> dict[str, int]:
+    """The longest throttle time that a user had from brokers, ms, by request."""
     reported: dict[str, int] = {}
     for broker in cluster.brokers.values():
         log = await asyncio.to_thread(Path(f"{broker.log}.requests").read_bytes)
@@ -176,12 +176,12 @@ async def test_a_rogue_is_throttled_everywhere_and_its_neighbour_is_not(
         await seen("ids are seen", lambda: of_user(daemons[0], "etl"), bool)
         quotas(tmp_path, f"[users.etl]\nproducer_ids_rate = {QUOTA}\n{PERCENTAGE}")
         for daemon in daemons:
-            found = await holds(daemon, "etl")
+            found = await is_throttled(daemon, "etl")
             assert (QUOTA, True) == (found["producer_ids_rate"], found["tokens"] < 0)
         await has_percentage(logging, "etl", expected=True)
         await seen(
-            "both parts of the hold",
-            lambda: told_to_wait(logging, "etl"),
+            "both parts of the throttle",
+            lambda: throttle_times(logging, "etl"),
             # A request quota's wait is at most Kafka's window of a second.
             lambda ms: ms.get("INIT_PRODUCER_ID") == 1000 and ms.get("PRODUCE", 0) > 1000,
         )
@@ -191,7 +191,7 @@ async def test_a_rogue_is_throttled_everywhere_and_its_neighbour_is_not(
         assert 0.5 * RATE < (neighbour.acknowledged_bytes - before) / 3.0
         assert 0.0 == neighbour.longest_throttle_s
         assert {"etl"} == set((await daemons[0].get("/v1/quota-factors"))["users"])
-    # The rogue has ended; nothing is left of the hold after a window.
+    # The rogue has ended; nothing is left of the throttle after a window.
     await nobody_is_throttled(daemons)
     await has_percentage(logging, "etl", expected=False)
 
@@ -199,14 +199,14 @@ async def test_a_rogue_is_throttled_everywhere_and_its_neighbour_is_not(
 async def test_a_quota_put_over_http_counts_at_once_and_over_a_restart(
     logging: Cluster, start: Start, tmp_path: Path
 ) -> None:
-    """The file says few, the operator says unlimited: who was held is let go."""
+    """The file says few, the operator says unlimited: the throttled user is released."""
     daemons = await sidecars(
         logging, start, tmp_path, quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}")
     )
     daemon = daemons[0]
     path = "/v1/quotas/producer-ids/users/etl"
     async with topic(logging) as name, Rogue(logging.bootstrap_of("BASIC"), name, dict(ETL)):
-        await holds(daemon, "etl")
+        await is_throttled(daemon, "etl")
         answer = await daemon.put(path, {"producer_ids_rate": "unlimited"}, TOKEN)
         assert (200, True) == (answer.status_code, answer.json()["persisted"])
         assert {} == (await daemon.get("/v1/quota-factors"))["users"]
@@ -217,13 +217,13 @@ async def test_a_quota_put_over_http_counts_at_once_and_over_a_restart(
         reported = (await daemon.get("/v1/quotas/producer-ids"))["quotas"]
         assert ["file", "api"] == [each["origin"] for each in reported]
         await daemon.ask(path, "DELETE", TOKEN)
-        await holds(daemon, "etl")
+        await is_throttled(daemon, "etl")
 
 
 async def test_what_a_killed_sidecar_set_in_kafka_is_taken_back(
     logging: Cluster, start: Start, tmp_path: Path
 ) -> None:
-    """And what an operator gave another user is not touched."""
+    """What an operator set for another user is not touched."""
     daemons = await sidecars(
         logging,
         start,
@@ -245,7 +245,7 @@ async def test_what_a_killed_sidecar_set_in_kafka_is_taken_back(
 
 
 def open_producers(cluster: Cluster, count: int) -> list[Producer]:
-    """Producers of etl that are given an id each, and write nothing."""
+    """Producers of etl that get an id each, and write nothing."""
     config = {"bootstrap.servers": cluster.bootstrap_of("BASIC"), "enable.idempotence": True}
     return [Producer({**config, **ETL}) for _ in range(count)]
 
@@ -265,7 +265,7 @@ async def active(daemon: Daemon) -> Document:
 
 
 async def allocated_to_etl(daemons: list[Daemon]) -> Callable[[], Awaitable[int]]:
-    """Counts the ids that brokers give etl from now on."""
+    """Counts the ids that brokers allocate to etl from now on."""
     begin = [(await each.get("/v1/producer-ids/allocated"))["next"] for each in daemons]
 
     async def count() -> int:
@@ -278,10 +278,10 @@ async def allocated_to_etl(daemons: list[Daemon]) -> Callable[[], Awaitable[int]
     return count
 
 
-async def test_an_id_counts_when_it_writes_for_whom_it_was_given(
+async def test_an_id_counts_for_its_owner_when_it_writes(
     logging: Cluster, start: Start, tmp_path: Path
 ) -> None:
-    """Not before; seen by one sidecar, it counts at all; without an owner it holds nobody."""
+    """It counts only then, at all sidecars if one sees it; without an owner it throttles nobody."""
     daemons = await sidecars(
         logging,
         start,
@@ -295,19 +295,19 @@ async def test_an_id_counts_when_it_writes_for_whom_it_was_given(
     async with topic(logging) as name:
         for daemon in daemons:
             await seen(
-                "leaders are looked at",
+                "leaders are scanned",
                 partial(active, daemon),
                 lambda reported: reported["is_complete"],
             )
-        given = await allocated_to_etl(daemons)
+        allocated = await allocated_to_etl(daemons)
         idle = open_producers(logging, count)
-        await seen("all have an id", given, lambda ids: ids >= count)
-        looks_s = 5.0
-        await asyncio.sleep(looks_s)
+        await seen("all have an id", allocated, lambda ids: ids >= count)
+        scans_s = 5.0
+        await asyncio.sleep(scans_s)
         for daemon in daemons:
             assert await of_user(daemon, "etl") is None
         await write(idle, name)
-        await asyncio.gather(*(holds(daemon, "etl") for daemon in daemons))
+        await asyncio.gather(*(is_throttled(daemon, "etl") for daemon in daemons))
         del idle
         await nobody_is_throttled(daemons)
         # Nobody's log has the lines of these.

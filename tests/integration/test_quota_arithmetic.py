@@ -127,7 +127,7 @@ def _read(theirs: str, like: Answer) -> Answer:
 
 
 def test_rate_and_throttle_times(kafka_quotas: KafkaQuotas) -> None:
-    """Rate, windowSize, and the waits of QuotaUtils, with limits that change on the way."""
+    """Rate, windowSize, and the waits of QuotaUtils, with limits that change in between."""
 
     def ours(trace: Trace) -> Iterator[Answer]:
         rate = Rate(trace.window)
@@ -135,7 +135,7 @@ def test_rate_and_throttle_times(kafka_quotas: KafkaQuotas) -> None:
 
         def wait_ms(now_ms: int) -> int:
             measured = rate.measure(now_ms)
-            # Only one that is exceeded is asked for its window, which may move what is kept.
+            # Only one that is exceeded is asked for its window, which may move its samples.
             return 0 if measured <= limit else unbounded_ms(measured, limit, rate.window_ms(now_ms))
 
         for word, amount, now_ms in trace.events:
@@ -183,7 +183,7 @@ def test_controller_mutations(kafka_quotas: KafkaQuotas) -> None:
 
 
 def test_request_time(kafka_quotas: KafkaQuotas) -> None:
-    """Thread time as Kafka's request quota manager counts it, and the waits that it gives."""
+    """Thread time as Kafka's request quota manager counts it, and its throttle times."""
 
     def ours(trace: Trace) -> Iterator[Answer]:
         quota = RateQuota(trace.limit, trace.window, most_ms=trace.window.window_ms)
@@ -205,9 +205,9 @@ def test_request_time(kafka_quotas: KafkaQuotas) -> None:
 
 
 def _cast(admission: Admission) -> Admission:
-    """With the wait as brokers keep it: its lower 32 bits, which are negative from 24.8 days on.
+    """The wait is as brokers have it: its lower 32 bits, which are negative from 24.8 days on.
 
-    Who was let in is then told 0.
+    The throttle time of an admitted request is 0 then.
     """
     low = admission.throttle_ms & 0xFFFF_FFFF
     throttle_ms = low - (1 << 32) if low >= 1 << 31 else low

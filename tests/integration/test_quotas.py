@@ -107,7 +107,7 @@ async def test_many_entities_are_set(cluster: Cluster, tmp_path: Path) -> None:
 
 
 async def test_acls_and_watch(cluster: Cluster) -> None:
-    """Who has an ACL is a tenant; one look sets, the next finds nothing; a dry run sets nothing."""
+    """Who has an ACL is a tenant; a run sets, the next finds nothing; a dry run sets nothing."""
     users = await acl_users(admin_of(cluster))
     assert isinstance(users, frozenset)
     assert "alice" in users

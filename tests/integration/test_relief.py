@@ -1,4 +1,4 @@
-"""What the status page says of a full volume of a real broker, and its commands, typed as told."""
+"""What the status page says of a full volume of a real broker, and its commands, typed as shown."""
 
 import re
 import time
@@ -56,7 +56,7 @@ async def available(kafka: Cluster) -> int:
 async def test_the_pages_commands_relieve_the_volume(
     kafka: Cluster, start: Start, tmp_path: Path, what: str
 ) -> None:
-    """The topic that fills it is the largest there, and each way to make it smaller ends the hold.
+    """The topic that fills it is the largest; each command that makes it smaller ends the throttle.
 
     For the deletion, "6 hours ago" becomes a moment between the test's own records.
     """

@@ -44,7 +44,7 @@ async def session(cluster: Cluster, *words: str) -> AsyncIterator[asyncio.subpro
 
 
 async def levels(cluster: Cluster, *words: str) -> Mapping[int, str]:
-    """The brokers' levels, as ``status --json`` tells them."""
+    """The brokers' levels, as ``status --json`` has them."""
     reached = words or ("--bootstrap-server", cluster.bootstrap)
     done = await command("request-log", "status", "--json", *reached, environ={})
     assert (0, "") == (done.code, done.err)
@@ -107,7 +107,7 @@ async def test_it_is_on_for_a_while_and_off_again(kafka: Cluster) -> None:
 
 
 async def test_a_broker_that_restarts_is_off_and_that_is_reported(kafka: Cluster) -> None:
-    """The session goes on for the others; a broker that is gone holds nothing up."""
+    """The session goes on for the others; a broker that is gone delays nothing."""
     async with session(kafka, "--for", "PT10M") as process:
         await all_at(kafka, "DEBUG")
         await kafka.stop_broker(1)
@@ -136,7 +136,7 @@ async def test_a_controller_has_one_too(kafka: Cluster) -> None:
 
 
 async def test_mutations_and_quotas_are_in_the_controllers_log(kafka: Cluster) -> None:
-    """Created, grown and deleted partitions are counted once, and a quota's change is told."""
+    """Created, grown and deleted partitions are counted once, and a quota's change is reported."""
     admin = admin_of(kafka)
     async with logged(kafka, await controllers_of(kafka)) as logs:
         topics = [NewTopic("three", 3, 1), NewTopic("default", -1, 1)]

@@ -45,7 +45,7 @@ def assert_no_secret(secure: SecureKafka, said: str) -> None:
 
 
 def refusal(done: Done) -> str:
-    """The one line on standard error that ``check`` says when it could not tell."""
+    """The one line on standard error that ``check`` prints when its answer is unknown."""
     assert 2 == done.code, done.said
     (line,) = done.err.splitlines()
     return line.removeprefix("Unknown: ")
@@ -53,7 +53,7 @@ def refusal(done: Done) -> str:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_every_kind_of_listener_can_be_read(secure_kafka: SecureKafka, kind: str) -> None:
-    """With the right certificates and password, quotes and a backslash in it."""
+    """Certificates and password are right, with quotes and a backslash in the latter."""
     done = await command("check", "--json", environ=KINDS[kind](secure_kafka))
     assert (0, "") == (done.code, done.err)
     (volume,) = done.document()["volumes"]
@@ -62,7 +62,7 @@ async def test_every_kind_of_listener_can_be_read(secure_kafka: SecureKafka, kin
 
 
 async def test_who_has_no_certificate_is_refused(secure_kafka: SecureKafka) -> None:
-    """By the listener for mutual TLS."""
+    """The listener for mutual TLS does so."""
     done = await command("check", environ=tls(secure_kafka, "MTLS"))
     assert "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_LOCATION" in refusal(done)
 
@@ -71,7 +71,7 @@ async def test_who_has_no_certificate_is_refused(secure_kafka: SecureKafka) -> N
 async def test_a_wrong_password_is_named_as_such(
     secure_kafka: SecureKafka, start: Start, kind: str
 ) -> None:
-    """By the words of Kafka's refusal: check and the daemon name user and password's settings.
+    """``check`` and the daemon quote Kafka's refusal and name user and password's settings.
 
     ``tests/kafka/test_mistakes_at_listeners.py`` has the other mistakes.
     """
@@ -121,10 +121,10 @@ async def test_a_rotated_password_is_read_on_sighup(
     assert new not in daemon.output
 
 
-async def test_a_missing_acl_is_named_and_can_be_given_later(
+async def test_a_missing_acl_is_named_and_can_be_granted_later(
     secure_kafka: SecureKafka, start: Start
 ) -> None:
-    """With the line that gives it; the running daemon sees the cluster as soon as it has it."""
+    """Its command is named too; the running daemon sees the cluster as soon as it is granted."""
     user = "stranger"
     environ = scram(secure_kafka, SASL_USERNAME=user)
     async with Admin(secure_kafka.cluster.bootstrap) as admin:
@@ -143,7 +143,7 @@ async def test_a_missing_acl_is_named_and_can_be_given_later(
 async def test_credentials_in_a_command_config_and_a_refusal(
     secure_kafka: SecureKafka, tmp_path: Path
 ) -> None:
-    """A file as Kafka's tools take it logs in; what alice lacks is told with the command for it."""
+    """A file as Kafka's tools take it logs in; the command for what alice lacks is reported."""
     file = tmp_path / "client.properties"
     password = secure_kafka.password.replace("\\", "\\\\").replace('"', '\\"')
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"

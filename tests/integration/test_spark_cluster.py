@@ -100,7 +100,7 @@ class Made:
     Attributes:
         arguments: of ``pipeline``, without --out: what they were made of.
         out: their folder.
-        classes: the folder in which Java's were kept.
+        classes: the folder of the archive of Java's classes.
     """
 
     arguments: tuple[str, ...]
@@ -108,7 +108,7 @@ class Made:
     classes: Path
 
     def again(self, out: Path) -> None:
-        """Holds another folder to them: the same rows in each table."""
+        """Asserts that another folder has the same rows in each table."""
         for table in TABLES:
             here = rows(self.out, table)
             assert here or table.name == "quarantine", table.name
@@ -149,7 +149,7 @@ print(Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text())
 """
 
 
-def test_a_later_run_takes_the_classes_that_were_kept(local: Made) -> None:
+def test_a_later_run_takes_the_classes_of_the_first(local: Made) -> None:
     """Its JVM has mapped the file, which is one that it can use."""
     (classes,) = local.classes.iterdir()
     command = [sys.executable, "-c", _MAPS, str(local.classes)]
@@ -209,7 +209,7 @@ def archive(tmp_path: Path) -> Iterator[Path]:
 def test_workers_without_a_package_are_sent_what_they_need(
     cluster: Cluster, local: Made, bare_python: Path, archive: Path, tmp_path: Path
 ) -> None:
-    """By spark-submit, from a machine without packages too; each executor compiles kernels once."""
+    """spark-submit sends it, from a machine without packages too; each executor compiles once."""
     out = tmp_path / "tables"
     command = (
         *(str(SPARK / "spark-submit"), "--master", cluster.url),

@@ -53,15 +53,15 @@ async def assert_accessible(page: Page) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", list(SCENES))
 async def test_axe_finds_nothing(browser: Browser, name: str, scheme: str, width: int) -> None:
-    """In each state, light and dark, on a phone, where nothing is wider than the screen either."""
+    """So it is in each state, light and dark; on a phone nothing is wider than the screen."""
     size = {"width": width, "height": 900}
     async with opened(browser, SCENES[name](), color_scheme=scheme, viewport=size) as (_, page):
         if name in {"throttled", "override"}:
             await page.locator("summary").first.click(timeout=SOON_MS)
         await assert_accessible(page)
         assert width == await page.evaluate("document.documentElement.scrollWidth")
-        dark = await page.evaluate("getComputedStyle(document.body).color")
-        assert (scheme == "dark") == (dark == "rgb(232, 234, 237)")
+        color = await page.evaluate("getComputedStyle(document.body).color")
+        assert (scheme == "dark") == (color == "rgb(232, 234, 237)")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -97,11 +97,11 @@ async def test_the_limit_is_drawn_on_the_bar(browser: Browser, scheme: str) -> N
 
 
 async def test_a_change_comes_to_an_open_page(browser: Browser) -> None:
-    """The sentence, the title and what a screen reader is told, without anybody loading it."""
+    """The sentence, the title and what a screen reader says change, without anybody loading it."""
     async with opened(browser, normal()) as (served, page):
         await shown(page, "#sentence", "Nobody is throttled")
         assert "" == await page.locator("#news").text_content()
-        served.scene.look(70.0, 8.1)
+        served.scene.poll(70.0, 8.1)
         await shown(page, "#sentence", "/var/lib/kafka/data-0 of broker 2")
         await shown(page, "#news", "data-0 of broker 2")
         assert (await page.title()).startswith("Throttled ")
@@ -109,12 +109,12 @@ async def test_a_change_comes_to_an_open_page(browser: Browser) -> None:
 
 
 async def test_figures_move_without_a_change(browser: Browser) -> None:
-    """A poll that changes no decision is seen too, and a screen reader is not told of it."""
+    """A poll that changes no decision is seen too, and a screen reader does not say it."""
     scene = Scene(validity_s=2.0)
-    scene.look(0.0, 30.0)
+    scene.poll(0.0, 30.0)
     async with opened(browser, scene) as (served, page):
         await shown(page, "#volumes", "30.0\u00a0GB")
-        served.scene.look(60.0, 25.0)
+        served.scene.poll(60.0, 25.0)
         await shown(page, "#volumes", "25.0\u00a0GB")
         assert "" == await page.locator("#news").text_content()
 
@@ -128,16 +128,16 @@ async def test_what_is_in_use_stays(browser: Browser) -> None:
         await page.evaluate("getSelection().selectAllChildren(document.querySelector('pre'))")
         command = await page.evaluate("String(getSelection())")
         assert "kafka-configs.sh" in command
-        served.scene.look(140.0, 7.5)
-        served.scene.look(170.0, 30.0)
-        served.scene.look(200.0, 7.0)
+        served.scene.poll(140.0, 7.5)
+        served.scene.poll(170.0, 30.0)
+        served.scene.poll(200.0, 7.0)
         await shown(page, "#sentence", "7.0\u00a0GB")
         await expected(page.locator("details[open]")).to_have_count(1)
         assert command == await page.evaluate("String(getSelection())")
         assert "SUMMARY" == await page.evaluate("document.activeElement.tagName")
         await page.evaluate("getSelection().removeAllRanges()")
-        served.scene.look(230.0, 30.0)
-        served.scene.look(260.0, 6.5)
+        served.scene.poll(230.0, 30.0)
+        served.scene.poll(260.0, 6.5)
         await shown(page, "#sentence", "6.5\u00a0GB")
         await shown(page, "#contents-1", "once a minute at most")
         await expected(page.locator("details[open]")).to_have_count(1)
@@ -147,11 +147,11 @@ async def test_what_is_in_use_stays(browser: Browser) -> None:
 async def test_the_focus_on_a_link_stays(browser: Browser) -> None:
     """A keyboard user does not begin anew at each renewal."""
     scene = Scene(validity_s=2.0)
-    scene.look(0.0, 30.0)
+    scene.poll(0.0, 30.0)
     async with opened(browser, scene) as (served, page):
         await page.locator("#set").focus()
         for at, left in ((60.0, 25.0), (120.0, 8.0)):
-            served.scene.look(at, left)
+            served.scene.poll(at, left)
             await shown(page, "#volumes", f"{left}\u00a0GB")
             assert "set" == await page.evaluate("document.activeElement.id")
 
@@ -168,7 +168,7 @@ async def test_the_sidecar_goes_away_and_comes_back(browser: Browser) -> None:
         grey = await page.evaluate("getComputedStyle(document.querySelector('#live b')).color")
         assert "rgb(86, 96, 107)" == grey
         await assert_accessible(page)
-        served.scene.look(140.0, 30.0)
+        served.scene.poll(140.0, 30.0)
         await served.come()
         await expected(page.locator("#lost")).to_be_hidden(timeout=SOON_MS)
         await shown(page, "#sentence", "Nobody is throttled")
@@ -177,15 +177,15 @@ async def test_the_sidecar_goes_away_and_comes_back(browser: Browser) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/throttle-factor", "/status/parts"])
 async def test_the_sidecar_takes_questions_and_answers_none(browser: Browser, path: str) -> None:
-    """As a frozen one does: each question has a deadline, and then it is as if it had gone."""
+    """A frozen one does so: each question has a deadline, and then it is as if it had gone."""
     async with opened(browser, throttled()) as (served, page):
         await shown(page, "#contents-1", "orders")
         served.silence.begin_at(path)
-        served.scene.look(140.0, 30.0)
+        served.scene.poll(140.0, 30.0)
         await expected(page.locator("#lost")).to_be_visible(timeout=DEADLINE_MS + SOON_MS)
         await shown(page, "#news", "The sidecar has not answered since")
         served.silence.end()
-        served.scene.look(170.0, 7.0)
+        served.scene.poll(170.0, 7.0)
         await expected(page.locator("#lost")).to_be_hidden(timeout=SOON_MS)
         await shown(page, "#sentence", "7.0\u00a0GB")
 
@@ -196,7 +196,7 @@ async def test_without_javascript(browser: Browser) -> None:
         await page.wait_for_load_state()
         await shown(page, "#sentence", "data-0 of broker 2")
         assert '<meta http-equiv="refresh" content="20">' in await page.content()
-        served.scene.look(140.0, 30.0)
+        served.scene.poll(140.0, 30.0)
         await page.reload()
         await shown(page, "#sentence", "Nobody is throttled")
 

@@ -24,7 +24,7 @@ _POM = Path(__file__).parents[2] / "deploy/spark/kafka-connector/pom.xml"
 _START_S = 240.0
 """Spark's start and first batch, on a machine that does other things too."""
 _STARTS = 3
-"""Spark gives a Python worker 10 s to start, which a busy machine may not keep; an operator's
+"""Spark lets a Python worker take 10 s to start, which a busy machine may exceed; an operator's
 supervisor starts the stream again then too."""
 
 
@@ -89,7 +89,7 @@ async def killed_after(out: Path, column: str, rows: int, *words: str) -> AsyncI
 
 @pytest.mark.timeout(900)
 async def test_a_killed_stream_of_growing_logs_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """Killed twice while two logs are written and rotated in every way; each line has its user."""
+    """It is killed twice while two logs grow and rotate by any method; each line has its user."""
     out, logs = tmp_path / "live", tmp_path / "logs"
     growing = {broker: GrowingLog(logs, broker) for broker in (1, 2)}
     words = ["--request-logs", str(logs), "--watermark", "30"]
@@ -133,7 +133,7 @@ def kafka_jars() -> Path:
 async def test_a_killed_stream_of_a_topic_loses_and_doubles_nothing(
     kafka: Cluster, kafka_jars: Path, tmp_path: Path
 ) -> None:
-    """By Spark's own connector, from a real topic whose messages' keys are broker ids."""
+    """Spark's own connector reads it, from a real topic whose messages' keys are broker ids."""
     out = tmp_path / "live"
     async with Admin(kafka.bootstrap) as admin:
         await admin.create_topic("request-log", partitions=2)

@@ -58,8 +58,8 @@ class Stream:
         return file
 
     async def run(self, client: Path, *words: str, topic: str = TOPIC) -> Done:
-        """Until all is read that is there."""
-        given = (
+        """Runs until all is read that is there."""
+        common = (
             *("--topic", topic, "--kafka-jars", str(self.jars), "--table", "silver_request"),
             *("--bootstrap-server", self.secure.cluster.bootstrap_of("SCRAM")),
             *("--command-config", str(client), "--out", str(self.folder / "live"), "--until-read"),
@@ -68,19 +68,19 @@ class Stream:
         temporary.mkdir(exist_ok=True)
         environ = {**os.environ, "TMPDIR": str(temporary)}
         return await command(
-            *("pipeline", "stream", *given, "--master", "local[2]", *words),
+            *("pipeline", "stream", *common, "--master", "local[2]", *words),
             environ=environ,
             timeout_s=_RUN_S,
         )
 
-    def told_anywhere(self, secret: bytes) -> list[Path]:
-        """The files that a stream has written, in which there is a secret."""
+    def files_with(self, text: bytes) -> list[Path]:
+        """The files that a stream has written, in which there is a text."""
         written = [self.folder / name for name in ("live", "tmp", "events")]
         return [
             file
             for folder in written
             for file in folder.rglob("*")
-            if file.is_file() and secret in file.read_bytes()
+            if file.is_file() and text in file.read_bytes()
         ]
 
 
@@ -104,7 +104,7 @@ def stream(secure_kafka: SecureKafka, topics: None, tmp_path: Path) -> Stream:
 
 
 async def test_a_secured_topic_is_read_and_no_secret_is_reported(stream: Stream) -> None:
-    """By SCRAM over TLS with PEM; not in what is said, in a checkpoint or on Spark's page."""
+    """SCRAM over TLS with PEM works; no output, checkpoint or page of Spark has the secret."""
     key = pkcs8(stream.secure.client_key_file.read_bytes(), stream.folder / "key.pem")
     client = stream.client(
         ssl_keystore_location=str(stream.secure.client_certificate_file),
@@ -124,10 +124,10 @@ async def test_a_secured_topic_is_read_and_no_secret_is_reported(stream: Stream)
     table = f"{stream.folder}/live/silver_request/**/*.parquet"
     rows = duckdb.execute(f"SELECT broker, count(*) FROM '{table}' GROUP BY 1")
     assert [(1, 50)] == rows.fetchall()
-    assert [] != stream.told_anywhere(b"(redacted)")
+    assert [] != stream.files_with(b"(redacted)")
     lines_of_key = key.read_bytes().splitlines()
     for secret in (b"with a backslash", lines_of_key[1]):
-        assert [] == stream.told_anywhere(secret)
+        assert [] == stream.files_with(secret)
         assert secret.decode() not in done.said
 
 
@@ -162,7 +162,7 @@ def no_acl(stream: Stream) -> tuple[Path, str, str]:
 async def test_what_is_wrong_is_said_in_a_line_and_in_time(
     stream: Stream, mistake: Callable[[Stream], tuple[Path, str, str]]
 ) -> None:
-    """With what to do, instead of waiting for ever; no secret, and nothing of Java's."""
+    """It says what to do, instead of waiting for ever; it has no secret, and nothing of Java's."""
     client, topic, said = mistake(stream)
     done = await stream.run(client, topic=topic)
     assert 2 == done.code, done.said
@@ -172,7 +172,7 @@ async def test_what_is_wrong_is_said_in_a_line_and_in_time(
     assert "Traceback" not in done.said
     for secret in ("with a backslash", "hidden"):
         assert secret not in done.said
-        assert [] == stream.told_anywhere(secret.encode())
+        assert [] == stream.files_with(secret.encode())
 
 
 PLAN = """
@@ -186,10 +186,10 @@ login = 'x.ScramLoginModule required username="a" credential="hidden";'
 client = {"ssl.keystore.key": "hidden", "ssl.key.password": "hidden", "sasl.jaas.config": login}
 topic_rows(spark, TopicOptions("b1:9093", "t", client=client), QUARANTINE).explain(True)
 """
-"""What Spark's page and its logs tell of a query, where they tell it."""
+"""What Spark's page and its logs show of a query, where they show it."""
 
 
-def test_a_plan_tells_no_secret() -> None:
+def test_a_plan_shows_no_secret() -> None:
     """It has the reader's options: how the broker is reached, but no key and no login."""
     jars = ",".join(str(jar) for jar in asyncio.run(jars_of(POM)).glob("*.jar"))
     done = subprocess.run(

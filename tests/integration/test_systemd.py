@@ -54,7 +54,7 @@ def test_it_is_shut_in() -> None:
 
 
 def test_what_it_sets_are_settings() -> None:
-    """By the names that the program knows."""
+    """Their names are those that the program knows."""
     named = {value.partition("=")[0] for value in directives("Environment")}
     assert {"SIDECAR_STATE_FILE", "SIDECAR_TOKEN_FILE"} == named
     assert named <= {row.environment for row in describe()}

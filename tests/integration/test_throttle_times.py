@@ -42,11 +42,11 @@ CLOCK_MS = 500
 """What the time of a line may be off, on a busy machine."""
 
 NEAR = 0.25
-"""How far a prediction may be off then, as a share of what was told."""
+"""How far a prediction may be off then, as a share of the throttle time."""
 
 
 def each_is_near(judged: list[Judged]) -> None:
-    """Nine of ten that were throttled: brokers may take two that come at once the other way."""
+    """Nine of ten that were throttled: brokers may swap two that come at once."""
     found = throttled(judged)
     assert len(found) >= 5, listed(judged)
     near = [each for each in found if each.is_near(NEAR, CLOCK_MS)]
@@ -73,11 +73,11 @@ async def test_request_time(kafka: Cluster) -> None:
     """Handlers' time that waits for the whole window."""
     heavy = (await send_compressed(kafka)).of("heavy")
     each_is_near(heavy)
-    assert WINDOW.window_ms == max(each.told_ms for each in heavy)
+    assert WINDOW.window_ms == max(each.throttle_ms for each in heavy)
 
 
 async def test_request_time_is_a_lower_bound(kafka: Cluster) -> None:
-    """Of small requests a part is the network threads': no wait is shorter than was predicted."""
+    """Network threads take a part of small requests: no wait is shorter than was predicted."""
     await place(kafka, "light")
     async with logged(kafka) as logs:
         await asyncio.to_thread(produce, kafka, "light", "warm-up", [100] * 300)
@@ -91,18 +91,18 @@ async def test_request_time_is_a_lower_bound(kafka: Cluster) -> None:
             await asyncio.to_thread(produce, kafka, "light", "light", for_a_minute([100] * 300))
     node = predicted(logs.lines[0], quotas)
     light = node.of("light")
-    assert any(each.told_ms for each in light), listed(light)
+    assert any(each.throttle_ms for each in light), listed(light)
     for each in light:
-        assert each.predicted_ms <= each.told_ms + CLOCK_MS, listed(light)
-        # What is missing is bounded, as what is told.
-        assert each.told_ms <= WINDOW.window_ms
-    # What was told is of handlers and network threads together, as a multiple of the former: 1.1
-    # to 1.8 was seen.
+        assert each.predicted_ms <= each.throttle_ms + CLOCK_MS, listed(light)
+        # What is missing is bounded, as the throttle time is.
+        assert each.throttle_ms <= WINDOW.window_ms
+    # It is of handlers and network threads together, as a multiple of the former: 1.1 to 1.8 was
+    # seen.
     together = [
-        (each.told_ms / OVER_MS + 1) * limit / rate
+        (each.throttle_ms / OVER_MS + 1) * limit / rate
         for each in light
         for rate in [each.predictions[-1].rate]
-        if rate is not None and 0 < each.told_ms < WINDOW.window_ms
+        if rate is not None and 0 < each.throttle_ms < WINDOW.window_ms
     ]
     assert 0.99 < min(together), together
     assert median(together) < 3, together

@@ -47,7 +47,7 @@ async def test_over_the_quota_it_waits_and_goes_on(node: Cluster) -> None:
     assert took_s >= 16 - (BURST + 1) - 1.0
 
 
-async def test_growing_and_deleting_are_held_too(node: Cluster) -> None:
+async def test_growing_and_deleting_are_throttled_too(node: Cluster) -> None:
     """Each has its own message, and the partitions added or deleted are what counts."""
     await create_topics(admin_of(node, "grower"), new(3))
     async with one_a_second(node, "grower") as admin:

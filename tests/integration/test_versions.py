@@ -108,9 +108,9 @@ async def grows(traffic: Traffic | JavaTraffic, *, by: int) -> None:
     await seen(f"{by} bytes more", lambda: traffic.acknowledged_bytes >= until)
 
 
-async def applies(node: Cluster, what: str, holds: Callable[[Mapping[str, Any]], bool]) -> None:
-    """Wait until the callback's own figures are as wanted."""
-    await seen(what, lambda: bean(node, 0, BEAN), holds)
+async def applies(node: Cluster, what: str, accepts: Callable[[Mapping[str, Any]], bool]) -> None:
+    """Wait until the callback's own figures are accepted."""
+    await seen(what, lambda: bean(node, 0, BEAN), accepts)
 
 
 class TestKafka:
@@ -158,7 +158,7 @@ class TestKafka:
     async def test_a_log_dir_that_fails_is_shown_as_offline(
         self, node: Cluster, start: Start
     ) -> None:
-        """With error 56 and its last sizes; the decision does not change."""
+        """It has error 56 and its last sizes; the decision does not change."""
         key = (0, node.brokers[0].volumes[1].path)
         daemon = await start(node, settings(node.bootstrap))
         before = await daemon.decides(1.0)
@@ -202,7 +202,7 @@ class TestKafka:
                 await daemon.decides(0.0)
                 throttled = (librdkafka, kafkas)
                 for each in throttled:
-                    await told_to_wait(each)
+                    await is_throttled(each)
                 # Both callbacks hear of it, and Kafka walks over all rates.
                 async with under(node, {Entity(client_id="other"): {"producer_byte_rate": 1e6}}):
                     await admin.create_topic("mutation", assignment=[[0]])
@@ -219,7 +219,7 @@ class TestKafka:
     async def test_the_callback_is_switched_off_while_the_broker_runs(
         self, node: Cluster, start: Start
     ) -> None:
-        """By the broker's dynamic configuration, and on again."""
+        """The broker's dynamic configuration does so, and switches it on again."""
         daemon = await beside(node, start)
         await node.occupy(0, 0, FULL_BYTES)
         await daemon.decides(0.0)
@@ -250,7 +250,7 @@ class TestKafka:
         )
 
     async def test_quotas_of_all_entities_are_set_and_read(self, node: Cluster) -> None:
-        """With names that Kafka sanitises."""
+        """Some of their names are such that Kafka sanitises them."""
         wanted = {
             Entity("a b/ü%"): {"request_percentage": 9.2},
             Entity(DEFAULT, "etl"): {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6},
@@ -262,7 +262,7 @@ class TestKafka:
         await in_force(node, {})
 
     async def test_topics_are_created_grown_and_deleted(self, node: Cluster) -> None:
-        """Also one that is there already, one that is not, and one with too few partitions."""
+        """One is there already, one is not, and one has too few partitions."""
         admin = admin_of(node, "plain")
         new = [NewTopic("t0", 1, 1), NewTopic("t1", 1, 1), NewTopic("d", configs=small())]
         assert [Outcome.DONE] * 3 == [each.outcome for each in await create_topics(admin, new)]
@@ -286,7 +286,7 @@ class TestKafka:
         assert {"t2", "d"} == {name for name in topics if not name.startswith("__")}
 
     async def test_a_mutation_quota_rejects_what_is_over_it(self, node: Cluster) -> None:
-        """With the controller's wait for each rejected topic; Kafka 3.3's rejects none."""
+        """Each rejected topic has the controller's wait; Kafka 3.3's rejects none."""
         admin = admin_of(node, "impatient")
         rate = {Entity(client_id=admin.client_id): {"controller_mutation_rate": 1.0}}
         async with under(node, rate):
@@ -299,7 +299,7 @@ class TestKafka:
             assert 0 < len(rejected) <= 20 - BURST
             assert all(0 < each.throttle_time_ms <= 1000 for each in rejected)
 
-    async def test_the_request_log_tells_ids_bytes_and_throttle_times(self, node: Cluster) -> None:
+    async def test_the_request_log_has_ids_bytes_and_throttle_times(self, node: Cluster) -> None:
         """It is turned on and off; each producer's id is in it, and what it sent and waited."""
         throttled: list[float] = []
         producers: dict[str, dict[str, Any]] = {
@@ -334,7 +334,7 @@ class TestKafka:
         assert slow.longest_throttle_ms > 0
         assert round(1000 * max(throttled)) == slow.longest_throttle_ms
 
-    async def test_a_broker_tells_its_own_configuration(self, node: Cluster) -> None:
+    async def test_a_broker_reports_its_own_configuration(self, node: Cluster) -> None:
         """What is in force: threads of the properties file, Kafka's defaults for the windows."""
         expected = {
             "num.io.threads": "4",
@@ -345,7 +345,7 @@ class TestKafka:
         names = [*expected, "no.such"]
         assert {0: expected} == await describe_broker_configs(admin_of(node), None, names)
 
-    async def test_what_lies_on_its_volumes_is_told(self, node: Cluster) -> None:
+    async def test_what_lies_on_its_volumes_is_reported(self, node: Cluster) -> None:
         """The topic's partitions by their log dirs, and together the bytes that were written."""
         async with Admin(node.bootstrap) as admin:
             await admin.create_topic("orders", assignment=[[0], [0], [0]])
@@ -361,12 +361,12 @@ class TestKafka:
             each for log_dir in found.values() for each in log_dir.largest if each.topic == "orders"
         ]
         assert [0, 1, 2] == sorted(index for each in ours for index in each.partitions)
-        # What was on its way when the producer stopped is there, and was not acknowledged to it.
+        # What was in flight when the producer stopped is there, and was not acknowledged to it.
         assert written <= sum(each.size_bytes for each in ours) <= written + 5e6
 
 
-async def told_to_wait(traffic: Traffic | JavaTraffic) -> None:
-    """Wait until a broker has told a producer to wait."""
+async def is_throttled(traffic: Traffic | JavaTraffic) -> None:
+    """Wait until a broker has throttled a producer."""
     await seen("a throttle time", lambda: traffic.longest_throttle_s)
 
 
@@ -402,5 +402,5 @@ def produce(bootstrap: str, name: str, config: Mapping[str, Any]) -> None:
     for _ in range(3):
         producer.produce("read-me", RECORD)
         assert 0 == producer.flush(30)
-    # What a throttled producer was told is still to come.
+    # The throttle time of a throttled producer is still to come.
     producer.poll(0.5)

@@ -1,4 +1,4 @@
-"""What tests of connections share: a clock that they move, and a look for what was left open."""
+"""What tests of connections share: a clock that they move, and a check for what was left open."""
 
 import asyncio
 import gc
@@ -26,7 +26,7 @@ def ca() -> trustme.CA:
 async def nothing_left_open() -> AsyncIterator[None]:
     """Fails the test when a socket or a task is still there after it."""
     sockets = open_sockets()
-    # What is there already is left out of the look for garbage: half a second of it each time.
+    # What is there already is not scanned by the collector, which takes half a second each time.
     gc.freeze()
     yield
     # Closing is done by the loop, a few turns later.

@@ -135,7 +135,7 @@ def failed(answer: object, kind: FailureKind) -> str:
     return answer.message
 
 
-def given(answer: T | Failure) -> T:
+def succeeded(answer: T | Failure) -> T:
     """The answer, which is no failure."""
     assert not isinstance(answer, Failure), answer
     return answer

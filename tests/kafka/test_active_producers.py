@@ -1,4 +1,4 @@
-"""Leaders are asked who is active on their partitions; what they can't tell is told as such."""
+"""Leaders are asked who is active on their partitions; what they can't answer is a failure."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from sidecar.kafka.active_producers import ActiveProducers, ScanResult
 from sidecar.kafka.leaders import DOUBTED_S, LEADERS_S, Partition
 from sidecar.kafka.producer_messages import ProducerStates
 from sidecar.volumes import Failure, FailureKind
-from tests.kafka.servers import Clock, admin, bootstrap, failed, free_port, given
+from tests.kafka.servers import Clock, admin, bootstrap, failed, free_port, succeeded
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_producers import FakeProducers
 from tests.support.virtual_time import VIRTUAL_TIME
@@ -25,7 +25,7 @@ pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 
 class Taken:
-    """What was told."""
+    """What a scan reported."""
 
     def __init__(self) -> None:
         self.states: dict[Partition, list[tuple[int, int, int]]] = {}
@@ -39,10 +39,10 @@ class Taken:
 
 
 @asynccontextmanager
-async def looking(
+async def scanner(
     cluster: FakeCluster, clock: Clock, broker_id: int | None = None
 ) -> AsyncIterator[ActiveProducers]:
-    """At a cluster that runs."""
+    """A scanner of a running cluster."""
     source = ActiveProducers(admin(bootstrap(cluster)), broker_id, clock)
     try:
         yield source
@@ -50,30 +50,30 @@ async def looking(
         await source.close()
 
 
-def kinds(looked: ScanResult) -> dict[Partition, FailureKind]:
+def kinds(result: ScanResult) -> dict[Partition, FailureKind]:
     """What kind of failure each partition has."""
-    return {partition: failure.kind for partition, failure in looked.failures.items()}
+    return {partition: failure.kind for partition, failure in result.failures.items()}
 
 
-async def test_every_leader_tells_of_its_own_partitions(clock: Clock) -> None:
+async def test_every_leader_answers_for_its_own_partitions(clock: Clock) -> None:
     """Internal topics and partitions without a leader are not asked for."""
     fake = FakeProducers(
         {A: 0, B: 1, C: 1, ("c", 0): -1, ("__consumer_offsets", 0): 0},
         {A: [(7, 0, 5)], C: [(7, 0, 1), (8, 2, 0)]},
         internal={"__consumer_offsets"},
     )
-    async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock) as source:
+    async with fake.of(FakeCluster().add(2)) as cluster, scanner(cluster, clock) as source:
         taken = Taken()
-        looked = given(await source.scan(taken, PATIENCE_S))
+        result = succeeded(await source.scan(taken, PATIENCE_S))
     assert {A: [(7, 0, 5)], B: [], C: [(7, 0, 1), (8, 2, 0)]} == taken.states
     assert {(0, (A,)), (1, (B, C))} == {(broker, tuple(named)) for broker, named in fake.asked}
-    assert ScanResult(3, 3, 111, {}, 0) == looked
+    assert ScanResult(3, 3, 111, {}, 0) == result
 
 
 async def test_only_the_broker_beside_the_sidecar_is_asked(clock: Clock) -> None:
-    """When it is known which that is."""
+    """It alone is asked, if it is known which that is."""
     fake = FakeProducers({A: 0, B: 1})
-    async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock, 1) as source:
+    async with fake.of(FakeCluster().add(2)) as cluster, scanner(cluster, clock, 1) as source:
         taken = Taken()
         await source.scan(taken, PATIENCE_S)
     assert [(1, [B])] == fake.asked
@@ -81,22 +81,22 @@ async def test_only_the_broker_beside_the_sidecar_is_asked(clock: Clock) -> None
 
 
 async def test_a_broker_that_is_not_active_is_a_failure(clock: Clock) -> None:
-    """That names the setting; one that is and leads nothing is none."""
+    """It names the setting; a broker that is active and leads nothing is none."""
     fake = FakeProducers({A: 0})
     async with fake.of(FakeCluster().add(2)) as cluster:
-        async with looking(cluster, clock, 7) as source:
+        async with scanner(cluster, clock, 7) as source:
             failure = await source.scan(Taken(), PATIENCE_S)
-        async with looking(cluster, clock, 1) as source:
-            assert 0 == given(await source.scan(Taken(), PATIENCE_S)).partitions
+        async with scanner(cluster, clock, 1) as source:
+            assert 0 == succeeded(await source.scan(Taken(), PATIENCE_S)).partitions
     assert Failure(FailureKind.CONNECT, "broker 7, of SIDECAR_BROKER_ID, is not active") == failure
 
 
 async def test_a_partition_that_is_made_later_is_new_and_one_that_moves_is_not(
     clock: Clock,
 ) -> None:
-    """Until it was told of once."""
+    """It is new until it was reported once."""
     fake = FakeProducers({A: 0, B: 1})
-    async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock, 0) as source:
+    async with fake.of(FakeCluster().add(2)) as cluster, scanner(cluster, clock, 0) as source:
         first, second, third = Taken(), Taken(), Taken()
         await source.scan(first, PATIENCE_S)
         fake.leaders |= {B: 0, C: 0}
@@ -110,26 +110,26 @@ async def test_a_partition_that_is_made_later_is_new_and_one_that_moves_is_not(
 async def test_leaders_are_asked_for_seldom_and_soon_after_one_changed(clock: Clock) -> None:
     """What a partition's former leader says is that partition's failure."""
     fake = FakeProducers({A: 0, B: 0})
-    async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock) as source:
+    async with fake.of(FakeCluster().add(2)) as cluster, scanner(cluster, clock) as source:
         await source.scan(Taken(), PATIENCE_S)
         clock.now += LEADERS_S - 0.1
         await source.scan(Taken(), PATIENCE_S)
         assert 1 == fake.listed
         fake.leaders[B] = 1
-        looked = given(await source.scan(Taken(), PATIENCE_S))
-        assert {B: FailureKind.BROKER} == kinds(looked)
+        result = succeeded(await source.scan(Taken(), PATIENCE_S))
+        assert {B: FailureKind.BROKER} == kinds(result)
         clock.now = 1000.0 + DOUBTED_S
-        looked = given(await source.scan(Taken(), PATIENCE_S))
-    assert (2, 2, {}) == (fake.listed, looked.partitions, looked.failures)
+        result = succeeded(await source.scan(Taken(), PATIENCE_S))
+    assert (2, 2, {}) == (fake.listed, result.partitions, result.failures)
 
 
 async def test_a_topic_that_may_not_be_read_says_what_is_needed(clock: Clock) -> None:
-    """The command that grants it; other topics are told of."""
+    """It is the command that grants the ACL; other topics are reported."""
     fake = FakeProducers({A: 0, C: 0}, refused={C: ErrorCode.topic_authorization_failed})
-    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
-        looked = given(await source.scan(Taken(), PATIENCE_S))
-    assert 1 == looked.partitions
-    message = failed(looked.failures[C], FailureKind.AUTHORIZATION)
+    async with fake.of(FakeCluster().add(1)) as cluster, scanner(cluster, clock) as source:
+        result = succeeded(await source.scan(Taken(), PATIENCE_S))
+    assert 1 == result.partitions
+    message = failed(result.failures[C], FailureKind.AUTHORIZATION)
     assert "error 29" in message
     assert "--operation Read --topic '*'" in message
 
@@ -137,7 +137,7 @@ async def test_a_topic_that_may_not_be_read_says_what_is_needed(clock: Clock) ->
 async def test_no_topic_at_all_may_be_a_right_that_is_missing(clock: Clock) -> None:
     """Metadata leaves out what may not be described; it is asked again soon."""
     fake = FakeProducers()
-    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+    async with fake.of(FakeCluster().add(1)) as cluster, scanner(cluster, clock) as source:
         answer = await source.scan(Taken(), PATIENCE_S)
         message = failed(answer, FailureKind.AUTHORIZATION)
         assert "--operation Read --topic '*'" in message
@@ -148,16 +148,16 @@ async def test_no_topic_at_all_may_be_a_right_that_is_missing(clock: Clock) -> N
     assert {A} == taken.new
 
 
-async def test_a_broker_that_hangs_is_given_up_and_the_others_are_reported_of(clock: Clock) -> None:
-    """All that it leads has the one failure."""
+async def test_a_broker_that_hangs_times_out_and_the_others_are_reported(clock: Clock) -> None:
+    """Each partition that it leads has the one failure."""
     fake = FakeProducers({A: 0, B: 1, C: 1})
-    async with fake.of(FakeCluster().add(2)) as cluster, looking(cluster, clock) as source:
+    async with fake.of(FakeCluster().add(2)) as cluster, scanner(cluster, clock) as source:
         await source.scan(Taken(), PATIENCE_S)
         cluster.brokers[1].twist = lambda *_: None
         taken = Taken()
-        looked = given(await source.scan(taken, 0.5))
+        result = succeeded(await source.scan(taken, 0.5))
     assert {A} == set(taken.states)
-    assert {B: FailureKind.TIMEOUT, C: FailureKind.TIMEOUT} == kinds(looked)
+    assert {B: FailureKind.TIMEOUT, C: FailureKind.TIMEOUT} == kinds(result)
 
 
 async def test_nobody_answers_at_all(clock: Clock) -> None:
@@ -169,11 +169,11 @@ async def test_nobody_answers_at_all(clock: Clock) -> None:
 
 
 async def test_a_partition_that_is_left_out_of_an_answer_is_a_failure(clock: Clock) -> None:
-    """So that nothing is believed to be seen that is not."""
+    """Nothing counts as seen that is not."""
     fake = FakeProducers({A: 0, B: 0}, silent={B})
-    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
-        looked = given(await source.scan(Taken(), PATIENCE_S))
-    assert {B: FailureKind.PROTOCOL} == kinds(looked)
+    async with fake.of(FakeCluster().add(1)) as cluster, scanner(cluster, clock) as source:
+        result = succeeded(await source.scan(Taken(), PATIENCE_S))
+    assert {B: FailureKind.PROTOCOL} == kinds(result)
 
 
 async def test_questions_grow_and_shrink_with_the_answers(
@@ -182,7 +182,7 @@ async def test_questions_grow_and_shrink_with_the_answers(
     """Twice as many partitions each time, until an answer is as long as it may be."""
     every = [("a", index) for index in range(500)]
     fake = FakeProducers(dict.fromkeys(every, 0))
-    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+    async with fake.of(FakeCluster().add(1)) as cluster, scanner(cluster, clock) as source:
         await source.scan(Taken(), PATIENCE_S)
         assert [100, 200, 200] == [len(named) for _, named in fake.asked]
         fake.asked.clear()
@@ -194,13 +194,13 @@ async def test_questions_grow_and_shrink_with_the_answers(
         assert set(every) == set(taken.states)
 
 
-async def test_an_answer_that_makes_no_sense_does_not_keep_the_others_from_being_told(
+async def test_other_answers_are_reported_when_one_makes_no_sense(
     clock: Clock,
 ) -> None:
     """It is asked for in ever smaller pieces, and the one partition at fault last."""
     every = [("a", index) for index in range(8)]
     fake = FakeProducers(dict.fromkeys(every, 0), refused={})
-    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+    async with fake.of(FakeCluster().add(1)) as cluster, scanner(cluster, clock) as source:
         await source.scan(Taken(), PATIENCE_S)
 
         def cut(_: object, request: object, frame: bytes) -> bytes:
@@ -210,31 +210,31 @@ async def test_an_answer_that_makes_no_sense_does_not_keep_the_others_from_being
 
         cluster.brokers[0].twist = cut
         taken = Taken()
-        looked = await source.scan(taken, PATIENCE_S)
+        result = await source.scan(taken, PATIENCE_S)
         for _ in range(4):
             clock.now += 20.0
             fake.asked.clear()
             taken = Taken()
-            looked = await source.scan(taken, PATIENCE_S)
+            result = await source.scan(taken, PATIENCE_S)
         assert set(every[1:]) == set(taken.states)
-        assert {("a", 0)} == set(given(looked).failures)
+        assert {("a", 0)} == set(succeeded(result).failures)
 
 
 async def test_partitions_are_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left out is counted."""
     monkeypatch.setattr(leaders, "MOST_PARTITIONS", 2)
     fake = FakeProducers({A: 0, B: 0, C: 0})
-    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+    async with fake.of(FakeCluster().add(1)) as cluster, scanner(cluster, clock) as source:
         taken = Taken()
-        looked = given(await source.scan(taken, PATIENCE_S))
-    assert ({A, B}, 1) == (set(taken.states), looked.skipped)
+        result = succeeded(await source.scan(taken, PATIENCE_S))
+    assert ({A, B}, 1) == (set(taken.states), result.skipped)
 
 
 async def test_new_credentials_are_used(clock: Clock) -> None:
-    """From the next look on."""
+    """They are, from the next scan on."""
     fake = FakeProducers({A: 0})
-    async with fake.of(FakeCluster().add(1)) as cluster, looking(cluster, clock) as source:
+    async with fake.of(FakeCluster().add(1)) as cluster, scanner(cluster, clock) as source:
         await source.scan(Taken(), PATIENCE_S)
         source.reload(admin(bootstrap(cluster), client_id="another"))()
-        assert 1 == given(await source.scan(Taken(), PATIENCE_S)).partitions
+        assert 1 == succeeded(await source.scan(Taken(), PATIENCE_S)).partitions
         assert 2 == cluster.brokers[0].connected

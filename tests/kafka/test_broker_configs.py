@@ -1,4 +1,4 @@
-"""Configurations that each broker tells of itself."""
+"""Configurations that each broker reports of itself."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.volumes import Failure, FailureKind
-from tests.kafka.servers import admin, bootstrap, failed, free_port, given
+from tests.kafka.servers import admin, bootstrap, failed, free_port, succeeded
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_configs import DESCRIBE_CONFIGS, FakeConfigs
 from tests.support.virtual_time import VIRTUAL_TIME
@@ -17,8 +17,8 @@ THREADS = ["num.io.threads", "num.network.threads"]
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 
-async def test_every_broker_tells_its_own() -> None:
-    """In ascending order; what was not asked for is not told, what is secret is None."""
+async def test_every_broker_reports_its_own() -> None:
+    """Brokers are in ascending order; only what was asked for is there, a secret is None."""
     configs = FakeConfigs(
         {
             0: {"num.io.threads": "8", "num.network.threads": "3", "log.dirs": "/a"},
@@ -35,7 +35,7 @@ async def test_every_broker_tells_its_own() -> None:
 
 
 async def test_every_connection_is_closed_when_the_answers_are_there() -> None:
-    """Not only when the brokers drop it."""
+    """The brokers need not drop them."""
     configs = FakeConfigs({0: {"log.dirs": "/a"}, 1: {"log.dirs": "/b"}})
     async with configs.of(FakeCluster().add(2)) as cluster:
         await describe_broker_configs(admin(bootstrap(cluster)), None, ["log.dirs"])
@@ -48,7 +48,7 @@ async def test_every_connection_is_closed_when_the_answers_are_there() -> None:
 
 
 async def test_only_those_that_were_named_are_asked() -> None:
-    """A broker that is not there is a failure of its own, and the others' answers are kept."""
+    """A broker that is not there is a failure of its own, and the others' answers are returned."""
     configs = FakeConfigs({0: {"log.dirs": "/a"}, 1: {"log.dirs": "/b"}})
     async with configs.of(FakeCluster().add(2)) as cluster:
         result = await describe_broker_configs(admin(bootstrap(cluster)), [7, 1], ["log.dirs"])
@@ -58,33 +58,33 @@ async def test_only_those_that_were_named_are_asked() -> None:
             if any(request.api_key == DESCRIBE_CONFIGS for request in broker.requests)
         ]
     unknown = Failure(FailureKind.CONNECT, "broker 7 is not a known active broker")
-    assert [(1, {"log.dirs": "/b"}), (7, unknown)] == list(given(result).items())
+    assert [(1, {"log.dirs": "/b"}), (7, unknown)] == list(succeeded(result).items())
     assert [1] == asked
 
 
 async def test_a_refusal_says_what_is_needed() -> None:
-    """The command that grants it; the other broker's answer is kept."""
+    """It says the command that grants it; the other broker's answer is returned."""
     configs = FakeConfigs(
         {0: {"log.dirs": "/a"}, 1: {}}, refused={1: ErrorCode.cluster_authorization_failed}
     )
     async with configs.of(FakeCluster().add(2)) as cluster:
         result = await describe_broker_configs(admin(bootstrap(cluster)), None, ["log.dirs"])
-    assert {"log.dirs": "/a"} == given(result)[0]
-    message = failed(given(result)[1], FailureKind.AUTHORIZATION)
+    assert {"log.dirs": "/a"} == succeeded(result)[0]
+    message = failed(succeeded(result)[1], FailureKind.AUTHORIZATION)
     assert message.startswith("broker 1: DescribeConfigs returned error 31")
     assert "--operation DescribeConfigs --cluster" in message
 
 
-async def test_a_hung_broker_is_given_up_at_the_deadline() -> None:
-    """The others' answers are kept."""
+async def test_a_hung_broker_times_out_at_the_deadline() -> None:
+    """The others' answers are returned."""
     configs = FakeConfigs({0: {"log.dirs": "/a"}, 1: {"log.dirs": "/b"}})
     async with configs.of(FakeCluster().add(2)) as cluster:
         cluster.brokers[1].twist = lambda *_: None
         result = await describe_broker_configs(
             admin(bootstrap(cluster)), None, ["log.dirs"], timeout_s=0.5
         )
-    assert {"log.dirs": "/a"} == given(result)[0]
-    failed(given(result)[1], FailureKind.TIMEOUT)
+    assert {"log.dirs": "/a"} == succeeded(result)[0]
+    failed(succeeded(result)[1], FailureKind.TIMEOUT)
 
 
 async def test_no_cluster_at_all() -> None:

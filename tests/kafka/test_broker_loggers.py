@@ -5,7 +5,7 @@ from kio.schema.errors import ErrorCode
 
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, read_levels, set_levels
 from sidecar.volumes import Failure, FailureKind
-from tests.kafka.servers import admin, bootstrap, failed, given
+from tests.kafka.servers import admin, bootstrap, failed, succeeded
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_configs import FakeConfigs
 from tests.support.virtual_time import VIRTUAL_TIME
@@ -58,7 +58,7 @@ async def test_a_refusal_to_set_says_what_is_needed() -> None:
     configs.refused[0] = ErrorCode.cluster_authorization_failed
     async with configs.of(FakeCluster().add(1)) as cluster:
         result = await set_levels(admin(bootstrap(cluster)), {0: "DEBUG"}, REQUEST_LOGGER)
-    message = failed(given(result)[0], FailureKind.AUTHORIZATION)
+    message = failed(succeeded(result)[0], FailureKind.AUTHORIZATION)
     assert "--operation AlterConfigs --cluster" in message
 
 
@@ -68,6 +68,6 @@ async def test_another_error_is_reported_with_the_brokers_words() -> None:
     configs.refused[0] = ErrorCode.invalid_config
     async with configs.of(FakeCluster().add(1)) as cluster:
         result = await set_levels(admin(bootstrap(cluster)), {0: "LOUD"}, REQUEST_LOGGER)
-    message = failed(given(result)[0], FailureKind.BROKER)
+    message = failed(succeeded(result)[0], FailureKind.BROKER)
     assert message.startswith("broker 0: IncrementalAlterConfigs returned error 40")
     assert message.endswith(": no")

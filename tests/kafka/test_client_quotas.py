@@ -31,7 +31,7 @@ pytestmark = VIRTUAL_TIME
 
 
 def reported(code: ErrorCode = ErrorCode.none, *entries: tuple[Any, Any]) -> FakeCluster:
-    """A broker that tells entities with their quotas."""
+    """A broker that answers with entities and their quotas."""
     kio = load_payload_module(DESCRIBE_CLIENT_QUOTAS_KEY, 1, EntityType.response)
     body = encode(
         kio.DescribeClientQuotasResponse(
@@ -132,7 +132,7 @@ async def test_all_quotas_are_read() -> None:
 
 
 async def test_another_address_is_asked(nothing_left_open: None) -> None:
-    """The first address is down; the second one tells, and no connection is left."""
+    """The first address is down; the second one answers, and no connection is left."""
     async with reported() as cluster:
         assert {} == await describe_client_quotas(admin(free_port(), bootstrap(cluster)))
 
@@ -177,7 +177,7 @@ async def test_a_refusal_says_what_was_refused(code: ErrorCode, kind: str, words
 
 
 async def test_each_alteration_has_its_own_outcome() -> None:
-    """In the order that was asked, whatever the order of the answer; the first failure is told."""
+    """They are in the order asked, whatever the answer's; the first failure is reported."""
     asked: list[Alteration] = [(ANN, {"x": 1.0}), (BOB, {"x": 1.0})]
     async with altered((BOB, ErrorCode.none), (ANN, ErrorCode.invalid_request)) as cluster:
         outcomes = await alter_each(admin(bootstrap(cluster)), asked)

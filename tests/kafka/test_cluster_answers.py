@@ -34,7 +34,7 @@ def read(response: Any) -> Reading | Failure:
 
 
 def test_unfenced_brokers_are_active() -> None:
-    """Version 2 tells the active brokers from the fenced ones."""
+    """Version 2 has active brokers and fenced ones."""
     answer = cluster_v2((1, "b1", 9092, None, False), (2, "b2", 9093, "r", True))
     expected = ClusterList(
         Membership("c1", active={1: "b1:9092"}, fenced={2: "b2:9093"}), {1: HostPort("b1", 9092)}

@@ -1,4 +1,4 @@
-"""What lies in a broker's log dirs: asked with all topics, the largest told first."""
+"""What lies in a broker's log dirs: all topics are asked for, the largest come first."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,7 +16,7 @@ from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.kafka.largest_topics import LARGEST, LogDirTopics, TopicSize, largest_topics
 from sidecar.kafka.log_dir_messages import _PartitionSizes
 from sidecar.volumes import Failure, FailureKind
-from tests.kafka.servers import admin, bootstrap, failed, given
+from tests.kafka.servers import admin, bootstrap, failed, succeeded
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
 from tests.support.virtual_time import VIRTUAL_TIME
 
@@ -57,7 +57,7 @@ def _log_dir(kio: Any, path: str, sizes: Sizes, error_code: ErrorCode) -> Any:
 def lying(
     *log_dirs: tuple[str, Sizes, ErrorCode], error: ErrorCode = ErrorCode.none
 ) -> tuple[FakeCluster, list[tuple[int, bytes]]]:
-    """Three brokers that tell what lies in their log dirs; who was asked, with which body."""
+    """Three brokers that report what lies in their log dirs; who was asked, with which body."""
     asked: list[tuple[int, bytes]] = []
 
     def answer(broker: FakeBroker, request: FakeRequest) -> bytes:
@@ -82,7 +82,7 @@ DATA: Sizes = {"orders": {0: 30, 3: 50}, "clicks": {1: 100}, "empty": {}, "moved
 
 @pytest.mark.parametrize("version", [4, 5])
 async def test_the_largest_come_first(version: int) -> None:
-    """Of each log dir, in both versions; a partition that is being moved there counts."""
+    """They do for each log dir, in both versions; a partition that is being moved there counts."""
     cluster, asked = lying(("/a", DATA, OK), ("/b", {"orders": {1: 5}}, OK))
     cluster.versions[DESCRIBE_LOG_DIRS_KEY] = (1, version)
     async with cluster:
@@ -111,11 +111,11 @@ async def test_all_topics_are_asked_for() -> None:
     assert [(1, b"\x00\x00")] == asked
 
 
-async def test_of_many_topics_the_largest_are_kept() -> None:
+async def test_of_many_topics_the_largest_are_returned() -> None:
     """What they take together counts all of them."""
     cluster, _ = lying(("/a", {f"t{number}": {0: number} for number in range(1, 101)}, OK))
     async with cluster:
-        found = given(await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S))
+        found = succeeded(await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S))
     assert (100, 5050) == (found["/a"].topics, found["/a"].size_bytes)
     assert [f"t{number}" for number in range(100, 100 - LARGEST, -1)] == [
         each.topic for each in found["/a"].largest
@@ -127,7 +127,7 @@ async def test_an_offline_log_dir_is_left_out() -> None:
     cluster, _ = lying(("/a", {}, ErrorCode.kafka_storage_error), ("/b", DATA, OK))
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 0, PATIENCE_S)
-    assert ["/b"] == list(given(found))
+    assert ["/b"] == list(succeeded(found))
 
 
 async def test_a_refusal() -> None:

@@ -69,14 +69,14 @@ class Mistake:
         listener: which of those of ``listening``.
         kind: of the failure.
         setting: the one that the message names, without SIDECAR_KAFKA_ADMIN_.
-        given: the settings, without that prefix; files are of the folder.
+        settings: the settings, without that prefix; files are of the folder.
         host: what is dialled.
     """
 
     listener: str
     kind: str
     setting: str
-    given: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
 
 
@@ -123,15 +123,15 @@ MISTAKES = {
 async def test_what_is_wrong_is_said_in_a_line(
     what: str, ca: trustme.CA, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By check with exit code 2, and by a poll under its kind of failure; never a secret."""
+    """``check`` says it with exit code 2, a poll by its kind of failure; neither says a secret."""
     mistake = MISTAKES[what]
-    given = {
+    settings = {
         f"KAFKA_ADMIN_{name}": str(folder / value) if value.endswith(".pem") else value
-        for name, value in mistake.given.items()
+        for name, value in mistake.settings.items()
     }
     caplog.set_level(logging.DEBUG)
     async with listening(mistake.listener, ca) as address:
-        environ = settings_at(address.replace("127.0.0.1", mistake.host), **given)
+        environ = settings_at(address.replace("127.0.0.1", mistake.host), **settings)
         async with SteppedSidecar(environ) as sidecar:
             assert (1.0, "fallback") == effect(await sidecar.poll())
             assert {mistake.kind} == sidecar.metrics.failure_kinds()

@@ -1,4 +1,4 @@
-"""Many mutations under a quota, in virtual time: what is asked for again, when, what is told."""
+"""Many mutations under a quota, in virtual time: what is asked for again, when, and the results."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -29,13 +29,13 @@ class Answer:
 
 @dataclass
 class FakeController:
-    """Holds one partition a topic against a bucket, strictly, as a controller does.
+    """Charges one partition a topic to a bucket, strictly, as a controller does.
 
     Attributes:
         bucket: None takes all.
         twists: number of a request, from 0 -> what happens instead.
         asked: when, and for which topics.
-        moves: what ``find`` gives, in turn.
+        moves: what ``find`` returns, in turn.
     """
 
     bucket: TokenBucket | None = None
@@ -100,7 +100,7 @@ def rate_of_one() -> TokenBucket:
 
 
 async def test_what_is_throttled_is_asked_for_again_after_the_wait() -> None:
-    """The module's example: 12 of 30 at once, then one a second, in the order given."""
+    """The module's example: 12 of 30 at once, then one a second, in the order of the names."""
     controller = FakeController(rate_of_one())
     reported: list[TopicResult] = []
     batcher = MutationBatcher(make(), names(30), CallPolicy(60.0, retry=True), reported.append)
@@ -113,7 +113,7 @@ async def test_what_is_throttled_is_asked_for_again_after_the_wait() -> None:
     assert names(30)[12:] == controller.asked[1][1]
 
 
-async def test_it_can_be_told_not_to() -> None:
+async def test_retries_can_be_turned_off() -> None:
     """One request; what was over the quota says how long to wait, and nothing is slept."""
     controller = FakeController(rate_of_one())
     results = await run(controller, names(30), 60.0, retry=False)
@@ -162,7 +162,7 @@ async def test_a_refusal_without_a_wait_does_not_spin() -> None:
 
 
 async def test_other_errors_are_final() -> None:
-    """They are told by name and not asked for again; the others go on."""
+    """They are reported by name and not asked for again; the others go on."""
 
     def exists(batch: Sequence[str]) -> Answer:
         return Answer(0, {name: ALREADY_EXISTS if name == "t1" else 0 for name in batch})
@@ -199,7 +199,7 @@ async def test_a_time_out_of_the_controller_is_unknown_too() -> None:
 
 
 async def test_what_an_answer_leaves_out_is_unknown() -> None:
-    """And a name that was not asked for is passed over."""
+    """A name that was not asked for is ignored."""
     controller = FakeController(twists={0: lambda _: Answer(0, {"other": 0})})
     results = await run(controller, ["a"])
     assert [TopicResult("a", Outcome.UNKNOWN, "the answer does not name it")] == list(results)
@@ -213,15 +213,15 @@ async def test_without_a_broker_nothing_is_sent() -> None:
     assert 1 == len(controller.asked)
 
 
-async def test_the_controller_is_gone_to() -> None:
-    """On ZooKeeper: the same topics are sent again, to the controller."""
+async def test_the_controller_is_followed() -> None:
+    """On ZooKeeper the same topics are sent again, to the controller."""
     controller = FakeController(twists={0: all_with(41)}, moves=[None])
     results = await run(controller, names(2), retry=False)
     assert [Outcome.DONE] * 2 == outcomes(results)
 
 
 async def test_a_controller_that_is_never_found_ends_it() -> None:
-    """After some moves in a row."""
+    """It does after some moves in a row."""
     controller = FakeController(twists=dict.fromkeys(range(9), all_with(41)), moves=[None] * 9)
     results = await run(controller, names(2))
     assert [Outcome.NOT_SENT] * 2 == outcomes(results)

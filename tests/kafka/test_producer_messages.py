@@ -29,7 +29,7 @@ PRODUCERS: Any = load_payload_module(DESCRIBE_PRODUCERS_KEY, 0, EntityType.respo
 
 
 def test_metadata_requests_are_kafkas_bytes() -> None:
-    """Of all topics, which is null, without making any."""
+    """They ask for all topics, which is null, without making any."""
     expected = kio_request(
         METADATA_KEY,
         12,
@@ -55,7 +55,7 @@ def test_describe_producers_requests_are_kafkas_bytes() -> None:
 @DEAR
 @given(entity=st.from_type(METADATA.MetadataResponse))
 def test_leaders_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:
-    """Which topics are internal, index and leader of each partition, whatever else is told."""
+    """Internal topics, index and leader of each partition are read, with anything else beside."""
     decoded = MetadataResponseV12.decode(encode(entity))
     for topic, ours in zip(entity.topics, decoded.topics, strict=True):
         assert (topic.name, topic.is_internal) == (ours[1], ours[3])

@@ -28,11 +28,11 @@ from tests.kafka.servers import (
     bootstrap,
     failed,
     free_port,
-    given,
     hang,
     pem,
     raw_server,
     server_context,
+    succeeded,
 )
 from tests.support.fake_broker import (
     DESCRIBE_CLUSTER,
@@ -62,7 +62,7 @@ async def source_of(
 async def seen(
     source: VolumeSource, brokers: list[int] | None = None, timeout_s: float = 5.0
 ) -> Observation:
-    return given(await source.observe(brokers, timeout_s))
+    return succeeded(await source.observe(brokers, timeout_s))
 
 
 def kinds(observation: Observation) -> dict[int, FailureKind | None]:
@@ -128,7 +128,7 @@ async def test_fenced_brokers_are_listed_and_not_asked(clock: Clock) -> None:
 
 
 async def test_a_hung_broker_costs_only_its_own_answer(clock: Clock) -> None:
-    """Its answer is a time-out at the deadline; the others' readings are kept."""
+    """Its answer is a time-out at the deadline; the others' readings are there."""
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
         cluster.brokers[2].twist = silent
         started = asyncio.get_running_loop().time()
@@ -138,7 +138,7 @@ async def test_a_hung_broker_costs_only_its_own_answer(clock: Clock) -> None:
     assert 0.5 == pytest.approx(took_s)
 
 
-async def test_a_slow_broker_holds_up_one_poll_and_is_seen_all_the_same(clock: Clock) -> None:
+async def test_a_slow_broker_delays_one_poll_and_is_seen_all_the_same(clock: Clock) -> None:
     """What it was asked stays asked: later polls neither wait for it nor lose its answer."""
     owed: list[tuple[FakeConnection, bytes]] = []
 
@@ -361,7 +361,7 @@ async def test_some_brokers_asked_alone(clock: Clock) -> None:
 async def test_a_refused_login_shows_no_secret(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A wrong password is told as such; it is in no message, log or text, even at DEBUG."""
+    """A wrong password is reported as such; it is in no message, log or text, even at DEBUG."""
     caplog.set_level(logging.DEBUG)
     caplog.set_level(logging.DEBUG, "aiokafka")
     async with (
@@ -392,7 +392,7 @@ async def test_a_session_is_renewed_before_it_ends(clock: Clock) -> None:
 
 
 async def test_a_token_endpoint_that_fails_once(clock: Clock) -> None:
-    """The first poll tells that there is no token, the next one after its pause succeeds."""
+    """The first poll reports that there is no token, the next one after its pause succeeds."""
     answers = [
         b"HTTP/1.1 503 Unavailable\r\nContent-Length: 0\r\n\r\n",
         b'HTTP/1.1 200 OK\r\nContent-Length: 39\r\n\r\n{"access_token":"abc","expires_in":300}',
@@ -473,7 +473,7 @@ async def test_a_poll_cancelled_at_any_moment_leaves_nothing(
                     finished += 1
                 except asyncio.CancelledError:
                     cancelled += 1
-            # Only the readers of connections that are kept were left, and end when they close.
+            # Only the readers of open connections were left, and end when they close.
             for _ in range(3):
                 await asyncio.sleep(0)
             assert tasks == len(asyncio.all_tasks())

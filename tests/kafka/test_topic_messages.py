@@ -28,7 +28,7 @@ TEN_SECONDS = timedelta(seconds=10)
 
 
 def test_create_topics_requests_are_kafkas_bytes() -> None:
-    """With a number of partitions and without, with a configuration, to be validated only."""
+    """Topics have a number of partitions or not, and a configuration; all is only validated."""
     kio = load_payload_module(CREATE_TOPICS_KEY, 7, EntityType.request)
     config = kio.CreatableTopicConfig(name="retention.ms", value="1000")
     made = (
@@ -57,7 +57,7 @@ def test_create_partitions_requests_are_kafkas_bytes() -> None:
 
 
 def test_delete_topics_requests_are_kafkas_bytes() -> None:
-    """By name, so without an id."""
+    """Topics are named, so they have no id."""
     kio = load_payload_module(DELETE_TOPICS_KEY, 6, EntityType.request)
     named = tuple(kio.DeleteTopicState(name=name, topic_id=None) for name in "ab")
     expected = kio_request(DELETE_TOPICS_KEY, 6, topics=named, timeout=TEN_SECONDS)

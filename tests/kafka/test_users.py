@@ -27,7 +27,7 @@ from tests.support.fake_broker import FakeCluster, encode
 
 
 def scram(*users: tuple[str, ErrorCode, int], code: ErrorCode = ErrorCode.none) -> FakeCluster:
-    """A cluster that tells these users, each with an error code and how many credentials."""
+    """A cluster that has these users, each with an error code and how many credentials."""
     kio = load_payload_module(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, EntityType.response)
     body = encode(
         kio.DescribeUserScramCredentialsResponse(
@@ -51,7 +51,7 @@ def scram(*users: tuple[str, ErrorCode, int], code: ErrorCode = ErrorCode.none) 
 
 
 def acls(*rules: tuple[str, int], code: ErrorCode = ErrorCode.none) -> FakeCluster:
-    """A cluster that tells these principals, each with a permission type, on two resources."""
+    """A cluster with ACLs of these principals, each with a permission type, on two resources."""
     kio = load_payload_module(DESCRIBE_ACLS_KEY, 3, EntityType.response)
     descriptions = tuple(
         kio.AclDescription(
@@ -125,7 +125,7 @@ async def test_who_may_not_ask_is_reported_so() -> None:
 
 
 async def test_acl_users_are_those_who_may_something() -> None:
-    """Not everyone, not who is only denied, not other kinds of principals; a name may hold ":"."""
+    """User:*, users only denied and other principals are left out; a name may have ":"."""
     rules = [("User:ann", 3), ("User:eve", 2), ("User:*", 3), ("Group:ops", 3), ("User:a:b", 3)]
     async with acls(*rules) as cluster:
         assert frozenset({"ann", "a:b"}) == await acl_users(admin(bootstrap(cluster)))
@@ -145,7 +145,7 @@ async def test_refusals_are_failures(
     kind: str,
     words: str,
 ) -> None:
-    """Of the whole answer or of one user: a kind, and what the broker said."""
+    """They are of the whole answer or of one user, with a kind and what the broker said."""
     async with cluster:
         answer = await ask(admin(bootstrap(cluster)))
     assert words in failed(answer, FailureKind[kind])

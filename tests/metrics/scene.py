@@ -15,7 +15,7 @@ FACTORS = VolumeLimit(MinAvailableBytes(10), 300.0, 0.5)
 
 
 class Scene:
-    """A board, its registry, and the series that a scrape gives."""
+    """A board, its registry, and the series that a scrape returns."""
 
     def __init__(self, *, disabled: bool = False) -> None:
         self.clock = FakeClock()

@@ -81,7 +81,7 @@ def test_volumes() -> None:
 
 
 def test_a_limit_that_is_a_ratio_is_reported_in_bytes() -> None:
-    """Of each volume's size."""
+    """The bytes are that ratio of each volume's size."""
     board = Board(VolumeLimit(MinAvailableRatio(0.25), 300.0, 0.5), FakeClock())
     ratio = build_registry(board, float, 300.0)
     board.observe(whole(0.0, [reading(1, 0.0, {"/a": 60}), reading(2, 0.0, {"/a": 6}, total=8)]))
@@ -110,7 +110,7 @@ def test_offline_log_dirs() -> None:
 
 
 def test_a_volume_that_fills_although_producers_are_throttled() -> None:
-    """A series for it alone, once two readings came after the hold took effect."""
+    """It alone has a series, once two readings came after the throttle took effect."""
     scene = Scene()
     name = "kafka_throttle_fill_while_throttled_bytes_per_second"
     for at, left in ((0.0, 10), (6.0, 10), (12.0, 4)):
@@ -208,8 +208,8 @@ def test_poll_durations() -> None:
     assert (0.0, 1.0, 1.0) == (buckets["0.25",], buckets["0.5",], buckets["10.0",])
 
 
-def test_openmetrics_tells_the_units() -> None:
-    """Of each metric that has one, the library's too; and the library's own parser takes it."""
+def test_openmetrics_has_the_units() -> None:
+    """Each metric that has one has it, the library's too; the library's own parser takes it."""
     scene = Scene()
     scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})]))
     encode, _ = choose_encoder("application/openmetrics-text; version=1.0.0")
@@ -232,7 +232,7 @@ def test_openmetrics_tells_the_units() -> None:
 
 
 @pytest.mark.parametrize("accept", ["text/plain", "application/openmetrics-text; version=1.0.0"])
-def test_no_series_tells_when_a_counter_was_created(accept: str) -> None:
+def test_no_series_has_the_creation_time_of_a_counter(accept: str) -> None:
     """The library's ``_created`` would be one more series for each, which nobody asked for."""
     encode, _ = choose_encoder(accept)
     text = encode(Scene().registry).decode()

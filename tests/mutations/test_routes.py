@@ -86,7 +86,7 @@ async def test_permissive_accepts_and_throttles() -> None:
 
 
 async def test_who_comes_back_too_soon_gets_429() -> None:
-    """With whole seconds to wait, rounded up; another client-id of the user is asked for itself."""
+    """It has whole seconds to wait, rounded up; the user's other client-ids get an answer."""
     portal = Portal()
     await portal.ask(create("a", 80), create("b", 1))
     portal.now_ms += 2001
@@ -109,7 +109,7 @@ async def test_validating_costs_nothing() -> None:
 
 
 async def test_unknown_quotas_are_503() -> None:
-    """With the reason, and when to come again."""
+    """They have the reason, and when to come again."""
     portal = Portal()
     portal.failure = Failure(FailureKind.CONNECT, "b1:9092: nothing listens")
     response = await portal.ask(create("a", 1))
@@ -172,7 +172,7 @@ async def test_a_number_may_be_written_with_a_point() -> None:
 
 
 async def test_the_body_has_to_say_that_it_is_json() -> None:
-    """So that no web page can ask in somebody's name."""
+    """No web page can ask in somebody's name then."""
     good = json.dumps({"user": "a", "operations": [create("t", 1)]})
     assert_problem(await Portal().send(good, "text/plain"), 415)
 

@@ -96,7 +96,7 @@ async def test_nobody_asks_and_nothing_is_read() -> None:
 
 
 async def test_the_first_request_waits_for_the_quotas() -> None:
-    """As long as a broker takes; two that come together have them from one read."""
+    """It waits as long as a broker takes; two that come together share one read."""
     brokers = Brokers(takes_s=0.5)
     async with running(brokers) as mutations:
         both = await asyncio.gather(mutations.admit(asked(60)), mutations.admit(asked()))
@@ -125,8 +125,8 @@ async def judged(mutations: ControllerMutations) -> Judged:
     return answer
 
 
-async def test_a_quota_that_changes_holds_soon() -> None:
-    """At the next read, while it is asked for."""
+async def test_a_quota_that_changes_applies_soon() -> None:
+    """It does from the next read on, while requests come."""
     brokers = Brokers()
     async with running(brokers) as mutations:
         await mutations.admit(asked(60))
@@ -139,7 +139,7 @@ async def test_a_quota_that_changes_holds_soon() -> None:
 
 
 async def test_reading_ends_when_nobody_asks_any_more() -> None:
-    """And begins again with the next request, which uses what is known if that is young enough."""
+    """It begins again with the next request, which uses what is known if that is young enough."""
     brokers = Brokers()
     async with running(brokers) as mutations:
         await mutations.admit(asked())
@@ -165,7 +165,7 @@ async def test_reading_ends_when_nobody_asks_any_more() -> None:
 async def test_nobody_is_admitted_by_unknown_quotas(
     answer: Failure | Exception, words: str
 ) -> None:
-    """The failure is told at once, and reading is tried again each second."""
+    """The failure is reported at once, and reading is tried again each second."""
     brokers = Brokers(answer)
     async with running(brokers) as mutations:
         failure = await mutations.admit(asked())
@@ -186,8 +186,8 @@ async def test_a_hung_broker_is_not_waited_for_long(is_deaf: bool) -> None:
         assert TIMEOUT_S == now()
 
 
-async def test_what_was_read_holds_for_the_validity_duration() -> None:
-    """While reads fail: 300 s after the last good one, and not longer."""
+async def test_what_was_read_is_valid_for_the_validity_duration() -> None:
+    """While reads fail it is used for 300 s after the last good one, and not longer."""
     brokers = Brokers()
     async with running(brokers) as mutations:
         await mutations.admit(asked())
@@ -199,7 +199,7 @@ async def test_what_was_read_holds_for_the_validity_duration() -> None:
 
 
 async def test_a_short_validity_is_read_more_often() -> None:
-    """So that a request seldom has to wait."""
+    """A request seldom has to wait then."""
     brokers = Brokers()
     async with running(brokers, validity_s=2.0) as mutations:
         await mutations.admit(asked())
@@ -225,8 +225,8 @@ async def test_failures_are_logged_once(caplog: pytest.LogCaptureFixture) -> Non
     ] == [(record.levelname, record.message) for record in caplog.records]
 
 
-async def test_new_settings_hold_from_the_next_read_on() -> None:
-    """After SIGHUP."""
+async def test_new_settings_apply_from_the_next_read_on() -> None:
+    """They come with SIGHUP."""
     brokers = Brokers()
     moved = ADMIN.model_copy(update={"client_id": "new"})
     async with running(brokers) as mutations:

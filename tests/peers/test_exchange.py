@@ -1,4 +1,4 @@
-"""Sidecars tell each other of producer ids."""
+"""Sidecars report producer ids to each other."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ def ids(*numbers: int) -> list[AllocatedId]:
 
 
 def test_who_begins_gets_what_comes_from_then_on() -> None:
-    """What was given before is counted already, by who was there."""
+    """An id that was allocated before is counted already, by whoever was there."""
     made = allocated(3)
     page = made.page(None)
     assert [] == page.ids
@@ -50,7 +50,7 @@ def test_who_begins_gets_what_comes_from_then_on() -> None:
 
 
 def test_a_restart_is_read_from_its_first_id() -> None:
-    """What the one before had given was read, or is lost with it."""
+    """An id that the one before had allocated was read, or is lost with it."""
     before = allocated(50, "a1").page(None)
     page = allocated(2, "b2").page(before.next)
     assert (ids(0, 1), 0) == (page.ids, page.lost)
@@ -87,13 +87,13 @@ def test_a_place_that_is_none_is_the_beginning(after: str) -> None:
 
 
 def test_a_place_that_lies_ahead_has_nothing() -> None:
-    """And goes on from the end."""
+    """It goes on from the end."""
     page = allocated(2).page("a1-7")
     assert ([], "a1-2") == (page.ids, page.next)
 
 
 def test_ids_that_wrote_are_reported_in_their_turn() -> None:
-    """With the owner, where that is known."""
+    """Each has its owner, where that is known."""
     made = allocated(0)
     begin = made.page(None).next
     made.add("bob", 7)
@@ -134,7 +134,7 @@ async def test_ids_that_wrote_are_taken_as_such(
 
 
 async def test_who_does_not_count_by_writing_passes_over_it() -> None:
-    """A sidecar whose ids count when they are given beside one where they don't."""
+    """A sidecar counts ids when they are allocated, its peer when they write."""
     page = msgspec.json.encode(AllocatedIdPage("a1-1", 0, [AllocatedId("bob", 7, wrote=True)]))
     async with following(says(page)) as (misled, asking):
         await asking.ask(asking.peers[0])
@@ -162,8 +162,8 @@ async def nothing(_target: str, _writer: Writer) -> None:
     await asyncio.sleep(60)
 
 
-def tells(made: AllocatedIdLog, asked: list[str]) -> Answer:
-    """A sidecar as it should be."""
+def pages_of(made: AllocatedIdLog, asked: list[str]) -> Answer:
+    """A sidecar that answers with the pages of its log."""
 
     async def answer(target: str, writer: Writer) -> None:
         asked.append(target)
@@ -174,7 +174,7 @@ def tells(made: AllocatedIdLog, asked: list[str]) -> Answer:
 
 
 class Misled:
-    """A peer that can be told how to answer, and who asks it."""
+    """A peer that answers as a test sets it, and who asks it."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -300,9 +300,9 @@ async def test_a_peer_that_is_down_or_has_a_name_that_is_none_is_reported() -> N
 @VIRTUAL_TIME
 @pytest.mark.usefixtures("_soon")
 async def test_what_comes_is_counted_once_piece_after_piece() -> None:
-    """Not what was there before it was asked; a backlog is fetched without the usual pause."""
+    """Older ids are not counted; a backlog is fetched without the usual pause."""
     made, asked = allocated(3), list[str]()
-    async with following(tells(made, asked)) as (misled, asking):
+    async with following(pages_of(made, asked)) as (misled, asking):
         await until(lambda: len(asked) > 2)
         assert [] == misled.seen
         for number in range(2 * PIECE + 5):

@@ -41,7 +41,7 @@ class Produce {
     Produce(String[] arguments) {
         config.put("key.serializer", ByteArraySerializer.class);
         config.put("value.serializer", ByteArraySerializer.class);
-        // A full buffer is waited for; only the delivery's own time-out gives a record up.
+        // A full buffer is waited for; only the delivery's own time-out drops a record.
         config.put("max.block.ms", Integer.MAX_VALUE);
         for (String argument : arguments) {
             int split = argument.indexOf('=');
@@ -92,8 +92,8 @@ class Produce {
         while (true) {
             for (Metric throttle : throttles) {
                 // NaN before the first answer; the comparison is false then.
-                double given = (Double) throttle.metricValue();
-                longest = given > longest ? given : longest;
+                double throttleMs = (Double) throttle.metricValue();
+                longest = throttleMs > longest ? throttleMs : longest;
             }
             System.out.printf(
                     "{\"at\":%.3f,\"acknowledged_bytes\":%d,\"committed_records\":%d,"

@@ -8,9 +8,9 @@ import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 
 /**
- * Prints one attribute of one MBean of several running JVMs, a line of numbers each time, until it is
- * told something on standard input, or whoever started it is gone. One JVM that stays costs the
- * brokers less than one for each reading.
+ * Prints one attribute of one MBean of several running JVMs, a line of numbers each time, until
+ * standard input has a byte or ends, as it does when whoever started it is gone. One JVM that stays
+ * costs the brokers less than one for each reading.
  *
  * <p>Arguments: milliseconds from one line to the next, the MBean's name, the attribute, the pids.
  */

@@ -7,9 +7,9 @@ import javax.management.StandardMBean;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricsReporter;
 
-/** Runs in a broker as a metrics reporter and tells by an MBean how the broker is configured. */
+/** Runs in a broker as a metrics reporter; its MBean has the broker's configuration. */
 public class Witness implements MetricsReporter {
-    /** What it tells. */
+    /** The attributes that the MBean has. */
     public interface WitnessMBean {
         /** The broker's property "witness.of". */
         String getOf();
@@ -17,10 +17,10 @@ public class Witness implements MetricsReporter {
 
     @Override
     public void configure(Map<String, ?> configs) {
-        WitnessMBean told = () -> String.valueOf(configs.get("witness.of"));
+        WitnessMBean bean = () -> String.valueOf(configs.get("witness.of"));
         try {
             ManagementFactory.getPlatformMBeanServer().registerMBean(
-                    new StandardMBean(told, WitnessMBean.class), new ObjectName("test:type=Witness"));
+                    new StandardMBean(bean, WitnessMBean.class), new ObjectName("test:type=Witness"));
         } catch (JMException error) {
             throw new IllegalStateException(error);
         }

@@ -1,4 +1,4 @@
-"""Servers beside a test that itself is not async: a cluster, and sidecars that answer as told."""
+"""Servers beside a test that itself is not async: a cluster, and sidecars with prepared answers."""
 
 import asyncio
 import http.server

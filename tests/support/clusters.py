@@ -211,7 +211,7 @@ async def _wait_free(cluster: Cluster, broker_id: int, index: int) -> None:
 
 
 def _is_offline(log: Path, log_dir: str) -> bool:
-    """Whether the broker of this log has given a log dir up since its start."""
+    """Whether the broker of this log has taken a log dir offline since its start."""
     return log.exists() and f"serving replicas in dir {log_dir}".encode() in log.read_bytes()
 
 

@@ -50,7 +50,7 @@ def settings(bootstrap: str, **more: str) -> dict[str, str]:
 
 
 class Beside(Protocol):
-    """What holds a daemon that runs beside it, such as a ``Cluster``."""
+    """What can run a daemon beside itself, such as a ``Cluster``."""
 
     async def run_beside(self, name: str, argv: Sequence[str], log: Path) -> int:
         """Start a process; its pid."""
@@ -206,13 +206,13 @@ class Daemon(Documents):
         )
 
     async def shows_broker(
-        self, broker_id: int, what: str, holds: Callable[[Document], bool]
+        self, broker_id: int, what: str, accepts: Callable[[Document], bool]
     ) -> Document:
-        """Wait until a broker is shown as wanted; its document."""
+        """Wait until ``accepts`` is true of a broker's document, and return that."""
         brokers = await seen(
             f"broker {broker_id} {what}",
             self.brokers,
-            lambda brokers: broker_id in brokers and holds(brokers[broker_id]),
+            lambda brokers: broker_id in brokers and accepts(brokers[broker_id]),
         )
         return brokers[broker_id]
 
@@ -231,7 +231,7 @@ Start = Callable[[Beside, Mapping[str, str]], Awaitable[Daemon]]
 
 
 class _Alone:
-    """Holds a daemon that runs beside no cluster."""
+    """Runs a daemon beside no cluster."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor

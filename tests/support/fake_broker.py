@@ -66,7 +66,7 @@ class FakeRequest:
 
 
 Twist = Callable[["FakeConnection", FakeRequest, bytes], bytes | None]
-"""Gets the frame that would be sent; gives the bytes to send instead, or None for nothing."""
+"""Gets the frame that would be sent; returns the bytes to send instead, or None for nothing."""
 
 
 @dataclass(eq=False)
@@ -164,10 +164,10 @@ class FakeCluster:
     """Brokers that know each other.
 
     Attributes:
-        versions: api key -> the oldest and newest version that every broker tells.
+        versions: api key -> the oldest and newest version that every broker reports.
         users: with it, clients have to log in: PLAIN with one of these passwords, or OAUTHBEARER
             with one of these values as the token.
-        session_lifetime_ms: what a login is told of its session; 0 is no end.
+        session_lifetime_ms: how long a login's session lasts; 0 is no end.
         answerers: further api keys -> the body of a broker's answer; see ``answer``.
         ssl_context: with it, the listeners speak TLS.
     """

@@ -22,7 +22,7 @@ NO_TIME = timedelta(0)
 
 @dataclass
 class FakeConfigs:
-    """What the brokers of a cluster tell of themselves.
+    """What the brokers of a cluster report of themselves.
 
     Attributes:
         configs: broker id -> its configurations.

@@ -22,13 +22,13 @@ Partition = tuple[str, int]
 
 @dataclass
 class FakeProducers:
-    """What the brokers of a cluster tell of their partitions.
+    """What the brokers of a cluster report of their partitions.
 
     Attributes:
         leaders: partition -> the broker that leads it, -1 for none.
         producers: partition -> its producers: id, epoch and last sequence.
         internal: topics that are Kafka's own.
-        refused: partition -> the error that its leader gives instead.
+        refused: partition -> the error that its leader answers instead.
         silent: partitions that brokers leave out of their answers.
         asked: broker id and partitions of each question for producers, in order.
         listed: how often it was asked who leads what.

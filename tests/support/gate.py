@@ -1,9 +1,9 @@
-"""A way to a server that a test can close after a request of its choice.
+"""A proxy of a server, which a test can close after a request of its choice.
 
 A client that is to be killed between two of its requests is killed there for certain: the first is
 answered, the next one never reaches the server.
 
-Example: ``Gate(port, b"PUT /bucket/journal")`` lets all through up to that, and holds what follows.
+Example: ``Gate(port, b"PUT /bucket/journal")`` lets all through up to that, and blocks the rest.
 """
 
 import socket
@@ -20,7 +20,7 @@ class Gate:
 
     Attributes:
         port: where it listens.
-        holds: set once a request is held.
+        blocked: set once a request is blocked.
     """
 
     def __init__(self, server_port: int, last: bytes) -> None:
@@ -30,7 +30,7 @@ class Gate:
             server_port: on loopback.
             last: how the first line of the last request begins that goes through.
         """
-        self.holds = threading.Event()
+        self.blocked = threading.Event()
         self._closed = threading.Event()
         self._server_port = server_port
         self._last = last
@@ -63,7 +63,7 @@ class Gate:
             while chunk := client.recv(_CHUNK):
                 if chunk.startswith(_METHODS):
                     if self._closed.is_set():
-                        self.holds.set()
+                        self.blocked.set()
                         return
                     if chunk.startswith(self._last):
                         self._closed.set()

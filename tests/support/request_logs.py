@@ -42,19 +42,19 @@ class Logs:
         return [line for lines in self.lines.values() for line in lines]
 
     def _read(self) -> int:
-        given = 0
+        count = 0
         for node_id, tail in self._tails.items():
-            looked = tail.read()
-            given += len(looked.lines)
-            for text in looked.lines:
+            result = tail.read()
+            count += len(result.lines)
+            for text in result.lines:
                 parsed = parse(text)
                 self.usage.record(parsed)
                 assert isinstance(parsed, Line), (parsed, text)
                 self.lines[node_id].append(parsed)
-        return given
+        return count
 
     async def read_all(self) -> None:
-        """Until nothing new comes for half a second; 3 s at most, since followers never rest."""
+        """Read until half a second brings nothing new; 3 s at most, since followers never rest."""
         quiet = 0
         for _ in range(30):
             quiet = 0 if self._read() else quiet + 1
@@ -82,9 +82,9 @@ async def logged(cluster: Cluster, controllers: Sequence[str] = ()) -> AsyncIter
 
 async def controllers_of(cluster: Cluster) -> list[str]:
     """The controllers, "id@host:port", as a broker's configuration has them."""
-    told = await describe_broker_configs(admin_of(cluster), [0], ["controller.quorum.voters"])
-    assert not isinstance(told, Failure)
-    configs = told[0]
+    answers = await describe_broker_configs(admin_of(cluster), [0], ["controller.quorum.voters"])
+    assert not isinstance(answers, Failure)
+    configs = answers[0]
     assert not isinstance(configs, Failure)
     voters = configs["controller.quorum.voters"]
     assert voters is not None

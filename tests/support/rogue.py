@@ -1,8 +1,8 @@
 """Clients that open a new idempotent producer for every batch, which is what KIP-936 is about.
 
-Each of them connects, is given a producer id, sends one record, waits for its acknowledgement and
-goes away, again and again. Example: 16 of them on one machine open some 30 ids a second of a broker
-that lets them.
+Each of them connects, gets a producer id, sends one record, waits for its acknowledgement and
+disconnects, again and again. Example: 16 of them on one machine open some 30 ids a second of a
+broker that lets them.
 """
 
 import asyncio

@@ -100,8 +100,8 @@ def pkcs8(key: bytes, file: Path) -> Path:
 
 def tls(secure: SecureKafka, listener: str, **more: str) -> dict[str, str]:
     """Settings for a listener with TLS; ``more`` without SIDECAR_KAFKA_ADMIN_."""
-    given = {"SECURITY_PROTOCOL": "SSL", "SSL_TRUSTSTORE_LOCATION": str(secure.ca_file), **more}
-    admin = {f"KAFKA_ADMIN_{name}": value for name, value in given.items()}
+    merged = {"SECURITY_PROTOCOL": "SSL", "SSL_TRUSTSTORE_LOCATION": str(secure.ca_file), **more}
+    admin = {f"KAFKA_ADMIN_{name}": value for name, value in merged.items()}
     return settings(secure.cluster.bootstrap_of(listener), **admin)
 
 

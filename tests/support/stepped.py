@@ -65,9 +65,9 @@ class SteppedSidecar(Documents):
         self.clock = clock or FakeClock(START_S)
         factors = VolumeLimit(settings.limit, settings.validity_s, settings.fallback)
         file = StateFile(settings.state_file, settings.limit) if settings.state_file else None
-        kept = file.load(self.clock()) if file else None
-        assert kept is None or isinstance(kept, PersistedState)
-        self._board = Board(factors, self.clock, restored=kept, listeners=(log_publication,))
+        restored = file.load(self.clock()) if file else None
+        assert restored is None or isinstance(restored, PersistedState)
+        self._board = Board(factors, self.clock, restored=restored, listeners=(log_publication,))
         self._registry = build_registry(self._board, lambda steady_s: steady_s, settings.validity_s)
         self._api = FakeSidecar(
             factors=factors,
@@ -96,7 +96,7 @@ class SteppedSidecar(Documents):
 
         Args:
             after_s: how far the clock is moved before, seconds.
-            deadline_s: of the poll, real seconds; the daemon's longest when it is not given.
+            deadline_s: of the poll, real seconds; the daemon's longest without it.
         """
         self.clock.now += after_s
         await self._poller.poll(None, deadline_s or self._timing.deadline_s)

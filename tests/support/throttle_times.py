@@ -58,7 +58,7 @@ class Judged:
     predictions: tuple[Prediction, ...]
 
     @property
-    def told_ms(self) -> int:
+    def throttle_ms(self) -> int:
         return self.line.throttle_ms
 
     @property
@@ -66,8 +66,8 @@ class Judged:
         return max((each.throttle_ms for each in self.predictions), default=0)
 
     def is_near(self, share: float, clock_ms: float) -> bool:
-        """Within a share of what was told, or what the clock may be off."""
-        return abs(self.predicted_ms - self.told_ms) <= max(clock_ms, share * self.told_ms)
+        """Within a share of the throttle time, or what the clock may be off."""
+        return abs(self.predicted_ms - self.throttle_ms) <= max(clock_ms, share * self.throttle_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +94,23 @@ def predicted(lines: Iterable[Line], quotas: ClientQuotas) -> Node:
     due: list[tuple[int, Charge]] = [
         (number, charge) for number, (_, each) in enumerate(charged) for charge in each.charges
     ]
-    told: dict[int, list[Prediction]] = {number: [] for number in range(len(charged))}
+    found: dict[int, list[Prediction]] = {number: [] for number in range(len(charged))}
     for number, charge in sorted(due, key=lambda one: one[1].at_ms):
-        told[number].append(predictor.charge(charge))
-    lines_judged = [Judged(line, tuple(told[number])) for number, (line, _) in enumerate(charged)]
+        found[number].append(predictor.charge(charge))
+    lines_judged = [Judged(line, tuple(found[number])) for number, (line, _) in enumerate(charged)]
     return Node(lines_judged, predictor)
 
 
 def throttled(judged: Iterable[Judged]) -> list[Judged]:
-    """Those that were told to wait, or predicted to be."""
-    return [each for each in judged if each.told_ms or each.predicted_ms]
+    """Those that were throttled, or predicted to be."""
+    return [each for each in judged if each.throttle_ms or each.predicted_ms]
 
 
 def listed(judged: list[Judged]) -> list[str]:
-    """For the message of a failure: all lines, told and predicted."""
+    """For the message of a failure: all lines, with throttle times real and predicted."""
     return [
         f"{each.line.time:%M:%S.%f} {each.line.api} {each.line.client_id} "
-        f"{each.line.local_ms} ms: {each.told_ms} {each.predicted_ms}"
+        f"{each.line.local_ms} ms: {each.throttle_ms} {each.predicted_ms}"
         for each in judged
     ]
 
@@ -122,7 +122,7 @@ class Sent:
     Attributes:
         node: broker 0's lines.
         counts: PRODUCE requests that it counted itself meanwhile, and the bytes of their bodies.
-        rates: what it held against the quotas, by user and client-id.
+        rates: what it compared with the quotas, by user and client-id.
         read_ms: between which times it was asked for those.
     """
 
@@ -181,7 +181,7 @@ async def mutate(kafka: Cluster) -> Node:
         Entity(client_id=name): {QuotaKey.CONTROLLER_MUTATION: 10.0} for name in MUTATORS
     }
     async with logged(kafka, await controllers_of(kafka)) as logs, under(kafka, quotas):
-        # A controller that has just begun is slow, and the log doesn't tell where.
+        # A controller that has just begun is slow, and the log doesn't say where.
         await mutate_strictly(kafka, "warm-up", rounds=4)
         await mutate_strictly(kafka, "strict", rounds=6)
         await mutate_permissively(kafka)
@@ -237,21 +237,21 @@ def produce(
 
 async def request_bytes(cluster: Cluster) -> tuple[float, float]:
     """How many PRODUCE broker 0 had since it started, and the bytes of their bodies."""
-    told = await bean(
+    attributes = await bean(
         cluster, 0, "kafka.network:type=RequestMetrics,name=RequestBytes,request=Produce"
     )
-    count, mean = told["Count"], told["Mean"]
+    count, mean = attributes["Count"], attributes["Mean"]
     assert isinstance(count, int)
     assert isinstance(mean, float)
     return (count, count * mean)
 
 
 async def rates_of(cluster: Cluster, kind: str, name: str) -> dict[tuple[str, str], float]:
-    """What broker 0 holds against the quotas of a kind, by user and client-id, "" for neither."""
+    """What broker 0 compares with the quotas of a kind, by user and client-id, "" for neither."""
     rates = {}
-    for bean_name, told in (await beans(cluster, 0, f"kafka.server:type={kind},*")).items():
+    for bean_name, attributes in (await beans(cluster, 0, f"kafka.server:type={kind},*")).items():
         tags = dict(part.split("=", 1) for part in bean_name.partition(":")[2].split(","))
-        rate = told.get(name)
+        rate = attributes.get(name)
         if isinstance(rate, float):
             rates[tags.get("user", ""), tags.get("client-id", "")] = rate
     return rates

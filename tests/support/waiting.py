@@ -13,37 +13,37 @@ T = TypeVar("T")
 SEEN_S = 60.0
 """How long a test waits before it is red, seconds; a busy machine starts a broker in 20 s."""
 
-LOOK_S = 0.02
-"""How often it is looked, seconds."""
+POLL_S = 0.02
+"""How often a test asks, seconds."""
 
 
 @overload
 async def seen(
     what: str,
     ask: Callable[[], Awaitable[T]],
-    holds: Callable[[T], bool] = ...,
+    accepts: Callable[[T], bool] = ...,
     timeout_s: float = ...,
 ) -> T: ...
 
 
 @overload
 async def seen(
-    what: str, ask: Callable[[], T], holds: Callable[[T], bool] = ..., timeout_s: float = ...
+    what: str, ask: Callable[[], T], accepts: Callable[[T], bool] = ..., timeout_s: float = ...
 ) -> T: ...
 
 
 async def seen(
     what: str,
     ask: Callable[[], Any],
-    holds: Callable[[Any], bool] = bool,
+    accepts: Callable[[Any], bool] = bool,
     timeout_s: float = SEEN_S,
 ) -> Any:
-    """Ask until the answer is as wanted, and give it back.
+    """Ask until the answer is accepted, and return it.
 
     Args:
         what: what is waited for, for the failure's message.
         ask: asked every 20 ms; its answer may be awaitable.
-        holds: whether the answer is as wanted; without it, whether it is true.
+        accepts: returns whether an answer is accepted; without it, a true one is.
         timeout_s: the deadline, seconds.
     """
     last = None
@@ -53,9 +53,9 @@ async def seen(
                 last = ask()
                 if inspect.isawaitable(last):
                     last = await last
-                if holds(last):
+                if accepts(last):
                     return last
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)
     except TimeoutError:
         pytest.fail(f"not seen within {timeout_s:g} s: {what}; the last answer was {last}")
 

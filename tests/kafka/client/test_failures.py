@@ -1,4 +1,4 @@
-"""Foreign errors, and what a person is told."""
+"""Foreign errors, and the messages that a person reads."""
 
 import asyncio
 import errno
@@ -119,7 +119,7 @@ def test_a_connection_that_had_worked_is_of_the_right_protocol() -> None:
 
 
 def test_a_login_that_may_be_missing() -> None:
-    """Told of a request that reads, as quotas are set after such a request was answered."""
+    """It is reported for requests that read: quotas are set after such a request was answered."""
     error = ClosedUnansweredError()
     failure = to_failure(error, "b1:9092", "waiting for DescribeCluster", HERE)
     expected = (
@@ -144,7 +144,7 @@ def _alert(reason: str) -> ssl.SSLError:
     return error
 
 
-TOLD = [
+NAMED = [
     (ConnectionResetError(), {"security_protocol"}),
     (IllegalSaslStateError(), {"security_protocol"}),
     (UnsupportedSaslMechanismError(), {"sasl_mechanism"}),
@@ -164,9 +164,9 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(("error", "settings"), TOLD)
-def test_the_settings_to_look_at_are_named(error: Exception, settings: set[str]) -> None:
-    """As variables, which are all settings; where no setting helps, none."""
+@pytest.mark.parametrize(("error", "settings"), NAMED)
+def test_the_settings_to_check_are_named(error: Exception, settings: set[str]) -> None:
+    """They are environment variables, each a setting's; where no setting helps, none is named."""
     failure = to_failure(error, "b1:9092", "connecting", HERE)
     fields = {f"kafka_admin_{setting}" for setting in settings}
     assert fields <= set(FIELDS)
@@ -191,8 +191,8 @@ def test_the_settings_to_look_at_are_named(error: Exception, settings: set[str])
         ),
     ],
 )
-def test_settings_are_called_what_the_reader_gives(place: Place, expected: str) -> None:
-    """An option that a command lacks is not told; a hint is never cut at its end."""
+def test_settings_have_the_names_that_the_reader_uses(place: Place, expected: str) -> None:
+    """An option that a command lacks is not named; a hint is never cut at its end."""
     error = _distrust(19, "self-signed certificate in certificate chain")
     message = to_failure(error, "broker-1.kafka.example:9093", "connecting", Names(place)).message
     assert expected in message
@@ -206,8 +206,8 @@ def test_a_wrong_password_in_a_command_config() -> None:
     assert message.endswith(" (check sasl.jaas.config in --command-config)")
 
 
-def test_a_wrong_password_is_looked_for_where_it_was_given() -> None:
-    """Not in a setting beside it."""
+def test_a_wrong_password_names_the_setting_it_comes_from() -> None:
+    """The message names no setting beside it."""
     error = SaslAuthenticationFailed("Authentication failed: Invalid username or password")
     for place in ("environment", "command config"):
         names = Names(place, ("USER", "PASSWORD_FILE (properties x:3)"))
@@ -255,7 +255,7 @@ def test_a_bug_stays_a_bug() -> None:
     ],
 )
 def test_error_codes_have_names_where_they_are_known(code: int, expected: str) -> None:
-    """A code that aiokafka does not know is told as a number."""
+    """A code that aiokafka does not know is shown as a number."""
     assert expected == error_name(code)
 
 

@@ -1,4 +1,4 @@
-"""The first of several attempts that gives something, in virtual time."""
+"""The first of several attempts that succeeds, in virtual time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -24,11 +24,11 @@ from tests.kafka.servers import (
     bootstrap,
     failed,
     free_port,
-    given,
     hang,
     pem,
     raw_server,
     server_context,
+    succeeded,
 )
 from tests.support.fake_broker import (
     API_VERSIONS,
@@ -77,18 +77,18 @@ def one(cluster: FakeCluster) -> FakeBroker:
     return next(iter(cluster.brokers.values()))
 
 
-async def test_a_connection_is_kept_from_call_to_call(clock: Clock) -> None:
+async def test_a_connection_serves_several_calls(clock: Clock) -> None:
     """Two calls are one connection, and it is closed with the link."""
     async with FakeCluster().add(1) as cluster:
         link = link_to(bootstrap(cluster), clock)
         for _ in range(2):
-            given(await call(link))
+            succeeded(await call(link))
         assert one(cluster).connected == 1
         link.close()
 
 
 async def test_nothing_listens(clock: Clock) -> None:
-    """A refused connection is told as such, at once."""
+    """A refused connection is reported as such, at once."""
     address = free_port()
     message = await failing_call(link_to(address, clock), FailureKind.CONNECT)
     assert message.startswith(f"{address}: ")
@@ -173,14 +173,14 @@ async def test_a_length_is_checked_before_it_is_believed(
         await hang(reader, writer)
 
     async with raw_server(flood) as address:
-        # 32 MB are sent; what may be held is a few reads and the server's own buffers.
+        # 32 MB are sent; what may be in memory is a few reads and the server's buffers.
         with memory_below(4_000_000):
             message = await failing_call(link_to(address, clock), FailureKind.PROTOCOL)
     assert says in message
 
 
 async def test_the_longest_frame_that_is_believed_costs_only_what_comes(clock: Clock) -> None:
-    """A frame of the longest length that stays half sent holds no memory for the rest."""
+    """A frame of the longest length that stays half sent takes no memory for the rest."""
 
     async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(4)
@@ -203,7 +203,7 @@ async def test_the_longest_frame_that_is_believed_costs_only_what_comes(clock: C
     ],
 )
 async def test_another_protocol_is_reported_as_such(clock: Clock, reply: bytes, says: str) -> None:
-    """HTTP, TLS, garbage and an empty list of versions each give one clear line."""
+    """HTTP, TLS, garbage and an empty list of versions are each one clear line."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(4)
@@ -268,7 +268,7 @@ async def test_an_answer_that_nothing_asked_for(clock: Clock) -> None:
         await asyncio.sleep(0.05)
         assert not link.usable
         one(cluster).twist = None
-        given(await call(link))
+        succeeded(await call(link))
         link.close()
 
 
@@ -283,7 +283,7 @@ async def test_a_dropped_connection_is_dialled_anew_once(clock: Clock) -> None:
             connection.transport.abort()
 
         one(cluster).twist = on_log_dirs(drop_once)
-        given(await call(link))
+        succeeded(await call(link))
         assert one(cluster).connected == 2
         link.close()
 
@@ -302,7 +302,7 @@ async def test_a_broker_that_always_drops_is_asked_twice(
 
 @pytest.mark.parametrize("logged_in", [False, True])
 async def test_a_login_that_nobody_made(clock: Clock, logged_in: bool) -> None:
-    """A listener with SASL tells its versions and hangs up: that a login may be missing is said.
+    """A listener with SASL reports its versions and hangs up: a login may be missing.
 
     Whoever has logged in is dropped for another reason.
     """
@@ -322,7 +322,7 @@ async def test_a_login_that_nobody_made(clock: Clock, logged_in: bool) -> None:
 
 
 async def test_a_listener_that_had_answered_wants_no_login(clock: Clock) -> None:
-    """What drops a connection that was in use is told without it, also by the next one."""
+    """No missing login is mentioned when a connection in use drops, nor for the next one."""
     async with FakeCluster().add(1) as cluster:
         connection = await dial(
             bootstrap(cluster), load_security(admin(bootstrap(cluster)), clock), "tests", clock
@@ -342,7 +342,7 @@ async def test_a_connection_that_missed_a_deadline_is_closed(clock: Clock) -> No
         assert "no answer in time while waiting for DescribeLogDirs" in message
         one(cluster).twist = None
         clock.now += 1
-        given(await call(link))
+        succeeded(await call(link))
         assert one(cluster).connected == 2
         link.close()
 
@@ -362,7 +362,7 @@ async def test_a_cancelled_call_closes_its_connection(clock: Clock) -> None:
         assert not one(cluster).connections
         # A caller that changed its mind is no failure of the broker's.
         one(cluster).twist = None
-        given(await call(link))
+        succeeded(await call(link))
         link.close()
 
 
@@ -373,7 +373,7 @@ async def test_a_broker_that_closed_an_idle_connection_is_dialled_quietly(clock:
         await call(link)
         one(cluster).drop()
         await asyncio.sleep(0.05)
-        given(await call(link))
+        succeeded(await call(link))
         link.close()
 
 
@@ -394,12 +394,12 @@ async def test_a_broker_that_failed_is_left_alone(clock: Clock) -> None:
         assert one(cluster).connected == 2
         one(cluster).twist = None
         clock.now += 0.1
-        given(await call(link))
+        succeeded(await call(link))
         link.close()
 
 
 async def test_a_broker_without_sizes_keeps_its_connection(clock: Clock) -> None:
-    """A broker before Kafka 3.3 is unsupported: told each time, over one connection."""
+    """A broker before Kafka 3.3 is unsupported, which each call reports, over one connection."""
     async with FakeCluster().add(1) as cluster:
         cluster.versions[DESCRIBE_LOG_DIRS] = (1, 3)
         link = link_to(bootstrap(cluster), clock)

@@ -21,7 +21,7 @@ SECRET = "Tr0ub4dor"
 
 
 class Endpoint:
-    """Gives its answers one after another, and remembers what it was sent."""
+    """Returns its answers one after another, and records what it was sent."""
 
     def __init__(self, *answers: bytes) -> None:
         self.answers = list(answers)
@@ -102,7 +102,7 @@ async def test_an_endpoint_that_is_not_trusted(clock: Clock, ca: trustme.CA) -> 
 async def test_a_token_is_used_until_near_its_end(
     clock: Clock, life_s: int | None, used_s: float
 ) -> None:
-    """Four fifths of its life, which is a minute when the endpoint does not tell."""
+    """It is for four fifths of its life, which is a minute when the endpoint does not say."""
     endpoint = Endpoint(token("old", life_s), token("new", life_s))
     async with credentials(endpoint, clock) as tokens:
         assert await tokens.token() == "old"
@@ -148,7 +148,7 @@ async def test_a_failure_stands_for_a_second(clock: Clock) -> None:
         (http(200, "x" * 70_000), "the answer is too long"),
     ],
 )
-async def test_an_endpoint_that_gives_no_token(clock: Clock, answer: bytes, says: str) -> None:
+async def test_an_endpoint_that_returns_no_token(clock: Clock, answer: bytes, says: str) -> None:
     """Each failure is one line without what the endpoint was sent."""
     endpoint = Endpoint(answer)
     async with credentials(endpoint, clock) as tokens:
@@ -158,7 +158,7 @@ async def test_an_endpoint_that_gives_no_token(clock: Clock, answer: bytes, says
         assert SECRET not in str(refusal.value) + repr(tokens)
 
 
-async def test_a_caller_that_gives_up_does_not_stop_the_next(clock: Clock) -> None:
+async def test_a_caller_that_times_out_does_not_stop_the_next(clock: Clock) -> None:
     """The first caller's deadline ends its request; the next one makes its own."""
     endpoint = Endpoint(token("abc"))
     hung = [False, True]

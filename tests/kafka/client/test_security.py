@@ -24,11 +24,11 @@ from tests.kafka.servers import (
     admin,
     bootstrap,
     failed,
-    given,
     handshaking,
     pem,
     raw_server,
     server_context,
+    succeeded,
     wanting_client_certificate,
 )
 from tests.support.fake_broker import FakeCluster
@@ -78,7 +78,7 @@ async def test_an_unknown_ca(clock: Clock, ca: trustme.CA) -> None:
             assert f"{TRUSTED} must name a PEM file with the cert" in message
 
 
-async def test_addresses_that_fail_alike_are_told_together(clock: Clock, ca: trustme.CA) -> None:
+async def test_addresses_that_fail_alike_share_a_message(clock: Clock, ca: trustme.CA) -> None:
     """What is to be done is said once."""
     async with FakeCluster(ssl_context=server_context(ca)).add(2) as cluster:
         addresses = [HostPort("127.0.0.1", broker.port) for broker in cluster.brokers.values()]
@@ -120,7 +120,7 @@ async def test_mutual_tls_from_text(clock: Clock, ca: trustme.CA) -> None:
             certificate | {"ssl_key_pem": pems["encrypted"], "ssl_key_password": PASSWORD},
             {"ssl_certificate_pem": pems["certificate"] + pems["key"]},
         ):
-            given(await poll(cluster, clock, ssl_ca_pem=pem(ca), **own))
+            succeeded(await poll(cluster, clock, ssl_ca_pem=pem(ca), **own))
 
 
 async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def refused(clock: Clock, **settings: Any) -> str:
 
 
 async def test_material_that_can_not_be_read(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
-    """Each refusal names the file and the reason in one line, and holds no secret."""
+    """Each refusal names the file and the reason in one line, and has no secret."""
     pems = client_pems(ca)
     missing = tmp_path / "missing.pem"
     text = refused(clock, security_protocol="SSL", ssl_ca_file=missing)
@@ -212,8 +212,8 @@ async def test_credentials_that_are_missing(
     assert says == refused(clock, security_protocol="SASL_PLAINTEXT", **settings)
 
 
-async def test_messages_know_how_user_and_password_were_given(clock: Clock) -> None:
-    """As the settings say it, and where they are given."""
+async def test_messages_know_where_user_and_password_come_from(clock: Clock) -> None:
+    """They have the settings' names and their source."""
     made = admin(
         NOWHERE, sasl_setting_names=("USER", "PASSWORD_FILE"), settings_source="properties"
     )
@@ -221,8 +221,8 @@ async def test_messages_know_how_user_and_password_were_given(clock: Clock) -> N
     await asyncio.sleep(0)
 
 
-async def test_its_text_holds_no_secret(clock: Clock) -> None:
-    """A security that ends up in a log or a traceback gives nothing away."""
+async def test_its_text_has_no_secret(clock: Clock) -> None:
+    """A security that ends up in a log or a traceback reveals nothing."""
     security = load_security(
         admin(
             NOWHERE,
