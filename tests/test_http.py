@@ -94,7 +94,7 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
     ],
 )
 async def test_a_whole_answer(edge: Edge, pieces: list[bytes]) -> None:
-    """However it is framed, and however it comes."""
+    """It is read however it is framed, and however it comes."""
     async with Server(*pieces).listening() as server:
         assert Response(200, "OK", b"hello") == await edge("GET", server.url)
 
@@ -133,7 +133,7 @@ async def test_an_answer_that_is_cut_is_refused(edge: Edge, said: bytes) -> None
     ],
 )
 async def test_what_is_not_http_is_refused_at_once(edge: Edge, said: bytes) -> None:
-    """Although the other side keeps the connection."""
+    """It is, although the other side leaves the connection open."""
     async with Server(said, closes=False).listening() as server:
         with pytest.raises(HttpError, match="not HTTP"):
             await edge("GET", server.url)
@@ -144,7 +144,7 @@ async def test_what_is_not_http_is_refused_at_once(edge: Edge, said: bytes) -> N
     "said", [SIZED + b"hello", OK + b"\r\n" + b"x" * 90, OK + b"X: " + b"x" * 90]
 )
 async def test_an_answer_of_more_bytes_than_wanted_is_refused(edge: Edge, said: bytes) -> None:
-    """Its head counts."""
+    """The head's bytes count too."""
     async with Server(said, closes=False).listening() as server:
         with pytest.raises(AnswerTooLongError):
             await edge("GET", server.url, longest_answer=len(SIZED))
@@ -152,7 +152,7 @@ async def test_an_answer_of_more_bytes_than_wanted_is_refused(edge: Edge, said: 
 
 @edges
 async def test_what_is_sent(edge: Edge) -> None:
-    """One request in a connection of its own; nothing of a user or password in the address."""
+    """One request has its own connection; no user or password of the address is sent."""
     async with Server(SIZED + b"hello").listening() as server:
         url = server.url.replace("//", "//ann:pass@") + "/a%20b?c=d"
         await edge("GET", url, headers={"Accept": "text/plain"})

@@ -48,7 +48,7 @@ def written(log: Callable[[], None], form: Format = "text", level: str = "info")
 @pytest.mark.usefixtures("far_from_utc")
 class TestText:
     def test_a_line_has_time_in_utc_level_and_message(self) -> None:
-        """Milliseconds, a Z, and levels of one width."""
+        """The time has milliseconds and a Z; levels have one width."""
         lines = [
             TextFormatter().format(record("factor %s", 1.0)),
             TextFormatter().format(record("broken", level=logging.WARNING)),
@@ -79,7 +79,7 @@ class TestText:
         assert line.endswith(" Umzug für größere Platten, 移行")
 
     def test_a_bug_has_its_traceback_below(self) -> None:
-        """The one thing that takes more than a line."""
+        """Nothing else takes more than a line."""
         line = TextFormatter().format(with_traceback())
         head, *below = line.splitlines()
         assert head.endswith("a poll failed")
@@ -120,7 +120,7 @@ class TestJson:
         assert f"set by hand: a{odd}b" == json.loads(line)["message"]
 
     def test_a_bug_has_its_traceback_in_a_field(self) -> None:
-        """One line all the same."""
+        """It is one line all the same."""
         line = JsonFormatter().format(with_traceback())
         assert 1 == len(line.splitlines())
         assert json.loads(line)["exception"].endswith("ZeroDivisionError: division by zero")
@@ -138,13 +138,13 @@ def hello() -> None:
 
 class TestSetUp:
     def test_text_by_default_of_the_settings(self) -> None:
-        """One line, once."""
+        """A line comes once."""
         reported = written(hello)
         assert reported.endswith(" INFO    hello\n")
         assert 1 == reported.count("hello")
 
     def test_json_on_request(self) -> None:
-        """A line for machines."""
+        """A line is for machines then."""
         assert "hello" == json.loads(written(hello, "json"))["message"]
 
     def test_the_level_is_the_sidecars_own(self) -> None:
@@ -160,7 +160,7 @@ class TestSetUp:
         assert "ours" not in written(log, level="warning")
 
     def test_no_library_logs_who_logs_in_with_what(self) -> None:
-        """Only aiokafka would: it logs SASL's user at INFO and repeats failures at ERROR."""
+        """``aiokafka`` would: it logs SASL's user at INFO and repeats failures at ERROR."""
 
         def log() -> None:
             logging.getLogger("aiokafka.conn").error("Authenticated as alice via PLAIN")

@@ -47,7 +47,7 @@ class TestAppend:
     def test_half_a_write_is_an_error_and_the_next_line_is_whole(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A disk that fills in the middle of a line, and is freed."""
+        """A disk fills in the middle of a line, and is freed."""
         real = os.write
 
         def full(file: int, data: bytes) -> int:
@@ -92,7 +92,7 @@ class TestPack:
         assert b"a\n" == unpacked(tmp_path / f"{EIGHT}.gz")
 
     def test_what_an_earlier_run_left_is_packed_at_the_start(self, tmp_path: Path) -> None:
-        """Its half-packed file goes; other origins' and other files are let be."""
+        """Its half-packed file goes; other origins' and other files stay."""
         (tmp_path / EIGHT).write_bytes(b"a\n")
         (tmp_path / "volumes-k-20260105T07.jsonl.gz.tmp").write_bytes(b"half")
         others = ["volumes-k2-20260105T08.jsonl", "volumes-x-k-20260105T07.jsonl", "notes.txt"]
@@ -113,7 +113,7 @@ class TestPack:
         assert b"d\n" == (tmp_path / NINE).read_bytes()
         assert b"b\n" == unpacked(tmp_path / f"{NINE}.gz")
 
-    def test_a_stop_lets_go_of_packing(self, tmp_path: Path) -> None:
+    def test_a_stop_ends_packing(self, tmp_path: Path) -> None:
         """The hour is still there, and nothing half-made beside it."""
         (tmp_path / EIGHT).write_bytes(b"a\n")
         own = folder(tmp_path)
@@ -121,7 +121,7 @@ class TestPack:
         own.tidy(EIGHT_S + HOUR_S)
         assert [EIGHT] == names(tmp_path)
 
-    def test_a_stop_lets_go_of_a_file_that_is_half_packed(
+    def test_a_stop_removes_a_file_that_is_half_packed(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It comes after the first of three chunks: half an hour must not take its place."""
@@ -139,7 +139,7 @@ class TestPack:
         assert [EIGHT] == names(tmp_path)
         assert lines == (tmp_path / EIGHT).read_bytes()
 
-    def test_a_disk_that_is_full_keeps_the_hour(
+    def test_a_full_disk_loses_no_hour(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It is packed at the next try."""

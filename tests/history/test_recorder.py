@@ -146,7 +146,7 @@ async def test_what_can_not_be_packed_is_reported_and_written_all_the_same(
 async def test_a_bound_that_is_reached_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """However many files go."""
+    """It is, however many files go."""
     own = history(tmp_path, max_bytes=300)
     with caplog.at_level(logging.INFO):
         for hour in range(8):
@@ -215,7 +215,7 @@ class TestPlace:
     async def test_a_data_volume_is_warned_of(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture, shift: int
     ) -> None:
-        """When path and size say so; of another size it is another container's path."""
+        """It is, when path and size say so; of another size it is another container's path."""
         sizes = os.statvfs(tmp_path)
         total = sizes.f_blocks * sizes.f_frsize + shift
         volume = Volume(7, str(tmp_path), total, 0)

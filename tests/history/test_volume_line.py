@@ -18,7 +18,7 @@ BROKER_1 = Reading(1, 0.0, (Volume(1, "/d1", 100, 25),), (OfflineLogDir("/d2", "
 
 
 def test_a_line_is_the_documented_one() -> None:
-    """The module's example, byte for byte."""
+    """It is the module's example, byte for byte."""
     expected = (
         b'{"time":"1970-01-01T00:00:00.500Z","origin":"kafka-0-7070","brokers":[1],'
         b'"volumes":[{"broker_id":1,"log_dir":"/d1","total_bytes":100,"available_bytes":25}],'

@@ -83,7 +83,7 @@ def fallback() -> Scene:
 
 
 def override() -> Scene:
-    """Let go by hand, although a volume is at its limit."""
+    """An operator released all, although a volume is at its limit."""
     scene = throttled()
     set_by_hand = Override(1.0, "disk is being replaced, ticket 4711", 112.0, 112.0 + 3600.0)
     scene.board.set_override(set_by_hand)

@@ -34,7 +34,7 @@ def operations() -> list[dict[str, object]]:
 
 
 async def test_the_daemon_answers_as_the_controller_does(node: Cluster, start: Start) -> None:
-    """Which topics are admitted, and the wait; then who comes too soon, and who is another."""
+    """Both admit the same topics with the same wait; another client is admitted on its own."""
     admin = admin_of(node, "portal")
     rate = {Entity(client_id="portal"): {"controller_mutation_rate": 3.0}}
     async with under(node, rate):

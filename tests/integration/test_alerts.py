@@ -66,7 +66,7 @@ async def fill(cluster: Cluster) -> str:
 async def test_producers_throttled_fires_and_resolves(
     obeying: Cluster, scraping: Prometheus
 ) -> None:
-    """No alert; a real volume fills: the alert names it; it is freed: no alert again."""
+    """No alert fires; a real volume fills: the alert names it; it is freed: none fires again."""
 
     async def pending() -> set[str]:
         alerts = (await scraping.get("alerts"))["alerts"]

@@ -39,7 +39,7 @@ async def answer_bytes(address: str, request: bytes) -> int:
 async def test_the_answer_to_a_poll_is_as_long_with_300_partitions_as_with_10(
     node: Cluster,
 ) -> None:
-    """Asked for no topic; asked for all of them it grows."""
+    """It is, if no topic is asked for; with all of them it grows."""
     address = node.brokers[0].address
     volumes_only = await answer_bytes(address, VOLUMES_ONLY)
     async with Admin(node.bootstrap) as admin:

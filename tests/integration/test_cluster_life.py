@@ -166,7 +166,7 @@ def _entries(folder: Path) -> list[str]:
 
 
 async def test_a_borrowed_cluster_that_cant_be_cleaned_is_ended_and_replaced() -> None:
-    """A volume filled to its last byte: the failure says what its broker did; the next is new."""
+    """A volume is full to its last byte: the failure says what its broker did; the next is new."""
     clusters, folders = Clusters(), []
 
     async def borrow() -> None:

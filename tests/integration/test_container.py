@@ -43,7 +43,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
 
 
 def test_the_image_says_what_a_platform_asks(image: Image) -> None:
-    """A user by number, an entry point without a shell, a health check, whose version it is."""
+    """It has a user by number, an entry point without a shell, a health check and its version."""
     config = image.config
     user, group = config["User"].split(":")
     assert (True, True) == (int(user) > 1000, int(group) > 1000)
@@ -65,7 +65,7 @@ def test_the_image_says_what_a_platform_asks(image: Image) -> None:
 
 
 def test_nothing_of_the_build_is_in_it(image: Image) -> None:
-    """No pip, no source, no compiler's folder, no secret; and no package besides that is large."""
+    """It has no pip, no source, no compiler's folder, no secret and no other large package."""
     assert {"throttle-sidecar"} == {path.name for path in (image.root / "opt").iterdir()}
     ours = image.root / "opt" / "throttle-sidecar"
     assert [] == [*ours.rglob("pip"), *image.root.glob("etc/pip.conf")]

@@ -157,7 +157,7 @@ async def test_a_broker_does_not_start_half_configured() -> None:
 async def test_a_volume_full_on_one_broker_throttles_producers_whose_leaders_are_on_others(
     obeying: Cluster, start: Start
 ) -> None:
-    """The proposal's own example, with both clients; traffic is back once the space is free."""
+    """This is the proposal's example, with both clients; traffic is back once space is free."""
     names = await topics(obeying, 0, 0)
     daemons = await sidecars(obeying, start)
     async with (
@@ -335,7 +335,7 @@ async def test_a_sidecar_that_is_killed_hangs_or_comes_back(obeying: Cluster, st
 async def test_producers_that_come_during_the_throttle_are_throttled(
     obeying: Cluster, start: Start
 ) -> None:
-    """One that connects, and 100 connections of one client."""
+    """One of them connects, another makes 100 connections."""
     names = await topics(obeying, 0, 0)
     daemons = await sidecars(obeying, start)
     async with producers(obeying, names[:1]) as traffics:
@@ -392,7 +392,7 @@ def _end_offset(bootstrap: str, topic: str) -> int:
 async def test_a_transactional_producer_survives_with_its_transactions_whole(
     obeying: Cluster, start: Start
 ) -> None:
-    """Java's: throttled in the middle of transactions, it commits them all, and none twice."""
+    """Java's is throttled in the middle of transactions; it commits them all, and none twice."""
     (name,) = await topics(obeying, 0, config=ENDLESS)
     daemons = await sidecars(obeying, start)
     async with JavaTraffic(

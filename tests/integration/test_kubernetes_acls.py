@@ -82,7 +82,7 @@ USES: dict[tuple[str, ...], Use] = {
 async def test_each_line_is_enough_for_what_it_is_for_and_nothing_less_is(
     version: str, secure_kafka: SecureKafka
 ) -> None:
-    """Refused with all the lines before it, and not any more with it."""
+    """A use is refused with all the lines before it, and not any more with it."""
     libraries = await jars(version, cache_folder(os.environ))
     environ = scram(secure_kafka, SASL_USERNAME="throttle-sidecar")
     sidecar = load(environ=environ).settings.kafka_admin

@@ -226,7 +226,7 @@ def kill_after(server: Server, last: str, *words: str) -> None:
 
 
 async def test_a_day_in_a_bucket_is_replaced_whole_or_not_at_all(server: Server) -> None:
-    """Killed while it writes: as it was. Killed while it replaces: the next command finishes it."""
+    """Killed while it writes, it is as it was; while it replaces, the next command finishes it."""
     place = "tables/killed"
     for name, user, count in (("old", "old", 50), ("new", "new", 60)):
         for broker in (1, 2):

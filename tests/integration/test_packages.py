@@ -58,7 +58,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
 
 
 def test_the_sdist_builds_the_same_wheel(packages: Packages, tmp_path: Path) -> None:
-    """Byte for byte: nothing that the wheel needs is missing from it."""
+    """It is so byte for byte: nothing that the wheel needs is missing from the sdist."""
     with tarfile.open(packages.sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (unpacked,) = tmp_path.iterdir()
@@ -73,7 +73,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def test_the_wheel_has_the_package_and_the_jar_and_nothing_else(packages: Packages) -> None:
-    """Every module, what they read, the mark of types, the licence."""
+    """It has every module, what they read, the mark of types and the licence."""
     found = contents(packages.wheel)
     info = f"throttle_sidecar-{__version__}.dist-info"
     expected = {*source("sidecar"), f"sidecar/{NAME}", f"{info}/licenses/LICENSE"}
@@ -84,7 +84,7 @@ def test_the_wheel_has_the_package_and_the_jar_and_nothing_else(packages: Packag
 
 
 def test_the_sdist_has_what_is_needed_to_work_on_it(packages: Packages) -> None:
-    """All that is tracked: tests, docs, the Makefile; besides only the jar."""
+    """It has all that is tracked: tests, docs, the Makefile; besides only the jar."""
     with tarfile.open(packages.sdist) as archive:
         found = {name.partition("/")[2] for name in archive.getnames()}
     assert {"PKG-INFO", f"deploy/quota-callback/target/{NAME}"} == found - source()
@@ -97,7 +97,7 @@ def metadata(packages: Packages) -> Message:
 
 
 def test_the_metadata_is_complete(packages: Packages) -> None:
-    """What an index shows, and what licence scanners ask."""
+    """It has what an index shows, and what licence scanners ask."""
     metadata_lines = metadata(packages)
     assert ("throttle-sidecar", __version__) == (metadata_lines["Name"], metadata_lines["Version"])
     assert ("Apache-2.0", "LICENSE") == (
@@ -190,7 +190,7 @@ def test_what_needs_an_extra_names_it(installed: Path, command: list[str], extra
 
 
 def test_a_wheel_without_the_jar_says_where_there_is_one(tmp_path: Path) -> None:
-    """Built from a checkout in which nobody has run make jar."""
+    """It was built from a checkout in which nobody has run make jar."""
     checkout = tmp_path / "checkout"
     for name in source("sidecar", "LICENSE", "README.md", "hatch_build.py", "pyproject.toml"):
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)

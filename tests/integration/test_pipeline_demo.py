@@ -32,7 +32,7 @@ def demonstrated(folder: Path, times: int = _TIMES) -> str:
 
 @pytest.mark.timeout(900)
 def test_the_pipeline_agrees_with_clients_and_brokers(tmp_path: Path) -> None:
-    """Usage, each wait, and what doubled quotas would do; with the tables and the report."""
+    """Usage, each wait and the effect of doubled quotas agree, in the tables and the report."""
     printed = demonstrated(tmp_path)
     checked = dict(re.findall(r"│ (\S.*?) +│.*│ (yes|NO) +│", printed))
     usage = {

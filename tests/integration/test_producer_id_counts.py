@@ -23,7 +23,7 @@ def produce(bootstrap: str, topic: str, records: int) -> None:
 
 
 async def test_each_producer_that_writes_is_one_id_more(node: Cluster) -> None:
-    """However many records it writes; and that nothing is read any more is said."""
+    """It is so however many records it writes; once nothing is read any more, that is said."""
     async with Admin(node.bootstrap) as admin:
         await admin.create_topic("counted", assignment=[[0]])
     async with Counts(node) as counts:

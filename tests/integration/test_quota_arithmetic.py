@@ -127,7 +127,7 @@ def _read(theirs: str, like: Answer) -> Answer:
 
 
 def test_rate_and_throttle_times(kafka_quotas: KafkaQuotas) -> None:
-    """Rate, windowSize, and the waits of QuotaUtils, with limits that change in between."""
+    """Rate, windowSize and the waits of QuotaUtils agree, with limits that change in between."""
 
     def ours(trace: Trace) -> Iterator[Answer]:
         rate = Rate(trace.window)
@@ -164,7 +164,7 @@ def test_rate_and_throttle_times(kafka_quotas: KafkaQuotas) -> None:
 
 
 def test_controller_mutations(kafka_quotas: KafkaQuotas) -> None:
-    """The token bucket in Kafka's manager, strict and permissive: tokens, refusals and waits."""
+    """Tokens, refusals and waits of Kafka's token bucket agree, strict and permissive."""
 
     def ours(trace: Trace) -> Iterator[Answer]:
         bucket = TokenBucket.over(trace.window, trace.limit, trace.events[0][2])
@@ -183,7 +183,7 @@ def test_controller_mutations(kafka_quotas: KafkaQuotas) -> None:
 
 
 def test_request_time(kafka_quotas: KafkaQuotas) -> None:
-    """Thread time as Kafka's request quota manager counts it, and its throttle times."""
+    """Thread time and throttle times are those of Kafka's request quota manager."""
 
     def ours(trace: Trace) -> Iterator[Answer]:
         quota = RateQuota(trace.limit, trace.window, most_ms=trace.window.window_ms)

@@ -73,7 +73,7 @@ async def kafka_quotas() -> AsyncIterator[KafkaQuotas]:
 
 
 def test_every_client_is_under_the_same_quota(kafka_quotas: KafkaQuotas) -> None:
-    """The limit, and who shares it; all eight levels, none, and clients without a name come up."""
+    """Limit and sharers agree; all eight levels, none, and clients without a name come up."""
     levels: Counter[tuple[str, str]] = Counter()
     unnamed: Counter[str | None] = Counter()
 

@@ -95,7 +95,7 @@ async def test_a_refusal_of_the_brokers_sets_nothing(cluster: Cluster, tmp_path:
 
 
 async def test_many_entities_are_set(cluster: Cluster, tmp_path: Path) -> None:
-    """1,000 client-ids of odd names, in a handful of requests, and nothing is left to do."""
+    """A handful of requests set 1,000 client-ids of odd names, and nothing is left to do."""
     tenants = tmp_path / "tenants"
     names = [f"Größe {n:04} <a&b>" for n in range(1000)]
     tenants.write_text("\n".join(names))

@@ -122,7 +122,7 @@ async def test_a_broker_that_restarts_is_off_and_that_is_reported(kafka: Cluster
 
 
 async def test_a_controller_has_one_too(kafka: Cluster) -> None:
-    """Where a dedicated one writes who changed topics: asked on its own listener."""
+    """A dedicated one writes there who changed topics; it is asked on its own listener."""
     (voter,) = await controllers_of(kafka)
     controller_id, _, controller = voter.partition("@")
     reached = ("--bootstrap-controller", controller)

@@ -95,7 +95,7 @@ async def test_a_wrong_password_is_named_as_such(
 async def test_a_rotated_password_is_read_on_sighup(
     secure_kafka: SecureKafka, start: Start, tmp_path: Path
 ) -> None:
-    """The connections are made anew with it: refused until the broker has it, then read again."""
+    """Connections are made anew with it, refused until the broker has it, then accepted."""
     user, old, new = "rotated", "the old one", "the new one"
     file = tmp_path / "password"
     file.write_text(old)

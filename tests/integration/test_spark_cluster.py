@@ -176,7 +176,7 @@ def same(one: Sequence[dict[str, object]], other: Sequence[dict[str, object]]) -
 def test_a_cluster_makes_the_tables_of_one_machine(
     cluster: Cluster, local: Made, tmp_path: Path
 ) -> None:
-    """All of them, of the same logs; both workers took part."""
+    """It makes all of them, of the same logs; both workers took part."""
     out = tmp_path / "tables"
     command = [sys.executable, "-m", "sidecar", "pipeline", *local.arguments, "--out", str(out)]
     subprocess.run([*command, "--master", cluster.url], check=True, env=ENVIRONMENT)

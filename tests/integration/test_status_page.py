@@ -69,7 +69,7 @@ async def test_axe_finds_nothing(browser: Browser, name: str, scheme: str, width
 async def test_axe_finds_nothing_on_the_other_pages(
     browser: Browser, path: str, scheme: str
 ) -> None:
-    """All volumes, and both ways to change something, the confirming step too."""
+    """The pages are all volumes, and both changes with their confirming step."""
     async with opened(browser, throttled(), color_scheme=scheme) as (served, page):
         await page.goto(served.url + path)
         await assert_accessible(page)
@@ -82,7 +82,7 @@ async def test_axe_finds_nothing_on_the_other_pages(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_the_limit_is_drawn_on_the_bar(browser: Browser, scheme: str) -> None:
-    """A line where 10 of 100 GB are left, in another colour than what is used and what is not."""
+    """A line is where 10 of 100 GB are left, in another colour than the used and the free part."""
     async with opened(browser, throttled(), color_scheme=scheme) as (_, page):
         found = await page.locator(".volumes .bar").first.evaluate(
             """bar => [...bar.querySelectorAll("rect")].map(each => {
@@ -191,7 +191,7 @@ async def test_the_sidecar_takes_questions_and_answers_none(browser: Browser, pa
 
 
 async def test_without_javascript(browser: Browser) -> None:
-    """The same page, which asks to be loaded again by itself; the script's is not there."""
+    """The page is the same and reloads by itself; what needs the script is not there."""
     async with opened(browser, throttled(), java_script_enabled=False) as (served, page):
         await page.wait_for_load_state()
         await shown(page, "#sentence", "data-0 of broker 2")
@@ -203,7 +203,7 @@ async def test_without_javascript(browser: Browser) -> None:
 
 @pytest.mark.parametrize("javascript", [True, False])
 async def test_an_override_by_hand(browser: Browser, javascript: bool) -> None:
-    """By keyboard alone: asked for, refused with a wrong token, confirmed, seen, and ended."""
+    """The keyboard alone asks for it, is refused with a wrong token, confirms, sees and ends it."""
     async with opened(browser, throttled(), java_script_enabled=javascript) as (served, page):
         await page.locator("#set").press("Enter")
         await page.locator("#reason").fill("disk is being replaced")
@@ -228,7 +228,7 @@ async def test_an_override_by_hand(browser: Browser, javascript: bool) -> None:
 
 
 async def test_another_sites_page_can_do_nothing(browser: Browser) -> None:
-    """Neither frame the page, nor send its form with the token that it might have got."""
+    """It can neither frame the page, nor send its form with the token that it might have got."""
     async with opened(browser, throttled()) as (served, page):
         victim = served.url.replace("127.0.0.1", "localhost")
         form = "".join(

@@ -54,7 +54,7 @@ def each_is_near(judged: list[Judged]) -> None:
 
 
 async def test_bytes(kafka: Cluster) -> None:
-    """Each throttled request, and what the broker itself counts."""
+    """Each throttled request agrees, and so does what the broker itself counts."""
     sent = await send_bytes(kafka)
     node = sent.node
     for name in ("shared", "own"):
@@ -70,7 +70,7 @@ async def test_bytes(kafka: Cluster) -> None:
 
 
 async def test_request_time(kafka: Cluster) -> None:
-    """Handlers' time that waits for the whole window."""
+    """Handlers' time waits for the whole window."""
     heavy = (await send_compressed(kafka)).of("heavy")
     each_is_near(heavy)
     assert WINDOW.window_ms == max(each.throttle_ms for each in heavy)
@@ -109,7 +109,7 @@ async def test_request_time_is_a_lower_bound(kafka: Cluster) -> None:
 
 
 async def test_mutations(kafka: Cluster) -> None:
-    """Each throttled request, and which topics were refused."""
+    """Each throttled request agrees, and so does which topics were refused."""
     node = await mutate(kafka)
     for name in MUTATORS:
         each_is_near(node.of(name, api_keys=ABOUT_TOPICS))

@@ -36,7 +36,7 @@ def outcomes(results: tuple[TopicResult, ...]) -> Counter[Outcome]:
 
 
 async def test_over_the_quota_it_waits_and_goes_on(node: Cluster) -> None:
-    """The module's example: 12 at once, the others one a second; all are created."""
+    """It is the module's example: 12 come at once, the others one a second; all are created."""
     loop = asyncio.get_running_loop()
     async with one_a_second(node, "patient") as admin:
         began = loop.time()

@@ -117,7 +117,7 @@ class TestKafka:
     """One version of Kafka."""
 
     async def test_the_newest_messages_that_both_know_are_spoken(self, node: Cluster) -> None:
-        """Log dirs v4 before Kafka 4.3 and v5 since; fenced brokers (v2) only since 4.0."""
+        """Log dirs are v4 before Kafka 4.3 and v5 since; fenced brokers (v2) are only since 4.0."""
         (endpoint,) = addresses(node.bootstrap)
         security = load_security(KafkaAdmin(bootstrap_servers=(endpoint,)), time.monotonic)
         connection = await dial(endpoint, security, "tests", time.monotonic)
@@ -144,7 +144,7 @@ class TestKafka:
         assert set() == (await daemon.metrics()).failure_kinds()
 
     async def test_kafkas_own_client_reads_the_same_figures(self, node: Cluster) -> None:
-        """The Java Admin of the version: equal to the byte, of volumes filled differently."""
+        """The version's Java Admin agrees to the byte, of volumes filled differently."""
         for index in (0, 1):
             await node.occupy(0, index, (1 + index) * MIB)
 
@@ -335,7 +335,7 @@ class TestKafka:
         assert round(1000 * max(throttled)) == slow.longest_throttle_ms
 
     async def test_a_broker_reports_its_own_configuration(self, node: Cluster) -> None:
-        """What is in force: threads of the properties file, Kafka's defaults for the windows."""
+        """Threads are those of the properties file, windows those of Kafka's defaults."""
         expected = {
             "num.io.threads": "4",
             "num.network.threads": "2",
@@ -346,7 +346,7 @@ class TestKafka:
         assert {0: expected} == await describe_broker_configs(admin_of(node), None, names)
 
     async def test_what_lies_on_its_volumes_is_reported(self, node: Cluster) -> None:
-        """The topic's partitions by their log dirs, and together the bytes that were written."""
+        """The topic's partitions are by log dir, and together have the bytes that were written."""
         async with Admin(node.bootstrap) as admin:
             await admin.create_topic("orders", assignment=[[0], [0], [0]])
         async with Traffic(

@@ -161,7 +161,7 @@ async def test_a_broker_that_hangs_times_out_and_the_others_are_reported(clock: 
 
 
 async def test_nobody_answers_at_all(clock: Clock) -> None:
-    """One failure."""
+    """There is one failure."""
     source = ActiveProducers(admin(free_port()), None, clock)
     answer = await source.scan(Taken(), PATIENCE_S)
     await source.close()
@@ -179,7 +179,7 @@ async def test_a_partition_that_is_left_out_of_an_answer_is_a_failure(clock: Clo
 async def test_questions_grow_and_shrink_with_the_answers(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twice as many partitions each time, until an answer is as long as it may be."""
+    """A question has twice as many partitions each time, until its answer has the longest size."""
     every = [("a", index) for index in range(500)]
     fake = FakeProducers(dict.fromkeys(every, 0))
     async with fake.of(FakeCluster().add(1)) as cluster, scanner(cluster, clock) as source:

@@ -88,7 +88,7 @@ async def test_a_hung_broker_times_out_at_the_deadline() -> None:
 
 
 async def test_no_cluster_at_all() -> None:
-    """One failure, of the listing."""
+    """There is one failure, of the listing."""
     answer = await describe_broker_configs(admin(free_port()), None, ["log.dirs"])
     message = failed(answer, FailureKind.CONNECT)
     assert message.startswith("no broker reported which brokers there are: ")

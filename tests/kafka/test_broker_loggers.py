@@ -23,7 +23,7 @@ def levels(*of_brokers: str) -> FakeConfigs:
 
 
 async def test_levels_are_read() -> None:
-    """The logger's own, not another's."""
+    """They are the logger's own, not another's."""
     async with levels("WARN", "DEBUG").of(FakeCluster().add(2)) as cluster:
         assert {0: "WARN", 1: "DEBUG"} == await read_levels(
             admin(bootstrap(cluster)), None, REQUEST_LOGGER
@@ -31,7 +31,7 @@ async def test_levels_are_read() -> None:
 
 
 async def test_levels_are_set_on_each_broker_to_its_own() -> None:
-    """Brokers that are not named keep theirs."""
+    """Those of brokers that are not named do not change."""
     configs = levels("WARN", "WARN", "WARN")
     async with configs.of(FakeCluster().add(3)) as cluster:
         kafka = admin(bootstrap(cluster))
@@ -53,7 +53,7 @@ async def test_a_broker_that_has_no_such_logger() -> None:
 
 
 async def test_a_refusal_to_set_says_what_is_needed() -> None:
-    """The command that grants it."""
+    """It says the command that grants it."""
     configs = levels("WARN")
     configs.refused[0] = ErrorCode.cluster_authorization_failed
     async with configs.of(FakeCluster().add(1)) as cluster:
@@ -63,7 +63,7 @@ async def test_a_refusal_to_set_says_what_is_needed() -> None:
 
 
 async def test_another_error_is_reported_with_the_brokers_words() -> None:
-    """Which Kafka fills for a level that there is not."""
+    """Kafka's words say which level does not exist."""
     configs = levels("WARN")
     configs.refused[0] = ErrorCode.invalid_config
     async with configs.of(FakeCluster().add(1)) as cluster:

@@ -79,7 +79,7 @@ def altered(*outcomes: tuple[Parts, ErrorCode]) -> FakeCluster:
 
 
 def test_the_request_is_kafkas_bytes() -> None:
-    """Entities with a name and the default one, quotas to set and to remove."""
+    """Entities have a name or are the default one; quotas are set and removed."""
     kio = load_payload_module(ALTER_CLIENT_QUOTAS_KEY, 1, EntityType.request)
     both = (
         kio.EntityData(entity_type="user", entity_name="ann"),
@@ -107,13 +107,13 @@ def test_the_request_is_kafkas_bytes() -> None:
 
 
 def test_the_question_is_kafkas_bytes() -> None:
-    """No component, not strict: every entity matches."""
+    """It has no component and is not strict: every entity matches."""
     expected = kio_request(DESCRIBE_CLIENT_QUOTAS_KEY, 1, components=(), strict=False)
     assert expected == our_request(DescribeClientQuotas(), 1)
 
 
 async def test_all_quotas_are_read() -> None:
-    """Named and default, of users, client-ids, both and addresses; a kind to come is left out."""
+    """They are of users, client-ids, both and addresses, or default; a kind to come is left out."""
     cluster = reported(
         ErrorCode.none,
         ({"user": "ann", "client-id": None}, {"producer_byte_rate": 1.5e6}),
@@ -137,7 +137,7 @@ async def test_another_address_is_asked(nothing_left_open: None) -> None:
         assert {} == await describe_client_quotas(admin(free_port(), bootstrap(cluster)))
 
 
-async def test_who_may_not_read_is_reported_what_to_grant() -> None:
+async def test_a_refused_read_says_what_to_grant() -> None:
     """Error 31 is of kind authorization, with the operation and the command."""
     async with reported(ErrorCode.cluster_authorization_failed) as cluster:
         answer = await describe_client_quotas(admin(bootstrap(cluster)))
@@ -170,7 +170,7 @@ async def test_validating_is_asked_for(validate_only: bool) -> None:
     ],
 )
 async def test_a_refusal_says_what_was_refused(code: ErrorCode, kind: str, words: str) -> None:
-    """Whose quota, or which right is missing."""
+    """It says whose quota, or which right is missing."""
     async with altered((ANN, code)) as cluster:
         answer = await alter_client_quotas(admin(bootstrap(cluster)), [(ANN, {"x": 1})])
     assert words in failed(answer, FailureKind[kind])
@@ -204,6 +204,6 @@ async def test_setting_asks_another_address(hangs: bool, nothing_left_open: None
 
 
 async def test_a_broker_that_is_not_there() -> None:
-    """A failure as of every other call, and no exception."""
+    """It is a failure as of every other call, and no exception."""
     answer = await alter_client_quotas(admin(free_port()), [({"client-id": "a"}, {"x": 1.0})])
     failed(answer, FailureKind.CONNECT)

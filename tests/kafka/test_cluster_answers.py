@@ -73,7 +73,7 @@ def test_older_brokers_say_nothing_of_fenced_ones(answer: Any) -> None:
 def test_a_list_that_can_not_be_used_is_a_failure(
     answer: Any, kind: FailureKind, says: str
 ) -> None:
-    """Errors, controllers, and lists without a broker that could be asked."""
+    """Errors, controllers, and lists without a broker that could be asked can't be used."""
     assert says in failed(read_cluster(answer, ASKED), kind)
 
 

@@ -129,7 +129,7 @@ def test_tags_that_a_newer_broker_adds_are_skipped() -> None:
 def test_the_newest_version_that_both_know_is_used(
     request_: DescribeCluster | DescribeLogDirs, known: tuple[int, int], expected: int
 ) -> None:
-    """Negotiated as measured: 3.3.2 gives v4 and v0, 3.9.1 v4 and v1, 4.3.1 v5 and v2."""
+    """Brokers were measured: 3.3.2 has v4 and v0, 3.9.1 v4 and v1, 4.3.1 v5 and v2."""
     assert expected == request_.prepare({request_.API_KEY: known}).API_VERSION
 
 

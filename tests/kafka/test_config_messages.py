@@ -19,7 +19,7 @@ from tests.kafka.kio_codec import kio_request, our_request
 
 
 def test_describe_configs_requests_are_kafkas_bytes() -> None:
-    """Two configurations of one broker, without synonyms and documentation."""
+    """They ask for two configurations of one broker, without synonyms and documentation."""
     kio = load_payload_module(DESCRIBE_CONFIGS_KEY, 4, EntityType.request)
     names = ("num.io.threads", "num.network.threads")
     resource = kio.DescribeConfigsResource(
@@ -36,7 +36,7 @@ def test_describe_configs_requests_are_kafkas_bytes() -> None:
 
 
 def test_set_configs_requests_are_kafkas_bytes() -> None:
-    """Operation 0, SET, on two loggers of a broker."""
+    """They have operation 0, SET, on two loggers of a broker."""
     kio = load_payload_module(INCREMENTAL_ALTER_CONFIGS_KEY, 1, EntityType.request)
     configs = tuple(
         kio.AlterableConfig(name=name, config_operation=0, value=level)
@@ -51,7 +51,7 @@ def test_set_configs_requests_are_kafkas_bytes() -> None:
 
 
 def test_describe_controllers_requests_are_kafkas_bytes() -> None:
-    """DescribeCluster v1 that asks for controllers, 2."""
+    """DescribeCluster v1 asks for controllers, 2."""
     expected = kio_request(
         DESCRIBE_CLUSTER_KEY, 1, include_cluster_authorized_operations=False, endpoint_type=2
     )

@@ -104,7 +104,7 @@ async def test_the_largest_come_first(version: int) -> None:
 
 
 async def test_all_topics_are_asked_for() -> None:
-    """By null, which is 00, and no tags; an empty list would get none."""
+    """Null asks for them, which is 00, without tags; an empty list would get none."""
     cluster, asked = lying(("/a", {}, OK))
     async with cluster:
         await largest_topics(admin(bootstrap(cluster)), 1, PATIENCE_S)
@@ -141,7 +141,7 @@ async def test_a_refusal() -> None:
 
 
 async def test_a_broker_that_is_not_there() -> None:
-    """A failure, and nobody else is asked for it."""
+    """It is a failure, and nobody else is asked for it."""
     cluster, asked = lying(("/a", DATA, OK))
     async with cluster:
         found = await largest_topics(admin(bootstrap(cluster)), 7, PATIENCE_S)

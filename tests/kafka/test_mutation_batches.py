@@ -100,7 +100,7 @@ def rate_of_one() -> TokenBucket:
 
 
 async def test_what_is_throttled_is_asked_for_again_after_the_wait() -> None:
-    """The module's example: 12 of 30 at once, then one a second, in the order of the names."""
+    """It is the module's example: 12 of 30 are done at once, then one a second, in order."""
     controller = FakeController(rate_of_one())
     reported: list[TopicResult] = []
     batcher = MutationBatcher(make(), names(30), CallPolicy(60.0, retry=True), reported.append)
@@ -114,7 +114,7 @@ async def test_what_is_throttled_is_asked_for_again_after_the_wait() -> None:
 
 
 async def test_retries_can_be_turned_off() -> None:
-    """One request; what was over the quota says how long to wait, and nothing is slept."""
+    """One request is sent; what was over the quota says how long to wait, and nothing sleeps."""
     controller = FakeController(rate_of_one())
     results = await run(controller, names(30), 60.0, retry=False)
     assert [Outcome.DONE] * 12 + [Outcome.THROTTLED] * 18 == outcomes(results)
@@ -133,7 +133,7 @@ async def test_without_retry_later_requests_are_not_sent() -> None:
 
 
 async def test_at_the_time_out_each_topic_says_what_became_of_it() -> None:
-    """Done, throttled with the wait that is left, and not sent."""
+    """Some are done, some throttled with the wait that is left, some not sent."""
     controller = FakeController(rate_of_one())
     results = await run(controller, names(70), 4.5)
     # 12 at once and 4 in 4 s; the wait for the next ends after the time-out.
@@ -146,7 +146,7 @@ async def test_at_the_time_out_each_topic_says_what_became_of_it() -> None:
 
 
 async def test_the_wait_that_is_reported_is_what_is_left_of_it() -> None:
-    """After a second that was waited for, with no broker then, nothing is left."""
+    """Nothing is left after a second that was waited for, with no broker then."""
     controller = FakeController(twists={0: all_with(89, 1000), 1: lambda _: LOST})
     results = await run(controller, ["a"], 5.0)
     message = f"error 89 (THROTTLING_QUOTA_EXCEEDED); {LOST.message}"
@@ -175,7 +175,7 @@ async def test_other_errors_are_final() -> None:
 
 
 async def test_a_throttled_answer_is_waited_for_even_if_all_was_done() -> None:
-    """An old client's wait, or the request quota's: the next request comes after it."""
+    """It is an old client's wait, or the request quota's: the next request comes after it."""
     controller = FakeController(twists={0: all_with(0, 1500)})
     results = await run(controller, names(60), 10.0, retry=False)
     assert [Outcome.DONE] * 60 == outcomes(results)
@@ -192,7 +192,7 @@ async def test_what_was_not_answered_is_not_sent_again() -> None:
 
 
 async def test_a_time_out_of_the_controller_is_unknown_too() -> None:
-    """Error 7: it goes on with it."""
+    """With error 7 the controller may still do it."""
     controller = FakeController(twists={0: lambda _: Answer(0, {"a": 7})})
     results = await run(controller, ["a"])
     assert [Outcome.UNKNOWN] == outcomes(results)
@@ -233,7 +233,7 @@ async def test_a_controller_that_is_never_found_ends_it() -> None:
     [(1, [BATCH_TOPICS, 20]), (-1, [BATCH_TOPICS, 20]), (500, [4] * 17 + [2]), (9000, [1] * 70)],
 )
 async def test_batches_are_full_and_no_fuller(partitions: int, expected: list[int]) -> None:
-    """50 topics or 2,000 partitions, whichever comes first; a larger topic goes alone."""
+    """A batch has 50 topics or 2,000 partitions at most; a larger topic goes alone."""
     controller = FakeController()
     await MutationBatcher(make(partitions), names(70), CallPolicy(1.0, retry=True)).run(controller)
     assert expected == [len(batch) for _, batch in controller.asked]

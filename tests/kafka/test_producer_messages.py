@@ -41,7 +41,7 @@ def test_metadata_requests_are_kafkas_bytes() -> None:
 
 
 def test_describe_producers_requests_are_kafkas_bytes() -> None:
-    """Two partitions of one topic and one of another."""
+    """They ask for two partitions of one topic and one of another."""
     kio = load_payload_module(DESCRIBE_PRODUCERS_KEY, 0, EntityType.request)
     topics = (
         kio.TopicRequest(name="orders", partition_indexes=(i32(0), i32(7))),
@@ -69,7 +69,7 @@ def test_leaders_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:
 @DEAR
 @given(entity=st.from_type(PRODUCERS.DescribeProducersResponse))
 def test_producers_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:
-    """Id, epoch and last sequence of each, more than once."""
+    """Id, epoch and last sequence of each are read, more than once."""
     decoded = DescribeProducersResponseV0.decode(encode(entity))
     for topic, ours in zip(entity.topics, decoded.topics, strict=True):
         for part, (index, error_code, message, packed, _) in zip(

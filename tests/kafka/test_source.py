@@ -82,7 +82,7 @@ def times_asked(broker: FakeBroker, api_key: int) -> int:
 
 
 async def test_a_poll_sees_every_broker_and_volume(clock: Clock) -> None:
-    """One list, then one question to each broker; times are the clock's."""
+    """It asks for one list, then each broker once; times are the clock's."""
     async with FakeCluster().add(3, volumes=2) as cluster, source_of(cluster, clock) as source:
         addresses = {n: f"127.0.0.1:{broker.port}" for n, broker in cluster.brokers.items()}
         expected = Observation(
@@ -105,7 +105,7 @@ async def test_a_poll_sees_every_broker_and_volume(clock: Clock) -> None:
 
 
 async def test_later_polls_use_the_same_connections(clock: Clock) -> None:
-    """Three polls: the first broker's connection is the one that the list came over."""
+    """In three polls the first broker's connection is the one that the list came over."""
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
         for _ in range(3):
             await seen(source)
@@ -243,7 +243,7 @@ async def test_a_hung_broker_does_not_delay_the_list(clock: Clock) -> None:
 
 
 async def test_a_stopped_broker_is_found_again(clock: Clock) -> None:
-    """Refused while it is away, seen again at the first poll after its pause."""
+    """It is refused while it is away, seen again at the first poll after its pause."""
     async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
         await seen(source)
         await cluster.brokers[1].stop()
@@ -287,7 +287,7 @@ async def test_all_brokers_replaced_behind_a_stable_address(clock: Clock) -> Non
 
 
 async def test_a_broker_that_moved_is_dialled_where_it_is(clock: Clock) -> None:
-    """The same id at a new address: the old connection is closed, the new place is asked."""
+    """The same id has a new address: the old connection is closed, the new place is asked."""
     async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
         await seen(source)
         moved = FakeBroker(1, cluster, cluster.brokers[1].log_dirs)

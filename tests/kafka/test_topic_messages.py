@@ -65,7 +65,7 @@ def test_delete_topics_requests_are_kafkas_bytes() -> None:
 
 
 def test_created_topics_are_read_as_kafka_writes_them() -> None:
-    """Each field, nulls included; the tag, number 0, says why there is no configuration: 29."""
+    """Each field is read, nulls too; the tag, number 0, says why there is no configuration: 29."""
     kio = load_payload_module(CREATE_TOPICS_KEY, 7, EntityType.response)
     config = kio.CreatableTopicConfigs(
         name="retention.ms", value=None, read_only=True, config_source=5, is_sensitive=False

@@ -74,7 +74,7 @@ def acls(*rules: tuple[str, int], code: ErrorCode = ErrorCode.none) -> FakeClust
 
 
 def test_the_questions_are_kafkas_bytes() -> None:
-    """All users, or one; all ACLs: nothing is left out by a filter."""
+    """They ask for all users or one, and all ACLs: no filter leaves any out."""
     expected = kio_request(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, users=None)
     assert expected == our_request(DescribeUserScramCredentials(), 0)
     kio = load_payload_module(DESCRIBE_USER_SCRAM_CREDENTIALS_KEY, 0, EntityType.request)

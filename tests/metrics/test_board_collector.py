@@ -23,7 +23,7 @@ PROMTOOL = shutil.which("promtool")
 
 
 def test_from_the_start_on() -> None:
-    """Before any poll every metric is there; counters at zero, no volume."""
+    """Before any poll every metric is there; counters are at zero, no volume is there."""
     scene = Scene()
     assert scene.series("kafka_throttle_factor") == {(): 0.5}
     assert scene.series("kafka_throttle_source") == {
@@ -59,7 +59,7 @@ def test_from_the_start_on() -> None:
 
 
 def test_volumes() -> None:
-    """One series a volume, by broker and log dir, in bytes."""
+    """There is one series a volume, by broker and log dir, in bytes."""
     scene = Scene()
     scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60, "/b": 60}), reading(2, 0.0, {"/a": 60})]))
     scene.see(whole(10.0, [reading(1, 10.0, {"/a": 10, "/b": 60}), reading(2, 10.0, {"/a": 70})]))
@@ -122,7 +122,7 @@ def test_a_volume_that_fills_although_producers_are_throttled() -> None:
 
 
 def test_series_of_what_is_gone_disappear() -> None:
-    """A log dir that is no longer reported, and a broker that left."""
+    """A log dir is no longer reported, and a broker left."""
     scene = Scene()
     scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60, "/b": 60}), reading(2, 0.0, {"/a": 60})]))
     scene.see(whole(1.0, [reading(1, 1.0, {"/a": 60})]))
@@ -167,7 +167,7 @@ def test_the_tally() -> None:
 
 @pytest.mark.parametrize("disabled", [True, False])
 def test_the_source_in_force(disabled: bool) -> None:
-    """1 for it, 0 for the others."""
+    """Its value is 1, that of the others 0."""
     scene = Scene(disabled=disabled)
     override = Override(0.25, "because", 0.0, 10.0)
     scene.board.set_override(override)
@@ -189,7 +189,7 @@ def test_seconds_to_full() -> None:
 
 
 def test_readers() -> None:
-    """The brokers that were heard in the last 10 minutes, and those of them in an emergency."""
+    """They are the brokers heard in the last 10 minutes, and those of them in an emergency."""
     scene = Scene()
     names = ("kafka_throttle_readers", "kafka_throttle_readers_in_emergency")
     counts = []
@@ -201,7 +201,7 @@ def test_readers() -> None:
 
 
 def test_poll_durations() -> None:
-    """Observed by the poller, in seconds, with the deadline as the last bucket."""
+    """The poller observes them, in seconds, with the deadline as the last bucket."""
     scene = Scene()
     scene.registry.poll_duration.observe(0.3)
     buckets = scene.series("kafka_throttle_poll_duration_seconds_bucket")
@@ -255,7 +255,7 @@ def test_two_sidecars_in_a_process() -> None:
 
 
 def test_promtool_finds_nothing() -> None:
-    """Names, units, types and help as Prometheus wants them, with and without volumes."""
+    """Names, units, types and help are as Prometheus has them, with and without volumes."""
     assert PROMTOOL, "promtool is missing: apt-get install -y prometheus"
     scene = Scene()
     for _ in range(2):

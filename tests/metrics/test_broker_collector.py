@@ -7,7 +7,7 @@ from tests.throttle.build import reading, whole
 
 
 def test_the_metrics_are_there_before_any_broker_is() -> None:
-    """Each by its name, without a series."""
+    """Each has its name, without a series."""
     families = list(BrokerCollector(Scene().board).collect())
     names = {"broker_active", "broker_failing", "reader_follows"}
     assert {f"kafka_throttle_{name}" for name in names} == {each.name for each in families}

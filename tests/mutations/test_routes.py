@@ -45,7 +45,7 @@ def create(topic: str, partitions: int, kind: str = "create_topic") -> dict[str,
 
 
 async def test_strict_rejects_what_is_over_the_quota() -> None:
-    """The whole document: each operation as it was asked, with the error and the wait."""
+    """The document has each operation as it was asked, with the error and the wait."""
     response = await Portal().ask(
         create("a", 40), create("b", 40, "create_partitions"), create("c", 1, "delete_topic")
     )
@@ -101,7 +101,7 @@ async def test_who_comes_back_too_soon_gets_429() -> None:
 
 
 async def test_validating_costs_nothing() -> None:
-    """However much is asked."""
+    """That is so however much is asked."""
     portal = Portal()
     for _ in range(2):
         response = await portal.ask(create("a", 9999), validate_only=True)
@@ -119,7 +119,7 @@ async def test_unknown_quotas_are_503() -> None:
 
 
 async def test_without_brokers_it_is_503_too() -> None:
-    """A sidecar that is disabled, with no brokers to ask."""
+    """A sidecar that is disabled has no brokers to ask."""
     portal = Portal()
     portal.sidecar = FakeSidecar()
     problem = assert_problem(await portal.ask(create("a", 1)), 503)
@@ -148,7 +148,7 @@ async def test_without_brokers_it_is_503_too() -> None:
     ],
 )
 async def test_what_is_not_as_it_must_be_is_refused(body: str) -> None:
-    """422, without a word of what was sent; nothing is charged."""
+    """The answer is 422 without a word of what was sent; nothing is charged."""
     portal = Portal()
     problem = assert_problem(await portal.send(body), 422)
     assert "s3cret" not in json.dumps(problem)
@@ -178,7 +178,7 @@ async def test_the_body_has_to_say_that_it_is_json() -> None:
 
 
 async def test_a_thousand_operations_fit_and_far_more_do_not() -> None:
-    """64 KiB, as for every body."""
+    """The bound is 64 KiB, as for every body."""
     portal = Portal()
     fits = await portal.ask(*(create(f"t-{number:05}", 1) for number in range(1000)), user="bob")
     assert 1000 == len(fits.json()["results"])

@@ -109,7 +109,7 @@ async def test_the_first_request_waits_for_the_quotas() -> None:
 
 
 async def test_the_wait_is_counted_by_the_clock() -> None:
-    """Muted while it lasts, admitted when it is over."""
+    """A client is muted while it lasts, and admitted when it is over."""
     async with running(Brokers()) as mutations:
         await mutations.admit(asked(60))
         assert 1000 == (await judged(mutations)).throttle_ms
@@ -208,7 +208,7 @@ async def test_a_short_validity_is_read_more_often() -> None:
 
 
 async def test_failures_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """A warning when they begin, a line when they end."""
+    """They begin with a warning and end with a line."""
     caplog.set_level("INFO")
     brokers = Brokers(DOWN)
     async with running(brokers) as mutations:

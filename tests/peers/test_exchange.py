@@ -286,7 +286,7 @@ async def test_a_peer_that_misbehaves_is_reported_once_and_asked_again(
 @VIRTUAL_TIME
 @pytest.mark.usefixtures("_soon")
 async def test_a_peer_that_is_down_or_has_a_name_that_is_none_is_reported() -> None:
-    """A closed port; a label of a name that is longer than 63 characters."""
+    """The port is closed, or a label of the name is longer than 63 characters."""
     nobody = Peers(["http://127.0.0.1:1", f"http://{'x' * 70}.kafka:7070"], lambda *_: None)
     task = asyncio.create_task(nobody.run())
     await until(lambda: all(peer.failure for peer in nobody.peers))
@@ -316,7 +316,7 @@ async def test_what_comes_is_counted_once_piece_after_piece() -> None:
 
 @pytest.mark.usefixtures("_soon")
 async def test_a_peer_that_always_has_more_does_not_take_the_loop() -> None:
-    """Full pieces without end: others get their turn, and it is asked 50 times a second at most."""
+    """Full pieces never end: others get their turn, and it is asked 50 times a second at most."""
     page = msgspec.json.encode(exchange.AllocatedIdPage("a1-1", 0, ids(*range(PIECE))))
     asked = 0
 

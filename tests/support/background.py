@@ -63,7 +63,7 @@ class Asked:
 
 @dataclass
 class Canned:
-    """A server that gives prepared answers.
+    """A server with prepared answers.
 
     Attributes:
         answers: by "METHOD /path"; anything else is 404.

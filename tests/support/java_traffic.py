@@ -26,7 +26,7 @@ class JavaTraffic:
     Attributes:
         acknowledged_bytes: of record values that brokers acknowledged, so far.
         committed_records: those in transactions that were committed, so far.
-        failed_records: timed out, so far; one more for a producer that ended by an error.
+        failed_records: those that failed, so far; one more for a producer that ended by an error.
         last_failure: why the last of them was, one line; None while there is none.
         longest_throttle_s: the longest throttle time that a broker reported, seconds.
         samples: the acknowledged bytes so far, ten times a second, ``time.monotonic()`` seconds.

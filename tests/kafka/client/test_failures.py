@@ -216,7 +216,7 @@ def test_a_wrong_password_names_the_setting_it_comes_from() -> None:
 
 
 async def test_another_protocol_in_the_tls_handshake() -> None:
-    """OpenSSL's own error of words that are no TLS: is it spoken there?"""
+    """OpenSSL's own error is for words that are no TLS: the message asks if it is spoken there."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(4)

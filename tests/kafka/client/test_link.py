@@ -249,7 +249,7 @@ async def test_an_answer_that_makes_no_sense(
     reply: Callable[[FakeConnection, bytes], bytes | None],
     says: str,
 ) -> None:
-    """A wrong correlation id, garbage, and a cut frame: one line, no traceback, closed."""
+    """A wrong correlation id, garbage or a cut frame ends it with one line and no traceback."""
     async with FakeCluster().add(1) as cluster:
         one(cluster).twist = on_log_dirs(reply)
         assert says in await failing_call(link_to(bootstrap(cluster), clock), FailureKind.PROTOCOL)
@@ -292,7 +292,7 @@ async def test_a_dropped_connection_is_dialled_anew_once(clock: Clock) -> None:
 async def test_a_broker_that_always_drops_is_asked_twice(
     clock: Clock, reply: Callable[[FakeConnection, bytes], bytes | None]
 ) -> None:
-    """One retry, not more, also when half of an answer came."""
+    """There is one retry, not more, also when half of an answer came."""
     async with FakeCluster().add(1) as cluster:
         one(cluster).twist = on_log_dirs(reply)
         message = await failing_call(link_to(bootstrap(cluster), clock), FailureKind.CONNECT)

@@ -124,7 +124,7 @@ async def test_mutual_tls_from_text(clock: Clock, ca: trustme.CA) -> None:
 
 
 async def test_mutual_tls_from_files(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
-    """The same from files, the key encrypted."""
+    """Files do the same, with the key encrypted."""
     pems = client_pems(ca)
     for name, text in pems.items():
         (tmp_path / name).write_text(text)
