@@ -33,7 +33,7 @@ def seen(at_s: float, available: int = 5) -> Observation:
 
 
 def times(path: Path) -> list[str]:
-    """Of the lines in a folder."""
+    """The times of the lines in a folder."""
     return [
         json.loads(line)["time"]
         for file in sorted(path.glob("*.jsonl"))

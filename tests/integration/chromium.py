@@ -37,11 +37,11 @@ class Silence:
         self._over.set()
 
     def begin_at(self, path: str) -> None:
-        """From the next request for this path on."""
+        """Answers none from the next request for this path on."""
         self._first = path
 
     def end(self) -> None:
-        """All are answered, those that wait, too."""
+        """Answers all again, those that wait, too."""
         self._first = ""
         self._over.set()
 
@@ -85,7 +85,7 @@ class Served:
         self._task = asyncio.create_task(self._server.serve())
 
     async def go(self) -> None:
-        """Is gone: nobody listens, and every connection is cut."""
+        """Closes the listener and cuts every connection."""
         if self._server is not None and self._task is not None:
             self._server.stop()
             await self._task

@@ -149,5 +149,5 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
     yield start_one
     ends = await asyncio.gather(*(daemon.end() for daemon in daemons))
     for daemon, ended in zip(daemons, ends, strict=True):
-        # None: the test has ended it by itself.
+        # It is None when the test has ended it by itself.
         assert ended in {0, None}, f"a daemon ended with {ended}:\n{daemon.output}"

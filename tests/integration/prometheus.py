@@ -25,7 +25,7 @@ _LISTENS = re.compile(r'msg="Listening on" address=127\.0\.0\.1:(\d+)')
 
 
 class Prometheus:
-    """One that runs.
+    """A Prometheus that runs.
 
     Attributes:
         url: where it listens.
@@ -87,7 +87,7 @@ def configuration(sidecars: Sequence[Daemon]) -> dict[str, Any]:
 async def prometheus(
     beside: Beside, sidecars: Sequence[Daemon], folder: Path
 ) -> AsyncIterator[Prometheus]:
-    """One that scrapes these sidecars as a cluster called blue, and has evaluated all rules.
+    """A Prometheus that scrapes these sidecars as cluster blue, and has evaluated all rules.
 
     Args:
         beside: what it ends with.

@@ -91,7 +91,7 @@ def override() -> Scene:
 
 
 def unseen() -> Scene:
-    """Before the first observation."""
+    """Nothing was observed yet."""
     scene = Scene()
     scene.board.fail(UNSEEN)
     scene.clock.now = 20.0

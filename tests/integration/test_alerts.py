@@ -42,7 +42,7 @@ async def scraping(obeying: Cluster, start: Start, tmp_path: Path) -> AsyncItera
 
 
 def value(series: Result) -> float | None:
-    """Of the one series of an answer; None when there is none."""
+    """The value of the one series of an answer; None when there is none."""
     return float(series[0]["value"][1]) if series else None
 
 

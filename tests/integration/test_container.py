@@ -33,7 +33,7 @@ LARGEST_BYTES = 60_000_000
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     if os.geteuid() != 0:
         pytest.skip("debootstrap and buildah's chroot isolation need root")
-    # Not in the build's time.
+    # Both are fetched before, since the build has a time-out.
     debian()
     wheels(DEBIANS_PYTHON)
     folder = tmp_path_factory.mktemp("container")

@@ -52,20 +52,20 @@ _NUMBERS = itertools.count()
 
 
 async def beside(cluster: Cluster, start: Start, broker_id: int, **more: str) -> Daemon:
-    """One beside a broker, where its callback asks."""
+    """A sidecar beside a broker, where its callback asks."""
     listen = f"127.0.0.1:{cluster.brokers[broker_id].sidecar_port}"
     return await start(cluster, settings(cluster.bootstrap, HTTP_LISTEN=listen, **more))
 
 
 async def sidecars(cluster: Cluster, start: Start, **more: str) -> list[Daemon]:
-    """One beside each broker; all see the cluster."""
+    """A sidecar beside each broker; all see the cluster."""
     daemons = [await beside(cluster, start, broker_id, **more) for broker_id in cluster.brokers]
     await all_decide(daemons, 1.0)
     return daemons
 
 
 async def all_decide(daemons: Sequence[Daemon], factor: float) -> None:
-    """Wait until every sidecar does."""
+    """Wait until every sidecar decides so."""
     for daemon in daemons:
         await daemon.decides(factor)
 
@@ -111,7 +111,7 @@ async def topics(
 async def producers(
     cluster: Cluster, names: Sequence[str], config: dict[str, object] | None = None
 ) -> AsyncIterator[list[Traffic]]:
-    """One for each topic, at its rate."""
+    """A producer for each topic, at its rate."""
     async with AsyncExitStack() as stack:
         traffics = [
             await stack.enter_async_context(
@@ -182,7 +182,7 @@ async def test_followers_that_fill_up_by_replication_are_protected(
     """The leader's volumes are free; what the follower's copies take is what counts."""
     (name,) = await topics(obeying, 0, followers=[1], config=ENDLESS)
     daemons = await sidecars(obeying, start)
-    # Both, since nobody says on which of them the broker puts the copy.
+    # Both are filled, since the broker may put the copy on either.
     for index in (0, 1):
         await obeying.occupy(1, index, 18 << 20)
     async with Traffic(obeying.bootstrap, name, bytes_per_s=RATE) as traffic:
@@ -202,7 +202,7 @@ async def test_a_volume_that_fills_again_after_a_release_is_throttled_in_time(
     # Until it says otherwise the callback goes by the last word of the test before.
     quick = await beside(obeying, start, 0)
     await quick.decides(1.0)
-    # Both, since nobody says on which of them the broker puts the topic.
+    # Both are filled, since the broker may put the topic on either.
     for index in (0, 1):
         await obeying.occupy(0, index, 8 << 20)
     async with Traffic(obeying.bootstrap, name, bytes_per_s=RATE) as traffic:
@@ -217,7 +217,7 @@ async def test_a_volume_that_fills_again_after_a_release_is_throttled_in_time(
         await daemon.decides(1.0)
         await daemon.decides(0.0)
         free = [await obeying.usage(0, index) for index in (0, 1)]
-        # What two seconds let in; the volumes were full before the next minute else.
+        # Two seconds let in so much; else the volumes would be full before the next minute.
         assert min(available for _, available in free) > LIMIT_BYTES - 2 * RATE
 
 

@@ -45,7 +45,7 @@ async def check(environ: Mapping[str, str], _: KafkaAdmin) -> object:
 
 
 async def quotas(_: Mapping[str, str], admin: KafkaAdmin) -> object:
-    """Read, as admissions are made by."""
+    """Read quotas, as admissions need."""
     found = await describe_client_quotas(admin)
     return found if isinstance(found, Failure) else None
 

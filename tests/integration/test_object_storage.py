@@ -73,7 +73,7 @@ class Server:
             file.write(content)
 
     def names(self, place: str) -> list[str]:
-        """Of the files below a place."""
+        """The names of the files below a place."""
         found = self.system().get_file_info(fs.FileSelector(place, recursive=True))
         return [each.path for each in found if each.type == fs.FileType.File]
 
@@ -86,7 +86,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One with the buckets "logs" and "tables"."""
+    """A server with the buckets "logs" and "tables"."""
     own, jars = (asyncio.run(jars_of(pom)) for pom in (HERE / "s3proxy/pom.xml", POM))
     folder = tmp_path_factory.mktemp("buckets")
     with Ports() as ports:
@@ -128,7 +128,7 @@ def _environ(port: int, folder: Path) -> dict[str, str]:
 
 
 def rows(place: str, system: fs.FileSystem, table: Table) -> Counter[tuple[str, ...]]:
-    """Of a table, without where their lines were read."""
+    """The rows of a table, without where their lines were read."""
     names = [name for name in table.names if not name.startswith("src_")]
     found = ds.dataset(f"{place}/{table.name}", filesystem=system, partitioning="hive")
     return Counter(
@@ -138,7 +138,7 @@ def rows(place: str, system: fs.FileSystem, table: Table) -> Counter[tuple[str, 
 
 
 def users(place: str, system: fs.FileSystem) -> Counter[str]:
-    """Of the requests in the tables."""
+    """The users of the requests in the tables."""
     found = ds.dataset(f"{place}/silver_request", filesystem=system, format="parquet")
     return Counter(found.to_table(["user"])["user"].to_pylist())
 
@@ -220,7 +220,7 @@ def kill_after(server: Server, last: str, *words: str) -> None:
                 text = said.read().decode(errors="replace")
                 pytest.fail(f"{last} was not asked for, or nothing after it: {text}")
         finally:
-            # Spark's JVM with it.
+            # This kills Spark's JVM with it.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 

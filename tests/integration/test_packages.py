@@ -38,7 +38,7 @@ def source(*paths: str) -> set[str]:
 
 
 def build(root: Path, out: Path, *targets: str) -> None:
-    """As ``python -m build --no-isolation`` does."""
+    """Builds as ``python -m build --no-isolation`` does."""
     words = [word for target in targets for word in ("--target", target)]
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", *words, "--directory", str(out)],

@@ -15,7 +15,7 @@ from tests.support.waiting import seen
 
 
 def produce(bootstrap: str, topic: str, records: int) -> None:
-    """One idempotent producer's."""
+    """Produce by one idempotent producer."""
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for _ in range(records):
         producer.produce(topic, b"x")

@@ -64,7 +64,7 @@ async def sidecars(
     *,
     know_their_broker: bool = False,
 ) -> list[Daemon]:
-    """One beside each broker, which reads its log and asks the others."""
+    """A sidecar beside each broker, which reads its log and asks the others."""
     token = folder / "token"
     token.write_text(TOKEN)
     daemons = []
@@ -237,7 +237,7 @@ async def test_what_a_killed_sidecar_set_in_kafka_is_taken_back(
             for daemon in daemons:
                 await daemon.end(signal.SIGKILL)
         assert await request_percentage(logging, "etl") is not None
-        # Without its state file: by the number itself.
+        # It has no state file, and knows its percentage by the number itself.
         (tmp_path / "state-0").unlink()
         await daemons[0].start()
         await has_percentage(logging, "etl", expected=False)

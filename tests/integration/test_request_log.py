@@ -52,7 +52,7 @@ async def levels(cluster: Cluster, *words: str) -> Mapping[int, str]:
 
 
 async def all_at(cluster: Cluster, level: str) -> None:
-    """Wait until every broker is."""
+    """Wait until every broker is at this level."""
     expected = dict.fromkeys(cluster.brokers, level)
     await seen(f"all at {level}", lambda: levels(cluster), lambda result: result == expected)
 

@@ -32,7 +32,7 @@ ENVIRONMENT = {**CLEAN, "SPARK_LOCAL_IP": HERE, "PYSPARK_PYTHON": sys.executable
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A running one.
+    """A Spark cluster that runs.
 
     Attributes:
         url: of the master.
@@ -117,7 +117,7 @@ class Made:
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """Of a made-up cluster's logs."""
+    """The tables of a made-up cluster's logs."""
     folder = tmp_path_factory.mktemp("local")
     sample = write_sample(folder / "sample", Sample(2_000_000, brokers=2))
     arguments = (

@@ -48,7 +48,7 @@ def streaming(out: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 async def streamed(out: Path, *words: str) -> None:
-    """Until all is read that is there."""
+    """Streams until all is read that is there."""
     for _ in range(_STARTS):
         with streaming(out, "--until-read", *words) as process:
             if 0 == await asyncio.wait_for(asyncio.to_thread(process.wait), _START_S):
@@ -125,7 +125,7 @@ async def test_a_killed_stream_of_growing_logs_loses_and_doubles_nothing(tmp_pat
 
 @pytest.fixture(scope="module")
 def kafka_jars() -> Path:
-    """The connector's, by Maven, once for each version of its pom."""
+    """The connector's jars, which Maven fetches once for each version of its pom."""
     return asyncio.run(jars_of(_POM))
 
 

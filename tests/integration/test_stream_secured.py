@@ -86,7 +86,7 @@ class Stream:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def topics(secure_kafka: SecureKafka) -> None:
-    """One that alice may read, with 50 lines of broker 1; one that she may not."""
+    """Alice may read one, which has 50 lines of broker 1, and not the other."""
     async with Admin(secure_kafka.cluster.bootstrap) as admin:
         for topic in (TOPIC, UNSEEN):
             await admin.create_topic(topic, partitions=1)
@@ -99,7 +99,7 @@ async def topics(secure_kafka: SecureKafka) -> None:
 
 @pytest.fixture
 def stream(secure_kafka: SecureKafka, topics: None, tmp_path: Path) -> Stream:
-    """As alice."""
+    """A stream with alice's login."""
     return Stream(secure_kafka, asyncio.run(jars_of(POM)), tmp_path)
 
 
@@ -132,7 +132,7 @@ async def test_a_secured_topic_is_read_and_no_secret_is_reported(stream: Stream)
 
 
 def wrong_password(stream: Stream) -> tuple[Path, str, str]:
-    """Also written as Java has it."""
+    """The password is also written as Java has it."""
     login = (
         "org.apache.kafka.common.security.scram.ScramLoginModule required"
         ' username="alice" password="hidden, with a backslash";'
@@ -142,19 +142,19 @@ def wrong_password(stream: Stream) -> tuple[Path, str, str]:
 
 
 def wrong_certificates(stream: Stream) -> tuple[Path, str, str]:
-    """Of somebody who signed nothing here."""
+    """The trusted CA signed nothing here."""
     other = stream.folder / "other-ca.pem"
     trustme.CA().cert_pem.write_to_path(str(other))
     return stream.client(ssl_truststore_location=str(other)), TOPIC, "TLS failed"
 
 
 def no_tls(stream: Stream) -> tuple[Path, str, str]:
-    """To a listener that speaks nothing else."""
+    """The listener speaks nothing but TLS."""
     return stream.client(security_protocol="PLAINTEXT"), TOPIC, "no broker answers"
 
 
 def no_acl(stream: Stream) -> tuple[Path, str, str]:
-    """For this topic."""
+    """No ACL is for this topic."""
     return stream.client(), UNSEEN, f"this user may not read {UNSEEN}"
 
 

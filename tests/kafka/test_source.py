@@ -420,7 +420,7 @@ async def test_a_token_endpoint_that_fails_once(clock: Clock) -> None:
         message = failed(await source.observe(None, 5.0), FailureKind.AUTHENTICATION)
         assert "the endpoint answered 503" in message
         clock.now += 2
-        # Three brokers, one token.
+        # Three brokers share one token.
         assert {0: None, 1: None, 2: None} == kinds(await seen(source))
         assert not answers
 

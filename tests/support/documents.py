@@ -44,7 +44,7 @@ class Metrics:
 
     @classmethod
     def of(cls, families: Iterable[Metric]) -> Self:
-        """Those of a registry, or of a scrape's text."""
+        """The metrics of a registry, or of a scrape's text."""
         return cls(
             {
                 (sample.name, frozenset(sample.labels.items())): sample.value

@@ -378,7 +378,7 @@ async def _serve(brokers: int, volumes: int) -> None:
 
 
 class _Nothing(list[FakeRequest]):
-    """Remembers nothing, so that a benchmark's server does not grow."""
+    """Retains nothing, so that a benchmark's server does not grow."""
 
     def append(self, _: FakeRequest) -> None:
         pass

@@ -85,7 +85,7 @@ class FakeConfigs:
         )
 
     def _error(self, broker: FakeBroker, resource_name: str) -> ErrorCode:
-        # As a broker that is asked for another's.
+        # A broker that is asked for another's answers so.
         wrong = resource_name != str(broker.broker_id)
         return (
             ErrorCode.invalid_request

@@ -41,7 +41,7 @@ class Trace:
     events: Sequence[Event]
 
     def lines(self) -> str:
-        """As the program reads it."""
+        """The trace as the program reads it."""
         first = f"{self.kind} {self.window.samples} {self.window.window_ms} {self.limit!r}"
         rest = (f"{word} {amount!r} {now_ms}" for word, amount, now_ms in self.events)
         return "\n".join((first, *rest, "end", ""))
@@ -57,7 +57,7 @@ class KafkaQuotas:
 
     @classmethod
     async def start(cls, program: str = _PROGRAM) -> Self:
-        """With the classes of the default version.
+        """Starts with the classes of the default version.
 
         Args:
             program: a Java program of ours that answers lines.

@@ -38,7 +38,7 @@ class Logs:
 
     @property
     def all_lines(self) -> list[Line]:
-        """Of all nodes, one node after the other."""
+        """The lines of all nodes, one node after the other."""
         return [line for lines in self.lines.values() for line in lines]
 
     def _read(self) -> int:

@@ -27,7 +27,7 @@ Answer = Callable[[Call], Awaitable[Observation | Failure]]
 
 @dataclass
 class ScriptedSource:
-    """Answers each call by a function, and remembers who asked for what and when."""
+    """Answers each call by a function, and records who asked for what and when."""
 
     answer: Answer
     calls: list[Call] = field(default_factory=list)

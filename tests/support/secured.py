@@ -49,7 +49,7 @@ class SecureKafka:
 
 @asynccontextmanager
 async def secured(folder: Path) -> AsyncIterator[SecureKafka]:
-    """Starts one; its certificates and keys are in the folder."""
+    """Starts a secured cluster; its certificates and keys are in the folder."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(folder / "ca.pem"))
     client = ca.issue_cert("alice@example.org", common_name="alice")

@@ -42,7 +42,7 @@ def settings_of(cluster: FakeCluster, **more: str) -> dict[str, str]:
 
 
 def settings_at(addresses: str, **more: str) -> dict[str, str]:
-    """The same by addresses to begin from."""
+    """The same settings, with addresses to begin from."""
     return {
         "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": addresses,
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(LIMIT_BYTES),

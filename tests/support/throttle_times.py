@@ -66,7 +66,7 @@ class Judged:
         return max((each.throttle_ms for each in self.predictions), default=0)
 
     def is_near(self, share: float, clock_ms: float) -> bool:
-        """Within a share of the throttle time, or what the clock may be off."""
+        """Whether it is within a share of the throttle time, or what the clock may be off."""
         return abs(self.predicted_ms - self.throttle_ms) <= max(clock_ms, share * self.throttle_ms)
 
 
@@ -107,7 +107,7 @@ def throttled(judged: Iterable[Judged]) -> list[Judged]:
 
 
 def listed(judged: list[Judged]) -> list[str]:
-    """For the message of a failure: all lines, with throttle times real and predicted."""
+    """All lines with throttle times real and predicted, for the message of a failure."""
     return [
         f"{each.line.time:%M:%S.%f} {each.line.api} {each.line.client_id} "
         f"{each.line.local_ms} ms: {each.throttle_ms} {each.predicted_ms}"
@@ -221,7 +221,7 @@ def produce(
     *,
     connections: int = 1,
 ) -> None:
-    """Each value, or random bytes of that number, in a request of its own; by turns."""
+    """Produces each value, or random bytes of that number, in a request of its own; by turns."""
     settings: dict[str, Any] = {
         "bootstrap.servers": cluster.bootstrap,
         "client.id": client_id,
