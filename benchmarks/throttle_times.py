@@ -45,9 +45,9 @@ async def _measure() -> list[Row]:
 def _rows(what: str, judged: list[Judged]) -> list[Row]:
     found = throttled(judged)
     far = [each for each in found if not each.is_near(_NEAR, _CLOCK_MS)]
-    told_ms = sum(each.told_ms for each in found)
+    throttle_ms = sum(each.throttle_ms for each in found)
     predicted_ms = sum(each.predicted_ms for each in found)
-    off = 100 * abs(predicted_ms - told_ms) / told_ms
+    off = 100 * abs(predicted_ms - throttle_ms) / throttle_ms
     return [
         Row(f"waits for {what} predicted wrongly", 100 * len(far) / len(found), "%", _FAR_PERCENT),
         Row(f"all waits for {what}, off by", off, "%", 100 * _NEAR),
