@@ -60,7 +60,7 @@ async def test_a_ratio_as_the_limit() -> None:
 
 
 async def test_before_the_first_observation() -> None:
-    """The fallback, with null where nothing is known and the validity as its term."""
+    """It is the fallback, with null where nothing is known and the validity as its term."""
     document = (await FakeSidecar().get(URL)).json()
     assert (document["factor"], document["source"]) == (0.5, "fallback")
     absent = ("computed_at", "valid_until", "seconds_to_limit", "cluster_id")

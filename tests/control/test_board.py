@@ -1,4 +1,4 @@
-"""The board: what is a change, who is woken, and what time alone changes."""
+"""The board: which news is a change, who is woken, and what time alone changes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -42,7 +42,7 @@ def loop_time() -> float:
 
 @asynccontextmanager
 async def keeping_time(board: Board) -> AsyncIterator[None]:
-    """With the board's own task running."""
+    """Runs the block with the board's own task."""
     task = asyncio.create_task(board.publish_expiries(), name="keep time")
     await asyncio.sleep(0)
     try:
@@ -75,7 +75,7 @@ def test_starts_with_the_fallback_in_generation_1() -> None:
     ],
 )
 def test_since_goes_on_over_a_restart(effect: tuple[float, Source], since: float) -> None:
-    """While the decision is valid; factor and source as before have been in force since then."""
+    """A valid decision with factor and source as before has been in force since then."""
     kept = factors.fold(Memory(), seen(0.0, d0=30))
     restored = PersistedState(kept, *effect, 3.0)
     snapshot = Board(factors, FakeClock(VALIDITY_S), restored=restored).snapshot
@@ -91,7 +91,7 @@ def test_starts_with_the_fallback_when_what_was_kept_expired() -> None:
 
 
 def test_disabled() -> None:
-    """A disabled sidecar publishes 1.0, whatever it is told."""
+    """A disabled sidecar publishes 1.0, whatever it observes."""
     board = Board(Disabled(), FakeClock())
     board.observe(seen(0.0, d0=30))
     assert (1.0, Source.DISABLED, 1) == (
@@ -191,7 +191,7 @@ def test_since_is_of_factor_and_source() -> None:
 
 
 def test_release_is_the_last_rise_of_the_factor() -> None:
-    """With the brokers whose volumes violated until then; another hold or news don't move it."""
+    """It has the brokers whose volumes violated; another throttle or news don't move it."""
     clock = FakeClock()
     board = Board(factors, clock)
     reported = []
@@ -215,7 +215,7 @@ def test_changes_are_the_newest_thousand() -> None:
 
 
 def test_fallback_is_counted_once_for_each_transition() -> None:
-    """From an observation or from an override, and not again while it stays."""
+    """The source before was an observation or an override; while it stays, nothing is counted."""
     clock = FakeClock()
     board = Board(factors, clock)
     counts = []
@@ -254,7 +254,7 @@ def test_listeners_see_before_and_after() -> None:
 
 
 def test_news_that_fails_changes_nothing() -> None:
-    """When folding raises, what was published stays, and nobody is told."""
+    """When folding raises, what was published stays, and no listener is called."""
     heard: list[Snapshot] = []
     board = Board(factors, FakeClock(), listeners=(lambda _, after: heard.append(after),))
     before = board.snapshot
@@ -273,7 +273,7 @@ def test_news_that_fails_changes_nothing() -> None:
 
 @pytest.mark.looptime
 async def test_waiters_are_woken_by_a_change() -> None:
-    """A hundred readers learn of a change when it is published, and not before."""
+    """A hundred readers get a change when it is published, and not before."""
     board = Board(factors, loop_time)
 
     async def wait() -> tuple[float, int]:
@@ -303,7 +303,7 @@ async def test_waiter_gives_up_when_the_time_is_over() -> None:
 
 @pytest.mark.looptime
 async def test_waiter_that_is_behind_or_has_no_time_does_not_wait() -> None:
-    """Another generation is a change already, also one from before a restart; 0 s are a look."""
+    """Another generation is a change already, also one from before a restart; 0 s are one read."""
     board = Board(factors, loop_time)
     for generation, wait_s in ((0, 60.0), (2, 60.0), (99, 60.0), (1, 0.0)):
         assert board.snapshot is await board.wait_for_change(generation, wait_s)
@@ -312,7 +312,7 @@ async def test_waiter_that_is_behind_or_has_no_time_does_not_wait() -> None:
 
 @pytest.mark.looptime
 async def test_closing_wakes_everyone_for_good() -> None:
-    """Those who wait and those who come later, before a change after it and after one."""
+    """Those who wait and those who come later are woken, before a change after it and after one."""
     board = Board(factors, loop_time)
     waiters = [asyncio.create_task(board.wait_for_change(1, 60.0)) for _ in range(3)]
     await asyncio.sleep(1.0)

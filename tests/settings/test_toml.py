@@ -10,7 +10,7 @@ from sidecar.settings.toml import read_toml
 
 
 def read(folder: Path, text: str | bytes) -> Reading:
-    """The reading of a file with this text."""
+    """Reads a file with this text."""
     file = folder / "sidecar.toml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_toml(file)
@@ -98,7 +98,7 @@ def test_the_java_clients_other_keys_are_noted(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_toml_is_a_problem(tmp_path: Path, text: bytes, message: str) -> None:
-    """The place of the mistake is told."""
+    """The message has the place of the mistake."""
     reading = read(tmp_path, text)
     (problem,) = reading.problems
     assert message in problem

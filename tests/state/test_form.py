@@ -1,4 +1,4 @@
-"""What is kept comes back as it was, with wall-clock times that can't be ahead of the reader."""
+"""Persisted state comes back as it was, with no wall-clock time ahead of the reader."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,7 +43,7 @@ limits: st.SearchStrategy[Limit] = st.one_of([st.builds(each, values) for each i
 
 
 def volume_state(volume: Volume, read_at: float, online: bool, limit: Limit) -> VolumeState:
-    """A volume of which nothing but its last reading is known."""
+    """A volume with nothing but its last reading."""
     fill = first_fill(read_at, volume.used_bytes)
     return VolumeState(volume, read_at, limit.judge(volume, fill, None), online, fill)
 
@@ -85,7 +85,7 @@ def unmoved(steady_s: float) -> float:
 
 
 def again(what: PersistedState, limit: Limit = LIMIT, now: float = NOW) -> PersistedState:
-    """What a restart takes over, through the very bytes of the form."""
+    """The state after a restart, through the very bytes of the form."""
     written = to_record(what, limit, unmoved).model_dump_json()
     return from_record(StateRecord.model_validate_json(written), limit, now)
 
@@ -95,7 +95,7 @@ class TestRoundTrip:
     def test_everything_that_is_kept_comes_back_as_it_was(
         self, data: st.DataObject, limit: Limit
     ) -> None:
-        """Every field, to the last bit of every time and size."""
+        """Every field does, to the last bit of every time and size."""
         before = data.draw(kept(limit))
         assert before == again(before, limit)
 
@@ -111,7 +111,7 @@ class TestRoundTrip:
 
 
 def test_under_the_same_limit_a_verdict_holds_that_its_sizes_do_not_show() -> None:
-    """900 bytes available violated at the rate of then: they do until the next reading."""
+    """900 bytes available violated at the old rate: they do until the next reading."""
     verdict = Verdict(Level.VIOLATED, 0.25, 950.0, 0.0, 0.0)
     state = VolumeState(Volume(1, "/d", 1000, 900), 5.0, verdict, True, first_fill(5.0, 100))
     memory = Memory(brokers={1: BrokerState(5.0, (state,))})
@@ -158,7 +158,7 @@ class TestAClockThatWasSetBack:
         return PersistedState(memory, 0.5, Source.OVERRIDE, at)
 
     def test_no_time_of_an_observation_lies_ahead(self) -> None:
-        """So nothing is valid for longer than its validity from the start on."""
+        """So nothing is valid for longer than its validity after the start."""
         after = again(self.kept_ahead())
         memory = after.memory
         assert memory.computed is not None
@@ -173,7 +173,7 @@ class TestAClockThatWasSetBack:
         }
 
     def test_an_override_lasts_no_longer_than_it_was_set_for(self) -> None:
-        """60 s from the start, not an hour and 60 s."""
+        """It lasts 60 s from the start, not an hour and 60 s."""
         override = again(self.kept_ahead()).memory.override
         assert Override(0.5, "a migration", NOW, NOW + 60) == override
 

@@ -1,4 +1,4 @@
-"""The keeper: when it writes, one write at a time, and what it says of a disk that fails."""
+"""The state writer: when it writes, one write at a time, and its log when a disk fails."""
 
 import asyncio
 import contextlib
@@ -39,12 +39,12 @@ def kept_in(path: Path) -> PersistedState:
 
 
 def available_in(path: Path) -> int:
-    """What the file says that broker 1 has."""
+    """The bytes that broker 1 has available by the file."""
     return kept_in(path).memory.brokers[1].volumes[0].volume.available_bytes
 
 
 def inode_of(path: Path) -> int:
-    """Another one after each write, since the file is replaced."""
+    """The file's inode, another one after each write, since the file is replaced."""
     return path.stat().st_ino
 
 
@@ -85,12 +85,12 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.mark.looptime
 class TestWhen:
-    """In virtual time."""
+    """When it writes, in virtual time."""
 
     async def test_what_is_published_at_the_start_is_written_at_once(
         self, path: Path, writes: list[float]
     ) -> None:
-        """So that an unwritable folder is told at the start, too."""
+        """An unwritable folder is so reported at the start, too."""
         await run_for(1, new_state_writer(new_board(), path).run())
         assert [0] == writes
         assert Source.FALLBACK == kept_in(path).source
@@ -133,7 +133,7 @@ class TestWhen:
     async def test_moving_bytes_alone_are_written_every_ten_seconds(
         self, path: Path, writes: list[float]
     ) -> None:
-        """600 polls a minute, 6 writes."""
+        """Of 600 polls a minute 6 are written."""
         board = new_board()
         see(board, 499)
 
@@ -149,7 +149,7 @@ class TestWhen:
     async def test_with_a_short_validity_they_are_written_more_often(
         self, path: Path, writes: list[float]
     ) -> None:
-        """What a kill -9 leaves on disk is still valid then."""
+        """So a kill -9 leaves what is still valid on disk."""
         board = new_board()
         see(board, 499)
 
@@ -176,7 +176,7 @@ class TestWhen:
 
 
 class TestKeep:
-    """What ``write`` says."""
+    """The result and the log of ``write``."""
 
     async def test_true_once_the_override_is_on_disk(self, path: Path) -> None:
         """The API tells an operator whether a restart keeps an override: it is read back here."""
@@ -203,7 +203,7 @@ class TestADiskThatFails:
     async def test_a_full_disk_is_reported_once_and_reported_when_it_is_over(
         self, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Three failed writes, one line; the next that succeeds, one more; and again."""
+        """Three failed writes are one line, the next that succeeds is one more; and again."""
         board = new_board()
         state_writer = new_state_writer(board, path)
         real = os.fsync
@@ -226,7 +226,7 @@ class TestADiskThatFails:
     async def test_a_folder_that_went_away_ends_nothing(
         self, tmp_path: Path, writes: list[float], caplog: pytest.LogCaptureFixture
     ) -> None:
-        """The keeper goes on, and keeps again once the folder is back."""
+        """The state writer goes on, and writes again once the folder is back."""
         board, folder = new_board(), tmp_path / "folder"
         path = folder / "state.json"
 
@@ -245,7 +245,7 @@ class TestADiskThatFails:
 
 
 class Disk:
-    """A disk that finishes a write only when it is let, and counts the writes at one time."""
+    """A disk that finishes a write only when released, and counts concurrent writes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun = threading.Semaphore(0)

@@ -1,4 +1,4 @@
-"""What lies on volumes is asked only while somebody looks, and a broker once a minute at most."""
+"""Contents are read only while somebody looks, from a broker once a minute at most."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -47,7 +47,7 @@ class Scene:
         self.contents = VolumeContents(self.brokers.ask, self.clock)
 
     async def look(self, *broker_ids: int) -> list[Contents | None]:
-        """What is there, then let who is wanted be asked."""
+        """Takes what is there, then lets the wanted brokers be asked."""
         found = [self.contents.of(broker_id) for broker_id in broker_ids]
         for _ in range(20):
             await asyncio.sleep(0)
@@ -71,7 +71,7 @@ async def test_nobody_looks(scene: Scene) -> None:
 
 
 async def test_the_first_look_has_nothing_yet(scene: Scene) -> None:
-    """The broker is asked, and the next look has what it said."""
+    """The broker is asked, and the next request has its answer."""
     scene.clock.now = 5.0
     assert [None] == await scene.look(2)
     assert [Contents(NOTHING, 5.0)] == await scene.look(2)
@@ -79,7 +79,7 @@ async def test_the_first_look_has_nothing_yet(scene: Scene) -> None:
 
 
 async def test_once_a_minute(scene: Scene) -> None:
-    """However many look, and whether it answered or not."""
+    """It is, however many requests come, and whether the broker answered or not."""
     assert 60.0 == EVERY_S
     for scene.brokers.answer in (NOTHING, Failure(FailureKind.TIMEOUT, "no answer")):
         scene.brokers.asked = []
@@ -101,7 +101,7 @@ async def test_one_broker_at_a_time(scene: Scene) -> None:
 
 
 async def test_a_failure_is_reported(scene: Scene) -> None:
-    """Also one of reading certificates or credentials, which are read each time."""
+    """A failure to read certificates or credentials, which are read each time, is too."""
     scene.brokers.answer = SettingsError(("the file /p can't be read",))
     await scene.look(1)
     (found,) = await scene.look(1)

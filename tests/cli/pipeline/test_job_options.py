@@ -1,4 +1,4 @@
-"""What the options of the job refuse by themselves."""
+"""The job's options refuse some values by themselves."""
 
 import pytest
 from click.testing import CliRunner
@@ -8,7 +8,7 @@ from sidecar.cli import group
 
 @pytest.mark.parametrize("option", ["--out", "--request-logs", "--volumes"])
 def test_credentials_in_a_path_are_refused(option: str) -> None:
-    """At once, and they are not told."""
+    """They are refused at once, and the message does not repeat them."""
     words = {"--out": "tables", option: "s3a://key:hidden@logs/x"}
     told = [word for pair in words.items() for word in pair]
     done = CliRunner().invoke(group, ["pipeline", "silver", *told])

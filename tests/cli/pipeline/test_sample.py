@@ -11,7 +11,7 @@ from sidecar.cli import group
 
 
 def test_it_says_what_it_wrote_and_how_to_go_on(tmp_path: Path) -> None:
-    """With the folders and files that the next command takes."""
+    """It names the folders and files that the next command takes."""
     words = ["--size", "0.3MB", "--brokers", "2", "--hours", "0.5", "--history-days", "1"]
     out = tmp_path / "a sample"
     result = CliRunner().invoke(group, ["pipeline", "sample", "--out", str(out), *words])
@@ -29,7 +29,7 @@ def test_it_says_what_it_wrote_and_how_to_go_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", ["", "MB", "-1MB", "1.5.2GB", "3 apples"])
 def test_what_is_no_size_is_refused(tmp_path: Path, size: str) -> None:
-    """With how to write one."""
+    """The message says how to write one."""
     result = CliRunner().invoke(
         group, ["pipeline", "sample", "--out", str(tmp_path), f"--size={size}"]
     )

@@ -14,12 +14,12 @@ from sidecar.errors import SettingsError
 @JARS
 @CONF
 def told(jars: tuple[str, ...], conf: tuple[tuple[str, str], ...]) -> None:
-    """Prints what a session is told."""
+    """Prints the settings that a session gets."""
     click.echo(spark_settings(jars, conf))
 
 
 def test_settings_of_a_session(tmp_path: Path) -> None:
-    """All jars of all folders, and settings whose values may have a "=" in them."""
+    """It gets all jars of all folders, and settings whose values may have a "=" in them."""
     for name in ("a/1.jar", "a/2.jar", "a/x.txt", "b/3.jar"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -31,7 +31,7 @@ def test_settings_of_a_session(tmp_path: Path) -> None:
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
-    """A folder without jars, and what is no setting; its value is not told."""
+    """A folder without jars and what is no setting are refused; its value is not repeated."""
     done = CliRunner().invoke(told, ["--jars", str(tmp_path)])
     assert (2, True) == (done.exit_code, "there are no jars in" in done.output)
     for given in ("fs.s3a.secret.key=hidden", "spark.x"):

@@ -1,4 +1,4 @@
-"""What ``pipeline stream`` refuses before it starts Spark, and what it tells of a batch."""
+"""What ``pipeline stream`` refuses before it starts Spark, and what it reports of a batch."""
 
 from pathlib import Path
 from typing import Any
@@ -31,14 +31,14 @@ from sidecar.pipeline.stream import Progress
     ],
 )
 def test_what_does_not_go_together_is_refused(words: list[str], said: str) -> None:
-    """With what to do, and exit code 2."""
+    """The message says what to do, and the exit code is 2."""
     result = CliRunner().invoke(group, ["pipeline", "stream", "--out", "live", *words])
     assert 2 == result.exit_code
     assert said in result.output
 
 
 def test_a_batch_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """One without lines is not; lines are counted."""
+    """A batch without lines has none; lines are counted."""
     told = Reporter()
     told(Progress("silver_request", 3, 1_500, 750.4, ""))
     told(Progress("gold_usage_1s", 4, 0, 0.0, "2026-11-20T10:00:00.000Z"))
@@ -68,7 +68,7 @@ def test_a_batch_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_cannot_be_streamed_is_refused_before_spark_starts(
     words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """In a line, with nothing written."""
+    """It says so in a line, and nothing is written."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
@@ -81,7 +81,7 @@ def test_what_cannot_be_streamed_is_refused_before_spark_starts(
 
 
 def test_nothing_new_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Rather than ending without a word; not so after lines."""
+    """It does not end without a word; after lines it does not say so."""
     log = tmp_path / "broker-1" / "kafka-request.log"
     log.parent.mkdir()
     log.touch()

@@ -12,14 +12,14 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def told(folder: Path, *lines: str) -> dict[str, str]:
-    """Of a file with these lines."""
+    """The client's settings from a file with these lines."""
     file = folder / "client.properties"
     file.write_text("\n".join(lines), encoding="utf-8")
     return client_properties(file)
 
 
 def test_a_file_of_kafkas_tools_is_handed_on(tmp_path: Path) -> None:
-    """Java's own kinds of stores too, whether their type is told or not."""
+    """Java's own kinds of stores are too, with or without their type."""
     (tmp_path / "t.jks").write_bytes(b"\xfe\xed\xfe\xed\xff")
     expected = {
         "security.protocol": "SASL_SSL",
@@ -33,7 +33,7 @@ def test_a_file_of_kafkas_tools_is_handed_on(tmp_path: Path) -> None:
 
 
 def test_pem_files_go_as_text(tmp_path: Path) -> None:
-    """Of trusted certificates, and of ours with its key beside it or in a file of its own."""
+    """They have trusted certificates, and ours with its key beside it or in a file of its own."""
     ca = trustme.CA()
     mine = ca.issue_cert("me")
     ca.cert_pem.write_to_path(tmp_path / "ca.pem")
@@ -58,7 +58,7 @@ def test_pem_files_go_as_text(tmp_path: Path) -> None:
 
 
 def test_a_user_with_a_password_is_a_login_module(tmp_path: Path) -> None:
-    r"""As the other commands take them, whatever is in the password; a "\" is one."""
+    r"""It is set as the other commands take it, whatever is in the password; a "\" is one."""
     password = tmp_path / "password"
     password.write_text('hid"den\\\n')
     expected = f'{SCRAM} required username="ann" password="hid\\"den\\\\";'
@@ -82,7 +82,7 @@ def test_a_user_with_a_password_is_a_login_module(tmp_path: Path) -> None:
     ],
 )
 def test_what_cant_be_used_is_refused(tmp_path: Path, lines: tuple[str, ...], said: str) -> None:
-    """Before Spark starts, and without a secret."""
+    """It is refused before Spark starts, and without a secret."""
     with pytest.raises(SettingsError) as refused:
         told(tmp_path, *lines)
     assert said in str(refused.value)

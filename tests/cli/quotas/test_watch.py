@@ -1,4 +1,4 @@
-"""``quotas watch``: looks, steps, and what is said of them."""
+"""``quotas watch``: its polls and steps, and what it says of them."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ HOLD_MS = 300_000
 
 
 def watcher(cluster: FakeCluster, *, as_default: bool = False) -> Watcher:
-    """One that holds for five minutes and moves a quota by a fifth at most."""
+    """A watch that waits for five minutes and moves a quota by a fifth at most."""
     asked = PlanOptions(tenants_from="scram", as_default=as_default, capacity_percent=6400.0)
     source = Source("scram", TenantKind.USERS)
     watch = Watch(HOLD_MS, 0.2)
@@ -33,7 +33,7 @@ def watcher(cluster: FakeCluster, *, as_default: bool = False) -> Watcher:
 
 
 def test_one_look_sets_the_plan(run: Run, quotas: FakeQuotas) -> None:
-    """Each tenant's share, told with what it was."""
+    """Each tenant's share is printed with what it was."""
     quotas.scram = {"ann", "bob"}
     quotas.quotas = {Entity("ann"): {KEY: 500.0}}
     result = run("watch", "--tenants-from", "scram", "--once")
@@ -45,7 +45,7 @@ def test_one_look_sets_the_plan(run: Run, quotas: FakeQuotas) -> None:
 
 
 def test_warnings_name_the_tenant(run: Run, quotas: FakeQuotas) -> None:
-    """Those of the plan, and of what is outside it; in JSON too."""
+    """They are the plan's, and those of what is outside it; JSON has them too."""
     quotas.scram = {"ann"}
     quotas.quotas = {Entity("carol"): {KEY: 500.0}}
     words = ["watch", "--tenants-from", "scram", "--once", "--dry-run", "--reserve", "1099.5"]
@@ -60,7 +60,7 @@ def test_warnings_name_the_tenant(run: Run, quotas: FakeQuotas) -> None:
 async def test_warnings_are_said_once(
     quotas: FakeQuotas, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Until they are others."""
+    """They are said again when they change."""
     quotas.scram = {"ann"}
     async with quotas.of(FakeCluster().add(1)) as cluster:
         looks = watcher(cluster)
@@ -71,7 +71,7 @@ async def test_warnings_are_said_once(
 
 
 def test_a_dry_run_sets_nothing(run: Run, quotas: FakeQuotas) -> None:
-    """It says what it would."""
+    """It says what it would set."""
     quotas.scram = {"ann"}
     result = run("watch", "--tenants-from", "scram", "--once", "--dry-run")
     assert 0 == result.exit_code
@@ -80,7 +80,7 @@ def test_a_dry_run_sets_nothing(run: Run, quotas: FakeQuotas) -> None:
 
 
 def test_a_step_is_no_larger_than_was_said(run: Run, quotas: FakeQuotas) -> None:
-    """By a tenth of itself: 500 to 550 of the 1,100."""
+    """It is a tenth of the quota: 500 to 550 of the 1,100."""
     quotas.scram = {"ann"}
     quotas.quotas = {Entity("ann"): {KEY: 500.0}}
     run("watch", "--tenants-from", "scram", "--once", "--largest-change", "10")
@@ -107,7 +107,7 @@ async def test_the_articles_variable_number_of_tenants(
 
 
 async def test_who_is_gone_loses_the_quota_and_others_get_it(quotas: FakeQuotas) -> None:
-    """In steps of a fifth: 3,200 to 3,840, and so on to 6,400; bob's is removed."""
+    """Each step is a fifth: 3,200 to 3,840, and so on to 6,400; bob's is removed."""
     quotas.scram = {"ann", "bob"}
     async with quotas.of(FakeCluster().add(1)) as cluster:
         looks = watcher(cluster)
@@ -124,7 +124,7 @@ async def test_who_is_gone_loses_the_quota_and_others_get_it(quotas: FakeQuotas)
 async def test_nothing_is_changed_while_it_is_not_known_who_is_there(
     quotas: FakeQuotas, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nobody there, or no answer: it is said, and the next look does it."""
+    """With nobody there or no answer, it says so, and the next poll makes the change."""
     async with quotas.of(FakeCluster().add(1)) as cluster:
         looks = watcher(cluster)
         assert not await looks.observe(0)
@@ -142,7 +142,7 @@ async def test_nothing_is_changed_while_it_is_not_known_who_is_there(
 async def test_what_was_not_set_is_reported_and_tried_again(
     quotas: FakeQuotas, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """At the next look, since it still differs from the plan."""
+    """The next poll tries it again, since it still differs from the plan."""
     quotas.scram = {"ann", "bob"}
     quotas.refused_when_set = {Entity("bob")}
     async with quotas.of(FakeCluster().add(1)) as cluster:
@@ -158,7 +158,7 @@ async def test_what_was_not_set_is_reported_and_tried_again(
 async def test_it_looks_every_interval_and_says_only_what_is_new(
     quotas: FakeQuotas, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Three looks that change nothing after the first are two lines."""
+    """Three polls that change nothing after the first are two lines."""
     quotas.scram = {"ann"}
     async with quotas.of(FakeCluster().add(1)) as cluster:
         looks = watcher(cluster)
@@ -174,7 +174,7 @@ async def test_it_looks_every_interval_and_says_only_what_is_new(
 
 
 async def test_it_goes_on_until_it_is_stopped(quotas: FakeQuotas) -> None:
-    """Tenants that come are seen at a later look."""
+    """Tenants that come are seen by a later poll."""
 
     async def share() -> float:
         return quotas.quotas.get(Entity(DEFAULT), {}).get(KEY, 0.0)
@@ -203,14 +203,14 @@ async def test_it_goes_on_until_it_is_stopped(quotas: FakeQuotas) -> None:
     ],
 )
 def test_options_that_make_no_watch(run: Run, options: list[str], said: str) -> None:
-    """Exit code 2, before any broker is asked."""
+    """The exit code is 2, before any broker is asked."""
     result = run("watch", *options, "--once")
     assert (2, "") == (result.exit_code, result.stdout)
     assert said in result.stderr
 
 
 def test_a_file_is_read_at_each_look(run: Run, quotas: FakeQuotas, tmp_path: Path) -> None:
-    """One that can't be read changes nothing; the exit code of one look is then 1."""
+    """One that can't be read changes nothing; with --once the exit code is then 1."""
     quotas.quotas = {Entity("ann"): {KEY: 5.0}}
     result = run("watch", "--tenants-from", str(tmp_path / "gone"), "--once")
     assert 1 == result.exit_code
