@@ -32,7 +32,7 @@ async def send(
     return response, before
 
 
-async def test_an_override_is_set_and_kept() -> None:
+async def test_an_override_is_set_and_persisted() -> None:
     """It is in force when the answer comes, on disk, and says until when."""
     sidecar = FakeSidecar()
     sidecar.clock.now = 60.0
@@ -285,7 +285,7 @@ async def test_a_token_that_is_not_ascii() -> None:
         ),
     ],
 )
-async def test_none_and_another_are_told_apart(headers: dict[str, str], message: str) -> None:
+async def test_no_token_and_a_wrong_one_differ(headers: dict[str, str], message: str) -> None:
     """The message says how it is sent, or which one is meant."""
     response, _ = await send(overridden(), "DELETE", URL, headers=headers)
     assert message in str(assert_problem(response, 401)["detail"])

@@ -50,8 +50,8 @@ async def test_a_volume_that_violates_has_no_time_left() -> None:
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 10})]))
     volume = (await sidecar.get("/v1/volumes")).json()["volumes"][0]
-    told = {"limit_violated": True, "seconds_to_limit": 0.0, "fill_bytes_per_second": None}
-    assert told.items() <= volume.items()
+    shown = {"limit_violated": True, "seconds_to_limit": 0.0, "fill_bytes_per_second": None}
+    assert shown.items() <= volume.items()
 
 
 async def test_offline_log_dirs() -> None:
@@ -62,11 +62,11 @@ async def test_offline_log_dirs() -> None:
     sidecar.see(whole(1.0, [reading(1, 1.0, {"/a": 40})]))
     sidecar.see(whole(1.0, [reading(1, 1.0, offline=["/a", "/never"])]))
     known, never = (await sidecar.get("/v1/volumes")).json()["volumes"]
-    told = {"log_dir": "/a", "online": False, "available_bytes": 40, "offline_reason": "offline"}
-    told |= {"fill_bytes_per_second": None, "seconds_to_limit": None}
-    assert told.items() <= known.items()
-    told = {"broker_id": 1, "broker_state": "active", "log_dir": "/never", "online": False}
-    assert dict.fromkeys(known) | told | {"offline_reason": "offline"} == never
+    shown = {"log_dir": "/a", "online": False, "available_bytes": 40, "offline_reason": "offline"}
+    shown |= {"fill_bytes_per_second": None, "seconds_to_limit": None}
+    assert shown.items() <= known.items()
+    shown = {"broker_id": 1, "broker_state": "active", "log_dir": "/never", "online": False}
+    assert dict.fromkeys(known) | shown | {"offline_reason": "offline"} == never
 
 
 async def test_states_of_brokers() -> None:

@@ -157,7 +157,7 @@ async def test_what_does_not_come_to_its_end(
     assert sidecar.board.snapshot is before
 
 
-async def test_a_reader_that_waits_is_given_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_waits_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither its wait nor half a head behind it counts as a request that does not come."""
     monkeypatch.setattr("sidecar.api.protocol._PATIENCE_S", 0.05)
     async with asking(waiting_request(1) + "GET /heal") as (reader, _):
@@ -167,7 +167,7 @@ async def test_a_reader_that_waits_is_given_its_time(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("later", [False, True])
 async def test_a_client_that_goes_with_a_request_behind_one_that_waits(later: bool) -> None:
-    """Its waiting reader goes too: uvicorn alone would hold it up to 300 s.
+    """Its waiting reader goes too: uvicorn alone would leave it for 300 s.
 
     The same when the second comes while the first already waits: reading goes on.
     """

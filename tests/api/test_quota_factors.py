@@ -46,8 +46,8 @@ async def test_disabled() -> None:
     """Disabled is factor 1.0, for the validity; null in the document is an absent header."""
     response = await FakeSidecar(factors=None).get(URL)
     assert LEFT not in response.headers
-    told = {"factor": 1.0, "source": "disabled", "users": {}, "valid_for_ms": 300_000}
-    assert (told | {"seconds_to_full": None}).items() <= response.json().items()
+    expected = {"factor": 1.0, "source": "disabled", "users": {}, "valid_for_ms": 300_000}
+    assert (expected | {"seconds_to_full": None}).items() <= response.json().items()
 
 
 async def test_a_304_tells_the_seconds_as_they_are_now() -> None:

@@ -110,7 +110,7 @@ class TestVerdicts:
         assert expected in result.stderr
 
     @pytest.mark.slow
-    def test_a_hung_broker_is_given_up_at_the_deadline(self, cluster: FakeCluster) -> None:
+    def test_a_hung_broker_times_out_at_the_deadline(self, cluster: FakeCluster) -> None:
         """It is the daemon's, 2 s at an interval of 1 s. It may be full, so the code is 2."""
         cluster.brokers[2].twist = lambda *_: None
         result = check(cluster)

@@ -39,12 +39,12 @@ class Demo:
     def said(self) -> str:
         return self._output.read_text()
 
-    async def wait(self, what: str, holds: Callable[[], bool]) -> None:
+    async def wait(self, what: str, is_seen: Callable[[], bool]) -> None:
         """Waits until this is true, unless the demo ends before."""
-        await seen(what, lambda: holds() or self.process.returncode is not None, bool, STORY_S)
-        assert holds(), f"the demo ended with {self.process.returncode}:\n{self.said()}"
+        await seen(what, lambda: is_seen() or self.process.returncode is not None, bool, STORY_S)
+        assert is_seen(), f"the demo ended with {self.process.returncode}:\n{self.said()}"
 
-    async def told(self, text: str) -> None:
+    async def printed(self, text: str) -> None:
         """Waits until it has printed this."""
         await self.wait(text, lambda: text in self.said())
 
@@ -177,14 +177,14 @@ async def test_nothing_outlives_a_killed_demo_and_the_next_one_cleans_up(folder:
 
 @pytest.mark.demo
 @pytest.mark.timeout(240)
-async def test_two_that_are_kept_go_on_until_they_are_ended(folder: Path) -> None:
+async def test_two_with_keep_run_until_they_are_ended(folder: Path) -> None:
     """Each says what to try; one is killed, the other lives until Ctrl-C."""
     async with AsyncExitStack() as stack:
         one = await stack.enter_async_context(demo(folder, "--keep"))
         other = await stack.enter_async_context(demo(folder, "--keep"))
         urls = []
         for it in (one, other):
-            await it.told("Log of sidecar 2")
+            await it.printed("Log of sidecar 2")
             urls.append(re.findall(r"curl -s (\S+/v1/throttle-factor)", it.said()))
             assert "not seen" not in it.said()
         assert 2 == len(owned(folder))
@@ -194,12 +194,12 @@ async def test_two_that_are_kept_go_on_until_they_are_ended(folder: Path) -> Non
             assert 200 == (await client.get(url)).status_code
         await overridden(other)
         await seen("what was killed is gone", lambda: len(alive(folder)) == 1)
-        (kept,) = alive(folder)
+        (remaining,) = alive(folder)
         assert 130 == await other.end(signal.SIGINT)
         assert "Traceback" not in other.said()
     await no_process_nor_mount(folder)
     # What was killed is left for the next start to remove.
-    assert kept not in owned(folder)
+    assert remaining not in owned(folder)
     assert 1 == len(owned(folder))
 
 

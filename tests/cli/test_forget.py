@@ -16,7 +16,7 @@ def run(*args: str) -> Result:
     return CliRunner().invoke(group, ["forget", *args], env=environment)
 
 
-def test_it_tells_what_was_forgotten_and_what_holds_now(canned: Canned) -> None:
+def test_it_reports_what_was_forgotten_and_what_is_in_force(canned: Canned) -> None:
     """The exit code is 0 only if all did it; JSON has the sidecar's own answer."""
     canned.answers["DELETE /v1/brokers/3"] = reply(FORGOTTEN)
     result = run("3", "--sidecars", canned.address)

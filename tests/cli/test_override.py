@@ -52,12 +52,12 @@ SET = ("set", "0.5", "--reason", "a migration", "--for", "PT30M")
 
 
 class TestSet:
-    def test_every_sidecar_is_asked_and_its_answer_told(
+    def test_every_sidecar_is_asked_and_its_answer_reported(
         self, one: Canned, other: Canned, token_file: Path
     ) -> None:
         """It sends factor, reason and duration as they were typed, and the token."""
-        for server, kept in ((one, True), (other, False)):
-            answer = {"override": by_hand(0.5, "a migration"), "persisted": kept}
+        for server, persisted in ((one, True), (other, False)):
+            answer = {"override": by_hand(0.5, "a migration"), "persisted": persisted}
             server.answers["PUT /v1/override"] = reply(answer)
         urls = f"{one.address},{other.address}"
         result = run(*SET, "--sidecars", urls, "--token-file", token_file)
@@ -176,7 +176,7 @@ def volume(broker_id: int, log_dir: str, left: int, total: int = 100 * 10**6) ->
     }
 
 
-def let_go(
+def released(
     server: Canned, *violations: object, factor: float = 1.0, cluster_id: str | None = "A"
 ) -> None:
     """The server takes the override, and has these volumes at or below the limit."""
@@ -191,7 +191,7 @@ class TestFull:
 
     def test_the_volumes_that_fill_on_are_reported_the_fullest_first(self, one: Canned) -> None:
         """Standard error has what each has left and until when; the exit code stays 0."""
-        let_go(one, volume(2, "/data/d2", 40 * 10**6), volume(1, "/d", 11_100_000))
+        released(one, volume(2, "/data/d2", 40 * 10**6), volume(1, "/d", 11_100_000))
         result = run(*SET, "--sidecars", one.address, "--json")
         expected = (
             "2 volumes are at or below the limit: broker 1 /d has 11.1 MB left, broker 2 /data/d2 "
@@ -201,7 +201,7 @@ class TestFull:
 
     def test_one_is_not_many(self, one: Canned) -> None:
         """A broker's name drives no terminal."""
-        let_go(one, volume(1, "/d\x1b[2J", 0))
+        released(one, volume(1, "/d\x1b[2J", 0))
         result = run(*SET, "--sidecars", one.address)
         assert result.stderr.startswith("1 volume is ")
         assert result.stderr.endswith(
@@ -210,7 +210,7 @@ class TestFull:
 
     def test_of_many_three_are_named(self, one: Canned) -> None:
         """The others are counted."""
-        let_go(one, *[volume(n, "/d", n * 10**6) for n in range(1, 6)])
+        released(one, *[volume(n, "/d", n * 10**6) for n in range(1, 6)])
         message = run(*SET, "--sidecars", one.address).stderr
         assert message.startswith("5 volumes are ")
         assert "broker 3 /d has 3.0 MB left and 2 more; producers" in message
@@ -218,23 +218,23 @@ class TestFull:
 
     def test_the_sidecars_of_a_cluster_are_one_line(self, one: Canned, other: Canned) -> None:
         """The one that sees most counts, since they do not read at the same moment."""
-        let_go(one, volume(1, "/d", 11_100_000))
-        let_go(other, volume(1, "/d", 11_000_000), volume(2, "/d", 12_000_000))
+        released(one, volume(1, "/d", 11_100_000))
+        released(other, volume(1, "/d", 11_000_000), volume(2, "/d", 12_000_000))
         message = run(*SET, "--sidecars", f"{one.address},{other.address}").stderr
         assert 1 == len(message.splitlines())
         assert message.startswith("2 volumes are ")
 
     def test_another_cluster_has_its_own_line(self, one: Canned, other: Canned) -> None:
         """It has the cluster's id, since both have a broker 1."""
-        let_go(one, volume(1, "/d", 11_100_000))
-        let_go(other, volume(1, "/d", 11_100_000), cluster_id="B")
+        released(one, volume(1, "/d", 11_100_000))
+        released(other, volume(1, "/d", 11_100_000), cluster_id="B")
         message = run(*SET, "--sidecars", f"{one.address},{other.address}").stderr.splitlines()
         assert ["Cluster A: 1 volume", "Cluster B: 1 volume"] == [line[:19] for line in message]
 
     @pytest.mark.parametrize("violations", [[], None, [{}], [{"broker_id": 1}], "x"])
     def test_nothing_is_reported_of_nothing(self, one: Canned, violations: object) -> None:
         """No volume is that full, or an answer that makes no sense: the override is set."""
-        let_go(one)
+        released(one)
         document = {"factor": 1.0, "violations": violations, "cluster_id": "A"}
         one.answers["GET /v1/throttle-factor"] = reply(document)
         result = run(*SET, "--sidecars", one.address)
@@ -242,14 +242,14 @@ class TestFull:
 
     def test_factor_0_fills_nothing(self, one: Canned) -> None:
         """So the volumes are not even asked for."""
-        let_go(one, volume(1, "/d", 11_100_000), factor=0.0)
+        released(one, volume(1, "/d", 11_100_000), factor=0.0)
         arguments = ("set", "0", "--reason", "stop", "--for", "PT30M", "--sidecars", one.address)
         assert (0, "") == (run(*arguments).exit_code, run(*arguments).stderr)
         assert {"PUT"} == {asked.method for asked in one.asked}
 
     def test_one_that_refused_is_not_asked(self, one: Canned) -> None:
         """It set nothing."""
-        let_go(one, volume(1, "/d", 11_100_000))
+        released(one, volume(1, "/d", 11_100_000))
         one.answers["PUT /v1/override"] = reply({"detail": "No."}, 403)
         assert "" == run(*SET, "--sidecars", one.address).stderr
         assert ["PUT"] == [asked.method for asked in one.asked]
@@ -268,7 +268,7 @@ class TestWhere:
         )
         assert expected == result.stderr
 
-    def test_whoever_named_them_is_not_told_of_the_option(self) -> None:
+    def test_whoever_named_them_does_not_read_of_the_option(self) -> None:
         """The row says why one does not answer."""
         result = run("show", "--sidecars", "127.0.0.1:1")
         assert (1, "") == (result.exit_code, result.stderr)
@@ -281,7 +281,7 @@ class TestWhere:
 
 
 class TestClear:
-    def test_it_says_whether_there_was_one_and_what_holds_now(
+    def test_it_says_whether_there_was_one_and_what_is_in_force(
         self, one: Canned, other: Canned
     ) -> None:
         """If there was none, it is done too."""

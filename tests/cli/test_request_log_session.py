@@ -45,8 +45,8 @@ class Brokers:
         self.listed = True
         self.pause = False
         self.written: list[dict[int, str]] = []
-        self.told: list[str] = []
-        self.session = Session(Loggers(self.read, self.write), self.told.append)
+        self.reported: list[str] = []
+        self.session = Session(Loggers(self.read, self.write), self.reported.append)
 
     async def read(self) -> Levels | Failure:
         if not self.listed:
@@ -158,7 +158,7 @@ async def test_it_lasts_as_long_as_was_said() -> None:
     began = asyncio.get_running_loop().time()
     await brokers.session.wait(2.5 * CHECK_S, asyncio.Event())
     assert 2.5 * CHECK_S == asyncio.get_running_loop().time() - began
-    assert [] == brokers.told
+    assert [] == brokers.reported
 
 
 async def test_a_signal_ends_it_at_once() -> None:
@@ -178,7 +178,7 @@ async def test_a_broker_that_is_off_meanwhile_is_reported_once_and_not_set_back(
     await brokers.session.on()
     brokers.levels[0] = "ERROR"
     await brokers.session.wait(3.5 * CHECK_S, asyncio.Event())
-    (line,) = brokers.told
+    (line,) = brokers.reported
     assert line.startswith("Broker 0 is at ERROR again")
     await brokers.session.back()
     assert {0: "ERROR", 1: "WARN"} == brokers.levels
@@ -192,7 +192,7 @@ async def test_it_ends_when_it_is_off_everywhere() -> None:
     began = asyncio.get_running_loop().time()
     await brokers.session.wait(600.0, asyncio.Event())
     assert CHECK_S == asyncio.get_running_loop().time() - began
-    assert "The request log is off on every broker" in brokers.told[-1]
+    assert "The request log is off on every broker" in brokers.reported[-1]
 
 
 async def test_out_of_sight_is_not_off() -> None:
@@ -204,7 +204,7 @@ async def test_out_of_sight_is_not_off() -> None:
     loop.call_later(2.5 * CHECK_S, lambda: setattr(brokers, "listed", False))
     loop.call_later(3.5 * CHECK_S, lambda: setattr(brokers, "listed", True))
     await brokers.session.wait(5 * CHECK_S, asyncio.Event())
-    assert [] == brokers.told
+    assert [] == brokers.reported
     await brokers.session.back()
     assert {0: "WARN", 1: "WARN"} == brokers.levels
 

@@ -28,7 +28,7 @@ def saying(*pieces: bytes, pause_s: float = 0.0) -> Iterator[Address]:
     """A server that says something to whoever comes, and then nothing more."""
     listener = socket.create_server(("127.0.0.1", 0))
     over = threading.Event()
-    held: list[socket.socket] = []
+    accepted: list[socket.socket] = []
 
     def serve() -> None:
         while not over.is_set():
@@ -36,7 +36,7 @@ def saying(*pieces: bytes, pause_s: float = 0.0) -> Iterator[Address]:
                 connection, _ = listener.accept()
             except OSError:
                 return
-            held.append(connection)
+            accepted.append(connection)
             for piece in pieces:
                 # Who asked may be gone.
                 with suppress(OSError):
@@ -52,7 +52,7 @@ def saying(*pieces: bytes, pause_s: float = 0.0) -> Iterator[Address]:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join(10)
-        for connection in held:
+        for connection in accepted:
             connection.close()
 
 
@@ -132,7 +132,7 @@ class TestAsking:
         assert body == json.loads(canned.asked[0].body)
         assert "application/json" == canned.asked[0].headers["Content-Type"]
 
-    def test_a_path_before_v1_is_kept(self, canned: Canned) -> None:
+    def test_a_path_before_v1_is_sent(self, canned: Canned) -> None:
         """A sidecar behind a proxy may have one."""
         canned.answers["GET /b1/v1/override"] = reply({})
         (answer,) = request_all([parse_address(f"{canned.url}/b1/")], [SHOW])
@@ -153,7 +153,7 @@ class TestAsking:
             answers = request_all([hung, parse_address(canned.address)], [SHOW], deadline_s=0.5)
         assert [True, False] == [answer.problem is not None for answer in answers]
 
-    def test_one_that_answers_a_byte_at_a_time_is_given_up_at_the_deadline(self) -> None:
+    def test_one_that_answers_a_byte_at_a_time_times_out_at_the_deadline(self) -> None:
         """Each byte comes in time, the answer never does."""
         with saying(b"HTTP/1.1 200 OK\r\nX: ", *[b"x"] * 40, pause_s=0.1) as slow:
             began = time.monotonic()

@@ -141,7 +141,7 @@ class TestNames:
 
 
 class TestAsking:
-    def test_create_says_all_that_was_given(self, controller: FakeController) -> None:
+    def test_create_sends_all_options(self, controller: FakeController) -> None:
         """Whatever was not set is left to the brokers."""
         run(controller, "create", "a")
         args = "--replication-factor 3 --topic-config k=v=w --topic-config l= --validate-only"
@@ -247,14 +247,14 @@ class TestTelling:
     ) -> None:
         """The second request has no answer when it comes; JSON has its topics too."""
 
-        def hold(_: object, request: FakeRequest, frame: bytes) -> bytes | None:
+        def stall(_: object, request: FakeRequest, frame: bytes) -> bytes | None:
             if len(controller.requests) < 2:
                 return frame
             threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
             return None
 
         for broker in controller.cluster.brokers.values():
-            broker.twist = hold
+            broker.twist = stall
         names = [f"t{number}" for number in range(60)]
         result = run(controller, "create", *names, *(["--json"] if as_json else []))
         assert 130 == result.exit_code

@@ -76,16 +76,16 @@ def test_starts_with_the_fallback_in_generation_1() -> None:
 )
 def test_since_goes_on_over_a_restart(effect: tuple[float, Source], since: float) -> None:
     """A valid decision with factor and source as before has been in force since then."""
-    kept = factors.fold(Memory(), seen(0.0, d0=30))
-    restored = PersistedState(kept, *effect, 3.0)
+    memory = factors.fold(Memory(), seen(0.0, d0=30))
+    restored = PersistedState(memory, *effect, 3.0)
     snapshot = Board(factors, FakeClock(VALIDITY_S), restored=restored).snapshot
     assert (0.0, since) == (snapshot.decision.factor, snapshot.since)
 
 
-def test_starts_with_the_fallback_when_what_was_kept_expired() -> None:
+def test_starts_with_the_fallback_when_the_restored_state_expired() -> None:
     """It expired while nobody published anything: no transition is counted."""
-    kept = factors.fold(Memory(), seen(0.0, d0=30))
-    board = Board(factors, FakeClock(VALIDITY_S + 0.5), memory=kept)
+    memory = factors.fold(Memory(), seen(0.0, d0=30))
+    board = Board(factors, FakeClock(VALIDITY_S + 0.5), memory=memory)
     assert Source.FALLBACK == board.snapshot.decision.source
     assert 0 == board.tally.fallback_applied
 
@@ -199,7 +199,7 @@ def test_release_is_the_last_rise_of_the_factor() -> None:
         clock.now += 1.0
         board.observe(seen(clock.now, d0=available))
         reported.append(board.snapshot.released)
-    # From the fallback of 0.5 to 1.0, held, let go, news, held.
+    # From the fallback of 0.5 to 1.0, throttled, released, news, throttled.
     first, second = Release(1.0), Release(3.0, frozenset({1}))
     assert [first, first, second, second, second] == reported
 

@@ -196,8 +196,8 @@ async def keeping(sidecar: SteppedSidecar) -> AsyncIterator[None]:
 
 def factor_in(path: Path) -> float | None:
     """The factor in a state file; None while there is no file."""
-    kept = StateFile(path, MinAvailableBytes(LIMIT_BYTES)).load(0.0)
-    return kept.factor if isinstance(kept, PersistedState) else None
+    loaded = StateFile(path, MinAvailableBytes(LIMIT_BYTES)).load(0.0)
+    return loaded.factor if isinstance(loaded, PersistedState) else None
 
 
 class TestOffline:

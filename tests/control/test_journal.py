@@ -230,7 +230,7 @@ class TestFailuresOfPolling:
         assert [] == loud(lines())
 
 
-def test_who_is_throttled_is_reported_and_the_factor_for_all_is_not_told_again(
+def test_who_is_throttled_is_reported_and_the_factor_for_all_is_not_repeated(
     board: Board, clock: FakeClock, lines: Lines
 ) -> None:
     """The begin is a warning, the end a line; a longer one is nothing above DEBUG."""

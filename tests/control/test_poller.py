@@ -195,10 +195,10 @@ class TestAfterARelease:
         await run_for(130, it.poller.run())
         effects = [(at, snapshot.decision.factor) for at, snapshot in it.published]
         changes = [later for earlier, later in pairwise(effects) if earlier[1] != later[1]]
-        (released, _), (held, _) = changes
+        (released, _), (throttled, _) = changes
         assert 100 == released
         # At 112 s 100 bytes are free, which is the limit.
-        assert 112 <= held <= 113
+        assert 112 <= throttled <= 113
 
     async def test_a_volume_that_stays_still_is_asked_less_and_less(self) -> None:
         """It is asked after a quarter of the time since the release, up to the interval."""
@@ -217,12 +217,12 @@ class TestAfterARelease:
         """No poll brought it: the next one, not due before 61 s, comes the minimum after it."""
         it = rig(idle, Timing(MINUTE_S, 1.0))
 
-        async def hold() -> None:
+        async def override() -> None:
             await asyncio.sleep(2)
             it.board.set_override(Override(0.0, "try", 2.0, 30.0))
             await it.board.publish_expiries()
 
-        await run_for(34.5, it.poller.run(), hold())
+        await run_for(34.5, it.poller.run(), override())
         assert [0, 1, 31, 32, 33, 34] == pytest.approx([c.at for c in it.source.calls], abs=0.01)
 
     async def test_other_changes_neither_hasten_nor_put_off_the_next_poll(self) -> None:
@@ -278,7 +278,7 @@ class TestABug:
         logged = [record.exc_info[0] for record in caplog.records if record.exc_info]
         assert [KeyError, KeyError, OSError] == logged
 
-    async def test_the_factor_computed_before_it_holds_for_its_validity(self) -> None:
+    async def test_the_factor_computed_before_it_is_used_for_its_validity(self) -> None:
         """A bug is a failed poll like any other."""
 
         async def breaks_later(call: Call) -> Observation:
@@ -345,7 +345,7 @@ class TestWhatItCounts:
             counts.append(it.board.tally.limit_violated)
         assert [2, 4, 4, 6] == counts
 
-    async def test_when_it_last_looked_and_when_that_last_succeeded(self) -> None:
+    async def test_when_it_last_polled_and_when_that_last_succeeded(self) -> None:
         """A failed poll moves only the first, and a partial one does not count as a success."""
         seen = whole(0, reading(0, 1, 500)), REFUSED, partial(2, reading(2, 1, 500)), REFUSED
         it = rig(playing(*seen), Timing(MINUTE_S, 1.0))

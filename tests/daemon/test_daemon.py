@@ -97,7 +97,7 @@ def place(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def kept(state_file: Path) -> dict[str, Any]:
+def saved(state_file: Path) -> dict[str, Any]:
     """The content of a state file."""
     document: dict[str, Any] = json.loads(state_file.read_bytes())["state"]
     return document
@@ -131,7 +131,7 @@ class TestStart:
     async def test_it_tells_its_address_decides_and_follows_the_cluster(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
-        """Healthy, full, freed again: over HTTP, with a line in the log for each."""
+        """The cluster is healthy, full, freed again: HTTP and a line in the log say so."""
         async with started(tmp_path, settings) as daemon:
             await daemon.logs(DECIDED)
             await daemon.decides(1.0)
@@ -271,7 +271,7 @@ class TestStop:
         )
 
     @pytest.mark.slow
-    async def test_a_poll_that_hangs_does_not_hold_it_up(
+    async def test_a_poll_that_hangs_does_not_delay_it(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
         """A broker takes the request and says nothing."""
@@ -414,7 +414,7 @@ class TestRestart:
                 lambda now: 45 * MB in {each["available_bytes"] for each in now.values()},
             )
             assert 0 == await daemon.end()
-        brokers = kept(state_file)["brokers"]
+        brokers = saved(state_file)["brokers"]
         available = [broker["volumes"][0]["available_bytes"] for broker in brokers]
         assert [50 * MB, 45 * MB, 50 * MB] == available
         assert [] == unfinished(state_file)
@@ -569,14 +569,14 @@ class TestProducerIds:
     def opens(self, log: Path, user: str, *ids: int) -> None:
         with log.open("ab") as file:
             file.writelines(allocate_id(user, each) for each in ids)
-        # What is given writes at once.
+        # A producer writes with its id at once.
         written = self.producers.producers.setdefault(self.WRITTEN, [])
         written += [(each, 0, 0) for each in ids]
 
     def percentage(self, quotas: FakeQuotas) -> float | None:
         return quotas.quotas.get(self.BOB, {}).get("request_percentage")
 
-    async def held(self, daemon: Daemon) -> set[str]:
+    async def throttled(self, daemon: Daemon) -> set[str]:
         return set((await daemon.get("/v1/quota-factors"))["users"])
 
     async def is_followed(self, daemon: Daemon) -> None:
@@ -587,7 +587,7 @@ class TestProducerIds:
             lambda reported: reported["request_log"]["exists"],
         )
 
-    async def test_a_stop_leaves_nothing_in_kafka_and_a_restart_holds_on(
+    async def test_a_stop_leaves_nothing_in_kafka_and_a_restart_throttles_on(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
     ) -> None:
         """It exits with 0 in 2 s; the throttle is on disk, so the percentage is set again."""
@@ -600,28 +600,28 @@ class TestProducerIds:
             async with started(tmp_path, own) as daemon:
                 await daemon.logs(DECIDED)
 
-                async def both_hold() -> bool:
+                async def both_throttle() -> bool:
                     self.opens(log, "bob", next(ids))
                     self.opens(log, "alice", next(ids))
-                    held = await self.held(daemon)
-                    return {"alice", "bob"} == held == await self.held(other)
+                    throttled = await self.throttled(daemon)
+                    return {"alice", "bob"} == throttled == await self.throttled(other)
 
-                await seen("both hold", both_hold)
+                await seen("both throttle", both_throttle)
                 await seen("a percentage", lambda: self.percentage(quotas) is not None)
                 assert 0 == await other.end()
-                # Who still holds sets it anew.
+                # The one that still throttles sets it again.
                 await seen("a percentage", lambda: self.percentage(quotas) is not None)
                 await ends_well(daemon)
                 assert self.percentage(quotas) is None
                 assert "Traceback" not in other.output
-            retained = kept(tmp_path / "own.json")["retained"]["producer_ids"]
+            retained = saved(tmp_path / "own.json")["retained"]["producer_ids"]
             assert {} == retained["enforced_request_percentages"]
             async with started(tmp_path, own) as daemon:
-                assert {"alice", "bob"} == await self.held(daemon)
+                assert {"alice", "bob"} == await self.throttled(daemon)
                 await seen("a percentage", lambda: self.percentage(quotas) is not None)
         assert {"request_percentage": 200.0} == quotas.quotas[Entity(user="alice")]
 
-    async def test_a_broker_that_does_not_answer_holds_no_stop_up(
+    async def test_a_broker_that_does_not_answer_delays_no_stop(
         self,
         *,
         state_file: Path,
@@ -641,9 +641,9 @@ class TestProducerIds:
                 broker.twist = lambda *_: None
             await ends_well(daemon)
             assert re.search(" WARNING .*: bob$", daemon.output, re.MULTILINE)
-        state = kept(state_file)
+        state = saved(state_file)
         assert {"bob"} == set(state["retained"]["producer_ids"]["enforced_request_percentages"])
-        assert {"bob"} == {hold["user"] for hold in state["user_throttles"]}
+        assert {"bob"} == {each["user"] for each in state["user_throttles"]}
 
     async def test_whatever_it_reads_from_misbehaves_it_runs_and_stops(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
@@ -674,7 +674,7 @@ class TestProducerIds:
             assert "disabled" == (await daemon.factor())["source"]
             self.opens(log, "bob", *range(6))
             await asyncio.sleep(1.0)  # nothing is to happen
-            assert set() == await self.held(daemon)
+            assert set() == await self.throttled(daemon)
             assert 0 == (await daemon.get("/v1/producer-ids"))["request_log"]["lines"]
             assert 0 == await daemon.end()
         assert [] == quotas.requests

@@ -108,7 +108,7 @@ def test_a_factors_life(life: Table) -> None:
         assert (row["factor"], row["source"]) == (str(decision.factor), decision.source.value), row
 
 
-def test_every_way_of_a_life_is_shown() -> None:
+def test_every_source_and_event_is_shown() -> None:
     """The tables have every source but disabled, and everything that a broker can do."""
     cells = {cell for life in LIVES for row in life.rows for cell in row.values()}
     shown = {*SIZES, "fails", "silent", "offline", "fenced", "gone"}

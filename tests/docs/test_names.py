@@ -9,7 +9,7 @@ import pytest
 from tests.docs.markdown import ROOT
 
 TOOLS = "acls|configs|delete-records|get-offsets|log-dirs|reassign-partitions|storage|topics"
-"""Of Apache Kafka's bin/, those that are told of."""
+"""The tools of Apache Kafka's bin/ that the texts name."""
 
 KINDS = (".md", ".py", ".html", ".yaml", ".properties", ".service", ".java")
 

@@ -46,7 +46,7 @@ def listening(daemon: Daemon) -> set[str]:
     return found
 
 
-def test_the_defaults_are_as_told() -> None:
+def test_the_defaults_are_as_documented() -> None:
     """They are the loopback alone, and one address."""
     defaults = {row.environment: row.default for row in describe()}
     reported = {row["setting"]: row["default"] for row in LISTENING.rows}
@@ -144,7 +144,7 @@ async def test_no_answer_allows_another_origin() -> None:
                 assert TOKEN not in reported
 
 
-def test_the_secrets_are_as_told() -> None:
+def test_the_secrets_are_as_documented() -> None:
     """They are the settings' secrets; whatever is named instead of one exists."""
     secret = {keys.environment_key(name) for name in keys.FIELDS if keys.about(name).is_secret}
     assert secret == {row["setting"] for row in SECRETS.rows}

@@ -88,7 +88,7 @@ class TestCommandConfig:
         assert line.startswith("--bootstrap-server (command line): 'nowhere' is not host:port")
 
     def test_what_is_missing_is_reported_by_its_name_in_the_file(self, tmp_path: Path) -> None:
-        """Neither the plugin's prefix nor an environment variable, which would do nothing."""
+        """It has no prefix of the plugin's, nor an environment variable, which would do nothing."""
         line = problem(read, tmp_path, "security.protocol=SASL_PLAINTEXT\n")
         assert line.startswith("sasl.mechanism in --command-config: ")
         assert "SIDECAR_" not in line

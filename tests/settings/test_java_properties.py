@@ -37,7 +37,7 @@ def read(folder: Path, text: str | bytes) -> Reading:
     ],
 )
 def test_the_format_is_javas(tmp_path: Path, line: str) -> None:
-    """Separators, comments, escapes, continuations, line ends; the last of a key counts."""
+    """It has Java's separators, comments, escapes, continuations, line ends; a later key wins."""
     reading = read(tmp_path, line.replace("KEY", STATIC + "kafka.admin.bootstrap.servers"))
     expected = ("a:1", ())
     assert expected == (

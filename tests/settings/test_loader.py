@@ -209,8 +209,8 @@ def test_what_is_missing_in_a_file_is_reported_by_the_file_s_key(
     tmp_path: Path, options: list[str], key: str
 ) -> None:
     """Whoever has a file adds to it, and to the one that wins; the variable is named too."""
-    (tmp_path / "given").touch()
-    (line,) = problems({RATIO: "0.1"}, **dict.fromkeys(options, tmp_path / "given"))
+    (tmp_path / "file").touch()
+    (line,) = problems({RATIO: "0.1"}, **dict.fromkeys(options, tmp_path / "file"))
     assert line.startswith(f"{key} ({ADMIN}BOOTSTRAP_SERVERS): is required")
 
 
@@ -265,7 +265,7 @@ def test_the_minimum_is_within_the_interval() -> None:
     assert expected == problem({INTERVAL: "PT30S", MINIMUM: "PT31S"})
 
 
-def test_a_wrong_interval_is_not_held_against_the_minimum() -> None:
+def test_a_wrong_interval_is_not_compared_with_the_minimum() -> None:
     """A minimum that may fit the interval that was meant is not reported."""
     line = problem({INTERVAL: "P5M", MINIMUM: "PT2M"})
     assert f"{INTERVAL}: 'P5M' is months, which have no fixed length: was PT5M meant?" == line
@@ -302,7 +302,7 @@ def test_the_environment_wins_then_properties_then_toml(tmp_path: Path) -> None:
     assert origins == {row.name: row.origin for row in found.rows if row.name in origins}
 
 
-def test_what_is_overridden_is_not_looked_at(tmp_path: Path) -> None:
+def test_what_is_overridden_is_not_checked(tmp_path: Path) -> None:
     """A wrong value that another place replaces does no harm."""
     toml = files(tmp_path, 'log_level = "nonsense"')
     assert "debug" == loaded({"SIDECAR_LOG_LEVEL": "debug"}, **toml).settings.log_level
@@ -340,7 +340,7 @@ client.quota.callback.class=io.strimzi.kafka.quotas.StaticQuotaCallback
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
-    """From every place, unknown keys first, then in the documented order, one line each."""
+    """They are from every place, unknown keys first, then in the table's order, a line each."""
     lines = problems(
         {"SIDECAR_LOG_LEVEL": "loud", INTERVAL: "P5M", "SIDECAR_TYPO": "x"},
         **files(tmp_path, "typo = 1", f"{STATIC}typo=1\n{STATIC}throttle.factor.fallback=2"),

@@ -47,7 +47,7 @@ def test_user_and_password_are_in_the_jaas_config(mechanism: str, module: str) -
     assert ("ann", SecretStr("hunter2")) == (found.sasl_username, found.sasl_password)
 
 
-def test_it_is_kept_how_user_and_password_were_given(tmp_path: Path) -> None:
+def test_it_records_how_user_and_password_were_set(tmp_path: Path) -> None:
     """The message that the brokers refuse them needs it."""
     file = tmp_path / "password"
     file.write_text("hunter2")
@@ -211,7 +211,7 @@ def test_a_malformed_protocol_is_reported_once() -> None:
         (b"\xff", "not UTF-8"),
     ],
 )
-def test_a_password_file_that_holds_none_is_a_problem(
+def test_a_password_file_without_one_is_a_problem(
     tmp_path: Path, content: bytes | None, message: str
 ) -> None:
     """The message names the file, and nothing of its content."""

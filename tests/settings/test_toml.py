@@ -32,7 +32,7 @@ def test_every_documented_key_is_taken(tmp_path: Path) -> None:
         'kafka_admin_sasl_mechanism = "PLAIN"',
     ],
 )
-def test_words_may_be_grouped_in_any_way(tmp_path: Path, text: str) -> None:
+def test_words_may_be_grouped_as_you_like(tmp_path: Path, text: str) -> None:
     """The words in order are the name, so a property's name works too."""
     entry = read(tmp_path, text).entries["kafka_admin_sasl_mechanism"]
     assert ("PLAIN", f"toml {tmp_path}/sidecar.toml") == (entry.value, entry.origin)
@@ -76,7 +76,7 @@ def test_an_empty_table_sets_nothing(tmp_path: Path) -> None:
     assert Reading({}) == read(tmp_path, "[storage]\n[kafka_admin]\n# client_id = 1\n")
 
 
-def test_one_setting_is_given_once(tmp_path: Path) -> None:
+def test_one_setting_is_set_once(tmp_path: Path) -> None:
     """Two groupings of the same words are one setting, and neither wins."""
     (problem,) = read(tmp_path, 'log_level = "info"\n[log]\nlevel = "debug"').problems
     assert problem.startswith("log_level (toml ")

@@ -34,7 +34,7 @@ PLAIN: Mapping[str, object] = {
     "source": "fallback",
     "since": 5.0,
 }
-"""The least that a state holds, as it is written."""
+"""The smallest state, as it is written."""
 
 
 def unmoved(steady_s: float) -> float:
@@ -59,9 +59,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, PersistedS
     """The bytes of ``something`` and what they are read as."""
     file = StateFile(tmp_path_factory.mktemp("state") / "state.json", LIMIT)
     file.save(something(), unmoved)
-    kept = file.load(NOW)
-    assert isinstance(kept, PersistedState)
-    return file.path.read_bytes(), kept
+    loaded = file.load(NOW)
+    assert isinstance(loaded, PersistedState)
+    return file.path.read_bytes(), loaded
 
 
 def with_checksum(state: Mapping[str, object], version: int = 1) -> bytes:
@@ -125,7 +125,7 @@ class TestSaving:
         assert [file.path] == list(file.path.parent.iterdir())
 
     def test_what_a_crash_left_beside_it_is_not_read(self, file: StateFile) -> None:
-        """kill -9 comes between write and rename: the old file is the state, and the rest goes."""
+        """Kill -9 comes between write and rename: the old file is the state, and the rest goes."""
         file.save(something(), unmoved)
         file.path.with_name(".state.json.new").write_bytes(b"half of a st")
         assert isinstance(file.load(NOW), PersistedState)
@@ -150,7 +150,7 @@ class TestLoading:
         assert Damaged(expected) == file.load(NOW)
         assert file.path.is_dir()
 
-    def test_a_damaged_file_that_can_not_be_set_aside_is_told_too(self, file: StateFile) -> None:
+    def test_a_damaged_file_that_can_not_be_renamed_is_reported_too(self, file: StateFile) -> None:
         """Something of the other name is there."""
         file.path.write_bytes(b"")
         aside(file).mkdir()

@@ -32,15 +32,15 @@ def see(board: Board, available: int) -> None:
     board.observe(whole(at, reading(at, 1, available)))
 
 
-def kept_in(path: Path) -> PersistedState:
-    kept = StateFile(path, LIMIT).load(1e12)
-    assert isinstance(kept, PersistedState)
-    return kept
+def loaded_from(path: Path) -> PersistedState:
+    loaded = StateFile(path, LIMIT).load(1e12)
+    assert isinstance(loaded, PersistedState)
+    return loaded
 
 
 def available_in(path: Path) -> int:
     """The bytes that broker 1 has available by the file."""
-    return kept_in(path).memory.brokers[1].volumes[0].volume.available_bytes
+    return loaded_from(path).memory.brokers[1].volumes[0].volume.available_bytes
 
 
 def inode_of(path: Path) -> int:
@@ -67,16 +67,16 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     times: list[float] = []
     real: Save = StateFile.save
 
-    def save(file: StateFile, kept: PersistedState, wall: Callable[[float], float]) -> None:
+    def save(file: StateFile, state: PersistedState, wall: Callable[[float], float]) -> None:
         times.append(asyncio.get_running_loop().time())
-        real(file, kept, wall)
+        real(file, state, wall)
 
     async def inline(
         function: Callable[[PersistedState, Callable[[float], float]], None],
-        kept: PersistedState,
+        state: PersistedState,
         wall: Callable[[float], float],
     ) -> None:
-        function(kept, wall)
+        function(state, wall)
 
     monkeypatch.setattr(StateFile, "save", save)
     monkeypatch.setattr(asyncio, "to_thread", inline)
@@ -93,7 +93,7 @@ class TestWhen:
         """An unwritable folder is so reported at the start, too."""
         await run_for(1, new_state_writer(new_board(), path).run())
         assert [0] == writes
-        assert Source.FALLBACK == kept_in(path).source
+        assert Source.FALLBACK == loaded_from(path).source
 
     async def test_a_change_is_written_at_once(self, path: Path, writes: list[float]) -> None:
         """The factor falls at 3 s and is on disk at 3 s."""
@@ -108,9 +108,9 @@ class TestWhen:
         await run_for(9, new_state_writer(board, path).run(), fill())
         assert [0, 1, 3] == writes
         assert (0.0, Source.OBSERVATION, 3.0) == (
-            kept_in(path).factor,
-            kept_in(path).source,
-            kept_in(path).since,
+            loaded_from(path).factor,
+            loaded_from(path).source,
+            loaded_from(path).since,
         )
 
     async def test_a_user_throttle_that_gets_longer_is_written_within_a_second(
@@ -127,7 +127,7 @@ class TestWhen:
 
         await run_for(16, new_state_writer(board, path).run(), lengthen())
         assert [0, 2, 5, 15] == pytest.approx(writes)
-        ends_at = kept_in(path).memory.user_throttles["bob", "one"].ends_at
+        ends_at = loaded_from(path).memory.user_throttles["bob", "one"].ends_at
         assert 172.9 == pytest.approx(ends_at)
 
     async def test_moving_bytes_alone_are_written_every_ten_seconds(
@@ -184,7 +184,7 @@ class TestKeep:
         override = Override(0.5, "a migration", board.now(), board.now() + 60)
         board.set_override(override)
         assert await new_state_writer(board, path).write()
-        assert override == kept_in(path).memory.override
+        assert override == loaded_from(path).memory.override
 
     async def test_true_without_writing_when_it_is_on_disk_already(self, path: Path) -> None:
         """The same snapshot twice is one write."""
@@ -254,12 +254,12 @@ class Disk:
         self.most = 0
         real: Save = StateFile.save
 
-        def save(file: StateFile, kept: PersistedState, wall: Callable[[float], float]) -> None:
+        def save(file: StateFile, state: PersistedState, wall: Callable[[float], float]) -> None:
             self.writing += 1
             self.most = max(self.most, self.writing)
             self.begun.release()
             assert self.let.acquire(timeout=PATIENCE_S)
-            real(file, kept, wall)
+            real(file, state, wall)
             self.writing -= 1
 
         monkeypatch.setattr(StateFile, "save", save)

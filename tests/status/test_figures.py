@@ -77,9 +77,9 @@ async def test_the_fill_rate_and_the_time_to_the_limit() -> None:
 async def test_the_last_changes() -> None:
     """The newest is first, each with when, what and why."""
     words = (await outline(filling())).words
-    held = "22:13:50 UTC (now)Producers are throttled: broker 1 /d1 has 10 B of 100 B available"
+    full = "22:13:50 UTC (now)Producers are throttled: broker 1 /d1 has 10 B of 100 B available"
     free = "22:13:20 UTC (30 s ago)Nobody is throttled: every volume has more than 10 B"
-    assert -1 < words.index(held) < words.index(free)
+    assert -1 < words.index(full) < words.index(free)
 
 
 async def test_when_a_broker_was_last_seen() -> None:

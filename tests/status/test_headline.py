@@ -85,7 +85,7 @@ def test_a_ratio() -> None:
     ) == shown.sentence
 
 
-def test_a_broker_that_is_gone_holds_them() -> None:
+def test_a_broker_that_is_gone_throttles_them() -> None:
     """The reading is the last one before."""
     fenced = whole(60.0, [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)], fenced=[2])
     shown = head([free(2, 0.0, 8.1), fenced])

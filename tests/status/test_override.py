@@ -118,7 +118,7 @@ async def test_ending_it() -> None:
         (50, False, "The volumes can't be read: the fallback applies at once."),
     ],
 )
-async def test_what_holds_after_its_end(free: int, seen: bool, expected: str) -> None:
+async def test_what_is_in_force_after_its_end(free: int, seen: bool, expected: str) -> None:
     """It is the computed factor, or the fallback."""
     sidecar = FakeSidecar()
     if seen:

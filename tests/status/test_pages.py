@@ -69,7 +69,7 @@ async def test_brokers_that_are_not_seen() -> None:
     assert "3 host3:9092 fenced never" in page.words
 
 
-async def test_a_fenced_broker_that_holds_the_throttle() -> None:
+async def test_a_fenced_broker_that_keeps_the_throttle_on() -> None:
     """The page says how it is forgotten, if it does not come back."""
     sidecar = throttled()
     sidecar.see(whole(1.0, [reading(2, 1.0, {"/e": 50})], fenced=[1]))

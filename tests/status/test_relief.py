@@ -23,7 +23,7 @@ TOPICS = LogDirTopics(12, 100, (ORDERS, TopicSize("__consumer_offsets", 30, (7,)
 
 
 async def shown(
-    seen: Observation, told: ContentsResult, *, looks: int = 2
+    seen: Observation, answer: ContentsResult, *, looks: int = 2
 ) -> tuple[list[OnVolume], list[int]]:
     """What the page shows in the end, and which brokers were asked for it."""
     board = Board(FACTORS, FakeClock())
@@ -32,7 +32,7 @@ async def shown(
 
     async def ask(broker_id: int) -> ContentsResult:
         asked.append(broker_id)
-        return told
+        return answer
 
     contents = VolumeContents(ask, FakeClock())
     task = asyncio.create_task(contents.run())
@@ -48,8 +48,8 @@ async def shown(
 async def test_topics_by_size() -> None:
     """They have their share, and what the others have together."""
     (volume,), _ = await shown(whole(0.0, [reading(2, 0.0, {"/d": 9})]), {"/d": TOPICS})
-    told = [(each.topic, each.size, each.share, each.partitions) for each in volume.topics]
-    assert [("orders", "60 B", 60.0, 2), ("__consumer_offsets", "30 B", 30.0, 1)] == told
+    topics = [(each.topic, each.size, each.share, each.partitions) for each in volume.topics]
+    assert [("orders", "60 B", 60.0, 2), ("__consumer_offsets", "30 B", 30.0, 1)] == topics
     assert "10 other topics have 10 B there." == volume.more
 
 
@@ -153,9 +153,9 @@ def run(folder: Path, lines: tuple[str, ...], **scripts: str) -> None:
 
 def test_deletion_writes_what_kafka_reads(tmp_path: Path) -> None:
     """Offsets become JSON; a partition without an offset is left alone, not emptied."""
-    told = "printf 'orders:0:41\\norders:3:\\norders:5:-1\\norders:7:9\\n'; echo \"$@\" > asked"
+    offsets = "printf 'orders:0:41\\norders:3:\\norders:5:-1\\norders:7:9\\n'; echo \"$@\" > asked"
     lines = commands(ORDERS, "b:9092", [1])[1].lines
-    run(tmp_path, lines, kafka_get_offsets=told, kafka_delete_records='cp "$4" deleted')
+    run(tmp_path, lines, kafka_get_offsets=offsets, kafka_delete_records='cp "$4" deleted')
     assert {
         "version": 1,
         "partitions": [

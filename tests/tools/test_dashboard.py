@@ -37,7 +37,7 @@ def test_nothing_lies_on_something_else() -> None:
     assert {(x, y) for x in range(24) for y in rows} == taken
 
 
-def test_every_panel_can_be_told_apart_and_says_what_it_means() -> None:
+def test_every_panel_is_unique_and_says_what_it_means() -> None:
     """Ids and titles in a row differ; the description is what Grafana shows on the i."""
     ids = [panel["id"] for panel in panels()]
     assert len(ids) == len(set(ids))

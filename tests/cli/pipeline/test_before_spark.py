@@ -127,7 +127,7 @@ def test_a_stage_wants_the_tables_before_it(tmp_path: Path) -> None:
     check_tables(out, ["silver", "usage", "replay", "recommend", "forecast"], None, None)
 
 
-def test_days_that_there_are_none_of_are_told_with_those_that_there_are(tmp_path: Path) -> None:
+def test_missing_days_are_reported_with_the_days_that_exist(tmp_path: Path) -> None:
     """The message does not say that there are no tables."""
     for name in ("dt=2026-11-20", "dt=2026-11-21", "_SUCCESS"):
         (tmp_path / "silver_request" / name).mkdir(parents=True)
@@ -136,7 +136,7 @@ def test_days_that_there_are_none_of_are_told_with_those_that_there_are(tmp_path
         check_tables(str(tmp_path), ["usage"], since, None)
 
 
-def test_a_volume_history_is_looked_for_as_spark_does(tmp_path: Path) -> None:
+def test_a_volume_history_is_found_as_spark_finds_it(tmp_path: Path) -> None:
     """It is a file, a folder or a glob; hidden files do not count."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "_torn").touch()

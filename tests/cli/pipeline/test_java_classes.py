@@ -41,7 +41,7 @@ def test_a_user_without_a_home_has_none(monkeypatch: pytest.MonkeyPatch) -> None
         (KeyboardInterrupt(), "not stored; the run is done."),
     ],
 )
-def test_what_goes_wrong_is_told_and_no_error(
+def test_what_goes_wrong_is_reported_and_is_no_error(
     error: BaseException,
     words: str,
     monkeypatch: pytest.MonkeyPatch,

@@ -10,7 +10,7 @@ from sidecar.cli import group
 def test_credentials_in_a_path_are_refused(option: str) -> None:
     """They are refused at once, and the message does not repeat them."""
     words = {"--out": "tables", option: "s3a://key:hidden@logs/x"}
-    told = [word for pair in words.items() for word in pair]
-    done = CliRunner().invoke(group, ["pipeline", "silver", *told])
+    options = [word for pair in words.items() for word in pair]
+    done = CliRunner().invoke(group, ["pipeline", "silver", *options])
     assert (2, True) == (done.exit_code, "s3://logs/x: a path must not hold" in done.output)
     assert "hidden" not in done.output

@@ -25,7 +25,7 @@ def test_each_step_that_ended_has_a_line() -> None:
     assert ["silver 0.0 s", "usage 0.0 s"] == text.getvalue().splitlines()
 
 
-def test_a_step_that_did_not_end_is_not_told_as_if_it_had() -> None:
+def test_a_step_that_did_not_end_is_not_reported() -> None:
     """The step before it is printed."""
     with pytest.raises(ValueError, match="bad"):
         steps(text := io.StringIO(), ValueError("bad"))

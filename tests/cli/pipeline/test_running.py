@@ -81,7 +81,7 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("run",), "name what to read: --request-logs, --volumes, --quotas"),
         (("silver",), "name what to read: --request-logs, --volumes, --quotas"),
@@ -112,16 +112,16 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused_before_spark_starts(
-    words: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It is not refused after the start, or at the end of a run that took hours."""
     monkeypatch.chdir(tmp_path)
     result = called(*words, "--out", "tables")
-    assert (2, True) == (result.exit_code, told in result.output)
+    assert (2, True) == (result.exit_code, message in result.output)
     assert [] == list(tmp_path.iterdir())
 
 
-def test_logs_without_quotas_are_told(tmp_path: Path) -> None:
+def test_logs_without_quotas_are_reported(tmp_path: Path) -> None:
     """The quotas in force are not known then; nothing is said where no logs are read."""
     out = str(tmp_path / "tables")
     (quotas := tmp_path / "quotas.json").write_text('{"quotas": []}')
@@ -138,7 +138,7 @@ def test_logs_without_quotas_are_told(tmp_path: Path) -> None:
     assert "without --quotas" not in output
 
 
-def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_reported(tmp_path: Path) -> None:
     """A plan or a page that can't be written has a message without a traceback."""
     (tmp_path / "plan").mkdir()
     with pytest.raises(SidecarError, match="plan can't be written: Is a directory"):
@@ -193,9 +193,9 @@ def test_quotas_were_in_force_when_they_were_written(tmp_path: Path) -> None:
     entry = {"entity": {"user": "alice"}, "quotas": {"producer_byte_rate": 10.0}}
     quotas.write_text(json.dumps({"quotas": [entry]}))
     os.utime(quotas, (1_700_000_000, 1_700_000_000))
-    told = datetime(2026, 11, 20, tzinfo=UTC)
-    given = InputOptions("logs", "history", quotas, ("Europe/Berlin", "3=UTC"), r"(?P<broker>\d)")
-    inputs = inputs_of(given)
+    as_of = datetime(2026, 11, 20, tzinfo=UTC)
+    options = InputOptions("logs", "history", quotas, ("Europe/Berlin", "3=UTC"), r"(?P<broker>\d)")
+    inputs = inputs_of(options)
     assert inputs.request_logs is not None
     assert inputs.quotas is not None
     assert {Entity("alice"): {"producer_byte_rate": 10.0}} == inputs.quotas.quotas
@@ -203,9 +203,9 @@ def test_quotas_were_in_force_when_they_were_written(tmp_path: Path) -> None:
     zones = inputs.request_logs.zones
     assert ("UTC", "Europe/Berlin") == (zones.name_of(3), zones.name_of(4))
     assert r"(?P<broker>\d)" == inputs.request_logs.broker_pattern
-    later = inputs_of(InputOptions(quotas=quotas, quotas_at=told)).quotas
+    later = inputs_of(InputOptions(quotas=quotas, quotas_at=as_of)).quotas
     assert later is not None
-    assert (None, told) == (inputs_of(InputOptions()).quotas, later.as_of)
+    assert (None, as_of) == (inputs_of(InputOptions()).quotas, later.as_of)
 
 
 def test_percents_become_shares(tmp_path: Path) -> None:

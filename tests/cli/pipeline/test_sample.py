@@ -18,13 +18,13 @@ def test_it_says_what_it_wrote_and_how_to_go_on(tmp_path: Path) -> None:
     assert (0, "") == (result.exit_code, result.stderr)
     assert "MB of 2 brokers." in result.stdout
     options = shlex.split(result.stdout.splitlines()[1])
-    given = dict(zip(options[3::2], options[4::2], strict=True))
+    named = dict(zip(options[3::2], options[4::2], strict=True))
     assert ["broker-0", "broker-1"] == sorted(
-        path.name for path in Path(given["--request-logs"]).iterdir()
+        path.name for path in Path(named["--request-logs"]).iterdir()
     )
-    assert 25 == len(list(Path(given["--volumes"]).iterdir()))
-    assert "quotas" in json.loads(Path(given["--quotas"]).read_text())
-    assert 1100 == json.loads(Path(given["--capacity"]).read_text())["smallest_capacity_percent"]
+    assert 25 == len(list(Path(named["--volumes"]).iterdir()))
+    assert "quotas" in json.loads(Path(named["--quotas"]).read_text())
+    assert 1100 == json.loads(Path(named["--capacity"]).read_text())["smallest_capacity_percent"]
 
 
 @pytest.mark.parametrize("size", ["", "MB", "-1MB", "1.5.2GB", "3 apples"])

@@ -51,7 +51,7 @@ TASK = (
         ),
     ],
 )
-def test_what_is_known_is_told_with_what_to_do(trace: str, cause: str, advice: str) -> None:
+def test_a_known_cause_is_reported_with_what_to_do(trace: str, cause: str, advice: str) -> None:
     """The line that states the cause is printed, without the classes that said it."""
     found = trouble(trace)
     assert (True, True) == (found.cause.startswith(cause), advice in found.advice)
@@ -65,7 +65,7 @@ def test_a_jvm_that_ended_may_have_said_why() -> None:
     assert trouble(gone, said).cause.startswith("its JVM has too little memory")
 
 
-def test_what_our_own_code_says_in_a_worker_is_told_as_it_is() -> None:
+def test_what_our_own_code_says_in_a_worker_is_reported_as_it_is() -> None:
     """It is written for a person, and says what to do."""
     trace = (
         "pyspark.errors.exceptions.captured.PythonException: An exception was thrown\n"

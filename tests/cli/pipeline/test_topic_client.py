@@ -11,7 +11,7 @@ from sidecar.errors import SettingsError
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
-def told(folder: Path, *lines: str) -> dict[str, str]:
+def client_settings(folder: Path, *lines: str) -> dict[str, str]:
     """The client's settings from a file with these lines."""
     file = folder / "client.properties"
     file.write_text("\n".join(lines), encoding="utf-8")
@@ -29,7 +29,7 @@ def test_a_file_of_kafkas_tools_is_handed_on(tmp_path: Path) -> None:
         "ssl.keystore.type": "PKCS12",
     }
     lines = [f"{name} = {value}" for name, value in expected.items()]
-    assert expected == told(tmp_path, "# ours", *lines)
+    assert expected == client_settings(tmp_path, "# ours", *lines)
 
 
 def test_pem_files_go_as_text(tmp_path: Path) -> None:
@@ -48,8 +48,8 @@ def test_pem_files_go_as_text(tmp_path: Path) -> None:
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": text["me"],
         "ssl.keystore.key": text["key"],
-    } == told(tmp_path, *stores, f"ssl.keystore.location={own[0]}", own[1])
-    both = told(tmp_path, stores[0], f"ssl.keystore.location={tmp_path}/both.pem")
+    } == client_settings(tmp_path, *stores, f"ssl.keystore.location={own[0]}", own[1])
+    both = client_settings(tmp_path, stores[0], f"ssl.keystore.location={tmp_path}/both.pem")
     assert trusted["ssl.truststore.certificates"] == both["ssl.truststore.certificates"]
     assert (text["both"], text["both"]) == (
         both["ssl.keystore.certificate.chain"],
@@ -63,8 +63,8 @@ def test_a_user_with_a_password_is_a_login_module(tmp_path: Path) -> None:
     password.write_text('hid"den\\\n')
     expected = f'{SCRAM} required username="ann" password="hid\\"den\\\\";'
     user = ("sasl.mechanism=SCRAM-SHA-512", "sasl.username=ann")
-    for way in (f"sasl.password.file={password}", 'sasl.password=hid"den\\\\'):
-        found = told(tmp_path, *user, way)
+    for secret in (f"sasl.password.file={password}", 'sasl.password=hid"den\\\\'):
+        found = client_settings(tmp_path, *user, secret)
         assert {"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": expected} == found
 
 
@@ -84,6 +84,6 @@ def test_a_user_with_a_password_is_a_login_module(tmp_path: Path) -> None:
 def test_what_cant_be_used_is_refused(tmp_path: Path, lines: tuple[str, ...], said: str) -> None:
     """It is refused before Spark starts, and without a secret."""
     with pytest.raises(SettingsError) as refused:
-        told(tmp_path, *lines)
+        client_settings(tmp_path, *lines)
     assert said in str(refused.value)
     assert "hidden" not in str(refused.value)

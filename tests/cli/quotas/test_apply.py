@@ -84,7 +84,7 @@ def test_it_stops_at_the_first_error(run: Run, quotas: FakeQuotas, many: list[st
     assert 2 == sum(not validated for _, validated in quotas.requests)
 
 
-def test_what_was_not_answered_for_is_looked_up(
+def test_what_was_not_answered_is_described_again(
     run: Run, quotas: FakeQuotas, many: list[str]
 ) -> None:
     """The connection broke in the middle of a request: what is in force of it counts as done."""
@@ -108,7 +108,7 @@ def test_ctrl_c_says_what_was_done(run: Run, quotas: FakeQuotas, many: list[str]
     assert "200 quotas are set; 50 quotas are not set." in result.stderr
 
 
-def test_what_can_not_be_looked_up_is_not_known(
+def test_what_can_not_be_described_is_not_known(
     run: Run, quotas: FakeQuotas, many: list[str]
 ) -> None:
     """The 100 of that request are neither done nor left."""

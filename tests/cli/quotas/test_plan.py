@@ -150,7 +150,7 @@ class TestBesideToday:
         assert over.startswith("Warning: user 'carol': its 600 % ")
         assert outside.startswith("Warning: user 'carol': retains 600 %")
 
-    def test_a_capacity_that_is_given_is_beside_today_too(
+    def test_a_capacity_from_an_option_is_beside_today_too(
         self, run: Run, quotas: FakeQuotas
     ) -> None:
         """Brokers that can be reached say what changes."""

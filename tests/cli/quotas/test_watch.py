@@ -90,7 +90,7 @@ def test_a_step_is_no_larger_than_was_said(run: Run, quotas: FakeQuotas) -> None
 async def test_the_articles_variable_number_of_tenants(
     quotas: FakeQuotas, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """100 tenants have 64 %; 15 more count after the hold time, and then all have 55.7 %."""
+    """100 tenants have 64 %; 15 more count after the wait, and then all have 55.7 %."""
     quotas.scram = {f"tenant {n}" for n in range(100)}
     async with quotas.of(FakeCluster().add(1)) as cluster:
         looks = watcher(cluster, as_default=True)
