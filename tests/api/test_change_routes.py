@@ -59,7 +59,7 @@ async def test_an_override_without_a_state_file() -> None:
 
 
 async def test_an_override_ends_by_itself() -> None:
-    """After its duration the board decides without it, and nothing is shown."""
+    """After its duration the board decides without it, and the API has none."""
     sidecar = FakeSidecar()
     await send(sidecar, "PUT", URL, json={**GOOD, "duration": "PT10S"})
     sidecar.clock.now = 10.0
@@ -172,7 +172,7 @@ async def test_input_that_is_refused(sidecar: FakeSidecar, body: str, field: str
 
 
 async def test_every_bad_field_is_listed() -> None:
-    """Not only the first is."""
+    """The first is not the only one."""
     response, _ = await send(FakeSidecar(), "PUT", URL, json={"factor": 2, "reason": ""})
     assert ["body.duration", "body.factor", "body.reason"] == fields_of(response)
 

@@ -139,7 +139,7 @@ async def test_times_follow_a_step_of_the_machines_clock() -> None:
 
 @pytest.mark.parametrize("factor", [0.0, 0.5, 1.0])
 async def test_the_bare_number(factor: float) -> None:
-    """For text/plain the number alone, with the same headers."""
+    """The answer to text/plain is the number alone, with the same headers."""
     sidecar = FakeSidecar(factors=replace(FACTORS, fallback=factor))
     response = await sidecar.get(URL, accept="text/plain")
     assert str(factor) == response.text

@@ -125,7 +125,7 @@ async def test_waiting_takes_300_s_at_most(url: str) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_closed_board_keeps_nobody(url: str) -> None:
+async def test_a_closed_board_lets_nobody_wait(url: str) -> None:
     """When the sidecar stops, waiting readers are answered."""
     sidecar = in_loop_time()
     loop = asyncio.get_running_loop()

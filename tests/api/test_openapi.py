@@ -17,7 +17,7 @@ from tests.api.build import BEARER, FACTORS, FakeSidecar
 from tests.support.examples import DEAR
 from tests.throttle.build import reading, whole
 
-# What the format "duration" means here, with the rule that a schema can't tell: 0 < it <= P30D.
+# What the format "duration" means here, with the rule that a schema can't state: 0 < it <= P30D.
 schemathesis.openapi.format(
     "duration",
     st.one_of(

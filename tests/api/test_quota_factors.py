@@ -50,7 +50,7 @@ async def test_disabled() -> None:
     assert (expected | {"seconds_to_full": None}).items() <= response.json().items()
 
 
-async def test_a_304_tells_the_seconds_as_they_are_now() -> None:
+async def test_a_304_has_the_seconds_as_they_are_now() -> None:
     """They run down between polls to 0, and follow a poll that changes nothing else."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 60})]))

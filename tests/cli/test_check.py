@@ -15,7 +15,7 @@ MB = 1_000_000
 
 HEALTHY = FakeLogDir("/var/lib/kafka/data-0", 64 * MB, 50 * MB)
 FULL = FakeLogDir("/var/lib/kafka/data-1", 64 * MB, 40 * MB)
-DARK = FakeLogDir("/var/lib/kafka/data-2", -1, -1, error_code=56)
+OFFLINE = FakeLogDir("/var/lib/kafka/data-2", -1, -1, error_code=56)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ class TestVerdicts:
     ) -> None:
         """It names a variable or a file's key, and no option of other commands."""
         for broker in cluster.brokers.values():
-            # As a listener with TLS answers who speaks without: an alert.
+            # A listener with TLS answers a client without TLS so: an alert.
             broker.twist = lambda *_: b"\x15\x03\x03\x00\x02\x02P"
         result = check(cluster)
         assert 2 == result.exit_code
@@ -184,7 +184,7 @@ class TestTable:
         self, cluster: FakeCluster
     ) -> None:
         """-1 is never shown as a size."""
-        cluster.brokers[0].log_dirs = (HEALTHY, DARK)
+        cluster.brokers[0].log_dirs = (HEALTHY, OFFLINE)
         result = check(cluster)
         assert ["0", "/var/lib/kafka/data-2", "-", "-", "-", "40.0", "MB", "offline"] in rows(
             result
@@ -229,7 +229,7 @@ class TestTable:
 class TestJson:
     def test_it_has_what_the_api_has_and_the_verdict(self, cluster: FakeCluster) -> None:
         """The same names as in /v1/volumes and /v1/brokers."""
-        cluster.brokers[1].log_dirs = (FULL, DARK)
+        cluster.brokers[1].log_dirs = (FULL, OFFLINE)
         result = check(cluster, "--json")
         assert 1 == result.exit_code
         document = json.loads(result.stdout)
@@ -244,10 +244,10 @@ class TestJson:
             full["available_bytes"],
             full["available_ratio"],
         )
-        dark = volumes[1, DARK.log_dir]
-        assert (False, None) == (dark["online"], dark["total_bytes"])
+        offline = volumes[1, OFFLINE.log_dir]
+        assert (False, None) == (offline["online"], offline["total_bytes"])
 
-    def test_it_is_whole_when_it_could_not_tell(self, cluster: FakeCluster) -> None:
+    def test_it_is_whole_when_the_verdict_is_unknown(self, cluster: FakeCluster) -> None:
         """A script finds the reason where it finds the verdict."""
         cluster.brokers[2].log_dirs_error = 31
         result = check(cluster, "--json")

@@ -129,7 +129,7 @@ async def filling(it: Demo) -> None:
         return 3 == sum("(observation)" in log for log in logs)
 
     await it.wait("three sidecars that observe", listens)
-    # Or nothing could be left behind.
+    # Otherwise nothing could be left behind.
     assert len(processes(it.folder)) > 8
     assert mounts(it.folder)
 

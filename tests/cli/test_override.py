@@ -85,7 +85,7 @@ class TestSet:
         assert "No token here." in result.output
 
     def test_what_of_the_token_is_wrong(self, one: Canned, token_file: Path) -> None:
-        """None or another one was sent: the message has this command's words."""
+        """No token or another one is sent: the message is in this command's words."""
         one.answers["PUT /v1/override"] = reply({"detail": "Authorization: Bearer TOKEN."}, 401)
         asked = (*SET, "--sidecars", one.address)
         expected = (

@@ -169,7 +169,7 @@ class TestOff:
     def test_it_is_turned_off_where_it_is_on(
         self, cluster: FakeCluster, configs: FakeConfigs
     ) -> None:
-        """A session was killed hard before; the others keep their levels."""
+        """A session was killed hard before; the others stay at their levels."""
         result = request_log(cluster, "off")
         assert (0, "") == (result.exit_code, result.stderr)
         assert [(2, REQUEST_LOGGER, "WARN")] == configs.altered
@@ -208,7 +208,7 @@ class TestStatus:
         assert "must not lie on a data volume" in result.stdout
         assert [] == configs.altered
 
-    def test_json_tells_a_failure_too(self, cluster: FakeCluster, configs: FakeConfigs) -> None:
+    def test_json_has_a_failure_too(self, cluster: FakeCluster, configs: FakeConfigs) -> None:
         """A script finds it with the rest; the exit code is 1."""
         configs.loggers[1] = {}
         result = request_log(cluster, "status", "--json")

@@ -46,7 +46,7 @@ def test_the_table_has_every_setting_at_80_columns() -> None:
     assert "\N{HORIZONTAL ELLIPSIS}" not in result.stdout
 
 
-def test_the_table_tells_value_origin_default_and_unit() -> None:
+def test_the_table_has_value_origin_default_and_unit() -> None:
     """The table has them for a setting that is set and for one that isn't."""
     blocks = settings(env=GOOD).stdout.split("\u2500 \n")
     ratio = next(block for block in blocks if "limit.min.available.ratio" in block)

@@ -126,7 +126,7 @@ class TestAsking:
         assert ["/a", "/no"] == [asked.path for asked in canned.asked]
 
     def test_a_question_s_body_is_json(self, canned: Canned) -> None:
-        """As the API wants it."""
+        """The API wants it so."""
         body = {"factor": 0.5, "reason": "größere Platten"}
         request_all([parse_address(canned.address)], [Request("PUT", "/v1/override", body)])
         assert body == json.loads(canned.asked[0].body)

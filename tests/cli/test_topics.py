@@ -242,7 +242,7 @@ class TestTelling:
         )
 
     @pytest.mark.parametrize("as_json", [False, True])
-    def test_ctrl_c_tells_what_was_done_by_then(
+    def test_ctrl_c_reports_what_was_done_by_then(
         self, controller: FakeController, *, as_json: bool
     ) -> None:
         """The second request has no answer when it comes; JSON has its topics too."""

@@ -41,9 +41,9 @@ def loop_time() -> float:
 
 
 @asynccontextmanager
-async def keeping_time(board: Board) -> AsyncIterator[None]:
+async def expiring(board: Board) -> AsyncIterator[None]:
     """Runs the block with the board's own task."""
-    task = asyncio.create_task(board.publish_expiries(), name="keep time")
+    task = asyncio.create_task(board.publish_expiries(), name="expiries")
     await asyncio.sleep(0)
     try:
         yield
@@ -344,7 +344,7 @@ async def test_expiry_is_published_right_after_the_boundary() -> None:
     """The fallback comes when the validity ends, not at the next poll, and is counted once."""
     board = Board(factors, loop_time)
     board.observe(seen(0.0, d0=99))
-    async with keeping_time(board):
+    async with expiring(board):
         await asyncio.sleep(VALIDITY_S)
         assert 2 == board.snapshot.generation
         snapshot = await board.wait_for_change(2, 60.0)
@@ -361,7 +361,7 @@ async def test_news_move_the_boundary() -> None:
     """A newer observation is valid for longer; a failed poll changes no boundary."""
     board = Board(factors, loop_time)
     board.observe(seen(0.0, d0=99))
-    async with keeping_time(board):
+    async with expiring(board):
         await asyncio.sleep(100.0)
         board.observe(seen(100.0, d0=99))
         await asyncio.sleep(50.0)
@@ -376,7 +376,7 @@ async def test_news_bring_the_boundary_nearer() -> None:
     """A short override that comes while a long validity is waited for ends in time."""
     board = Board(factors, loop_time)
     board.observe(seen(0.0, d0=99))
-    async with keeping_time(board):
+    async with expiring(board):
         await asyncio.sleep(10.0)
         board.set_override(Override(0.2, "test", 10.0, 15.0))
         snapshot = await board.wait_for_change(3, 600.0)
@@ -390,7 +390,7 @@ async def test_violations_under_an_override_expire_in_time() -> None:
     board = Board(factors, loop_time)
     board.observe(seen(0.0, d0=30))
     board.set_override(Override(1.0, "test", 0.0, 300.0))
-    async with keeping_time(board):
+    async with expiring(board):
         snapshot = await board.wait_for_change(3, 600.0)
         assert 120.0 < loop_time() <= 120.005
         assert () == snapshot.decision.violations
@@ -405,7 +405,7 @@ async def test_time_alone_publishes_nothing_else() -> None:
     """While nothing can change, nothing is published; news starts the clock again."""
     heard: list[float] = []
     board = Board(factors, loop_time, listeners=(lambda *_: heard.append(loop_time()),))
-    async with keeping_time(board):
+    async with expiring(board):
         await asyncio.sleep(1000.0)
         assert [] == heard
         board.observe(seen(1000.0, d0=99))
@@ -419,5 +419,5 @@ async def test_expiry_that_was_slept_through_is_published_at_once() -> None:
     board = Board(factors, clock)
     board.observe(seen(0.0, d0=99))
     clock.now = 5000.0
-    async with keeping_time(board):
+    async with expiring(board):
         assert Source.FALLBACK == board.snapshot.decision.source

@@ -17,7 +17,7 @@ from tests.support.fake_broker import DESCRIBE_CLUSTER, FakeCluster, FakeLogDir
 from tests.support.stepped import LIMIT_BYTES, MB, SteppedSidecar, effect, settings_of
 
 HANG_S = 20.0
-"""Only what hangs is that long, real seconds."""
+"""Real seconds; only a hung broker takes that long."""
 
 VALIDITY_S = 300.0
 
@@ -140,7 +140,7 @@ class TestDead:
         """It does beyond the validity, without a moment of 1.0; the broker is back free: 1.0."""
         path = tmp_path / "state.json"
         environ = settings_of(cluster, STATE_FILE=str(path))
-        async with SteppedSidecar(environ) as before, keeping(before):
+        async with SteppedSidecar(environ) as before, writing_state(before):
             await before.poll()
             cluster.brokers[1].has(*FULL)
             full = await before.poll()
@@ -185,7 +185,7 @@ class TestDead:
 
 
 @contextlib.asynccontextmanager
-async def keeping(sidecar: SteppedSidecar) -> AsyncIterator[None]:
+async def writing_state(sidecar: SteppedSidecar) -> AsyncIterator[None]:
     """Runs a sidecar's state writer, which at the end writes no last time."""
     assert sidecar.writer is not None
     task = asyncio.create_task(sidecar.writer.run())

@@ -192,7 +192,7 @@ async def test_the_request_log_is_read_whichever_capability_fails(
         monkeypatch.setitem(CAPABILITIES, each.name, each.prepare)
 
     def is_heard() -> bool:
-        # Again and again: what is there before the first look is not read.
+        # Repeatedly: what is there before the first poll is not read.
         with log.open("ab") as file:
             file.write(line(3) + b"\n")
         return bool(good.lines)

@@ -37,7 +37,7 @@ TOKEN = "s3cr3t-t0k3n"
 PASSWORD = "p4ssw0rd-0f-4lice"
 
 LATE = "something did not stop in time"
-"""The daemon says it 1.8 s after a signal, and leaves without what still runs."""
+"""The daemon logs it 1.8 s after a signal, and ends without what still runs."""
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ async def ends_well(daemon: Daemon, number: signal.Signals = signal.SIGTERM) -> 
 
 class TestStart:
     @pytest.mark.slow
-    async def test_it_tells_its_address_decides_and_follows_the_cluster(
+    async def test_it_logs_its_address_decides_and_follows_the_cluster(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
         """The cluster is healthy, full, freed again: HTTP and a line in the log say so."""
@@ -164,7 +164,7 @@ class TestStart:
         files = sorted(folder.glob("*.jsonl"))
         lines = [json.loads(line) for each in files for line in each.read_bytes().splitlines()]
         assert 2 <= len(lines)
-        # Port 0 is the same for all: then the process tells them apart.
+        # Port 0 is the same for all: then the process id makes the difference.
         origin = f"{socket.gethostname()}-{daemon.pid}"
         assert {origin} == {line["origin"] for line in lines}
         assert {0, 1, 2} == {volume["broker_id"] for volume in lines[0]["volumes"]}
@@ -569,7 +569,7 @@ class TestProducerIds:
     def opens(self, log: Path, user: str, *ids: int) -> None:
         with log.open("ab") as file:
             file.writelines(allocate_id(user, each) for each in ids)
-        # A producer writes with its id at once.
+        # Each producer writes with its id at once.
         written = self.producers.producers.setdefault(self.WRITTEN, [])
         written += [(each, 0, 0) for each in ids]
 

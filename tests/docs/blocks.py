@@ -41,7 +41,7 @@ MACHINES = ("docker", "kubectl", "pipx", "sudo")
 """Programs of containers, of Kubernetes, and of a machine's owner."""
 
 _DEADLINE_S = 500.0
-"""Of a block: Spark's first start on a busy machine takes minutes; pytest has its own time-outs."""
+"""Seconds for a block: Spark's first start takes minutes; pytest has its own time-outs."""
 
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 _HIDDEN = re.compile(r"^<!-- file: (\S+)\n(.*?)^-->$", re.DOTALL | re.MULTILINE)

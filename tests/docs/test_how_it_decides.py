@@ -92,7 +92,7 @@ def reported(factors: VolumeLimit, memory: Memory, at: float, what: str) -> Memo
 
 @pytest.mark.parametrize("life", LIVES, ids=lambda life: life.before[:40])
 def test_a_factors_life(life: Table) -> None:
-    """What each row of each table sees and does at that moment makes that factor and source."""
+    """Each row's events at that moment make that factor and source."""
     match = re.search(r"[Vv]alidity (\d+) min, fallback ([\d.]+):$", life.before)
     assert match, life.before
     factors = VolumeLimit(MinAvailableBytes(10), int(match[1]) * 60.0, float(match[2]))
@@ -148,8 +148,8 @@ SEEN: dict[str, Callable[[str], Memory]] = {
 }
 
 
-def test_when_it_looks() -> None:
-    """What each row of the table saw makes that wait until the next whole poll."""
+def test_when_it_polls() -> None:
+    """Each row's observation makes that wait until the next whole poll."""
     for row in the_table("what was seen").rows:
         reported = re.fullmatch(r"(.*?)(?:, (\d+) s after a release)?", row["what was seen"])
         assert reported is not None

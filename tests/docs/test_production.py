@@ -22,7 +22,7 @@ _, FAILURES = page("production").split("\n## Failure by failure\n")
 SECTIONS = dict(re.findall(r"^### (.*)\n((?:(?!^##).*\n)+)", FAILURES, re.MULTILINE))
 POINTS = ("Log", "Metrics", "Ask", "Do")
 JOURNAL = re.compile(r"throttle factor |broker \d+: |polling: ")
-"""How the lines begin that a board's listener logs."""
+"""The begin of the lines that a board's listener logs."""
 
 
 def points(section: str) -> dict[str, str]:

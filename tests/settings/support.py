@@ -11,7 +11,7 @@ BYTES = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES"
 RATIO = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO"
 
 GOOD = {f"{ADMIN}BOOTSTRAP_SERVERS": "broker-0:9092", RATIO: "0.05"}
-"""The least that a sidecar starts with."""
+"""The fewest settings that a sidecar starts with."""
 
 
 def loaded(

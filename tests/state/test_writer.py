@@ -133,7 +133,7 @@ class TestWhen:
     async def test_moving_bytes_alone_are_written_every_ten_seconds(
         self, path: Path, writes: list[float]
     ) -> None:
-        """Of 600 polls a minute 6 are written."""
+        """600 polls a minute make 6 writes."""
         board = new_board()
         see(board, 499)
 
@@ -179,7 +179,7 @@ class TestKeep:
     """The result and the log of ``write``."""
 
     async def test_true_once_the_override_is_on_disk(self, path: Path) -> None:
-        """The API tells an operator whether a restart keeps an override: it is read back here."""
+        """The API says whether an override outlasts a restart: it is read back here."""
         board = new_board()
         override = Override(0.5, "a migration", board.now(), board.now() + 60)
         board.set_override(override)
@@ -292,7 +292,7 @@ class TestOneWriteAtATime:
     async def test_a_write_whose_asker_is_cancelled_is_still_the_only_one(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """At the stop the keeper is cancelled, and the last state is written: after, not beside.
+        """At a stop the writer is cancelled, and the last state is written after it, not beside.
 
         A thread can't be cancelled: were the last write begun beside it, the older state might be
         renamed over the newer.

@@ -137,7 +137,7 @@ def test_how_long_what_was_seen_counts() -> None:
     ],
 )
 def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) -> None:
-    """The same sentence says what it ignores, and does not look as if all was well."""
+    """The same sentence says what it ignores, and does not sound as if all was well."""
     override = Override(factor, "a migration", 0.0, 2 * DAY_S)
     shown = head([free(2, 0.0, available)], override=override)
     assert (sentence, tone) == (shown.sentence, shown.tone)
@@ -185,7 +185,7 @@ def test_disabled() -> None:
 
 
 def test_users_who_are_throttled_besides() -> None:
-    """The sentence counts them, and does not look as if nobody were throttled."""
+    """The sentence counts them, and does not sound as if nobody were throttled."""
     board = Board(VolumeLimit(LIMIT, VALIDITY_S, 1.0), FakeClock())
     board.observe(free(2, 0.0, 50))
     board.throttle_users("one", {"etl": (100.0, "why")})

@@ -23,7 +23,7 @@ TOPICS = LogDirTopics(12, 100, (ORDERS, TopicSize("__consumer_offsets", 30, (7,)
 
 
 async def shown(
-    seen: Observation, answer: ContentsResult, *, looks: int = 2
+    seen: Observation, answer: ContentsResult, *, requests: int = 2
 ) -> tuple[list[OnVolume], list[int]]:
     """What the page shows in the end, and which brokers were asked for it."""
     board = Board(FACTORS, FakeClock())
@@ -37,7 +37,7 @@ async def shown(
     contents = VolumeContents(ask, FakeClock())
     task = asyncio.create_task(contents.run())
     found: list[OnVolume] = []
-    for _ in range(looks):
+    for _ in range(requests):
         found = on_volumes(board.snapshot, contents, Now(0.0, lambda steady_s: steady_s))
         for _ in range(10):
             await asyncio.sleep(0)
@@ -61,7 +61,7 @@ async def test_kafkas_own_topics_get_no_commands() -> None:
 
 async def test_before_the_broker_answers() -> None:
     """Nothing is known and nothing is wrong."""
-    (volume,), _ = await shown(whole(0.0, [reading(2, 0.0, {"/d": 9})]), {}, looks=1)
+    (volume,), _ = await shown(whole(0.0, [reading(2, 0.0, {"/d": 9})]), {}, requests=1)
     assert (None, "", ()) == (volume.answered_at, volume.why_not, volume.topics)
 
 

@@ -1,4 +1,4 @@
-"""The status page costs a sidecar nothing while nobody looks at it."""
+"""The status page costs a sidecar nothing while nobody opens it."""
 
 import subprocess
 import sys

@@ -45,19 +45,19 @@ def test_docstring_example() -> None:
 
 def test_the_worst_come_first() -> None:
     """They are violating ones, fullest first, then offline ones, soon full ones, small ones."""
-    before = {"/full": 9, "/fuller": 2, "/soon": 60, "/later": 99, "/dark": 50, "/more": 80}
+    before = {"/full": 9, "/fuller": 2, "/soon": 60, "/later": 99, "/offline": 50, "/more": 80}
     after = {"/full": 9, "/fuller": 2, "/soon": 50, "/later": 98, "/less": 30, "/more": 80}
     found, count = rows(
         whole(0.0, [reading(1, 0.0, before)]),
-        whole(10.0, [reading(1, 10.0, after, offline=["/dark", "/never"])]),
+        whole(10.0, [reading(1, 10.0, after, offline=["/offline", "/never"])]),
         now=20.0,
     )
-    order = ["/fuller", "/full", "/never", "/dark", "/soon", "/later", "/less", "/more"]
+    order = ["/fuller", "/full", "/never", "/offline", "/soon", "/later", "/less", "/more"]
     assert (order, 8) == ([row.log_dir for row in found], count)
     reported = {row.log_dir: (row.fills, row.to_limit) for row in found}
     assert ("fills by 1 B/s", "in 30 s") == reported["/soon"]
     assert ("steady", "") == reported["/more"]
-    assert ("", "") == reported["/dark"]
+    assert ("", "") == reported["/offline"]
 
 
 def test_a_log_dir_that_was_never_read() -> None:

@@ -90,7 +90,7 @@ def careful() -> Iterator[None]:
 
 @pytest.mark.usefixtures("careful")
 def test_a_copy_replaces_an_older_one_and_others_can_read_it(tmp_path: Path) -> None:
-    """The broker is another user. Who has the old file open keeps it, and nothing else is left."""
+    """The broker is another user. A reader of the old file goes on; no other file is left."""
     source = jar(tmp_path / "source.jar")
     libs = tmp_path / "libs"
     libs.mkdir()

@@ -50,7 +50,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
-def test_each_command_tells_its_options_without_spark(name: str) -> None:
+def test_each_command_shows_its_options_without_spark(name: str) -> None:
     """Help needs nothing that is not there in a plain install."""
     result = called(name, "--help")
     assert (0, True) == (result.exit_code, "Usage:" in result.output)
@@ -132,7 +132,7 @@ def test_logs_without_quotas_are_reported(tmp_path: Path) -> None:
         for words in (logs, [*logs, "--quotas", str(quotas)], volumes)
     ]
     assert [True, False, False] == said
-    # Usage needs none, and with logs no tables.
+    # Usage needs no quotas, and with logs it needs no tables.
     output = called("usage", *logs, "--out", out).output
     assert "Spark needs Java" in output
     assert "without --quotas" not in output

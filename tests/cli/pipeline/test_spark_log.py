@@ -34,7 +34,7 @@ def fail(log: Path, said: str, error: Exception) -> None:
 def test_a_failure_is_three_lines(temporary: Path) -> None:
     """They say what failed, what to do, and which file has the whole trace, Java's with it."""
     failed = AnalysisException("[TASK_WRITE_FAILED]")
-    # As Spark's client raises it: Java's own words are hidden.
+    # Spark's client raises it so: Java's own words are hidden.
     failed.__context__ = Py4JNetworkError(f"java.io.IOException: {FULL}")
     failed.__suppress_context__ = True
     with pytest.raises(SparkFailedError) as caught, spark_log() as log:

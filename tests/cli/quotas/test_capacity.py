@@ -48,7 +48,7 @@ def test_json_has_it_all(run: Run, configs: FakeConfigs) -> None:
     assert 2 == len(document["warnings"])
 
 
-def test_a_broker_that_does_not_tell_is_reported(run: Run, configs: FakeConfigs) -> None:
+def test_a_broker_that_refuses_is_reported(run: Run, configs: FakeConfigs) -> None:
     """The other one is printed; the exit code is 1."""
     configs.refused[1] = ErrorCode.cluster_authorization_failed
     result = run("capacity")
@@ -73,7 +73,7 @@ def test_a_setting_without_a_number_is_no_capacity(run: Run, configs: FakeConfig
     assert "num.io.threads is missing" in run("capacity").stderr
 
 
-def test_no_broker_that_tells_is_a_refusal(run: Run, configs: FakeConfigs) -> None:
+def test_no_broker_that_answers_is_a_refusal(run: Run, configs: FakeConfigs) -> None:
     """The exit code is 2, each broker has its reason, and standard output is empty."""
     configs.refused = {0: ErrorCode.invalid_request, 1: ErrorCode.invalid_request}
     result = run("capacity")

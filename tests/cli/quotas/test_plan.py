@@ -83,7 +83,7 @@ class TestWithoutBrokers:
 
 class TestBesideToday:
     def test_capacity_changes_and_commands(self, run: Run, quotas: FakeQuotas) -> None:
-        """As in the article: brokers, tenants, each share and the one before, the commands."""
+        """They are the article's: brokers, tenants, each share and the one before, the commands."""
         quotas.quotas = {Entity(DEFAULT): {KEY: 10.0}}
         result = run("plan", "--tenants", "120")
         assert (0, "") == (result.exit_code, result.stderr)
