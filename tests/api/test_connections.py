@@ -27,7 +27,7 @@ class FakeConnection:
     [(128, 64), (1024, 512), (1_048_576, 2048), (10, 8), (resource.RLIM_INFINITY, 2048)],
 )
 def test_half_of_the_files_are_for_http(files: int, most: int) -> None:
-    """They are half, at most 2,048, and never so few that nobody is answered."""
+    """HTTP gets half of them, at most 2,048, and never so few that nobody is answered."""
     assert most == most_connections(files)
 
 
@@ -76,7 +76,7 @@ def out_of_files(loop: asyncio.AbstractEventLoop, handler: AcceptErrors) -> None
 async def test_a_failed_accept_is_reported_once_a_minute(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is a line without a traceback, and again after a minute of it."""
+    """Each minute has one line without a traceback."""
     loop, handler, now = asyncio.get_running_loop(), AcceptErrors(), 1000.0
     monkeypatch.setattr(loop, "time", lambda: now)
     for _ in range(100):

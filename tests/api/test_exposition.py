@@ -31,7 +31,7 @@ class _Large(Collector):
     "accept", ["", "text/plain;version=0.0.4", "text/plain;version=1.0.0", OPENMETRICS]
 )
 async def test_the_pieces_make_the_whole(accept: str) -> None:
-    """They do byte for byte, in each format; and others get turns between the pieces."""
+    """They make it byte for byte, in each format, and others get turns between them."""
     registry = CollectorRegistry()
     Histogram("some_seconds", "Some.", registry=registry).observe(0.3)
     registry.register(_Large())

@@ -71,6 +71,6 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", _sidecar().app)
 @schema.parametrize()
 @settings(DEAR, suppress_health_check=list(HealthCheck))
 def test_answers_are_as_documented(case: schemathesis.Case[Any]) -> None:
-    """Statuses, headers and bodies are; bad input and a missing token are refused."""
+    """Statuses, headers and bodies match it; bad input and a missing token are refused."""
     case.call_and_validate(headers=BEARER)
     case.call_and_validate()

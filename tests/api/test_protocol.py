@@ -44,7 +44,7 @@ async def all_of(reader: asyncio.StreamReader) -> bytes:
 
 @pytest.mark.parametrize("garbage", ["\x16\x03\x01\x02\x00\x01", "hunter2\r\n\r\n", "GET\r\n\r\n"])
 async def test_bytes_that_are_not_http(garbage: str) -> None:
-    """They are answered with a problem document, and the connection is closed."""
+    """The answer is a problem document, and the connection is closed."""
     async with asking(garbage) as (reader, _):
         document = await problem_from(reader)
     assert (400, "This is not an HTTP request.") == (document["status"], document["detail"])
@@ -267,7 +267,7 @@ async def test_idle_connections_make_room_for_one_that_asks() -> None:
 
 @pytest.mark.slow
 async def test_an_idle_connection_gives_its_file_back_at_once() -> None:
-    """It does also when its client does not read: what was sent to it is not retained."""
+    """A client that does not read gets no more: what was sent to it is not retained."""
     async with serving(listing(available_bytes=5), Connections(1)) as server:
         unread, writer = await ask(
             server.address, "GET /v1/throttle-factor HTTP/1.1\r\nHost: x\r\n\r\n"

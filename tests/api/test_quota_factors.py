@@ -16,7 +16,7 @@ LEFT = "throttle-seconds-to-full"
 
 
 async def test_every_field_of_a_violation() -> None:
-    """They are exactly the documented ones, with the time until the volume is full."""
+    """The document has exactly these fields, with the time until the volume is full."""
     sidecar = FakeSidecar()
     sidecar.see(whole(50.0, [reading(1, 50.0, {"/d": 15})]))
     sidecar.clock.now = 60.0

@@ -48,7 +48,7 @@ def test_an_address_in_use() -> None:
 
 @pytest.mark.parametrize("listen", [HostPort("no-such-host.invalid", 0), HostPort("192.0.2.1", 0)])
 def test_an_address_that_is_not_ours(listen: HostPort) -> None:
-    """It is a name without an address, or an address of another machine."""
+    """The name has no address, or the address is another machine's."""
     with pytest.raises(ListenError, match=f"can't listen on {listen}: "):
         HttpServer(FakeSidecar().app, listen, Connections(2048))
 

@@ -36,7 +36,7 @@ def test_messages_name_the_commands_own_options(tmp_path: Path) -> None:
 
 
 def test_the_daemons_settings_without_it() -> None:
-    """They are read from the environment of the process."""
+    """The environment of the process has them."""
     assert "e:1 nothing\n" == run(SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="e:1").stdout
 
 

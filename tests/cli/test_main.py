@@ -66,7 +66,7 @@ def subcommands(command: click.Command, *words: str) -> Iterator[tuple[click.Com
 
 
 def test_every_command_s_help_has_examples() -> None:
-    """They are lines to copy; those of request-log's off and status are in its own help."""
+    """Examples are lines to copy; those of request-log's off and status are in its own help."""
     for command, words in subcommands(group):
         if words not in {"request-log off", "request-log status"}:
             _, _, examples = command.get_help(click.Context(command)).partition("Examples:")
@@ -93,7 +93,7 @@ def test_an_unknown_command_is_a_usage_error(words: tuple[str, ...]) -> None:
 
 
 def test_a_refusal_is_its_lines_and_exit_code_2(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are on standard error, exactly as they are, without a traceback."""
+    """Standard error has the lines exactly as they are, without a traceback."""
     fake_command(monkeypatch, raising(SettingsError(("first problem", "second problem"))))
     result = CliRunner().invoke(group, ["check"])
     expected = (2, "", "first problem\nsecond problem\n")

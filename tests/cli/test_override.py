@@ -241,7 +241,7 @@ class TestFull:
         assert (0, "") == (result.exit_code, result.stderr)
 
     def test_factor_0_fills_nothing(self, one: Canned) -> None:
-        """So the volumes are not even asked for."""
+        """The volumes are not even asked for."""
         released(one, volume(1, "/d", 11_100_000), factor=0.0)
         arguments = ("set", "0", "--reason", "stop", "--for", "PT30M", "--sidecars", one.address)
         assert (0, "") == (run(*arguments).exit_code, run(*arguments).stderr)

@@ -180,7 +180,7 @@ class TestAsking:
         assert "what answers there is no sidecar" == answer.problem
 
     def test_an_answer_that_is_cut_is_refused(self, canned: Canned) -> None:
-        """It is, although the part that came is a document."""
+        """The part that came is a document, and is refused all the same."""
         canned.answers["GET /v1/override"] = (200, {"Content-Length": "99"}, b'{"override": null}')
         (answer,) = request_all([parse_address(canned.address)], [SHOW])
         assert (False, True) == (answer.reached, answer.problem is not None)
@@ -212,7 +212,7 @@ class TestAsking:
         assert "The input is not as it must be. duration: too long" == answer.problem
 
     def test_the_port_of_the_metrics_is_reported_as_such(self, canned: Canned) -> None:
-        """It does not know the path; a known path is refused in the sidecar's words."""
+        """That port does not know the path; a known path is refused in the sidecar's words."""
         for detail, expected in (
             (
                 NOTHING_HERE,

@@ -226,7 +226,7 @@ class TestTelling:
         assert "kafka-acls.sh" in result["message"]
 
     def test_json_has_every_topic(self, controller: FakeController) -> None:
-        """They are in the order in which they were named."""
+        """Topics are in the order in which they were named."""
         controller.codes = {"b": [THROTTLED]}
         document = json.loads(run(controller, "create", "a", "b", "--json").output)
         assert {

@@ -117,7 +117,7 @@ class TestDead:
     async def test_a_fenced_full_broker_throttles_until_it_is_forgotten(
         self, cluster: FakeCluster, sidecar: SteppedSidecar
     ) -> None:
-        """It does beyond the validity, though nobody answers; an operator's request ends it."""
+        """The throttle outlasts the validity, though nobody answers; an operator ends it."""
         cluster.brokers[1].has(*FULL)
         full = await sidecar.poll()
         assert (0.0, "observation") == effect(full)
@@ -137,7 +137,7 @@ class TestDead:
     async def test_a_restarted_sidecar_throttles_until_the_full_broker_answers(
         self, cluster: FakeCluster, tmp_path: Path, killed: bool
     ) -> None:
-        """It does beyond the validity, without a moment of 1.0; the broker is back free: 1.0."""
+        """The throttle outlasts the validity, without a moment of 1.0, until it answers as free."""
         path = tmp_path / "state.json"
         environ = settings_of(cluster, STATE_FILE=str(path))
         async with SteppedSidecar(environ) as before, writing_state(before):
@@ -224,7 +224,7 @@ class TestOffline:
     async def test_a_full_log_dir_throttles_until_it_is_back(
         self, cluster: FakeCluster, sidecar: SteppedSidecar
     ) -> None:
-        """It does beyond the validity, while its broker answers; it comes back free: 1.0."""
+        """The throttle outlasts the validity while the broker answers; a free log dir ends it."""
         cluster.brokers[1].has(*FULL)
         full = await sidecar.poll()
         cluster.brokers[1].has(offline(FIRST), volume(SECOND))

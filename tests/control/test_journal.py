@@ -148,7 +148,7 @@ class TestFailuresOfABroker:
         board.observe(replace(whole(at, silent=[1]), answers={1: failure}))
 
     def test_the_same_kind_again_is_silence(self, board: Board, lines: Lines) -> None:
-        """It is, even in other words: a broker that is down for a day is one line."""
+        """Other words for it are silent too: a broker that is down for a day is one line."""
         for at, failure in enumerate((SLOW, SLOW, SLOWER), start=1):
             self.silent(board, at, failure)
         assert 1 == len(loud(lines()))

@@ -86,7 +86,7 @@ async def refused(call: Call) -> Failure:
 
 
 async def test_observations_are_announced_once_published_and_failures_are_not() -> None:
-    """They are in order; so a slow listener delays no throttle."""
+    """Observations are announced in order; so a slow listener delays no throttle."""
 
     async def now_and_then(call: Call) -> Observation | Failure:
         return await (refused if call.at == 1 else idle)(call)
@@ -444,7 +444,7 @@ class TestTheProposalsLife:
         } == at_polls
 
     async def test_the_expiry_is_published_when_it_comes_without_a_poll(self) -> None:
-        """It is a moment after minute 2, long before the poll of minute 3, and is counted once."""
+        """The fallback comes a moment after minute 2, before the poll of minute 3, counted once."""
         it = await self.lives()
         changes = [
             (change.changed_at, change.decision.factor, change.decision.source)

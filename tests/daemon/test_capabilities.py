@@ -223,7 +223,7 @@ async def test_what_fails_is_on_the_page_and_no_block_takes_it_away() -> None:
 
 
 async def test_a_request_that_fails_is_counted_and_listed_until_one_works() -> None:
-    """It is a 500, and 1 failure by the route's path; a refused request is none, and ends it."""
+    """Its route's path counts one failure for a 500; a refused request is none, and ends it."""
 
     def add(app: FastAPI) -> None:
         @app.get("/flaky/{value}")

@@ -476,7 +476,7 @@ async def test_override_show_clear_and_forget_on_two_real_sidecars(
 
 @pytest.mark.slow
 class TestSecrets:
-    """They are in no log, error or response: at debug, when all is well and when nothing is."""
+    """No log, error or response has one: at debug, when all is well and when nothing is."""
 
     @pytest.mark.parametrize(
         ("form", "password_at_the_brokers"),

@@ -67,7 +67,7 @@ class Scene:
 
 
 def test_all_take_over_what_is_new(tmp_path: Path) -> None:
-    """They are the source, the token and the capabilities."""
+    """The source, the token and the capabilities are new."""
     scene = Scene(tmp_path)
     scene.reload()
     assert ["source kafka-1:9092", "a", "b"] == scene.changed
@@ -78,7 +78,7 @@ def test_all_take_over_what_is_new(tmp_path: Path) -> None:
 def test_nothing_changes_when_one_refuses(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, refused_by: str
 ) -> None:
-    """Not even what comes before it is changed; one line says so."""
+    """The parts before it are not changed either; one line says so."""
     error = SettingsError(("a bad certificate",)) if refused_by == "capability" else None
     scene = Scene(tmp_path, error)
     if refused_by == "token":

@@ -35,7 +35,7 @@ async def fails() -> None:
 
 
 async def test_the_pause_doubles_up_to_a_minute() -> None:
-    """It does as in the module's example."""
+    """The pauses are those of the module's example."""
     failures = CapabilityFailures(["history"])
     assert [0, 1, 3, 7, 15, 31, 63, 123, 183] == await starts(fails, 200, failures)
     assert 9 == failures.count("history")
@@ -90,7 +90,7 @@ async def test_what_fails_is_shown_until_it_has_run_for_a_while() -> None:
 
 
 async def test_it_ends_when_it_is_cancelled() -> None:
-    """It does while the task runs, and while it waits to restart it; the others go on."""
+    """The task runs, or waits to be restarted; the others go on."""
 
     async def works() -> None:
         await asyncio.sleep(1000)

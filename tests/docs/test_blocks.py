@@ -51,7 +51,7 @@ async def test_blocks_that_ask_a_sidecar(page: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", pages_with("spark"))
 def test_blocks_that_need_spark(page: str, tmp_path: Path) -> None:
-    """They are the pipeline's, with less data."""
+    """The pipeline's blocks are run with less data."""
     run(page, "spark", tmp_path, {}, {})
 
 

@@ -27,7 +27,7 @@ def test_the_layout_has_every_part() -> None:
 
 
 def test_files_that_are_named_exist() -> None:
-    """Each path in the text does."""
+    """Each path in the text is in the checkout."""
     named = set(re.findall(r"`((?:sidecar|tests|docs|deploy)/[\w./-]*)`", CONTRIBUTING))
     assert 15 < len(named)
     assert [] == [path for path in sorted(named) if not (ROOT / path).exists()]

@@ -45,7 +45,7 @@ def test_who_reads_a_property(tmp_path: Path, row: dict[str, str]) -> None:
 
 
 def test_every_property_is_in_the_table() -> None:
-    """All of the plugin's names that are known here are, and all of the sidecar's properties."""
+    """It has all names of the plugin's that are known here, and the sidecar's own properties."""
     ours = {keys.dotted(field) for field in keys.FIELDS if keys.about(field).in_properties}
     ours = {name for name in ours if not name.startswith(keys.ADMIN_PREFIX)}
     reported = {row["property"] for row in ROWS}

@@ -24,7 +24,7 @@ def test_every_table_is_on_a_page() -> None:
 
 
 def test_what_only_the_table_knows_stays() -> None:
-    """The unit and the JMX name of a metric do, whatever becomes of the other cells."""
+    """A metric's unit and JMX name stay, whatever becomes of the other cells."""
     row = ("`kafka_throttle_source`", "wrong", "`wrong`", "0 to 1", "wrong", "`type=A`")
     before = table(("metric", "type", "labels", "unit", "meaning", "proposal's JMX name"), [row])
     (line,) = [each for each in TABLES["metrics"](before).splitlines() if row[0] in each]

@@ -47,7 +47,7 @@ def listening(daemon: Daemon) -> set[str]:
 
 
 def test_the_defaults_are_as_documented() -> None:
-    """They are the loopback alone, and one address."""
+    """The sidecar listens on one address, the loopback's."""
     defaults = {row.environment: row.default for row in describe()}
     reported = {row["setting"]: row["default"] for row in LISTENING.rows}
     assert {name: defaults[name] for name in defaults if name.endswith("_LISTEN")} == reported
@@ -145,7 +145,7 @@ async def test_no_answer_allows_another_origin() -> None:
 
 
 def test_the_secrets_are_as_documented() -> None:
-    """They are the settings' secrets; whatever is named instead of one exists."""
+    """The page names the settings' secrets; whatever is named instead of one exists."""
     secret = {keys.environment_key(name) for name in keys.FIELDS if keys.about(name).is_secret}
     assert secret == {row["setting"] for row in SECRETS.rows}
     instead = {row["instead, a file"] for row in SECRETS.rows} - {""}

@@ -108,7 +108,7 @@ FACTORS = ["-0.01", "1.01", "nan", float("inf"), "one", 2, 10**400]
 def test_other_numbers_are_refused(
     read: Callable[[object], object], message: str, raw: object
 ) -> None:
-    """Units, separators, truth values, and what is out of range or not finite are."""
+    """A unit, a separator, a truth value, no finite number, or one out of range is refused."""
     with pytest.raises(ValueError, match=message):
         read(raw)
 

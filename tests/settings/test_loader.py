@@ -148,7 +148,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("variable", "field", "text", "expected"), [row[:4] for row in ROWS])
 def test_each_row_is_taken(variable: str, field: str, text: str, expected: object) -> None:
-    """Every setting of the table is, from its environment variable."""
+    """The environment variable of every setting in the table is read."""
     assert expected == attrgetter(field)(settings({variable: text}))
 
 
@@ -340,7 +340,7 @@ client.quota.callback.class=io.strimzi.kafka.quotas.StaticQuotaCallback
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
-    """They are from every place, unknown keys first, then in the table's order, a line each."""
+    """Each is one line, from whatever place: unknown keys first, then in the table's order."""
     lines = problems(
         {"SIDECAR_LOG_LEVEL": "loud", INTERVAL: "P5M", "SIDECAR_TYPO": "x"},
         **files(tmp_path, "typo = 1", f"{STATIC}typo=1\n{STATIC}throttle.factor.fallback=2"),

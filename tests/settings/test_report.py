@@ -72,7 +72,7 @@ def test_a_default_is_what_its_text_says(field: str) -> None:
 
 
 def test_defaults_that_follow_from_others_are_shown() -> None:
-    """They are the minimum of a short interval, and the metrics' address."""
+    """The minimum of a short interval and the metrics' address follow from others."""
     rows = loaded(
         {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0.5S", "SIDECAR_HTTP_LISTEN": "[::1]:80"}
     ).rows

@@ -80,7 +80,7 @@ def test_a_changed_password_file_is_read_again(tmp_path: Path) -> None:
 
 
 def test_oauthbearer_has_client_credentials() -> None:
-    """They are endpoint, id and secret by the Java client's names; the scope if it is wanted."""
+    """Endpoint, id and secret have the Java client's names; the scope may be missing."""
     environ = sasl("OAUTHBEARER") | {
         URL: "https://idp/token",
         f"{CLIENT}_ID": "me",
@@ -98,7 +98,7 @@ def test_oauthbearer_has_client_credentials() -> None:
 
 
 def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
-    """They do in the Java client; what they lack is taken from it."""
+    """The Java client does so; what they lack is taken from it."""
     jaas = f'{OAUTHBEARER} required clientId="x" clientSecret="hunter2" scope="kafka";'
     environ = sasl("OAUTHBEARER", jaas_config=jaas) | {URL: "http://idp", f"{CLIENT}_ID": "me"}
     found = admin(environ)

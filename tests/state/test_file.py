@@ -77,7 +77,7 @@ def aside(file: StateFile) -> Path:
 
 class TestSaving:
     def test_what_is_saved_is_loaded(self, file: StateFile) -> None:
-        """Decision, volumes and override are, through the file."""
+        """The file has decision, volumes and override."""
         file.save(something(), unmoved)
         assert something() == file.load(NOW)
 
@@ -144,7 +144,7 @@ class TestLoading:
         assert file.load(NOW) is None
 
     def test_a_file_that_can_not_be_read_is_reported_and_left(self, file: StateFile) -> None:
-        """It is a folder, say; a missing permission is the same OSError."""
+        """A folder has that name, say; a missing permission is the same OSError."""
         file.path.mkdir()
         expected = f"the state file {file.path} can't be read: Is a directory"
         assert Damaged(expected) == file.load(NOW)

@@ -95,7 +95,7 @@ class TestRoundTrip:
     def test_everything_that_is_persisted_comes_back_as_it_was(
         self, data: st.DataObject, limit: Limit
     ) -> None:
-        """Every field does, to the last bit of every time and size."""
+        """Every field comes back, to the last bit of every time and size."""
         before = data.draw(states(limit))
         assert before == again(before, limit)
 
@@ -158,7 +158,7 @@ class TestAClockThatWasSetBack:
         return PersistedState(memory, 0.5, Source.OVERRIDE, at)
 
     def test_no_time_of_an_observation_lies_ahead(self) -> None:
-        """So nothing is valid for longer than its validity after the start."""
+        """Nothing is valid for longer than its validity after the start."""
         after = again(self.written_ahead())
         memory = after.memory
         assert memory.computed is not None

@@ -90,7 +90,7 @@ class TestWhen:
     async def test_what_is_published_at_the_start_is_written_at_once(
         self, path: Path, writes: list[float]
     ) -> None:
-        """An unwritable folder is so reported at the start, too."""
+        """An unwritable folder is reported at the start, too."""
         await run_for(1, new_state_writer(new_board(), path).run())
         assert [0] == writes
         assert Source.FALLBACK == loaded_from(path).source
@@ -149,7 +149,7 @@ class TestWhen:
     async def test_with_a_short_validity_they_are_written_more_often(
         self, path: Path, writes: list[float]
     ) -> None:
-        """So a kill -9 leaves what is still valid on disk."""
+        """A kill -9 leaves what is still valid on disk."""
         board = new_board()
         see(board, 499)
 

@@ -79,7 +79,7 @@ async def test_the_first_request_has_nothing_yet(scene: Scene) -> None:
 
 
 async def test_once_a_minute(scene: Scene) -> None:
-    """It is, however many requests come, and whether the broker answered or not."""
+    """The number of requests does not matter, nor whether the broker answered."""
     assert 60.0 == EVERY_S
     for scene.brokers.answer in (NOTHING, Failure(FailureKind.TIMEOUT, "no answer")):
         scene.brokers.asked = []

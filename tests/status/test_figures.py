@@ -42,7 +42,7 @@ async def test_the_reason_of_a_fallback() -> None:
 
 
 def bars(page: Outline) -> list[tuple[str | None, str | None, float]]:
-    """Of each bar its words, how far it is used, and the middle of the limit's line."""
+    """Each bar's words, how far it is used, and the middle of the limit's line."""
     reported = [attributes for tag, attributes in page.tags if tag == "svg"]
     kinds = {
         name: [at for tag, at in page.tags if at.get("class") == name] for name in ("used", "limit")
@@ -54,7 +54,7 @@ def bars(page: Outline) -> list[tuple[str | None, str | None, float]]:
 
 
 async def test_bars_with_the_limit_drawn() -> None:
-    """They are as long as the used part; the limit is a line; words say it to who can't see it."""
+    """A bar shows the used part, and the limit as a line; words say it to who can't see it."""
     assert [
         ("90.0 % used, the limit is at 90.0 %", "90.0", 90.0),
         ("50.0 % used, the limit is at 90.0 %", "50.0", 90.0),

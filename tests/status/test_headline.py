@@ -57,7 +57,7 @@ def head(
 
 
 def test_producers_are_throttled() -> None:
-    """As in the issue's own example, it has the volume, what it has left, and the limit."""
+    """The sentence has the volume, what it has left, and the limit."""
     shown = head([free(2, 0.0, 50), free(2, 60.0, 8.1)], now=91.0)
     assert (
         "Producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."

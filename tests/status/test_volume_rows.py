@@ -44,7 +44,7 @@ def test_docstring_example() -> None:
 
 
 def test_the_worst_come_first() -> None:
-    """They are violating ones, fullest first, then offline ones, soon full ones, small ones."""
+    """Violating volumes are first, the fullest before; then offline, soon full, small ones."""
     before = {"/full": 9, "/fuller": 2, "/soon": 60, "/later": 99, "/offline": 50, "/more": 80}
     after = {"/full": 9, "/fuller": 2, "/soon": 50, "/later": 98, "/less": 30, "/more": 80}
     found, count = rows(
@@ -115,7 +115,7 @@ def test_a_volume_without_bytes() -> None:
 
 
 def test_rates() -> None:
-    """They are in words, with the direction."""
+    """Words say the rate, with its direction."""
     assert ["", "steady", "fills by 2.5 MB/s", "empties by 10 B/s"] == [
         rate(each) for each in (None, -0.3, 2.5e6, -10.0)
     ]

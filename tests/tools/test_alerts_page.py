@@ -10,7 +10,7 @@ def test_the_committed_table_is_current() -> None:
 
 
 def test_every_alert_has_a_row() -> None:
-    """They are in the order of the rules, with severity and how long each waits."""
+    """The rows are in the order of the rules, with severity and how long each waits."""
     rows = [line.split(" | ") for line in page().splitlines() if line.startswith("| [Kafka")]
     expected = [
         (

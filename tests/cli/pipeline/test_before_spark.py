@@ -137,7 +137,7 @@ def test_missing_days_are_reported_with_the_days_that_exist(tmp_path: Path) -> N
 
 
 def test_a_volume_history_is_found_as_spark_finds_it(tmp_path: Path) -> None:
-    """It is a file, a folder or a glob; hidden files do not count."""
+    """A file, a folder or a glob is found; hidden files do not count."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "_torn").touch()
     for path in (tmp_path / "a", tmp_path / "b", tmp_path / "*.jsonl"):

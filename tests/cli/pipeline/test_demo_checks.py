@@ -63,13 +63,13 @@ def test_nineteen_of_twenty_are_enough() -> None:
 
 
 def test_the_total_may_be_off_by_a_twentieth() -> None:
-    """The check fails although each client's wait is near."""
+    """The total's check fails although each client's wait is near."""
     off = [Wait(200, 250)] * 20
     assert [True, False] == [each.holds for each in replay_checks(off)]
 
 
 def test_doubled_quotas_do_what_was_said() -> None:
-    """As many are throttled, for half a second more or less each; nobody else is."""
+    """As many clients are throttled, for half a second more or less each; nobody else is."""
     said = {"user=alice": Waits(2, 1309)}
     assert [True] == [each.holds for each in doubled_checks(said, {"user=alice": Waits(2, 2309)})]
     assert [False] == [each.holds for each in doubled_checks(said, {"user=alice": Waits(2, 2310)})]

@@ -66,7 +66,7 @@ def test_a_jvm_that_ended_may_have_said_why() -> None:
 
 
 def test_what_our_own_code_says_in_a_worker_is_reported_as_it_is() -> None:
-    """It is written for a person, and says what to do."""
+    """The text is written for a person, and says what to do."""
     trace = (
         "pyspark.errors.exceptions.captured.PythonException: An exception was thrown\n"
         'Traceback (most recent call last):\n  File "x.py", line 1, in y\n'

@@ -32,7 +32,7 @@ def fail(log: Path, said: str, error: Exception) -> None:
 
 
 def test_a_failure_is_three_lines(temporary: Path) -> None:
-    """They say what failed, what to do, and which file has the whole trace, Java's with it."""
+    """The lines say what failed, what to do, and which file has the trace, Java's with it."""
     failed = AnalysisException("[TASK_WRITE_FAILED]")
     # Spark's client raises it so: Java's own words are hidden.
     failed.__context__ = Py4JNetworkError(f"java.io.IOException: {FULL}")
@@ -103,7 +103,7 @@ def test_errors_that_did_not_end_the_run_are_not_hidden(
 
 
 def test_its_clients_loggers_speak_there_too(capfd: pytest.CaptureFixture[str]) -> None:
-    """They don't write to standard error, and are as before afterwards."""
+    """The loggers don't write to standard error, and are as before afterwards."""
     logger = logging.getLogger("py4j")
     before = (list(logger.handlers), logger.propagate)
     with spark_log() as log:

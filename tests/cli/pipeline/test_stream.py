@@ -81,7 +81,7 @@ def test_what_cannot_be_streamed_is_refused_before_spark_starts(
 
 
 def test_that_nothing_is_new_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It does not end without a word; after lines it does not say so."""
+    """A run without new lines says so; after lines it does not."""
     log = tmp_path / "broker-1" / "kafka-request.log"
     log.parent.mkdir()
     log.touch()

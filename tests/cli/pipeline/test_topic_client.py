@@ -19,7 +19,7 @@ def client_settings(folder: Path, *lines: str) -> dict[str, str]:
 
 
 def test_a_file_of_kafkas_tools_is_handed_on(tmp_path: Path) -> None:
-    """Java's own kinds of stores are too, with or without their type."""
+    """Java's own kinds of stores are passed on, with or without their type."""
     (tmp_path / "t.jks").write_bytes(b"\xfe\xed\xfe\xed\xff")
     expected = {
         "security.protocol": "SASL_SSL",

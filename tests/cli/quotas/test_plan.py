@@ -32,7 +32,7 @@ def shares(result: Result) -> dict[str, float]:
 
 class TestWithoutBrokers:
     def test_the_articles_lines(self) -> None:
-        """They are the capacity, the share, and the commands for the default user and client-id."""
+        """They have the capacity, the share, and commands for the default user and client-id."""
         result = offline("--tenants", "115", "--capacity", "6400")
         assert (0, "") == (result.exit_code, result.stderr)
         assert "total capacity..............: 6400\n" in result.stdout
@@ -54,7 +54,7 @@ class TestWithoutBrokers:
         assert "users" not in text
 
     def test_a_share_under_1_percent_names_the_tenant(self, tmp_path: Path) -> None:
-        """It is on standard error."""
+        """Standard error has it."""
         file = tmp_path / "tenants"
         file.write_text("# two of them\nann\nbob # the second\n\nann\n")
         result = offline("--tenants-from", str(file), "--capacity", "1.5")
@@ -62,7 +62,7 @@ class TestWithoutBrokers:
         assert "Warning: bob: 0.8 % is under 1 %\n" in result.stderr
 
     def test_a_sum_over_the_capacity_is_reported(self, tmp_path: Path) -> None:
-        """Both by number and by name no share is under 0.1 %, however many they are."""
+        """No share can be under 0.1 %, so 20 tenants, by number or by name, exceed 0.5 %."""
         result = offline("--tenants", "20", "--capacity", "0.5")
         assert "Warning: each of 20 tenants: its 0.1 % " in result.stderr
         file = tmp_path / "tenants"
@@ -83,7 +83,7 @@ class TestWithoutBrokers:
 
 class TestBesideToday:
     def test_capacity_changes_and_commands(self, run: Run, quotas: FakeQuotas) -> None:
-        """They are the article's: brokers, tenants, each share and the one before, the commands."""
+        """The output has the brokers, each share and the one before, and the commands."""
         quotas.quotas = {Entity(DEFAULT): {KEY: 10.0}}
         result = run("plan", "--tenants", "120")
         assert (0, "") == (result.exit_code, result.stderr)
@@ -111,7 +111,7 @@ class TestBesideToday:
     def test_tenants_from_the_cluster(
         self, run: Run, quotas: FakeQuotas, source: str, expected: dict[str, float]
     ) -> None:
-        """They are users with a SCRAM credential, with an ACL, or with a quota of any kind."""
+        """Tenants are users with a SCRAM credential, with an ACL, or with a quota of any kind."""
         quotas.scram = {"ann", "bob"}
         quotas.acls = {"User:bob", "User:eve", "User:*"}
         quotas.quotas = {Entity("joe", "etl"): {"producer_byte_rate": 1e6}}
@@ -131,7 +131,7 @@ class TestBesideToday:
     def test_every_warning_names_the_tenant(
         self, run: Run, quotas: FakeQuotas, tmp_path: Path
     ) -> None:
-        """They are an unknown user, a quota outside the plan, and a sum over the capacity."""
+        """There are an unknown user, a quota outside the plan, and a sum over the capacity."""
         quotas.scram = {"ann"}
         quotas.quotas = {
             Entity("carol"): {KEY: 600.0},

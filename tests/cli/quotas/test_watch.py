@@ -45,7 +45,7 @@ def test_one_poll_sets_the_plan(run: Run, quotas: FakeQuotas) -> None:
 
 
 def test_warnings_name_the_tenant(run: Run, quotas: FakeQuotas) -> None:
-    """They are the plan's, and those of what is outside it; JSON has them too."""
+    """The plan has warnings, and so has what is outside it; JSON has them too."""
     quotas.scram = {"ann"}
     quotas.quotas = {Entity("carol"): {KEY: 500.0}}
     words = ["watch", "--tenants-from", "scram", "--once", "--dry-run", "--reserve", "1099.5"]
@@ -60,7 +60,7 @@ def test_warnings_name_the_tenant(run: Run, quotas: FakeQuotas) -> None:
 async def test_warnings_are_said_once(
     quotas: FakeQuotas, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are said again when they change."""
+    """Changed warnings are said again."""
     quotas.scram = {"ann"}
     async with quotas.of(FakeCluster().add(1)) as cluster:
         it = watcher(cluster)
@@ -80,7 +80,7 @@ def test_a_dry_run_sets_nothing(run: Run, quotas: FakeQuotas) -> None:
 
 
 def test_a_step_is_no_larger_than_was_said(run: Run, quotas: FakeQuotas) -> None:
-    """It is a tenth of the quota: 500 to 550 of the 1,100."""
+    """A step is a tenth of the quota: 500 to 550 of the 1,100."""
     quotas.scram = {"ann"}
     quotas.quotas = {Entity("ann"): {KEY: 500.0}}
     run("watch", "--tenants-from", "scram", "--once", "--largest-change", "10")
