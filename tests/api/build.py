@@ -59,7 +59,7 @@ class Routed(Capability):
         self._add = add
 
     def add_routes(self, app: FastAPI) -> None:
-        """Adds them."""
+        """Adds its routes."""
         self._add(app)
 
 
@@ -162,7 +162,7 @@ class FakeSidecar:
 
 
 def assert_problem(response: httpx.Response, status: int) -> dict[str, object]:
-    """The response is a problem of that status."""
+    """The response must be a problem of that status."""
     assert status == response.status_code
     assert response.headers["content-type"] == "application/problem+json"
     message: dict[str, object] = response.json()
@@ -192,7 +192,7 @@ def http_scope(path: str, *headers: tuple[bytes, bytes], method: str = "GET") ->
 async def read_until(
     gone: asyncio.Event, sidecar: FakeSidecar, path: str, *headers: tuple[bytes, bytes]
 ) -> None:
-    """One GET of a client whose connection ends then."""
+    """Sends one GET of a client whose connection ends then."""
 
     async def receive() -> dict[str, Any]:
         await gone.wait()

@@ -43,7 +43,7 @@ async def ask(address: HostPort, text: str) -> tuple[asyncio.StreamReader, async
 async def asking(
     text: str, sidecar: FakeSidecar | None = None
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """The same to a server of its own, for a minute at most."""
+    """Sends the same to a server of its own, for a minute at most."""
     async with asyncio.timeout(SEEN_S), serving(sidecar or FakeSidecar()) as server:
         reader, writer = await ask(server.address, text)
         try:

@@ -1,4 +1,4 @@
-"""The token's file: one line, and nothing of it in an error."""
+"""The token's file is one line, and no error shows anything of it."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ TOKEN = "hunter2"
 
 
 def test_a_token_is_a_line(tmp_path: Path) -> None:
-    """The line feed at its end is not of it."""
+    """The line feed at its end is not a part of it."""
     path = tmp_path / "token"
     path.write_text(f"{TOKEN}\n")
     assert TOKEN == read_token(path)
@@ -21,7 +21,7 @@ def test_a_token_is_a_line(tmp_path: Path) -> None:
     "content", [b"", b"\n", b"hunter2 x", b"hunter2\nx", b"\xff", "ü".encode()]
 )
 def test_what_can_be_no_token_is_refused_and_not_repeated(tmp_path: Path, content: bytes) -> None:
-    """It could not be sent in a header, and the error of that would tell it."""
+    """It could not be sent in a header, and the error of that would show it."""
     path = tmp_path / "token"
     path.write_bytes(content)
     with pytest.raises(SettingsError, match=str(path)) as refusal:
@@ -32,6 +32,6 @@ def test_what_can_be_no_token_is_refused_and_not_repeated(tmp_path: Path, conten
 
 
 def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
-    """With its name."""
+    """The message has its name."""
     with pytest.raises(SettingsError, match="No such file"):
         read_token(tmp_path / "token")

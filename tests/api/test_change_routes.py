@@ -1,4 +1,4 @@
-"""Overrides and forgetting: what they do, who may, and that nothing else changes the board."""
+"""What overrides and forgetting do, who may, and that nothing else changes the board."""
 
 from collections.abc import AsyncIterator
 
@@ -17,14 +17,14 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(scope="module")
 def sidecar() -> FakeSidecar:
-    """One for all refusals of this module: after each it is as it was."""
+    """A sidecar for all refusals of this module: after each it is as it was."""
     return overridden()
 
 
 async def send(
     sidecar: FakeSidecar, method: str, url: str, **more: object
 ) -> tuple[httpx.Response, Snapshot]:
-    """One request with the token, and what was published before it."""
+    """Sends one request with the token; also returns what was published before it."""
     before = sidecar.board.snapshot
     options = {"headers": BEARER, **more}
     async with sidecar.client() as client:
@@ -32,7 +32,7 @@ async def send(
     return response, before
 
 
-async def test_an_override_is_set_and_kept() -> None:
+async def test_an_override_is_set_and_persisted() -> None:
     """It is in force when the answer comes, on disk, and says until when."""
     sidecar = FakeSidecar()
     sidecar.clock.now = 60.0
@@ -51,7 +51,7 @@ async def test_an_override_is_set_and_kept() -> None:
 
 
 async def test_an_override_without_a_state_file() -> None:
-    """It holds, and the answer says that a restart forgets it."""
+    """It is in force, and the answer says that a restart forgets it."""
     sidecar = FakeSidecar()
     sidecar.disk.there = False
     response, _ = await send(sidecar, "PUT", URL, json=GOOD)
@@ -59,7 +59,7 @@ async def test_an_override_without_a_state_file() -> None:
 
 
 async def test_an_override_ends_by_itself() -> None:
-    """After its duration the board decides without it, and nothing is shown."""
+    """After its duration the board decides without it, and the API has none."""
     sidecar = FakeSidecar()
     await send(sidecar, "PUT", URL, json={**GOOD, "duration": "PT10S"})
     sidecar.clock.now = 10.0
@@ -84,7 +84,7 @@ async def test_an_override_replaces_another() -> None:
 
 
 async def test_clearing_an_override() -> None:
-    """The computed factor or the fallback holds at once; a second time there was none."""
+    """The computed factor or the fallback is in force at once; a second time there is none."""
     sidecar = FakeSidecar()
     await send(sidecar, "PUT", URL, json=GOOD)
     first, _ = await send(sidecar, "DELETE", URL)
@@ -172,7 +172,7 @@ async def test_input_that_is_refused(sidecar: FakeSidecar, body: str, field: str
 
 
 async def test_every_bad_field_is_listed() -> None:
-    """Not only the first."""
+    """The first is not the only one."""
     response, _ = await send(FakeSidecar(), "PUT", URL, json={"factor": 2, "reason": ""})
     assert ["body.duration", "body.factor", "body.reason"] == fields_of(response)
 
@@ -215,7 +215,7 @@ class CountedBody:
 
 @pytest.mark.parametrize(("headers", "read"), [({"Content-Length": str(1000 * 1024)}, 0), ({}, 65)])
 async def test_a_body_over_64_kib(headers: dict[str, str], read: int) -> None:
-    """413 before any of it is read, or as soon as more than 64 KiB have come in pieces."""
+    """The answer is 413 before it is read, or once more than 64 KiB have come in pieces."""
     sidecar, body = FakeSidecar(), CountedBody()
     headers = {**BEARER, **JSON, **headers}
     response, before = await send(sidecar, "PUT", URL, content=body, headers=headers)
@@ -228,7 +228,7 @@ CHANGES = [("PUT", URL), ("DELETE", URL), ("DELETE", "/v1/brokers/1"), ("DELETE"
 
 
 def overridden() -> FakeSidecar:
-    """A sidecar with something to lose: a fenced broker that holds the throttle."""
+    """A sidecar with something to lose: a fenced broker keeps the throttle on."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5}), reading(2, 0.0, {"/d": 50})]))
     sidecar.see(whole(0.0, [reading(2, 0.0, {"/d": 50})], fenced=[1]))
@@ -253,7 +253,7 @@ def overridden() -> FakeSidecar:
 async def test_without_the_token(
     sidecar: FakeSidecar, method: str, url: str, authorization: str | None
 ) -> None:
-    """401 with the challenge, nothing repeated, nothing changed, whatever else is wrong."""
+    """It is 401 with the challenge; nothing is repeated or changed, whatever else is wrong."""
     headers = {} if authorization is None else {"Authorization": authorization}
     response, before = await send(sidecar, method, url, content=b"\xff", headers=headers)
     assert_problem(response, 401)
@@ -285,8 +285,8 @@ async def test_a_token_that_is_not_ascii() -> None:
         ),
     ],
 )
-async def test_none_and_another_are_told_apart(headers: dict[str, str], message: str) -> None:
-    """How it is sent, or which one is meant."""
+async def test_no_token_and_a_wrong_one_differ(headers: dict[str, str], message: str) -> None:
+    """The message says how it is sent, or which one is meant."""
     response, _ = await send(overridden(), "DELETE", URL, headers=headers)
     assert message in str(assert_problem(response, 401)["detail"])
 
@@ -311,7 +311,7 @@ async def test_a_new_token_counts_at_once() -> None:
 
 
 async def test_a_disabled_sidecar_takes_no_override() -> None:
-    """409: nothing is throttled, so an override would lie."""
+    """The answer is 409: nothing is throttled, so an override would lie."""
     sidecar = FakeSidecar(factors=None)
     response, before = await send(sidecar, "PUT", URL, json=GOOD)
     message = assert_problem(response, 409)
@@ -321,7 +321,7 @@ async def test_a_disabled_sidecar_takes_no_override() -> None:
 
 
 async def test_forgetting_a_fenced_broker_releases_its_throttle() -> None:
-    """The factor is decided anew in the same step, and kept."""
+    """The factor is decided anew in the same step, and is persisted."""
     sidecar = overridden()
     assert sidecar.board.snapshot.decision.factor == 0.0
     response, _ = await send(sidecar, "DELETE", "/v1/brokers/1")
@@ -339,7 +339,7 @@ async def test_forgetting_a_fenced_broker_releases_its_throttle() -> None:
 
 
 async def test_an_active_broker_that_answers_is_not_forgotten() -> None:
-    """409: the next poll would read it again."""
+    """The answer is 409: the next poll would read it again."""
     sidecar = overridden()
     response, before = await send(sidecar, "DELETE", "/v1/brokers/2")
     assert_problem(response, 409)
@@ -347,7 +347,7 @@ async def test_an_active_broker_that_answers_is_not_forgotten() -> None:
 
 
 async def test_an_active_broker_that_does_not_answer_is_forgotten() -> None:
-    """Its reading is all there is, so the fallback holds from then on."""
+    """Its reading is all there is, so the fallback is in force from then on."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
     sidecar.see(whole(0.0, silent=[1]))
@@ -358,7 +358,7 @@ async def test_an_active_broker_that_does_not_answer_is_forgotten() -> None:
 
 @pytest.mark.parametrize("broker_id", ["-1", "2147483648", "x", "1.5", "1_0", "%00", "٣"])
 async def test_ids_that_no_broker_can_have(sidecar: FakeSidecar, broker_id: str) -> None:
-    """422, and the path is not repeated."""
+    """The answer is 422, and the path is not repeated."""
     response, before = await send(sidecar, "DELETE", f"/v1/brokers/{broker_id}")
     assert_problem(response, 422)
     assert "2147483648" not in response.text

@@ -27,12 +27,12 @@ class FakeConnection:
     [(128, 64), (1024, 512), (1_048_576, 2048), (10, 8), (resource.RLIM_INFINITY, 2048)],
 )
 def test_half_of_the_files_are_for_http(files: int, most: int) -> None:
-    """Half, at most 2,048, and never so few that nobody is answered."""
+    """HTTP gets half of them, at most 2,048, and never so few that nobody is answered."""
     assert most == most_connections(files)
 
 
 def test_the_longest_idle_one_makes_room() -> None:
-    """Neither one that was used since nor one with a request under way is closed."""
+    """Neither one that was used since nor one with a request in progress is closed."""
     connections = Connections(3)
     used, busy, idle, new = (FakeConnection(is_idle) for is_idle in (True, False, True, True))
     for each in (used, busy, idle):
@@ -44,7 +44,7 @@ def test_the_longest_idle_one_makes_room() -> None:
 
 
 def test_without_an_idle_one_the_new_one_is_refused() -> None:
-    """What is under way goes on."""
+    """Requests in progress continue."""
     connections = Connections(2)
     busy = [FakeConnection(False), FakeConnection(False)]
     assert all(connections.enter(each) for each in busy)
@@ -54,7 +54,7 @@ def test_without_an_idle_one_the_new_one_is_refused() -> None:
 
 
 def test_one_line_at_the_beginning_and_one_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    """However many come meanwhile; leaving twice is harmless."""
+    """It does not matter how many come meanwhile; leaving twice is harmless."""
     caplog.set_level(logging.INFO)
     connections = Connections(4)
     entered = [FakeConnection() for _ in range(20)]
@@ -76,7 +76,7 @@ def out_of_files(loop: asyncio.AbstractEventLoop, handler: AcceptErrors) -> None
 async def test_a_failed_accept_is_reported_once_a_minute(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line without a traceback, and again after a minute of it."""
+    """Each minute has one line without a traceback."""
     loop, handler, now = asyncio.get_running_loop(), AcceptErrors(), 1000.0
     monkeypatch.setattr(loop, "time", lambda: now)
     for _ in range(100):
@@ -90,7 +90,7 @@ async def test_a_failed_accept_is_reported_once_a_minute(
 
 
 async def test_every_other_error_is_reported_as_ever(caplog: pytest.LogCaptureFixture) -> None:
-    """With its traceback."""
+    """It has its traceback."""
     context = {"message": "bug", "exception": RuntimeError("boom")}
     AcceptErrors()(asyncio.get_running_loop(), context)
     assert ["asyncio"] == [record.name for record in caplog.records]

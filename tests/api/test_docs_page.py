@@ -1,4 +1,4 @@
-"""The documentation page: all operations, and nothing loaded from anywhere."""
+"""The documentation page has all operations, and loads nothing from anywhere."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ async def test_the_page_names_every_operation() -> None:
 
 
 async def test_the_page_loads_nothing() -> None:
-    """No script, no address, and a policy that would refuse both; its style is allowed by hash."""
+    """It has no script and no address; its policy refuses both and allows its style by hash."""
     response = await FakeSidecar().get("/docs")
     assert response.headers["content-type"] == "text/html; charset=utf-8"
     assert re.findall(r"<script|<link|<img|<iframe|src=|url\(|@import|https?:", response.text) == []

@@ -31,7 +31,7 @@ class _Large(Collector):
     "accept", ["", "text/plain;version=0.0.4", "text/plain;version=1.0.0", OPENMETRICS]
 )
 async def test_the_pieces_make_the_whole(accept: str) -> None:
-    """Byte for byte, in each format; and others get turns between the pieces."""
+    """They make it byte for byte, in each format, and others get turns between them."""
     registry = CollectorRegistry()
     Histogram("some_seconds", "Some.", registry=registry).observe(0.3)
     registry.register(_Large())
@@ -49,7 +49,7 @@ async def test_the_pieces_make_the_whole(accept: str) -> None:
     ],
 )
 async def test_the_format_is_negotiated(accept: str, expected: str) -> None:
-    """OpenMetrics for who accepts it, with its end mark."""
+    """Whoever accepts OpenMetrics gets it, with its end mark."""
     sidecar = FakeSidecar()
     fresh = FakeSidecar(registry=build_registry(sidecar.board, sidecar.wall, 300.0))
     response = await fresh.get("/metrics", accept=accept)

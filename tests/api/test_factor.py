@@ -60,7 +60,7 @@ async def test_a_ratio_as_the_limit() -> None:
 
 
 async def test_before_the_first_observation() -> None:
-    """The fallback, with null where nothing is known and the validity as its term."""
+    """It is the fallback, with null where nothing is known and the validity as its term."""
     document = (await FakeSidecar().get(URL)).json()
     assert (document["factor"], document["source"]) == (0.5, "fallback")
     absent = ("computed_at", "valid_until", "seconds_to_limit", "cluster_id")
@@ -139,7 +139,7 @@ async def test_times_follow_a_step_of_the_machines_clock() -> None:
 
 @pytest.mark.parametrize("factor", [0.0, 0.5, 1.0])
 async def test_the_bare_number(factor: float) -> None:
-    """For text/plain the number alone, with the same headers."""
+    """The answer to text/plain is the number alone, with the same headers."""
     sidecar = FakeSidecar(factors=replace(FACTORS, fallback=factor))
     response = await sidecar.get(URL, accept="text/plain")
     assert str(factor) == response.text

@@ -46,12 +46,12 @@ async def test_a_volume_that_fills() -> None:
 
 
 async def test_a_volume_that_violates_has_no_time_left() -> None:
-    """0 seconds, from its first reading on; a rate is not known yet."""
+    """It has 0 seconds, from its first reading on; a rate is not known yet."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 10})]))
     volume = (await sidecar.get("/v1/volumes")).json()["volumes"][0]
-    told = {"limit_violated": True, "seconds_to_limit": 0.0, "fill_bytes_per_second": None}
-    assert told.items() <= volume.items()
+    shown = {"limit_violated": True, "seconds_to_limit": 0.0, "fill_bytes_per_second": None}
+    assert shown.items() <= volume.items()
 
 
 async def test_offline_log_dirs() -> None:
@@ -62,11 +62,11 @@ async def test_offline_log_dirs() -> None:
     sidecar.see(whole(1.0, [reading(1, 1.0, {"/a": 40})]))
     sidecar.see(whole(1.0, [reading(1, 1.0, offline=["/a", "/never"])]))
     known, never = (await sidecar.get("/v1/volumes")).json()["volumes"]
-    told = {"log_dir": "/a", "online": False, "available_bytes": 40, "offline_reason": "offline"}
-    told |= {"fill_bytes_per_second": None, "seconds_to_limit": None}
-    assert told.items() <= known.items()
-    told = {"broker_id": 1, "broker_state": "active", "log_dir": "/never", "online": False}
-    assert dict.fromkeys(known) | told | {"offline_reason": "offline"} == never
+    shown = {"log_dir": "/a", "online": False, "available_bytes": 40, "offline_reason": "offline"}
+    shown |= {"fill_bytes_per_second": None, "seconds_to_limit": None}
+    assert shown.items() <= known.items()
+    shown = {"broker_id": 1, "broker_state": "active", "log_dir": "/never", "online": False}
+    assert dict.fromkeys(known) | shown | {"offline_reason": "offline"} == never
 
 
 async def test_states_of_brokers() -> None:
@@ -98,7 +98,7 @@ async def test_states_of_brokers() -> None:
 
 
 async def test_a_broker_that_does_not_answer() -> None:
-    """Its last failure, since when, and when it was last seen."""
+    """It has its last failure, since when it fails, and when it was last seen."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
     sidecar.see(whole(60.0, silent=[1]))
@@ -126,7 +126,7 @@ async def test_a_broker_that_does_not_answer() -> None:
 
 
 async def test_a_fenced_broker_was_last_seen_and_failed_then() -> None:
-    """What a person asks first of a dead broker, healthy or full, as long as it stays fenced."""
+    """A person asks this first of a dead broker, healthy or full, as long as it stays fenced."""
     for available in (50, 5):
         sidecar = FakeSidecar()
         sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50}), reading(2, 0.0, {"/d": available})]))
@@ -148,7 +148,7 @@ async def test_a_fenced_broker_was_last_seen_and_failed_then() -> None:
 
 
 async def test_a_poll_that_saw_nothing() -> None:
-    """Why no broker could be listed is told beside the brokers."""
+    """The answer says beside the brokers why none could be listed."""
     sidecar = FakeSidecar()
     failure = Failure(FailureKind.AUTHENTICATION, "the brokers refused the credentials")
     sidecar.board.fail(failure)
@@ -161,7 +161,7 @@ async def test_a_poll_that_saw_nothing() -> None:
 
 
 async def test_decisions_newest_first() -> None:
-    """Each change when it began, with the violations then."""
+    """Each change has when it began, and the violations then."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
     sidecar.clock.now = 60.0
@@ -181,7 +181,7 @@ async def test_decisions_newest_first() -> None:
 
 
 async def test_the_last_thousand_decisions() -> None:
-    """Of more changes the newest 1,000, and of each at most 20 violations."""
+    """Of more changes the newest 1,000 are listed, and of each at most 20 violations."""
     sidecar = FakeSidecar(factors=VolumeLimit(MinAvailableBytes(10), 1e9, 0.5))
     for at in range(1100):
         dirs = {f"/d{number}": 5 + 45 * (at % 2) for number in range(21)}
@@ -231,7 +231,7 @@ REPORT = {"throttle_reader": "broker=3; emergency=true; throttled_clients=12"}
 
 @pytest.mark.parametrize("path", ["/v1/quota-factors", "/v1/throttle-factor"])
 async def test_a_broker_that_reads(path: str) -> None:
-    """What its callback says, when it was heard, and the generation that it is known to have."""
+    """It has what its callback says, when it was heard, and its last known generation."""
     sidecar = FakeSidecar()
     assert (await sidecar.get("/v1/readers")).json() == {"generation": 1, "readers": []}
     sidecar.clock.now = 60.0

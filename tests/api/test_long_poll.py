@@ -23,7 +23,7 @@ def in_loop_time(**more: Any) -> FakeSidecar:
 
 
 async def test_304_while_nothing_has_changed(url: str) -> None:
-    """A reader that has the generation hears 304 and how long it may use what it has."""
+    """A reader that has the generation gets 304 and how long it may use what it has."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
     etag = (await sidecar.get(url)).headers["etag"]
@@ -39,7 +39,7 @@ async def test_304_while_nothing_has_changed(url: str) -> None:
 
 
 async def test_a_change_is_no_304(url: str) -> None:
-    """Whoever has another generation, or another start's, hears the decision."""
+    """Whoever has another generation, or another start's, gets the decision."""
     sidecar = FakeSidecar()
     etag = (await sidecar.get(url)).headers["etag"]
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
@@ -72,7 +72,7 @@ async def test_without_if_none_match_nobody_waits(url: str) -> None:
 
 @pytest.mark.looptime
 async def test_waiting_ends_with_a_change(url: str) -> None:
-    """A waiting reader hears the change when it happens."""
+    """A waiting reader gets the change when it happens."""
     sidecar = in_loop_time()
     loop = asyncio.get_running_loop()
     loop.call_later(7, lambda: sidecar.see(whole(7.0, [reading(1, 7.0, {"/d": 5})])))
@@ -85,7 +85,7 @@ async def test_waiting_ends_with_a_change(url: str) -> None:
 
 @pytest.mark.looptime
 async def test_waiting_is_not_ended_by_news_that_changes_nothing(url: str) -> None:
-    """Moving bytes wake nobody, and the 304 in the end tells of the renewed validity."""
+    """Moving bytes wake nobody, and the 304 in the end states the renewed validity."""
     sidecar = in_loop_time()
     loop = asyncio.get_running_loop()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
@@ -117,7 +117,7 @@ async def test_waiting_takes_half_of_the_validity_at_most(
 
 @pytest.mark.looptime
 async def test_waiting_takes_300_s_at_most(url: str) -> None:
-    """However long the validity is."""
+    """It ends then however long the validity is."""
     sidecar = in_loop_time(validity_s=86_400.0)
     response = await sidecar.get(url, if_none_match="*", prefer="wait=100000")
     assert pytest.approx(300, abs=0.1) == asyncio.get_running_loop().time()
@@ -125,7 +125,7 @@ async def test_waiting_takes_300_s_at_most(url: str) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_closed_board_keeps_nobody(url: str) -> None:
+async def test_a_closed_board_lets_nobody_wait(url: str) -> None:
     """When the sidecar stops, waiting readers are answered."""
     sidecar = in_loop_time()
     loop = asyncio.get_running_loop()

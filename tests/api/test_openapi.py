@@ -17,7 +17,7 @@ from tests.api.build import BEARER, FACTORS, FakeSidecar
 from tests.support.examples import DEAR
 from tests.throttle.build import reading, whole
 
-# What the format "duration" means here, with the rule that a schema can't tell: 0 < it <= P30D.
+# What the format "duration" means here, with the rule that a schema can't state: 0 < it <= P30D.
 schemathesis.openapi.format(
     "duration",
     st.one_of(
@@ -71,6 +71,6 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", _sidecar().app)
 @schema.parametrize()
 @settings(DEAR, suppress_health_check=list(HealthCheck))
 def test_answers_are_as_documented(case: schemathesis.Case[Any]) -> None:
-    """Statuses, headers, media types and documents; bad input, and a missing token, is refused."""
+    """Statuses, headers and bodies match it; bad input and a missing token are refused."""
     case.call_and_validate(headers=BEARER)
     case.call_and_validate()

@@ -55,12 +55,12 @@ def test_matches(if_none_match: str, expected: bool) -> None:
     ],
 )
 def test_preferred_wait(prefer: str, expected: int | None) -> None:
-    """The first wait counts, among other preferences; what is none is passed over."""
+    """The first wait counts, among other preferences; what is no wait is skipped."""
     assert expected == preferred_wait_s(prefer)
 
 
 def test_hostile_preferences_cost_little() -> None:
-    """64 KiB made to send a careless pattern back and forth are looked at in no time."""
+    """64 KiB made to send a careless pattern back and forth are parsed in no time."""
     started = time.perf_counter()
     for hostile in (
         '"\\' * 32_768,
@@ -92,5 +92,5 @@ def test_hostile_preferences_cost_little() -> None:
     ],
 )
 def test_prefers_text(accept: str, expected: bool) -> None:
-    """Text for who prefers it by the most specific range; JSON for everyone else."""
+    """Whoever prefers text by the most specific range gets it, everyone else JSON."""
     assert expected is prefers_text(accept)

@@ -1,4 +1,4 @@
-"""Every error is a problem document that tells nothing of what was sent."""
+"""Every error is a problem document that repeats nothing of what was sent."""
 
 import pytest
 from starlette.requests import Request
@@ -10,7 +10,7 @@ from tests.api.build import FakeSidecar
 
 @pytest.mark.parametrize("path", ["/nope-hunter2", "/v1/volumes/", "/v1", "/docs/x", "/status/no"])
 async def test_nothing_there(path: str) -> None:
-    """404 points at the documentation; no redirect, nothing repeated."""
+    """404 points at the documentation; it does not redirect and repeats nothing."""
     response = await FakeSidecar().get(path)
     assert response.status_code == 404
     assert response.headers["content-type"] == "application/problem+json"
@@ -35,7 +35,7 @@ async def test_nothing_there(path: str) -> None:
     ],
 )
 async def test_a_method_that_does_nothing(method: str, path: str, allowed: str) -> None:
-    """405 says which would."""
+    """405 says which method would."""
     sidecar = FakeSidecar()
     async with sidecar.client() as client:
         response = await client.request(method, path)
@@ -44,7 +44,7 @@ async def test_a_method_that_does_nothing(method: str, path: str, allowed: str) 
 
 
 async def test_a_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """500 tells nothing of the exception; the server logs it."""
+    """500 says nothing of the exception; the server logs it."""
 
     async def fail(_self: LongPoll, _request: Request, _document: FollowedDocument) -> None:
         raise RuntimeError("secret detail")
@@ -57,7 +57,7 @@ async def test_a_failure_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_large_body_is_refused_where_none_is_read() -> None:
-    """413 also for a GET."""
+    """A GET is answered with 413 too."""
     async with FakeSidecar().client() as client:
         response = await client.request("GET", "/healthz", content=b"x" * 65_537)
     assert response.status_code == 413

@@ -34,7 +34,7 @@ async def send_for_ever(writer: asyncio.StreamWriter, piece: bytes) -> None:
 
 
 async def all_of(reader: asyncio.StreamReader) -> bytes:
-    """What comes until the connection is closed or cut."""
+    """All bytes that come until the connection is closed or cut."""
     received = b""
     with contextlib.suppress(ConnectionError):
         while piece := await reader.read(1000):
@@ -44,7 +44,7 @@ async def all_of(reader: asyncio.StreamReader) -> bytes:
 
 @pytest.mark.parametrize("garbage", ["\x16\x03\x01\x02\x00\x01", "hunter2\r\n\r\n", "GET\r\n\r\n"])
 async def test_bytes_that_are_not_http(garbage: str) -> None:
-    """A problem document, and the connection is closed."""
+    """The answer is a problem document, and the connection is closed."""
     async with asking(garbage) as (reader, _):
         document = await problem_from(reader)
     assert (400, "This is not an HTTP request.") == (document["status"], document["detail"])
@@ -58,7 +58,7 @@ async def test_bytes_that_are_not_http(garbage: str) -> None:
 async def test_a_head_that_is_refused_before_its_end(
     request_text: str, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A problem document and no traceback: nothing that a stranger sends is a bug of ours."""
+    """It gets a problem document and no traceback: what a stranger sends is no bug of ours."""
     async with asking(request_text) as (reader, _):
         assert status == (await problem_from(reader))["status"]
     assert [] == [record.getMessage() for record in caplog.records if record.exc_info]
@@ -66,7 +66,7 @@ async def test_a_head_that_is_refused_before_its_end(
 
 @pytest.mark.parametrize("piece", ["X-A: b\r\n", "X", "X-A: "])
 async def test_a_head_that_does_not_end(piece: str) -> None:
-    """431 after some hundred KiB, whether as many headers or as one."""
+    """The answer is 431 after some hundred KiB, whether they are many headers or one."""
     async with asking("GET / HTTP/1.1\r\nHost: x\r\n" + piece) as (reader, writer):
         filler = "X-A: b\r\n" * 1000 if piece.endswith("\n") else "b" * 8000
         sending = asyncio.create_task(send_for_ever(writer, filler.encode()))
@@ -76,19 +76,19 @@ async def test_a_head_that_does_not_end(piece: str) -> None:
 
 
 async def test_trailers_that_do_not_end() -> None:
-    """The request that waits is given up with 431."""
+    """The request that waits is ended with 431."""
     assert (await answer_to_endless(chunked(waiting_request()) + "0\r\n")).startswith(
         b"HTTP/1.1 431 "
     )
 
 
 async def test_a_head_that_does_not_end_behind_an_answer() -> None:
-    """While an answer is under way the connection is cut, and nothing is mixed into it."""
+    """While an answer is being sent the connection is cut, and nothing is mixed into it."""
     assert b"" == await answer_to_endless(waiting_request() + "GET / HTTP/1.1\r\n")
 
 
 async def answer_to_endless(begun: str, piece: bytes = b"X-A: b\r\n" * 1000) -> bytes:
-    """What is answered to a request that begins like this and then has pieces without end."""
+    """The answer to a request that begins like this and then has pieces without end."""
     async with asking(begun) as (reader, writer):
         received = asyncio.create_task(all_of(reader))
         with pytest.raises(ConnectionError):
@@ -112,7 +112,7 @@ async def test_a_body_that_nobody_asked_for(waits: bool) -> None:
 
 @pytest.mark.parametrize("hosts", ["", "Host: a\r\nHost: b\r\n"], ids=["none", "two"])
 async def test_a_request_without_one_host(hosts: str) -> None:
-    """400, as RFC 9112, section 3.2, has it; also behind a good request."""
+    """The answer is 400, by RFC 9112, section 3.2; also behind a good request."""
     async with asking(HEALTH) as (reader, writer):
         await reader.readuntil(b'{"status":"ok"}')
         writer.write(f"GET /healthz HTTP/1.1\r\n{hosts}\r\n".encode())
@@ -122,7 +122,7 @@ async def test_a_request_without_one_host(hosts: str) -> None:
 
 
 async def test_http_1_0_needs_no_host() -> None:
-    """As it has none."""
+    """HTTP/1.0 has no such header."""
     async with asking("GET /healthz HTTP/1.0\r\n\r\n") as (reader, _):
         assert (await all_of(reader)).startswith(b"HTTP/1.1 200 OK\r\n")
 
@@ -146,7 +146,7 @@ PUT = (
 async def test_what_does_not_come_to_its_end(
     said: str, answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connection is closed after the time that is given; a request that had begun gets 408."""
+    """The connection is closed after its timeout; a request that had begun gets 408."""
     monkeypatch.setattr("sidecar.api.protocol._PATIENCE_S", 0.05)
     sidecar = FakeSidecar()
     before = sidecar.board.snapshot
@@ -157,7 +157,7 @@ async def test_what_does_not_come_to_its_end(
     assert sidecar.board.snapshot is before
 
 
-async def test_a_reader_that_waits_is_given_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_waits_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither its wait nor half a head behind it counts as a request that does not come."""
     monkeypatch.setattr("sidecar.api.protocol._PATIENCE_S", 0.05)
     async with asking(waiting_request(1) + "GET /heal") as (reader, _):
@@ -167,7 +167,7 @@ async def test_a_reader_that_waits_is_given_its_time(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("later", [False, True])
 async def test_a_client_that_goes_with_a_request_behind_one_that_waits(later: bool) -> None:
-    """Its waiting reader goes too: uvicorn alone would hold it up to 300 s.
+    """Its waiting reader goes too: uvicorn alone would leave it for 300 s.
 
     The same when the second comes while the first already waits: reading goes on.
     """
@@ -183,7 +183,7 @@ async def test_a_client_that_goes_with_a_request_behind_one_that_waits(later: bo
 
 @pytest.mark.slow
 async def test_requests_ahead_are_bounded() -> None:
-    """Sixteen behind one that waits are kept and answered, one more is a cut."""
+    """Sixteen behind one that waits are queued and answered, one more cuts the connection."""
     async with asking(waiting_request(1) + 16 * HEALTH) as (reader, _):
         for _ in range(16):
             await reader.readuntil(b'{"status":"ok"}')
@@ -192,7 +192,7 @@ async def test_requests_ahead_are_bounded() -> None:
 
 
 async def test_nothing_is_done_behind_a_request_that_is_refused() -> None:
-    """What came in the same packet goes with the connection."""
+    """Requests in the same packet are lost with the connection."""
     clear = "DELETE /v1/override HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer s3cr3t-t0k3n\r\n\r\n"
     sidecar = FakeSidecar()
     before = sidecar.board.set_override(Override(0.5, "a migration", 0.0, 3600.0))
@@ -213,7 +213,7 @@ async def test_an_empty_line_after_an_answer_is_no_request(
 
 
 def listing(available_bytes: int = 50) -> FakeSidecar:
-    """A sidecar whose list of volumes no buffer of a socket holds: some 9 MB."""
+    """A sidecar whose list of volumes is larger than a socket's buffer: some 9 MB."""
     sidecar = FakeSidecar()
     dirs = {f"/data/d{number}": available_bytes for number in range(40_000)}
     sidecar.see(whole(0.0, [reading(1, 0.0, dirs)]))
@@ -239,7 +239,7 @@ async def test_an_answer_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.slow
 async def test_an_answer_that_is_read_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever reads on is given all of it, however long the whole takes."""
+    """Whoever reads on gets all of it, however long the whole takes."""
     monkeypatch.setattr("sidecar.api.protocol._UNREAD_S", 0.3)
     request = VOLUMES.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
     async with asking(request, listing()) as (reader, _):
@@ -253,7 +253,7 @@ async def test_an_answer_that_is_read_slowly(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_idle_connections_make_room_for_one_that_asks() -> None:
-    """With every connection taken by who says nothing, the next request is answered."""
+    """Every connection is taken by who says nothing, and still the next request is answered."""
     connections = Connections(4)
     async with serving(FakeSidecar(), connections) as server:
         idle = [await ask(server.address, "") for _ in range(10)]
@@ -267,7 +267,7 @@ async def test_idle_connections_make_room_for_one_that_asks() -> None:
 
 @pytest.mark.slow
 async def test_an_idle_connection_gives_its_file_back_at_once() -> None:
-    """Also when its client does not read: nothing is kept for what it was sent."""
+    """A client that does not read gets no more: what was sent to it is not retained."""
     async with serving(listing(available_bytes=5), Connections(1)) as server:
         unread, writer = await ask(
             server.address, "GET /v1/throttle-factor HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -311,7 +311,7 @@ async def test_a_request_to_upgrade_to_http_2_is_answered() -> None:
 
 @pytest.mark.parametrize("framing", ["Content-Length: 1000000", "Transfer-Encoding: chunked"])
 async def test_a_body_that_is_too_large(framing: str) -> None:
-    """413 over a real connection, before it is read whole."""
+    """The answer is 413 over a real connection, before it is read whole."""
     head = (
         "PUT /v1/override HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer s3cr3t-t0k3n\r\n"
         f"Content-Type: application/json\r\n{framing}\r\n\r\n"

@@ -16,7 +16,7 @@ LEFT = "throttle-seconds-to-full"
 
 
 async def test_every_field_of_a_violation() -> None:
-    """Exactly the documented fields, with the time until the volume is full."""
+    """The document has exactly these fields, with the time until the volume is full."""
     sidecar = FakeSidecar()
     sidecar.see(whole(50.0, [reading(1, 50.0, {"/d": 15})]))
     sidecar.clock.now = 60.0
@@ -46,11 +46,11 @@ async def test_disabled() -> None:
     """Disabled is factor 1.0, for the validity; null in the document is an absent header."""
     response = await FakeSidecar(factors=None).get(URL)
     assert LEFT not in response.headers
-    told = {"factor": 1.0, "source": "disabled", "users": {}, "valid_for_ms": 300_000}
-    assert (told | {"seconds_to_full": None}).items() <= response.json().items()
+    expected = {"factor": 1.0, "source": "disabled", "users": {}, "valid_for_ms": 300_000}
+    assert (expected | {"seconds_to_full": None}).items() <= response.json().items()
 
 
-async def test_a_304_tells_the_seconds_as_they_are_now() -> None:
+async def test_a_304_has_the_seconds_as_they_are_now() -> None:
     """They run down between polls to 0, and follow a poll that changes nothing else."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 60})]))
@@ -68,7 +68,7 @@ async def test_a_304_tells_the_seconds_as_they_are_now() -> None:
 
 
 async def test_the_window_of_the_fill_rate() -> None:
-    """Whoever asks with one hears the rate over that, in a 304 too; others that of 5 s."""
+    """Whoever asks with one gets the rate over that, in a 304 too; others that of 5 s."""
     sidecar = FakeSidecar()
     for second in range(61):
         left = 90 if second < 58 else 60
@@ -100,7 +100,7 @@ async def test_windows_of_one_snapshot_do_not_pile_up() -> None:
 
 
 async def test_a_reading_that_is_too_old_says_nothing() -> None:
-    """When a broker was silent for the validity, its rate of then is not told any more."""
+    """When a broker was silent for the validity, its old rate is not reported any more."""
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 60})]))
     sidecar.see(whole(10.0, [reading(1, 10.0, {"/d": 50})]))
@@ -111,7 +111,7 @@ async def test_a_reading_that_is_too_old_says_nothing() -> None:
 
 
 async def test_factors_of_single_users() -> None:
-    """What a factor source decides for users is told by their names."""
+    """The factors that a source decides for users have the users' names."""
 
     class Tenants(VolumeLimit):
         def decide(self, memory: Memory, now: float) -> Decision:

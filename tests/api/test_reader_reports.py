@@ -1,4 +1,4 @@
-"""The header Throttle-Reader: one form, and nothing else."""
+"""The header Throttle-Reader has one form, and nothing else is accepted."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ SPACE = st.text(" \t", max_size=3)
 def test_every_report_is_read_as_it_was_written(
     broker_id: int, emergency: bool, clients: int, spaces: list[str]
 ) -> None:
-    """Whatever the numbers, and with any white space around the semicolons."""
+    """The numbers and the white space around the semicolons may be any."""
     a, b, c, d = spaces
     said = str(emergency).lower()
     text = f"broker={broker_id}{a};{b}emergency={said}{c};{d}throttled_clients={clients}"
@@ -46,7 +46,7 @@ def test_every_report_is_read_as_it_was_written(
     ],
 )
 def test_another_form_is_none(text: str) -> None:
-    """Missing, more, in another order, out of range, repeated, too long."""
+    """Parts are missing, more, in another order, out of range, repeated or too long."""
     assert parse_report(text) is None
 
 

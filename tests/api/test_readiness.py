@@ -7,7 +7,7 @@ from tests.throttle.build import reading, whole
 
 
 async def test_healthz() -> None:
-    """200 while the loop turns, whatever the brokers do."""
+    """The status is 200 while the loop turns, whatever the brokers do."""
     response = await FakeSidecar().get("/healthz")
     assert (200, {"status": "ok"}) == (response.status_code, response.json())
 
@@ -21,7 +21,7 @@ async def test_not_ready_before_an_observation() -> None:
 
 
 async def test_ready_from_an_observation_on_until_it_is_not_valid() -> None:
-    """Ready by what was seen; in fallback no longer."""
+    """An observation makes the sidecar ready; the fallback ends that."""
     sidecar = FakeSidecar(stuck_after_s=1000.0)
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
     assert (await sidecar.get("/readyz")).status_code == 200
@@ -32,7 +32,7 @@ async def test_ready_from_an_observation_on_until_it_is_not_valid() -> None:
 
 @pytest.mark.parametrize("polled_at", [None, 50.0])
 async def test_stuck_polling_is_not_ready(polled_at: float | None) -> None:
-    """Neither when the first poll never ends, nor when polls stop."""
+    """The first poll never ends, or polls stop."""
     sidecar = FakeSidecar(stuck_after_s=100.0)
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
     sidecar.board.tally.polled_at = polled_at

@@ -35,7 +35,7 @@ async def test_it_listens_from_its_construction_on() -> None:
 
 
 def test_an_address_in_use() -> None:
-    """Refused at once, in a line that names the address and the reason; nothing stays open."""
+    """It is refused at once, in a line that names address and reason; nothing stays open."""
     sidecar = FakeSidecar()
     first = HttpServer(sidecar.app, LOOPBACK, Connections(2048))
     before = open_sockets()
@@ -48,13 +48,13 @@ def test_an_address_in_use() -> None:
 
 @pytest.mark.parametrize("listen", [HostPort("no-such-host.invalid", 0), HostPort("192.0.2.1", 0)])
 def test_an_address_that_is_not_ours(listen: HostPort) -> None:
-    """A name without an address, and an address of another machine."""
+    """The name has no address, or the address is another machine's."""
     with pytest.raises(ListenError, match=f"can't listen on {listen}: "):
         HttpServer(FakeSidecar().app, listen, Connections(2048))
 
 
 def test_a_server_that_never_served() -> None:
-    """Stopped before it ran, it leaves no socket."""
+    """When it is stopped before it ran, it leaves no socket."""
     before = open_sockets()
     server = HttpServer(FakeSidecar().app, LOOPBACK, Connections(2048))
     assert before != open_sockets()
@@ -77,7 +77,7 @@ async def test_every_address_of_a_name() -> None:
 
 
 async def test_headers_of_every_answer() -> None:
-    """Nothing tells what serves, nothing is sniffed, also where no route answers."""
+    """Nothing shows what serves, nothing is sniffed, also where no route answers."""
     async with serving(FakeSidecar()) as server, httpx.AsyncClient() as client:
         for path in (URL, "/nope", "/docs", "/v1/volumes"):
             response = await client.get(f"http://{server.address}{path}")
@@ -87,7 +87,7 @@ async def test_headers_of_every_answer() -> None:
 
 
 async def test_head_sends_no_body() -> None:
-    """The length of what GET would send, and nothing of it: the next answer follows at once."""
+    """It has the length of what GET would send, and no body: the next answer follows at once."""
     async with serving(FakeSidecar()) as server:
         reader, writer = await ask(
             server.address,
@@ -101,7 +101,7 @@ async def test_head_sends_no_body() -> None:
 
 
 async def test_a_change_reaches_waiting_readers() -> None:
-    """A hundred of them, over real connections."""
+    """A hundred of them get it, over real connections."""
     sidecar = FakeSidecar()
     idle = len(asyncio.all_tasks())
     async with serving(sidecar) as server:
@@ -189,7 +189,7 @@ async def test_a_cancelled_server_leaves_nothing() -> None:
 
 
 async def test_readers_that_go_away_leave_nothing() -> None:
-    """A hundred connections cut while they wait: their tasks end."""
+    """A hundred connections are cut while they wait: their tasks end."""
     sidecar = FakeSidecar()
     async with serving(sidecar) as server:
         await asyncio.sleep(0.05)

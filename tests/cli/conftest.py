@@ -1,4 +1,4 @@
-"""Sidecars that answer as told, for the commands that ask one."""
+"""Sidecars with prepared answers, for the commands that ask one."""
 
 from collections.abc import Iterator
 

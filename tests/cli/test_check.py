@@ -1,4 +1,4 @@
-"""``check``: one look at a simulated cluster, its table, its verdict and its exit code."""
+"""``check``: one poll of a simulated cluster, its table, its verdict and its exit code."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MB = 1_000_000
 
 HEALTHY = FakeLogDir("/var/lib/kafka/data-0", 64 * MB, 50 * MB)
 FULL = FakeLogDir("/var/lib/kafka/data-1", 64 * MB, 40 * MB)
-DARK = FakeLogDir("/var/lib/kafka/data-2", -1, -1, error_code=56)
+OFFLINE = FakeLogDir("/var/lib/kafka/data-2", -1, -1, error_code=56)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def rows(result: Result) -> list[list[str]]:
 
 class TestVerdicts:
     def test_within_the_limit_is_exit_code_0(self, cluster: FakeCluster) -> None:
-        """A row for each volume, and the verdict in the last line."""
+        """Each volume has a row, and the verdict is the last line."""
         result = check(cluster)
         assert 0 == result.exit_code
         size = ["64.0", "MB", "50.0", "MB", "78.1%", "40.0", "MB"]
@@ -58,7 +58,7 @@ class TestVerdicts:
         assert "" == result.stderr
 
     def test_a_violated_limit_is_exit_code_1(self, cluster: FakeCluster) -> None:
-        """At the limit is a violation."""
+        """A volume that is exactly at the limit violates it."""
         cluster.brokers[1].log_dirs = (HEALTHY, FULL)
         result = check(cluster)
         assert 1 == result.exit_code
@@ -68,7 +68,7 @@ class TestVerdicts:
         )
 
     def test_what_fails_alike_on_all_brokers_is_reported_once(self, cluster: FakeCluster) -> None:
-        """With the brokers and the command that mends it."""
+        """The line has the brokers and the command that mends it."""
         for broker_id in (0, 1, 2):
             cluster.brokers[broker_id].log_dirs_error = 31
         result = check(cluster)
@@ -83,7 +83,7 @@ class TestVerdicts:
     def test_what_fails_alike_beside_a_violation_is_reported_once(
         self, cluster: FakeCluster
     ) -> None:
-        """By the brokers' line, since the verdict says another thing."""
+        """The brokers' line reports it, since the verdict says another thing."""
         cluster.brokers[0].log_dirs = (FULL,)
         for broker_id in (1, 2):
             cluster.brokers[broker_id].log_dirs_error = 31
@@ -95,9 +95,9 @@ class TestVerdicts:
     def test_a_mistake_is_reported_by_the_names_that_check_takes(
         self, cluster: FakeCluster, tmp_path: Path
     ) -> None:
-        """A variable, or a file's key; no option of other commands."""
+        """It names a variable or a file's key, and no option of other commands."""
         for broker in cluster.brokers.values():
-            # As a listener with TLS answers who speaks without: an alert.
+            # A listener with TLS answers a client without TLS so: an alert.
             broker.twist = lambda *_: b"\x15\x03\x03\x00\x02\x02P"
         result = check(cluster)
         assert 2 == result.exit_code
@@ -110,8 +110,8 @@ class TestVerdicts:
         assert expected in result.stderr
 
     @pytest.mark.slow
-    def test_a_hung_broker_is_given_up_at_the_deadline(self, cluster: FakeCluster) -> None:
-        """The same as the daemon's, 2 s at an interval of 1 s. It may be full, which is code 2."""
+    def test_a_hung_broker_times_out_at_the_deadline(self, cluster: FakeCluster) -> None:
+        """It is the daemon's, 2 s at an interval of 1 s. It may be full, so the code is 2."""
         cluster.brokers[2].twist = lambda *_: None
         result = check(cluster)
         assert 2 == result.exit_code
@@ -123,7 +123,7 @@ class TestVerdicts:
         assert 1 == len(result.stderr.splitlines())
 
     def test_no_cluster_at_all_is_exit_code_2(self, cluster: FakeCluster) -> None:
-        """One line with the address, no table, no traceback."""
+        """It prints one line with the address, no table and no traceback."""
         result = check(cluster, SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="127.0.0.1:1")
         assert 2 == result.exit_code
         assert "" == result.stdout
@@ -150,7 +150,7 @@ class TestVerdicts:
     def test_a_file_that_stops_the_daemon_s_start_is_exit_code_2(
         self, cluster: FakeCluster, tmp_path: Path, name: str, text: str | None, message: str
     ) -> None:
-        """Else all is well here, and the service does not come up."""
+        """Otherwise check would pass, and the service would not start."""
         file = tmp_path / "gone" / "file" if text is None else tmp_path / "file"
         if text is not None:
             file.write_text(text)
@@ -163,18 +163,18 @@ class TestVerdicts:
     def test_a_disabled_sidecar_is_checked_all_the_same_if_it_can_be(
         self, cluster: FakeCluster
     ) -> None:
-        """PT0S polls nothing by itself; who calls check wants to know."""
+        """PT0S polls nothing by itself; whoever calls check wants to know."""
         assert 0 == check(cluster, SIDECAR_STORAGE_CHECK_INTERVAL="PT0S").exit_code
 
     def test_a_disabled_sidecar_without_brokers_can_not_be_checked(self) -> None:
-        """Exit code 2, and what is missing."""
+        """The exit code is 2, and the message says what is missing."""
         environment = {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
         result = CliRunner().invoke(group, ["check"], env=environment)
         assert 2 == result.exit_code
         assert "nothing to check" in result.stderr
 
     def test_a_short_validity_does_not_hide_what_was_just_seen(self, cluster: FakeCluster) -> None:
-        """The verdict is of the moment of the look, not of some milliseconds later."""
+        """The verdict is of the moment of the poll, not of some milliseconds later."""
         result = check(cluster, SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION="PT0.000001S")
         assert 0 == result.exit_code
 
@@ -184,7 +184,7 @@ class TestTable:
         self, cluster: FakeCluster
     ) -> None:
         """-1 is never shown as a size."""
-        cluster.brokers[0].log_dirs = (HEALTHY, DARK)
+        cluster.brokers[0].log_dirs = (HEALTHY, OFFLINE)
         result = check(cluster)
         assert ["0", "/var/lib/kafka/data-2", "-", "-", "-", "40.0", "MB", "offline"] in rows(
             result
@@ -200,7 +200,7 @@ class TestTable:
         assert f"Broker 2 (127.0.0.1:{cluster.brokers[2].port}) is fenced." in result.stdout
 
     def test_a_ratio_limit_is_shown_as_one(self, cluster: FakeCluster) -> None:
-        """In the same column."""
+        """It is in the same column."""
         limit = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_"
         result = check(cluster, **{f"{limit}BYTES": None, f"{limit}RATIO": "0.8"})
         assert ["78.1%", "80.0%", "VIOLATED"] == rows(result)[0][-3:]
@@ -219,7 +219,7 @@ class TestTable:
         assert name in "".join(folded), table
 
     def test_a_log_dir_s_name_drives_no_terminal(self, cluster: FakeCluster) -> None:
-        """Neither escapes nor the table's own markup."""
+        """Neither its escapes nor the table's own markup have an effect."""
         cluster.brokers[0].log_dirs = (FakeLogDir("/d/[red]\x1b[2J", 64 * MB, 50 * MB),)
         stdout = check(cluster).stdout
         assert "\x1b" not in stdout
@@ -229,7 +229,7 @@ class TestTable:
 class TestJson:
     def test_it_has_what_the_api_has_and_the_verdict(self, cluster: FakeCluster) -> None:
         """The same names as in /v1/volumes and /v1/brokers."""
-        cluster.brokers[1].log_dirs = (FULL, DARK)
+        cluster.brokers[1].log_dirs = (FULL, OFFLINE)
         result = check(cluster, "--json")
         assert 1 == result.exit_code
         document = json.loads(result.stdout)
@@ -244,10 +244,10 @@ class TestJson:
             full["available_bytes"],
             full["available_ratio"],
         )
-        dark = volumes[1, DARK.log_dir]
-        assert (False, None) == (dark["online"], dark["total_bytes"])
+        offline = volumes[1, OFFLINE.log_dir]
+        assert (False, None) == (offline["online"], offline["total_bytes"])
 
-    def test_it_is_whole_when_it_could_not_tell(self, cluster: FakeCluster) -> None:
+    def test_it_is_whole_when_the_verdict_is_unknown(self, cluster: FakeCluster) -> None:
         """A script finds the reason where it finds the verdict."""
         cluster.brokers[2].log_dirs_error = 31
         result = check(cluster, "--json")

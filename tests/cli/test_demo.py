@@ -39,17 +39,17 @@ class Demo:
     def said(self) -> str:
         return self._output.read_text()
 
-    async def wait(self, what: str, holds: Callable[[], bool]) -> None:
-        """Until this holds, unless the demo ends before."""
-        await seen(what, lambda: holds() or self.process.returncode is not None, bool, STORY_S)
-        assert holds(), f"the demo ended with {self.process.returncode}:\n{self.said()}"
+    async def wait(self, what: str, is_seen: Callable[[], bool]) -> None:
+        """Waits until this is true, unless the demo ends before."""
+        await seen(what, lambda: is_seen() or self.process.returncode is not None, bool, STORY_S)
+        assert is_seen(), f"the demo ended with {self.process.returncode}:\n{self.said()}"
 
-    async def told(self, text: str) -> None:
-        """Until it has said this."""
+    async def printed(self, text: str) -> None:
+        """Waits until it has printed this."""
         await self.wait(text, lambda: text in self.said())
 
     async def end(self, number: signal.Signals) -> int:
-        """Send it a signal and wait for its end."""
+        """Sends it a signal and waits for its end."""
         self.process.send_signal(number)
         return await asyncio.wait_for(self.process.wait(), SEEN_S)
 
@@ -77,14 +77,14 @@ async def demo(folder: Path, *options: str) -> AsyncIterator[Demo]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a demo's temporary files go."""
+    """The folder for a demo's temporary files."""
     made = tmp_path / "demo"
     made.mkdir()
     return made
 
 
 def entries(folder: Path) -> list[str]:
-    """What is left there."""
+    """The entries that are left there."""
     return [path.name for path in folder.iterdir()]
 
 
@@ -94,7 +94,7 @@ def owned(folder: Path) -> list[Path]:
 
 
 def processes(mark: Path) -> set[int]:
-    """Whose command line or environment names a folder; zombies have neither."""
+    """Processes whose command line or environment names a folder; zombies have neither."""
     return set(_where(mark, "cmdline")) | set(_where(mark, "environ"))
 
 
@@ -129,7 +129,7 @@ async def filling(it: Demo) -> None:
         return 3 == sum("(observation)" in log for log in logs)
 
     await it.wait("three sidecars that observe", listens)
-    # Or nothing could be left behind.
+    # Otherwise nothing could be left behind.
     assert len(processes(it.folder)) > 8
     assert mounts(it.folder)
 
@@ -137,7 +137,7 @@ async def filling(it: Demo) -> None:
 @pytest.mark.demo
 @pytest.mark.timeout(240)
 async def test_the_whole_scenario_is_seen(folder: Path) -> None:
-    """Exit code 0, every step in the table with its seconds; the picture alone stays."""
+    """The exit code is 0, the table has every step with its seconds, and only the picture stays."""
     async with demo(folder) as it:
         async with asyncio.timeout(STORY_S):
             assert 0 == await it.process.wait(), it.said()
@@ -159,7 +159,7 @@ async def test_the_whole_scenario_is_seen(folder: Path) -> None:
 @pytest.mark.demo
 @pytest.mark.timeout(240)
 async def test_nothing_outlives_a_killed_demo_and_the_next_one_cleans_up(folder: Path) -> None:
-    """By kill -9 in the middle: no process, no mount; the next start removes the folder; Ctrl-C."""
+    """After kill -9 no process or mount is left; the next start removes the folder; Ctrl-C."""
     async with demo(folder) as first:
         await filling(first)
         (left,) = owned(folder)
@@ -177,14 +177,14 @@ async def test_nothing_outlives_a_killed_demo_and_the_next_one_cleans_up(folder:
 
 @pytest.mark.demo
 @pytest.mark.timeout(240)
-async def test_two_that_are_kept_go_on_until_they_are_ended(folder: Path) -> None:
-    """Side by side: each says what to try; one is killed, the other lives until Ctrl-C."""
+async def test_two_with_keep_run_until_they_are_ended(folder: Path) -> None:
+    """Each says what to try; one is killed, the other lives until Ctrl-C."""
     async with AsyncExitStack() as stack:
         one = await stack.enter_async_context(demo(folder, "--keep"))
         other = await stack.enter_async_context(demo(folder, "--keep"))
         urls = []
         for it in (one, other):
-            await it.told("Log of sidecar 2")
+            await it.printed("Log of sidecar 2")
             urls.append(re.findall(r"curl -s (\S+/v1/throttle-factor)", it.said()))
             assert "not seen" not in it.said()
         assert 2 == len(owned(folder))
@@ -194,12 +194,12 @@ async def test_two_that_are_kept_go_on_until_they_are_ended(folder: Path) -> Non
             assert 200 == (await client.get(url)).status_code
         await overridden(other)
         await seen("what was killed is gone", lambda: len(alive(folder)) == 1)
-        (kept,) = alive(folder)
+        (remaining,) = alive(folder)
         assert 130 == await other.end(signal.SIGINT)
         assert "Traceback" not in other.said()
     await no_process_nor_mount(folder)
     # What was killed is left for the next start to remove.
-    assert kept not in owned(folder)
+    assert remaining not in owned(folder)
     assert 1 == len(owned(folder))
 
 
@@ -250,7 +250,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Tell], Result]:
 
 
 def test_a_step_that_was_not_seen_is_exit_code_1(run: Callable[[Tell], Result]) -> None:
-    """With the table all the same, in which it is not seen, and the error under it."""
+    """The table shows that it was not seen, and the error stands under it."""
 
     async def tell(scenario: Scenario, cluster: Cluster) -> None:
         assert isinstance(cluster, ClusterInWords)
@@ -266,7 +266,7 @@ def test_a_step_that_was_not_seen_is_exit_code_1(run: Callable[[Tell], Result]) 
 
 
 def test_a_scenario_that_was_seen_is_exit_code_0(run: Callable[[Tell], Result]) -> None:
-    """And its notes stand under the table."""
+    """Its notes stand under the table."""
 
     async def tell(scenario: Scenario, cluster: Cluster) -> None:
         scenario.notes.append("a note")
@@ -297,7 +297,7 @@ def test_a_cluster_that_does_not_start_is_exit_code_2(monkeypatch: pytest.Monkey
 def test_without_its_package_the_demo_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The extra that has it, and no traceback."""
+    """It names the extra that has it, without a traceback."""
     monkeypatch.setattr("sidecar.cli.demo.find_spec", lambda _: None)
     result = CliRunner().invoke(group, ["demo"])
     assert 1 == result.exit_code

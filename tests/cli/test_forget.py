@@ -1,4 +1,4 @@
-"""``forget``: what it asks of each sidecar, and how their answers are told."""
+"""``forget``: what it asks of each sidecar, and how it reports their answers."""
 
 import json
 
@@ -16,8 +16,8 @@ def run(*args: str) -> Result:
     return CliRunner().invoke(group, ["forget", *args], env=environment)
 
 
-def test_it_tells_what_was_forgotten_and_what_holds_now(canned: Canned) -> None:
-    """Exit code 0 only if all did it; as JSON the sidecar's own answer."""
+def test_it_reports_what_was_forgotten_and_what_is_in_force(canned: Canned) -> None:
+    """The exit code is 0 only if all did it; JSON has the sidecar's own answer."""
     canned.answers["DELETE /v1/brokers/3"] = reply(FORGOTTEN)
     result = run("3", "--sidecars", canned.address)
     assert 0 == result.exit_code
@@ -38,7 +38,7 @@ def test_one_that_remembers_nothing_of_it_is_exit_code_1(canned: Canned) -> None
 
 @pytest.mark.parametrize("broker_id", ["-1", "b1", "2147483648", "1_0x", ""])
 def test_what_is_no_node_id_asks_nobody(canned: Canned, broker_id: str) -> None:
-    """Exit code 2."""
+    """The exit code is 2."""
     result = run("--sidecars", canned.address, "--", broker_id)
     assert 2 == result.exit_code
     assert [] == canned.asked

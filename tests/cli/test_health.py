@@ -23,14 +23,14 @@ def test_a_sidecar_that_lives_is_exit_code_0(canned: Canned) -> None:
 
 
 def test_the_one_of_this_environment_is_asked(canned: Canned) -> None:
-    """One that listens everywhere on loopback."""
+    """One that listens everywhere is asked on the loopback."""
     canned.answers["GET /healthz"] = LIVES
     assert 0 == run(listen=canned.address.replace("127.0.0.1", "0.0.0.0")).exit_code
     assert 1 == len(canned.asked)
 
 
 def test_any_other_answer_is_exit_code_1(canned: Canned) -> None:
-    """With why, which test_sidecar_client.py has; no answer too."""
+    """The output says why, as test_sidecar_client.py shows; no answer is one of them."""
     canned.answers["GET /healthz"] = reply({"detail": "No."}, 503)
     result = run("--sidecar", canned.address)
     assert (1, f"{canned.url} No.\n") == (result.exit_code, result.output)

@@ -27,8 +27,8 @@ def test_kafkas_own_option() -> None:
     assert "a:1,b:2 yes\n" == run("--bootstrap-server", "a:1,b:2", "--more", "yes").stdout
 
 
-def test_messages_name_what_the_command_was_given(tmp_path: Path) -> None:
-    """Kafka's own file, or the daemon's settings and files."""
+def test_messages_name_the_commands_own_options(tmp_path: Path) -> None:
+    """They name Kafka's own file, or the daemon's settings and files."""
     properties = tmp_path / "server.properties"
     properties.write_text("client.quota.callback.static.kafka.admin.bootstrap.servers=p:1\n")
     assert "command config" == load_kafka_admin(KafkaOptions("a:1")).settings_source
@@ -36,12 +36,12 @@ def test_messages_name_what_the_command_was_given(tmp_path: Path) -> None:
 
 
 def test_the_daemons_settings_without_it() -> None:
-    """From the environment of the process."""
+    """The environment of the process has them."""
     assert "e:1 nothing\n" == run(SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="e:1").stdout
 
 
-def test_no_way_at_all() -> None:
-    """The setting that is missing, and the option that is shorter; not where settings are meant."""
+def test_no_address_at_all() -> None:
+    """The message has the missing setting and the shorter option, unless settings are meant."""
     hint = "or give --bootstrap-server"
     assert hint in str(run().exception)
     meant = run(SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="e")
@@ -49,7 +49,7 @@ def test_no_way_at_all() -> None:
     assert hint not in str(meant.exception)
 
 
-def test_the_daemons_settings_are_not_looked_at_with_it(tmp_path: Path) -> None:
+def test_the_daemons_settings_are_not_read_with_it(tmp_path: Path) -> None:
     """The password of one cluster is not sent to another; a mistake there is none here."""
     result = run("--bootstrap-server", "a:1", SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL="nonsense")
     assert (0, "a:1 nothing\n") == (result.exit_code, result.stdout)
@@ -61,8 +61,8 @@ def test_the_daemons_settings_are_not_looked_at_with_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--config", "--properties"])
-def test_the_two_ways_are_not_mixed(option: str) -> None:
-    """Which of the two would win could only be guessed."""
+def test_options_and_settings_are_not_mixed(option: str) -> None:
+    """It could only be guessed which of the two would win."""
     result = run("--bootstrap-server", "a:1", option, "file")
     assert 2 == result.exit_code
     assert "give either --bootstrap-server" in result.stderr

@@ -41,7 +41,7 @@ def raising(error: BaseException) -> click.Command:
 def test_help_lists_every_command_and_imports_none(
     words: tuple[str, ...], commands: Mapping[str, str]
 ) -> None:
-    """Each with its short help; no command's module, no pydantic, no rich."""
+    """Each has its short help; no command's module, no pydantic and no rich is imported."""
     code = (
         "import sys\nfrom sidecar.cli import group\n"
         f"group.main({[*words, '--help']}, 'throttle-sidecar', standalone_mode=False)\n"
@@ -66,7 +66,7 @@ def subcommands(command: click.Command, *words: str) -> Iterator[tuple[click.Com
 
 
 def test_every_command_s_help_has_examples() -> None:
-    """Lines to copy; those of request-log's off and status are in its own help."""
+    """Examples are lines to copy; those of request-log's off and status are in its own help."""
     for command, words in subcommands(group):
         if words not in {"request-log off", "request-log status"}:
             _, _, examples = command.get_help(click.Context(command)).partition("Examples:")
@@ -86,14 +86,14 @@ def test_the_module_is_the_program() -> None:
 
 @pytest.mark.parametrize("words", [("nope",), ("quotas", "nope")])
 def test_an_unknown_command_is_a_usage_error(words: tuple[str, ...]) -> None:
-    """Exit code 2, as for every wrong use."""
+    """The exit code is 2, as for every wrong use."""
     result = CliRunner().invoke(group, words)
     assert 2 == result.exit_code
     assert "No such command 'nope'" in result.stderr
 
 
 def test_a_refusal_is_its_lines_and_exit_code_2(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On standard error, exactly as they are, without a traceback."""
+    """Standard error has the lines exactly as they are, without a traceback."""
     fake_command(monkeypatch, raising(SettingsError(("first problem", "second problem"))))
     result = CliRunner().invoke(group, ["check"])
     expected = (2, "", "first problem\nsecond problem\n")
@@ -102,7 +102,7 @@ def test_a_refusal_is_its_lines_and_exit_code_2(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
 def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """What a shell expects of a program that SIGINT has ended; no traceback."""
+    """A shell expects this of a program that SIGINT has ended; there is no traceback."""
     fake_command(monkeypatch, raising(error))
     result = CliRunner().invoke(group, ["check"])
     assert (130, "") == (result.exit_code, result.output)
@@ -115,13 +115,13 @@ def test_a_commands_exit_code_is_the_programs(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nobody expected is not told as a refusal."""
+    """An unexpected error is not reported as a refusal."""
     fake_command(monkeypatch, raising(RuntimeError("a bug")))
     assert isinstance(CliRunner().invoke(group, ["check"]).exception, RuntimeError)
 
 
 def test_a_module_without_a_command_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Found out when it is called, not as an odd error of click's."""
+    """It is found when it is called, and is not an odd error of click's."""
     fake_command(monkeypatch, "not a command")
     assert isinstance(CliRunner().invoke(group, ["check"]).exception, TypeError)
 
@@ -152,7 +152,7 @@ def test_an_unknown_shell_is_a_usage_error() -> None:
 def test_commands_and_options_are_completed(
     words: str, position: str, completed: list[str]
 ) -> None:
-    """What bash is answered when TAB is pressed."""
+    """Bash gets this answer when TAB is pressed."""
     environ = {
         "_THROTTLE_SIDECAR_COMPLETE": "bash_complete",
         "COMP_WORDS": words,

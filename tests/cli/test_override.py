@@ -1,4 +1,4 @@
-"""``override``: what it asks of each sidecar, and how their answers are told."""
+"""``override``: what it asks of each sidecar, and how it reports their answers."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ UNTIL = "2026-11-21T04:00:00.000Z"
 def state(
     factor: float = 1.0, source: str = "observation", override: object = None
 ) -> dict[str, Reply]:
-    """What a sidecar in this state shows."""
+    """The document that a sidecar in this state shows."""
     return {
         "GET /v1/throttle-factor": reply({"factor": factor, "source": source}),
         "GET /v1/override": reply({"override": override}),
@@ -52,12 +52,12 @@ SET = ("set", "0.5", "--reason", "a migration", "--for", "PT30M")
 
 
 class TestSet:
-    def test_every_sidecar_is_asked_and_its_answer_told(
+    def test_every_sidecar_is_asked_and_its_answer_reported(
         self, one: Canned, other: Canned, token_file: Path
     ) -> None:
-        """Factor, reason and duration as they were given, and the token."""
-        for server, kept in ((one, True), (other, False)):
-            answer = {"override": by_hand(0.5, "a migration"), "persisted": kept}
+        """It sends factor, reason and duration as they were typed, and the token."""
+        for server, persisted in ((one, True), (other, False)):
+            answer = {"override": by_hand(0.5, "a migration"), "persisted": persisted}
             server.answers["PUT /v1/override"] = reply(answer)
         urls = f"{one.address},{other.address}"
         result = run(*SET, "--sidecars", urls, "--token-file", token_file)
@@ -74,7 +74,7 @@ class TestSet:
     def test_one_that_refuses_is_exit_code_1(
         self, one: Canned, other: Canned, token_file: Path
     ) -> None:
-        """The others have done it all the same, and each is told."""
+        """The others have done it all the same, and each is reported."""
         answer = {"override": by_hand(0.5, "a migration"), "persisted": True}
         one.answers["PUT /v1/override"] = reply(answer)
         other.answers["PUT /v1/override"] = reply({"detail": "No token here."}, 403)
@@ -85,7 +85,7 @@ class TestSet:
         assert "No token here." in result.output
 
     def test_what_of_the_token_is_wrong(self, one: Canned, token_file: Path) -> None:
-        """None given, or another one given: in this command's words."""
+        """No token or another one is sent: the message is in this command's words."""
         one.answers["PUT /v1/override"] = reply({"detail": "Authorization: Bearer TOKEN."}, 401)
         asked = (*SET, "--sidecars", one.address)
         expected = (
@@ -101,7 +101,7 @@ class TestSet:
         assert "Bearer" not in message
 
     def test_the_token_file_of_the_environment_is_used(self, one: Canned, token_file: Path) -> None:
-        """The one that the sidecar itself has."""
+        """The sidecar itself has the same one."""
         run(*SET, "--sidecars", one.address, env={"SIDECAR_TOKEN_FILE": str(token_file)})
         assert f"Bearer {TOKEN}" == one.asked[0].headers["Authorization"]
 
@@ -128,7 +128,7 @@ class TestSet:
         ],
     )
     def test_wrong_use_asks_nobody(self, one: Canned, args: tuple[str, ...], message: str) -> None:
-        """Exit code 2, before any sidecar has changed anything."""
+        """The exit code is 2, before any sidecar has changed anything."""
         sidecars = () if "--sidecars" in args else ("--sidecars", one.address)
         result = run(*args, *sidecars)
         assert 2 == result.exit_code
@@ -136,7 +136,7 @@ class TestSet:
         assert [] == one.asked
 
     def test_a_token_file_that_is_not_there_asks_nobody(self, one: Canned, tmp_path: Path) -> None:
-        """Exit code 2 and one line."""
+        """The exit code is 2, with one line."""
         result = run(*SET, "--sidecars", one.address, "--token-file", tmp_path / "none")
         assert 2 == result.exit_code
         assert f"the token file {tmp_path / 'none'} can't be read" in result.output
@@ -145,7 +145,7 @@ class TestSet:
     def test_a_token_over_plain_http_to_another_machine_is_warned_of(
         self, token_file: Path
     ) -> None:
-        """On standard error; loopback and https are not."""
+        """The warning is on standard error; loopback and https have none."""
         urls = "http://sidecar.invalid:1,https://sidecar.invalid:1,http://127.0.0.1:1"
         result = run(*SET, "--sidecars", urls, "--token-file", token_file)
         warnings = [line for line in result.stderr.splitlines() if "unencrypted" in line]
@@ -153,7 +153,7 @@ class TestSet:
         assert warnings[0].startswith("Warning: the token is sent to http://sidecar.invalid:1 ")
 
     def test_json(self, one: Canned) -> None:
-        """For a script: who, whether, and the sidecar's own answer."""
+        """A script reads who, whether, and the sidecar's own answer."""
         answer = {"override": by_hand(0.5, "a migration"), "persisted": True}
         one.answers["PUT /v1/override"] = reply(answer)
         result = run(*SET, "--sidecars", f"{one.address},127.0.0.1:1", "--json")
@@ -165,7 +165,7 @@ class TestSet:
 
 
 def volume(broker_id: int, log_dir: str, left: int, total: int = 100 * 10**6) -> dict[str, object]:
-    """One at or below the limit, as far as it matters here."""
+    """A volume at or below the limit, as far as it matters here."""
     return {
         "broker_id": broker_id,
         "log_dir": log_dir,
@@ -176,7 +176,7 @@ def volume(broker_id: int, log_dir: str, left: int, total: int = 100 * 10**6) ->
     }
 
 
-def let_go(
+def released(
     server: Canned, *violations: object, factor: float = 1.0, cluster_id: str | None = "A"
 ) -> None:
     """The server takes the override, and has these volumes at or below the limit."""
@@ -187,11 +187,11 @@ def let_go(
 
 
 class TestFull:
-    """An override that lets producers go although volumes are at or below the limit."""
+    """An override that releases producers although volumes are at or below the limit."""
 
     def test_the_volumes_that_fill_on_are_reported_the_fullest_first(self, one: Canned) -> None:
-        """On standard error, with what each has left and until when; the exit code stays 0."""
-        let_go(one, volume(2, "/data/d2", 40 * 10**6), volume(1, "/d", 11_100_000))
+        """Standard error has what each has left and until when; the exit code stays 0."""
+        released(one, volume(2, "/data/d2", 40 * 10**6), volume(1, "/d", 11_100_000))
         result = run(*SET, "--sidecars", one.address, "--json")
         expected = (
             "2 volumes are at or below the limit: broker 1 /d has 11.1 MB left, broker 2 /data/d2 "
@@ -200,8 +200,8 @@ class TestFull:
         assert (0, expected) == (result.exit_code, result.stderr)
 
     def test_one_is_not_many(self, one: Canned) -> None:
-        """A name of a broker's drives no terminal."""
-        let_go(one, volume(1, "/d\x1b[2J", 0))
+        """A broker's name drives no terminal."""
+        released(one, volume(1, "/d\x1b[2J", 0))
         result = run(*SET, "--sidecars", one.address)
         assert result.stderr.startswith("1 volume is ")
         assert result.stderr.endswith(
@@ -210,53 +210,53 @@ class TestFull:
 
     def test_of_many_three_are_named(self, one: Canned) -> None:
         """The others are counted."""
-        let_go(one, *[volume(n, "/d", n * 10**6) for n in range(1, 6)])
+        released(one, *[volume(n, "/d", n * 10**6) for n in range(1, 6)])
         message = run(*SET, "--sidecars", one.address).stderr
         assert message.startswith("5 volumes are ")
         assert "broker 3 /d has 3.0 MB left and 2 more; producers" in message
         assert "broker 4" not in message
 
     def test_the_sidecars_of_a_cluster_are_one_line(self, one: Canned, other: Canned) -> None:
-        """Of the one that sees most, since they do not read at the same moment."""
-        let_go(one, volume(1, "/d", 11_100_000))
-        let_go(other, volume(1, "/d", 11_000_000), volume(2, "/d", 12_000_000))
+        """The one that sees most counts, since they do not read at the same moment."""
+        released(one, volume(1, "/d", 11_100_000))
+        released(other, volume(1, "/d", 11_000_000), volume(2, "/d", 12_000_000))
         message = run(*SET, "--sidecars", f"{one.address},{other.address}").stderr
         assert 1 == len(message.splitlines())
         assert message.startswith("2 volumes are ")
 
     def test_another_cluster_has_its_own_line(self, one: Canned, other: Canned) -> None:
-        """With its id, since both have a broker 1."""
-        let_go(one, volume(1, "/d", 11_100_000))
-        let_go(other, volume(1, "/d", 11_100_000), cluster_id="B")
+        """It has the cluster's id, since both have a broker 1."""
+        released(one, volume(1, "/d", 11_100_000))
+        released(other, volume(1, "/d", 11_100_000), cluster_id="B")
         message = run(*SET, "--sidecars", f"{one.address},{other.address}").stderr.splitlines()
         assert ["Cluster A: 1 volume", "Cluster B: 1 volume"] == [line[:19] for line in message]
 
     @pytest.mark.parametrize("violations", [[], None, [{}], [{"broker_id": 1}], "x"])
     def test_nothing_is_reported_of_nothing(self, one: Canned, violations: object) -> None:
         """No volume is that full, or an answer that makes no sense: the override is set."""
-        let_go(one)
+        released(one)
         document = {"factor": 1.0, "violations": violations, "cluster_id": "A"}
         one.answers["GET /v1/throttle-factor"] = reply(document)
         result = run(*SET, "--sidecars", one.address)
         assert (0, "") == (result.exit_code, result.stderr)
 
     def test_factor_0_fills_nothing(self, one: Canned) -> None:
-        """So it is not even asked for."""
-        let_go(one, volume(1, "/d", 11_100_000), factor=0.0)
+        """The volumes are not even asked for."""
+        released(one, volume(1, "/d", 11_100_000), factor=0.0)
         arguments = ("set", "0", "--reason", "stop", "--for", "PT30M", "--sidecars", one.address)
         assert (0, "") == (run(*arguments).exit_code, run(*arguments).stderr)
         assert {"PUT"} == {asked.method for asked in one.asked}
 
     def test_one_that_refused_is_not_asked(self, one: Canned) -> None:
         """It set nothing."""
-        let_go(one, volume(1, "/d", 11_100_000))
+        released(one, volume(1, "/d", 11_100_000))
         one.answers["PUT /v1/override"] = reply({"detail": "No."}, 403)
         assert "" == run(*SET, "--sidecars", one.address).stderr
         assert ["PUT"] == [asked.method for asked in one.asked]
 
 
 class TestWhere:
-    """Whom to ask, when nobody said it."""
+    """The sidecars that are asked when nobody named them."""
 
     def test_nobody_there_names_the_option_with_an_example(self) -> None:
         """The sidecar may be on another machine."""
@@ -268,23 +268,23 @@ class TestWhere:
         )
         assert expected == result.stderr
 
-    def test_whoever_named_them_is_not_told_of_the_option(self) -> None:
+    def test_whoever_named_them_does_not_read_of_the_option(self) -> None:
         """The row says why one does not answer."""
         result = run("show", "--sidecars", "127.0.0.1:1")
         assert (1, "") == (result.exit_code, result.stderr)
 
     def test_one_that_refuses_is_there(self, one: Canned) -> None:
-        """It is not looked for elsewhere."""
+        """No other is searched for."""
         one.answers["DELETE /v1/override"] = reply({"detail": "No."}, 403)
         result = run("clear", env={"SIDECAR_HTTP_LISTEN": one.address})
         assert (1, "") == (result.exit_code, result.stderr)
 
 
 class TestClear:
-    def test_it_says_whether_there_was_one_and_what_holds_now(
+    def test_it_says_whether_there_was_one_and_what_is_in_force(
         self, one: Canned, other: Canned
     ) -> None:
-        """None to clear is done, too."""
+        """If there was none, it is done too."""
         for server, cleared in ((one, True), (other, False)):
             answer = {"cleared": cleared, "persisted": True, "factor": 0.0}
             server.answers["DELETE /v1/override"] = reply(answer)
@@ -317,7 +317,7 @@ class TestShow:
     def test_that_they_disagree_on_the_reason_only_is_said_too(
         self, one: Canned, other: Canned
     ) -> None:
-        """Two operators, perhaps."""
+        """Two operators may have set it."""
         one.answers |= state(0.5, "override", by_hand(0.5, "a migration"))
         other.answers |= state(0.5, "override", by_hand(0.5, "a repair"))
         result = run("show", "--sidecars", f"{one.address},{other.address}")
@@ -334,7 +334,7 @@ class TestShow:
         assert json.loads(result.stdout)["agree"] is True
 
     def test_one_that_does_not_answer_is_exit_code_1(self, one: Canned) -> None:
-        """Who answered is shown."""
+        """Those that answered are shown."""
         one.answers |= state()
         result = run("show", "--sidecars", f"{one.address},127.0.0.1:1")
         assert 1 == result.exit_code
@@ -343,14 +343,14 @@ class TestShow:
         assert "disagree" not in result.output
 
     def test_what_a_sidecar_says_drives_no_terminal(self, one: Canned) -> None:
-        """Neither escapes nor the table's own markup."""
+        """Neither its escapes nor the table's own markup have an effect."""
         one.answers |= state(0.5, "override", by_hand(0.5, "[red]a\x1b[2Jb"))
         output = run("show", "--sidecars", one.address).output
         assert "\x1b" not in output
         assert "[red]a\\x1b[2Jb" in "".join(output.split())
 
     def test_it_is_readable_at_80_columns(self, one: Canned) -> None:
-        """No line is longer, in a pipe too."""
+        """No line is longer, also in a pipe."""
         one.answers |= state(0.5, "override", by_hand(0.5, "a migration of everything " * 5))
         output = run("show", "--sidecars", one.address).output
         assert max(map(len, output.splitlines())) <= 80

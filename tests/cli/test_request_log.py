@@ -36,7 +36,7 @@ def configs() -> FakeConfigs:
 
 @pytest.fixture
 def cluster(configs: FakeConfigs) -> Iterator[FakeCluster]:
-    """They run."""
+    """The cluster, which runs."""
     with running(configs.of(FakeCluster().add(3))) as cluster:
         yield cluster
 
@@ -76,7 +76,7 @@ class TestOn:
     def test_it_says_what_was_done_and_where_the_file_must_not_be(
         self, cluster: FakeCluster
     ) -> None:
-        """A row for each broker with its log dirs, how to find the file, and when it ends."""
+        """Each broker's row has its log dirs; it says how to find the file, and when it ends."""
         result = request_log(cluster, "on", "--for", "PT0.1S")
         stdout = result.stdout
         expected = [
@@ -95,7 +95,7 @@ class TestOn:
     def test_a_signal_ends_it_and_turns_it_back(
         self, cluster: FakeCluster, configs: FakeConfigs, number: signal.Signals
     ) -> None:
-        """As at the end of its time; a closed terminal too."""
+        """It ends as at the end of its time; so does a closed terminal."""
 
         def end_it() -> None:
             # The handlers are there before the first level is set.
@@ -159,7 +159,7 @@ class TestOn:
     def test_without_an_end_it_is_refused(
         self, cluster: FakeCluster, configs: FakeConfigs, words: list[str]
     ) -> None:
-        """There is no way to turn it on for ever; nobody is asked."""
+        """It can't be turned on for ever; nobody is asked."""
         result = request_log(cluster, "on", *words)
         assert (2, True) == (result.exit_code, "'--for'" in result.stderr)
         assert [] == configs.altered
@@ -169,14 +169,14 @@ class TestOff:
     def test_it_is_turned_off_where_it_is_on(
         self, cluster: FakeCluster, configs: FakeConfigs
     ) -> None:
-        """After a session that was killed hard; the others keep their levels."""
+        """A session was killed hard before; the others stay at their levels."""
         result = request_log(cluster, "off")
         assert (0, "") == (result.exit_code, result.stderr)
         assert [(2, REQUEST_LOGGER, "WARN")] == configs.altered
         assert ["2", "DEBUG", "WARN", "/c"] == rows(result)[2]
 
     def test_to_another_level(self, cluster: FakeCluster, configs: FakeConfigs) -> None:
-        """Where the brokers' own configuration has another one than Kafka's."""
+        """The brokers' own configuration may have another level than Kafka's."""
         assert 0 == request_log(cluster, "off", "--level", "off").exit_code
         assert ["WARN", "INFO", "OFF"] == levels(configs)
 
@@ -185,7 +185,7 @@ class TestOff:
         assert 2 == request_log(cluster, "off", "--level", "DEBUG").exit_code
 
     def test_json(self, cluster: FakeCluster) -> None:
-        """What was, what is, and where the data lies."""
+        """It has the level before, the level now, and where the data lies."""
         document = json.loads(request_log(cluster, "off", "--json").stdout)
         expected = {
             "broker_id": 2,
@@ -200,7 +200,7 @@ class TestOff:
 
 class TestStatus:
     def test_it_shows_where_it_is_on(self, cluster: FakeCluster, configs: FakeConfigs) -> None:
-        """And changes nothing."""
+        """It changes nothing."""
         result = request_log(cluster, "status")
         assert (0, "") == (result.exit_code, result.stderr)
         expected = [["0", "WARN", "off"], ["1", "INFO", "off"], ["2", "DEBUG", "on"]]
@@ -208,8 +208,8 @@ class TestStatus:
         assert "must not lie on a data volume" in result.stdout
         assert [] == configs.altered
 
-    def test_json_tells_a_failure_too(self, cluster: FakeCluster, configs: FakeConfigs) -> None:
-        """Where a script finds the rest; exit code 1."""
+    def test_json_has_a_failure_too(self, cluster: FakeCluster, configs: FakeConfigs) -> None:
+        """A script finds it with the rest; the exit code is 1."""
         configs.loggers[1] = {}
         result = request_log(cluster, "status", "--json")
         assert 1 == result.exit_code
@@ -224,7 +224,7 @@ class TestControllers:
     def test_they_are_asked_as_controllers(
         self, cluster: FakeCluster, configs: FakeConfigs
     ) -> None:
-        """With their own listing; the simulated brokers answer it as if they were."""
+        """Their own listing is used; the simulated brokers answer it as controllers do."""
         words = ["request-log", "on", "--for", "PT0.1S", "--bootstrap-controller"]
         result = CliRunner().invoke(group, [*words, bootstrap(cluster)])
         assert 0 == result.exit_code
@@ -240,7 +240,7 @@ class TestControllers:
 
 @pytest.mark.parametrize("words", [["on", "--for", "PT1S"], ["off"], ["status"]])
 def test_no_cluster_at_all_is_exit_code_1(words: list[str]) -> None:
-    """One line, no table, no traceback."""
+    """It prints one line, no table and no traceback."""
     result = CliRunner().invoke(group, ["request-log", *words, "--bootstrap-server", "127.0.0.1:1"])
     assert 1 == result.exit_code
     assert "" == result.stdout

@@ -45,8 +45,8 @@ class Brokers:
         self.listed = True
         self.pause = False
         self.written: list[dict[int, str]] = []
-        self.told: list[str] = []
-        self.session = Session(Loggers(self.read, self.write), self.told.append)
+        self.reported: list[str] = []
+        self.session = Session(Loggers(self.read, self.write), self.reported.append)
 
     async def read(self) -> Levels | Failure:
         if not self.listed:
@@ -68,7 +68,7 @@ class Brokers:
 
 
 async def test_it_is_turned_on_and_back_to_what_it_was() -> None:
-    """Each broker to its own level."""
+    """Each broker gets its own level again."""
     brokers = Brokers("WARN", "INFO")
     assert {0: Turned("WARN", "DEBUG"), 1: Turned("INFO", "DEBUG")} == await brokers.session.on()
     assert brokers.session.has_changes
@@ -120,7 +120,7 @@ async def test_one_that_refused_is_off_and_is_not_set_back() -> None:
 
 
 async def test_one_whose_answer_was_lost_is_set_back() -> None:
-    """It has done what it was told all the same, and that is what counts."""
+    """It has set the level all the same, and that is what counts."""
     brokers = Brokers("WARN")
     brokers.lost.add(0)
     assert {0: Turned("WARN", "DEBUG")} == await brokers.session.on()
@@ -152,17 +152,17 @@ async def test_one_that_only_says_it_is_on_is_not() -> None:
 
 
 async def test_it_lasts_as_long_as_was_said() -> None:
-    """To the moment, whatever the checks between."""
+    """It ends at that moment, whatever the checks between."""
     brokers = Brokers("WARN")
     await brokers.session.on()
     began = asyncio.get_running_loop().time()
     await brokers.session.wait(2.5 * CHECK_S, asyncio.Event())
     assert 2.5 * CHECK_S == asyncio.get_running_loop().time() - began
-    assert [] == brokers.told
+    assert [] == brokers.reported
 
 
 async def test_a_signal_ends_it_at_once() -> None:
-    """Not only at the next check."""
+    """It does not wait for the next check."""
     brokers = Brokers("WARN")
     await brokers.session.on()
     ended = asyncio.Event()
@@ -173,12 +173,12 @@ async def test_a_signal_ends_it_at_once() -> None:
 
 
 async def test_a_broker_that_is_off_meanwhile_is_reported_once_and_not_set_back() -> None:
-    """Restarted or turned off by somebody: it must not get a level that it no longer had."""
+    """Somebody restarted it or turned it off: it must not get a level that it no longer had."""
     brokers = Brokers("INFO", "WARN")
     await brokers.session.on()
     brokers.levels[0] = "ERROR"
     await brokers.session.wait(3.5 * CHECK_S, asyncio.Event())
-    (line,) = brokers.told
+    (line,) = brokers.reported
     assert line.startswith("Broker 0 is at ERROR again")
     await brokers.session.back()
     assert {0: "ERROR", 1: "WARN"} == brokers.levels
@@ -192,7 +192,7 @@ async def test_it_ends_when_it_is_off_everywhere() -> None:
     began = asyncio.get_running_loop().time()
     await brokers.session.wait(600.0, asyncio.Event())
     assert CHECK_S == asyncio.get_running_loop().time() - began
-    assert "The request log is off on every broker" in brokers.told[-1]
+    assert "The request log is off on every broker" in brokers.reported[-1]
 
 
 async def test_out_of_sight_is_not_off() -> None:
@@ -204,13 +204,13 @@ async def test_out_of_sight_is_not_off() -> None:
     loop.call_later(2.5 * CHECK_S, lambda: setattr(brokers, "listed", False))
     loop.call_later(3.5 * CHECK_S, lambda: setattr(brokers, "listed", True))
     await brokers.session.wait(5 * CHECK_S, asyncio.Event())
-    assert [] == brokers.told
+    assert [] == brokers.reported
     await brokers.session.back()
     assert {0: "WARN", 1: "WARN"} == brokers.levels
 
 
 async def test_back_is_tried_again() -> None:
-    """Only where it failed, until it worked."""
+    """It is tried only where it failed, until it works."""
     brokers = Brokers("WARN", "WARN")
     await brokers.session.on()
     brokers.unwritten.add(1)
@@ -224,7 +224,7 @@ async def test_back_is_tried_again() -> None:
 
 
 async def test_back_says_where_it_may_still_be_on() -> None:
-    """After a bounded number of tries."""
+    """It says so after a bounded number of tries."""
     brokers = Brokers("WARN", "WARN")
     await brokers.session.on()
     brokers.unwritten.add(1)

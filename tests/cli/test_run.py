@@ -22,7 +22,7 @@ Reload = Callable[[], Settings]
 
 
 class FakeApp:
-    """Stands for the daemon: remembers how it was started."""
+    """Stands for the daemon, and remembers how it was started."""
 
     def __init__(self) -> None:
         self.settings: Settings | None = None
@@ -47,7 +47,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
 def test_the_daemon_gets_the_settings_of_environment_and_files(
     app: FakeApp, tmp_path: Path
 ) -> None:
-    """From --config and --properties."""
+    """--config and --properties name the files."""
     config, properties = tmp_path / "sidecar.toml", tmp_path / "server.properties"
     config.write_text("[http]\nlisten = '127.0.0.1:7171'\n")
     properties.write_text("client.quota.callback.static.storage.check.interval=PT7S\n")
@@ -59,7 +59,7 @@ def test_the_daemon_gets_the_settings_of_environment_and_files(
 
 
 def test_reload_reads_the_files_again(app: FakeApp, tmp_path: Path) -> None:
-    """What SIGHUP calls."""
+    """SIGHUP calls it."""
     config = tmp_path / "sidecar.toml"
     config.write_text("[log]\nlevel = 'info'\n")
     CliRunner().invoke(group, ["run", "--config", str(config)], env=ENVIRONMENT)
@@ -74,7 +74,7 @@ def test_reload_reads_the_files_again(app: FakeApp, tmp_path: Path) -> None:
 def test_notices_are_logged_once(
     app: FakeApp, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Keys of the plugin that are the callback's, say."""
+    """One is about keys of the plugin that are the callback's, say."""
     caplog.set_level("INFO", "sidecar")
     properties = tmp_path / "server.properties"
     properties.write_text("client.quota.callback.static.produce=1000\n")
@@ -84,7 +84,7 @@ def test_notices_are_logged_once(
 
 
 def test_a_daemon_that_can_not_start_is_exit_code_2_and_a_line(app: FakeApp) -> None:
-    """No traceback."""
+    """There is no traceback."""
     app.raises = ListenError("127.0.0.1:7070 is in use")
     result = CliRunner().invoke(group, ["run"], env=ENVIRONMENT)
     assert 2 == result.exit_code
@@ -92,7 +92,7 @@ def test_a_daemon_that_can_not_start_is_exit_code_2_and_a_line(app: FakeApp) -> 
 
 
 def test_a_wrong_setting_never_gets_to_the_daemon(app: FakeApp) -> None:
-    """Exit code 2, and the setting's name."""
+    """The exit code is 2, and the message names the setting."""
     result = CliRunner().invoke(
         group, ["run"], env=ENVIRONMENT | {"SIDECAR_THROTTLE_FACTOR_FALLBACK": "2"}
     )
@@ -102,7 +102,7 @@ def test_a_wrong_setting_never_gets_to_the_daemon(app: FakeApp) -> None:
 
 
 def test_help_needs_none_of_the_daemon() -> None:
-    """No FastAPI, no Kafka client, no pydantic."""
+    """It imports no FastAPI, no Kafka client and no pydantic."""
     code = (
         "import sys\nfrom sidecar.cli import group\n"
         "group.main(['run', '--help'], 'throttle-sidecar', standalone_mode=False)\n"
@@ -113,7 +113,7 @@ def test_help_needs_none_of_the_daemon() -> None:
 
 @pytest.mark.slow
 def test_a_daemon_leaves_out_what_it_does_not_use() -> None:
-    """3.5 MB less at rest: no pydantic of old, no Bloom filters without a quota, no near misses."""
+    """Without old pydantic, Bloom filters of no quota and near misses it needs 3.5 MB less."""
     code = (
         "import sys\nimport sidecar.daemon.daemon\nfrom sidecar.cli import group\n"
         "from tests.api.build import FakeSidecar\n"

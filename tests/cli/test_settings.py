@@ -22,7 +22,7 @@ GOOD = {
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No setting of the machine that runs the tests, and a terminal of 80 columns."""
+    """Has no setting of the machine that runs the tests, and a terminal of 80 columns."""
     for variable in [name for name in os.environ if name.startswith("SIDECAR_")]:
         monkeypatch.delenv(variable)
     monkeypatch.setenv("COLUMNS", "80")
@@ -34,7 +34,7 @@ def settings(*args: str, env: dict[str, str]) -> Result:
 
 
 def test_the_table_has_every_setting_at_80_columns() -> None:
-    """Piped, without colours, no line too long, nothing cut off."""
+    """In a pipe it has no colours, no line is too long, and nothing is cut off."""
     result = settings(env=GOOD)
     assert 80 >= max(len(line) for line in result.stdout.splitlines())
     # A long name is on two lines, the second one from a dot on.
@@ -46,8 +46,8 @@ def test_the_table_has_every_setting_at_80_columns() -> None:
     assert "\N{HORIZONTAL ELLIPSIS}" not in result.stdout
 
 
-def test_the_table_tells_value_origin_default_and_unit() -> None:
-    """For a setting that was given and for one that wasn't."""
+def test_the_table_has_value_origin_default_and_unit() -> None:
+    """The table has them for a setting that is set and for one that isn't."""
     blocks = settings(env=GOOD).stdout.split("\u2500 \n")
     ratio = next(block for block in blocks if "limit.min.available.ratio" in block)
     for expected in ("0.05", "from environment", "default: none", "unit: ratio, > 0.0"):
@@ -58,7 +58,7 @@ def test_the_table_tells_value_origin_default_and_unit() -> None:
 
 
 def test_json_has_every_setting_in_full() -> None:
-    """The same rows for a program, notices too."""
+    """A program gets the same rows, notices too."""
     env = GOOD | {"SIDECAR_KAFKA_ADMIN_RETRIES": "5"}
     document = json.loads(settings("--json", env=env).stdout)
     assert [row.name for row in describe()] == [row["name"] for row in document["settings"]]
@@ -78,7 +78,7 @@ def test_secrets_are_masked(args: tuple[str, ...]) -> None:
 
 
 def test_notices_are_reported_beside_the_table() -> None:
-    """On standard error, so that a table in a pipe is only the table."""
+    """They are on standard error, so that a table in a pipe is only the table."""
     result = settings(env=GOOD | {"SIDECAR_KAFKA_ADMIN_RETRIES": "5"})
     assert result.stderr.startswith("Note: SIDECAR_KAFKA_ADMIN_RETRIES ")
     assert result.stderr.strip() not in result.stdout
@@ -98,7 +98,7 @@ def test_files_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("args", [(), ("--json",)])
 def test_every_problem_is_reported_and_the_exit_code_is_2(args: tuple[str, ...]) -> None:
-    """One line each on standard error, after the settings, and no traceback."""
+    """Each is a line on standard error, after the settings; there is no traceback."""
     result = settings(*args, env={"SIDECAR_LOG_LEVEL": "loud", "SIDECAR_LOG_LEVL": "x"})
     assert 2 == result.exit_code
     lines = result.stderr.splitlines()
@@ -107,7 +107,7 @@ def test_every_problem_is_reported_and_the_exit_code_is_2(args: tuple[str, ...])
 
 
 def test_with_nothing_set_every_setting_is_listed_and_the_missing_are_marked() -> None:
-    """Which is when somebody who installs it looks first."""
+    """Somebody who installs it reads this first."""
     document = json.loads((as_json := settings("--json", env={})).stdout)
     assert [row.name for row in describe()] == [row["name"] for row in document["settings"]]
     marked = {row["name"]: row["problems"] for row in document["settings"] if row["problems"]}

@@ -1,4 +1,4 @@
-"""The small HTTP client: many at once, one deadline, nothing followed, the token told nowhere."""
+"""The small HTTP client asks many at once, has one deadline, and leaks no token."""
 
 import json
 import socket
@@ -28,7 +28,7 @@ def saying(*pieces: bytes, pause_s: float = 0.0) -> Iterator[Address]:
     """A server that says something to whoever comes, and then nothing more."""
     listener = socket.create_server(("127.0.0.1", 0))
     over = threading.Event()
-    held: list[socket.socket] = []
+    accepted: list[socket.socket] = []
 
     def serve() -> None:
         while not over.is_set():
@@ -36,7 +36,7 @@ def saying(*pieces: bytes, pause_s: float = 0.0) -> Iterator[Address]:
                 connection, _ = listener.accept()
             except OSError:
                 return
-            held.append(connection)
+            accepted.append(connection)
             for piece in pieces:
                 # Who asked may be gone.
                 with suppress(OSError):
@@ -52,7 +52,7 @@ def saying(*pieces: bytes, pause_s: float = 0.0) -> Iterator[Address]:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join(10)
-        for connection in held:
+        for connection in accepted:
             connection.close()
 
 
@@ -78,7 +78,7 @@ class TestAddresses:
         ["", "b1:x", "b1:99999", "b1:0", "ftp://b1", "http://", "b1:1?x=1", "b1:1#x", "b 1", "ü:1"],
     )
     def test_what_is_refused(self, text: str) -> None:
-        """With a sentence, before anybody is asked."""
+        """A sentence says why, before anybody is asked."""
         with pytest.raises(ValueError, match=r"\w"):
             parse_address(text)
 
@@ -117,7 +117,7 @@ class TestAsking:
         assert ({"override": None},) == answers[0].documents
 
     def test_several_questions_are_asked_one_after_the_other(self, canned: Canned) -> None:
-        """Until one is refused."""
+        """It stops at one that is refused."""
         canned.answers["GET /a"] = reply({"a": 1})
         requests = [Request("GET", "/a"), Request("GET", "/no"), Request("GET", "/a")]
         (answer,) = request_all([parse_address(canned.address)], requests)
@@ -126,14 +126,14 @@ class TestAsking:
         assert ["/a", "/no"] == [asked.path for asked in canned.asked]
 
     def test_a_question_s_body_is_json(self, canned: Canned) -> None:
-        """As the API wants it."""
+        """The API wants it so."""
         body = {"factor": 0.5, "reason": "größere Platten"}
         request_all([parse_address(canned.address)], [Request("PUT", "/v1/override", body)])
         assert body == json.loads(canned.asked[0].body)
         assert "application/json" == canned.asked[0].headers["Content-Type"]
 
-    def test_a_path_before_v1_is_kept(self, canned: Canned) -> None:
-        """Behind a proxy."""
+    def test_a_path_before_v1_is_sent(self, canned: Canned) -> None:
+        """A sidecar behind a proxy may have one."""
         canned.answers["GET /b1/v1/override"] = reply({})
         (answer,) = request_all([parse_address(f"{canned.url}/b1/")], [SHOW])
         assert answer.problem is None
@@ -148,12 +148,12 @@ class TestAsking:
         assert {True} == {str(answer.problem).startswith("no answer") for answer in answers}
 
     def test_one_that_hangs_does_not_cost_the_others_their_answers(self, canned: Canned) -> None:
-        """The deadline is everyone's, but only the hung one's problem."""
+        """The deadline is the same for all, but only the hung one has a problem."""
         with saying() as hung:
             answers = request_all([hung, parse_address(canned.address)], [SHOW], deadline_s=0.5)
         assert [True, False] == [answer.problem is not None for answer in answers]
 
-    def test_one_that_answers_a_byte_at_a_time_is_given_up_at_the_deadline(self) -> None:
+    def test_one_that_answers_a_byte_at_a_time_times_out_at_the_deadline(self) -> None:
         """Each byte comes in time, the answer never does."""
         with saying(b"HTTP/1.1 200 OK\r\nX: ", *[b"x"] * 40, pause_s=0.1) as slow:
             began = time.monotonic()
@@ -174,13 +174,13 @@ class TestAsking:
         ],
     )
     def test_one_that_is_no_sidecar_is_reported_as_such(self, said: bytes) -> None:
-        """Another program on that port, or a proxy's own page."""
+        """The port has another program, or a proxy's own page."""
         with saying(said) as other:
             (answer,) = request_all([other], [SHOW])
         assert "what answers there is no sidecar" == answer.problem
 
     def test_an_answer_that_is_cut_is_refused(self, canned: Canned) -> None:
-        """Although what came of it is a document."""
+        """The part that came is a document, and is refused all the same."""
         canned.answers["GET /v1/override"] = (200, {"Content-Length": "99"}, b'{"override": null}')
         (answer,) = request_all([parse_address(canned.address)], [SHOW])
         assert (False, True) == (answer.reached, answer.problem is not None)
@@ -201,7 +201,7 @@ class TestAsking:
         assert "it answered 307 Temporary Redirect, which is not followed" == answer.problem
 
     def test_a_problem_document_is_reported_by_its_detail_and_fields(self, canned: Canned) -> None:
-        """RFC 9457, as the API answers."""
+        """The API answers so by RFC 9457."""
         problem = {
             "detail": "The input is not as it must be.",
             "errors": [{"field": "duration", "problem": "too long"}],
@@ -212,7 +212,7 @@ class TestAsking:
         assert "The input is not as it must be. duration: too long" == answer.problem
 
     def test_the_port_of_the_metrics_is_reported_as_such(self, canned: Canned) -> None:
-        """By its not knowing the path; a path that is known is refused in the sidecar's words."""
+        """That port does not know the path; a known path is refused in the sidecar's words."""
         for detail, expected in (
             (
                 NOTHING_HERE,
@@ -228,25 +228,25 @@ class TestAsking:
             assert "/docs" not in answer.problem
 
     def test_a_name_without_an_address_is_reported(self) -> None:
-        """By the resolver's own words."""
+        """The message has the resolver's own words."""
         (answer,) = request_all([parse_address("no-such-host.invalid:1")], [SHOW])
         assert answer.problem
 
 
 class TestTheToken:
     def test_it_is_sent_as_a_bearer_token(self, canned: Canned) -> None:
-        """With every question."""
+        """Every question has it."""
         request_all([parse_address(canned.address)], [SHOW, SHOW], TOKEN)
         expected = [f"Bearer {TOKEN}"] * 2
         assert expected == [asked.headers["Authorization"] for asked in canned.asked]
 
     def test_without_one_none_is_sent(self, canned: Canned) -> None:
-        """To show needs none."""
+        """Showing an override needs none."""
         request_all([parse_address(canned.address)], [SHOW])
         assert "Authorization" not in canned.asked[0].headers
 
     def test_it_is_in_no_answer(self, canned: Canned) -> None:
-        """Nor in its repr, whatever went wrong."""
+        """Its repr has none either, whatever went wrong."""
         addresses = [parse_address(canned.address), Address("http", "127.0.0.1", 1)]
         with saying(b"garbage\r\n") as other:
             answers = request_all([*addresses, other], [SHOW], TOKEN, deadline_s=1)

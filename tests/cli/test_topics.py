@@ -1,4 +1,4 @@
-"""``topics``: which topics are meant, what is asked for, and what is told of each outcome."""
+"""``topics``: which topics are meant, what is asked for, and how each outcome is reported."""
 
 import json
 import os
@@ -98,7 +98,7 @@ class TestNames:
     def test_a_file_may_say_how_many_partitions(
         self, controller: FakeController, tmp_path: Path
     ) -> None:
-        """For some of its topics; the option holds for the others, comments are passed over."""
+        """Some of its topics have a number; the option sets the others', comments are skipped."""
         names = tmp_path / "names"
         names.write_text("# ours\norders\n\n  bills 12 \n")
         result = run(controller, "create", "first", "--from", str(names), "--partitions", "4")
@@ -108,7 +108,7 @@ class TestNames:
         assert expected == [(topic.name, topic.num_partitions) for topic in request.topics]
 
     def test_standard_input_is_a_file_too(self, controller: FakeController) -> None:
-        """Thousands of names from another program, 50 in a request."""
+        """Another program may write thousands of names, of which 50 are in a request."""
         names = "".join(f"t{number}\n" for number in range(2000))
         result = run(controller, "create", "--from", "-", stdin=names)
         assert (0, "2,000 of 2,000 topics created\n") == (result.exit_code, result.output)
@@ -133,7 +133,7 @@ class TestNames:
     def test_a_mistake_is_exit_code_2(
         self, controller: FakeController, args: list[str], stdin: str | None, words: str
     ) -> None:
-        """Told before anybody is asked."""
+        """It is reported before anybody is asked."""
         result = run(controller, *args, stdin=stdin)
         assert 2 == result.exit_code
         assert words in " ".join(result.output.split())
@@ -141,8 +141,8 @@ class TestNames:
 
 
 class TestAsking:
-    def test_create_says_all_that_was_given(self, controller: FakeController) -> None:
-        """What was not given is left to the brokers."""
+    def test_create_sends_all_options(self, controller: FakeController) -> None:
+        """Whatever was not set is left to the brokers."""
         run(controller, "create", "a")
         args = "--replication-factor 3 --topic-config k=v=w --topic-config l= --validate-only"
         result = run(controller, "create", "a", *args.split())
@@ -154,14 +154,14 @@ class TestAsking:
         assert "1 of 1 topics could be created\n" == result.output
 
     def test_grow(self, controller: FakeController) -> None:
-        """To so many in all."""
+        """The number is the new total."""
         result = run(controller, "grow", "a", "--from", "-", "--partitions", "8", stdin="b 9")
         assert (0, "2 of 2 topics grown\n") == (result.exit_code, result.output)
         (request,) = controller.requests
         assert [("a", 8), ("b", 9)] == [(topic.name, topic.count) for topic in request.topics]
 
     def test_delete_asks_first(self, controller: FakeController) -> None:
-        """No is the answer of who says nothing; yes and --yes go on."""
+        """No answer means no; yes and --yes go on."""
         for stdin in ("n\n", "\n", ""):
             assert 130 == run(controller, "delete", "a", stdin=stdin).exit_code
         assert [] == controller.requests
@@ -175,7 +175,7 @@ class TestAsking:
 
 class TestThrottling:
     def test_without_retry_it_is_reported(self, controller: FakeController) -> None:
-        """As Kafka's command: exit code 1, which topics, and how long to wait."""
+        """As with Kafka's command, the code is 1; it says which topics, and how long to wait."""
         controller.codes = {"b": [THROTTLED]}
         controller.wait_ms = 2400
         result = run(controller, "create", "a", "b")
@@ -187,7 +187,7 @@ class TestThrottling:
 
     @pytest.mark.parametrize("what", ["create", "grow", "delete"])
     def test_with_retry_it_is_asked_again(self, controller: FakeController, what: str) -> None:
-        """After the wait, for what was throttled only."""
+        """It is asked after the wait, for what was throttled only."""
         controller.codes = {"b": [THROTTLED, THROTTLED]}
         more = {"grow": ["--partitions", "2"], "delete": ["--yes"]}.get(what, [])
         result = run(controller, what, "a", "b", "--retry", *more)
@@ -196,7 +196,7 @@ class TestThrottling:
         assert [["a", "b"], ["b"], ["b"]] == asked
 
     def test_until_the_time_out(self, controller: FakeController) -> None:
-        """A wait that ends after it is not waited for."""
+        """A wait that ends after it is not begun."""
         controller.codes = {"b": [THROTTLED]}
         controller.wait_ms = 60_000
         result = run(controller, "create", "a", "b", "--retry", "--timeout", "PT5S")
@@ -206,7 +206,7 @@ class TestThrottling:
 
 class TestTelling:
     def test_a_table_of_what_was_not_done(self, controller: FakeController) -> None:
-        """20 rows at most; the sentence counts them all."""
+        """It has 20 rows at most; the sentence counts them all."""
         names = [f"t{number:02}" for number in range(30)]
         controller.codes = {name: [ErrorCode.topic_already_exists] for name in names[5:]}
         result = run(controller, "create", *names)
@@ -226,7 +226,7 @@ class TestTelling:
         assert "kafka-acls.sh" in result["message"]
 
     def test_json_has_every_topic(self, controller: FakeController) -> None:
-        """In the order in which they were named."""
+        """Topics are in the order in which they were named."""
         controller.codes = {"b": [THROTTLED]}
         document = json.loads(run(controller, "create", "a", "b", "--json").output)
         assert {
@@ -242,19 +242,19 @@ class TestTelling:
         )
 
     @pytest.mark.parametrize("as_json", [False, True])
-    def test_ctrl_c_tells_what_was_done_by_then(
+    def test_ctrl_c_reports_what_was_done_by_then(
         self, controller: FakeController, *, as_json: bool
     ) -> None:
         """The second request has no answer when it comes; JSON has its topics too."""
 
-        def hold(_: object, request: FakeRequest, frame: bytes) -> bytes | None:
+        def stall(_: object, request: FakeRequest, frame: bytes) -> bytes | None:
             if len(controller.requests) < 2:
                 return frame
             threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
             return None
 
         for broker in controller.cluster.brokers.values():
-            broker.twist = hold
+            broker.twist = stall
         names = [f"t{number}" for number in range(60)]
         result = run(controller, "create", *names, *(["--json"] if as_json else []))
         assert 130 == result.exit_code
@@ -267,7 +267,7 @@ class TestTelling:
         assert "50 of 60 topics created; 10 interrupted" == result.output.splitlines()[-1]
 
     def test_nobody_to_ask_is_exit_code_2(self) -> None:
-        """And nothing is called throttled or failed."""
+        """Nothing is called throttled or failed."""
         words = ["topics", "create", "a", "--bootstrap-server", "127.0.0.1:1"]
         result = CliRunner().invoke(group, words)
         assert 2 == result.exit_code

@@ -1,4 +1,4 @@
-"""The board: what is a change, who is woken, and what time alone changes."""
+"""The board: which news is a change, who is woken, and what time alone changes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -41,9 +41,9 @@ def loop_time() -> float:
 
 
 @asynccontextmanager
-async def keeping_time(board: Board) -> AsyncIterator[None]:
-    """With the board's own task running."""
-    task = asyncio.create_task(board.publish_expiries(), name="keep time")
+async def expiring(board: Board) -> AsyncIterator[None]:
+    """Runs the block with the board's own task."""
+    task = asyncio.create_task(board.publish_expiries(), name="expiries")
     await asyncio.sleep(0)
     try:
         yield
@@ -75,23 +75,23 @@ def test_starts_with_the_fallback_in_generation_1() -> None:
     ],
 )
 def test_since_goes_on_over_a_restart(effect: tuple[float, Source], since: float) -> None:
-    """While the decision is valid; factor and source as before have been in force since then."""
-    kept = factors.fold(Memory(), seen(0.0, d0=30))
-    restored = PersistedState(kept, *effect, 3.0)
+    """A valid decision with factor and source as before has been in force since then."""
+    memory = factors.fold(Memory(), seen(0.0, d0=30))
+    restored = PersistedState(memory, *effect, 3.0)
     snapshot = Board(factors, FakeClock(VALIDITY_S), restored=restored).snapshot
     assert (0.0, since) == (snapshot.decision.factor, snapshot.since)
 
 
-def test_starts_with_the_fallback_when_what_was_kept_expired() -> None:
+def test_starts_with_the_fallback_when_the_restored_state_expired() -> None:
     """It expired while nobody published anything: no transition is counted."""
-    kept = factors.fold(Memory(), seen(0.0, d0=30))
-    board = Board(factors, FakeClock(VALIDITY_S + 0.5), memory=kept)
+    memory = factors.fold(Memory(), seen(0.0, d0=30))
+    board = Board(factors, FakeClock(VALIDITY_S + 0.5), memory=memory)
     assert Source.FALLBACK == board.snapshot.decision.source
     assert 0 == board.tally.fallback_applied
 
 
 def test_disabled() -> None:
-    """A disabled sidecar publishes 1.0, whatever it is told."""
+    """A disabled sidecar publishes 1.0, whatever it observes."""
     board = Board(Disabled(), FakeClock())
     board.observe(seen(0.0, d0=30))
     assert (1.0, Source.DISABLED, 1) == (
@@ -191,7 +191,7 @@ def test_since_is_of_factor_and_source() -> None:
 
 
 def test_release_is_the_last_rise_of_the_factor() -> None:
-    """With the brokers whose volumes violated until then; another hold or news don't move it."""
+    """It has the brokers whose volumes violated; another throttle or news don't move it."""
     clock = FakeClock()
     board = Board(factors, clock)
     reported = []
@@ -199,7 +199,7 @@ def test_release_is_the_last_rise_of_the_factor() -> None:
         clock.now += 1.0
         board.observe(seen(clock.now, d0=available))
         reported.append(board.snapshot.released)
-    # From the fallback of 0.5 to 1.0, held, let go, news, held.
+    # From the fallback of 0.5 to 1.0, throttled, released, news, throttled.
     first, second = Release(1.0), Release(3.0, frozenset({1}))
     assert [first, first, second, second, second] == reported
 
@@ -215,7 +215,7 @@ def test_changes_are_the_newest_thousand() -> None:
 
 
 def test_fallback_is_counted_once_for_each_transition() -> None:
-    """From an observation or from an override, and not again while it stays."""
+    """The source before was an observation or an override; while it stays, nothing is counted."""
     clock = FakeClock()
     board = Board(factors, clock)
     counts = []
@@ -254,7 +254,7 @@ def test_listeners_see_before_and_after() -> None:
 
 
 def test_news_that_fails_changes_nothing() -> None:
-    """When folding raises, what was published stays, and nobody is told."""
+    """When folding raises, what was published stays, and no listener is called."""
     heard: list[Snapshot] = []
     board = Board(factors, FakeClock(), listeners=(lambda _, after: heard.append(after),))
     before = board.snapshot
@@ -273,7 +273,7 @@ def test_news_that_fails_changes_nothing() -> None:
 
 @pytest.mark.looptime
 async def test_waiters_are_woken_by_a_change() -> None:
-    """A hundred readers learn of a change when it is published, and not before."""
+    """A hundred readers get a change when it is published, and not before."""
     board = Board(factors, loop_time)
 
     async def wait() -> tuple[float, int]:
@@ -303,7 +303,7 @@ async def test_waiter_gives_up_when_the_time_is_over() -> None:
 
 @pytest.mark.looptime
 async def test_waiter_that_is_behind_or_has_no_time_does_not_wait() -> None:
-    """Another generation is a change already, also one from before a restart; 0 s are a look."""
+    """Another generation is a change already, also one from before a restart; 0 s are one read."""
     board = Board(factors, loop_time)
     for generation, wait_s in ((0, 60.0), (2, 60.0), (99, 60.0), (1, 0.0)):
         assert board.snapshot is await board.wait_for_change(generation, wait_s)
@@ -312,7 +312,7 @@ async def test_waiter_that_is_behind_or_has_no_time_does_not_wait() -> None:
 
 @pytest.mark.looptime
 async def test_closing_wakes_everyone_for_good() -> None:
-    """Those who wait and those who come later, before a change after it and after one."""
+    """Those who wait and those who come later are woken, before a change after it and after one."""
     board = Board(factors, loop_time)
     waiters = [asyncio.create_task(board.wait_for_change(1, 60.0)) for _ in range(3)]
     await asyncio.sleep(1.0)
@@ -344,7 +344,7 @@ async def test_expiry_is_published_right_after_the_boundary() -> None:
     """The fallback comes when the validity ends, not at the next poll, and is counted once."""
     board = Board(factors, loop_time)
     board.observe(seen(0.0, d0=99))
-    async with keeping_time(board):
+    async with expiring(board):
         await asyncio.sleep(VALIDITY_S)
         assert 2 == board.snapshot.generation
         snapshot = await board.wait_for_change(2, 60.0)
@@ -361,7 +361,7 @@ async def test_news_move_the_boundary() -> None:
     """A newer observation is valid for longer; a failed poll changes no boundary."""
     board = Board(factors, loop_time)
     board.observe(seen(0.0, d0=99))
-    async with keeping_time(board):
+    async with expiring(board):
         await asyncio.sleep(100.0)
         board.observe(seen(100.0, d0=99))
         await asyncio.sleep(50.0)
@@ -376,7 +376,7 @@ async def test_news_bring_the_boundary_nearer() -> None:
     """A short override that comes while a long validity is waited for ends in time."""
     board = Board(factors, loop_time)
     board.observe(seen(0.0, d0=99))
-    async with keeping_time(board):
+    async with expiring(board):
         await asyncio.sleep(10.0)
         board.set_override(Override(0.2, "test", 10.0, 15.0))
         snapshot = await board.wait_for_change(3, 600.0)
@@ -390,7 +390,7 @@ async def test_violations_under_an_override_expire_in_time() -> None:
     board = Board(factors, loop_time)
     board.observe(seen(0.0, d0=30))
     board.set_override(Override(1.0, "test", 0.0, 300.0))
-    async with keeping_time(board):
+    async with expiring(board):
         snapshot = await board.wait_for_change(3, 600.0)
         assert 120.0 < loop_time() <= 120.005
         assert () == snapshot.decision.violations
@@ -405,7 +405,7 @@ async def test_time_alone_publishes_nothing_else() -> None:
     """While nothing can change, nothing is published; news starts the clock again."""
     heard: list[float] = []
     board = Board(factors, loop_time, listeners=(lambda *_: heard.append(loop_time()),))
-    async with keeping_time(board):
+    async with expiring(board):
         await asyncio.sleep(1000.0)
         assert [] == heard
         board.observe(seen(1000.0, d0=99))
@@ -419,5 +419,5 @@ async def test_expiry_that_was_slept_through_is_published_at_once() -> None:
     board = Board(factors, clock)
     board.observe(seen(0.0, d0=99))
     clock.now = 5000.0
-    async with keeping_time(board):
+    async with expiring(board):
         assert Source.FALLBACK == board.snapshot.decision.source

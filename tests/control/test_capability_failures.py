@@ -1,4 +1,4 @@
-"""What fails of an optional part is logged once, counted, shown, and goes no further."""
+"""A failure of an optional part is logged once, counted, shown, and goes no further."""
 
 import logging
 from collections.abc import Iterable
@@ -19,14 +19,14 @@ def fails(error: Exception) -> int:
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[bool]:
-    """Of each line, whether it has a traceback."""
+    """Whether each line has a traceback."""
     return [record.exc_info is not None for record in caplog.records]
 
 
 def test_each_failure_is_counted_and_each_new_kind_has_one_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Three times the same, then another kind, then it works, then the first kind again."""
+    """It fails three times alike, then otherwise, then works, then fails as at first."""
     failures = CapabilityFailures(["history"])
     bad = partial(fails, RecursionError("secret"))
     with caplog.at_level(logging.INFO):
@@ -52,7 +52,7 @@ def test_a_part_that_works_does_not_hide_that_another_fails() -> None:
 
 
 class _Broken(Collector):
-    """Fails when its first metric is given already."""
+    """Fails when its first metric is passed already."""
 
     def collect(self) -> Iterable[Metric]:
         yield GaugeMetricFamily("broken", "never scraped", 1.0)

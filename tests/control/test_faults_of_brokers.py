@@ -17,7 +17,7 @@ from tests.support.fake_broker import DESCRIBE_CLUSTER, FakeCluster, FakeLogDir
 from tests.support.stepped import LIMIT_BYTES, MB, SteppedSidecar, effect, settings_of
 
 HANG_S = 20.0
-"""Only what hangs is that long, real seconds."""
+"""Real seconds; only a hung broker takes that long."""
 
 VALIDITY_S = 300.0
 
@@ -30,7 +30,7 @@ def volume(log_dir: str, available_bytes: int = FREE_BYTES) -> FakeLogDir:
 
 
 def offline(log_dir: str) -> FakeLogDir:
-    """As a broker describes it: KAFKA_STORAGE_ERROR, and no sizes."""
+    """A log dir as its broker describes it: KAFKA_STORAGE_ERROR, and no sizes."""
     return FakeLogDir(log_dir, -1, -1, error_code=56)
 
 
@@ -51,7 +51,7 @@ async def cluster() -> AsyncIterator[FakeCluster]:
 
 @pytest.fixture
 async def sidecar(cluster: FakeCluster) -> AsyncIterator[SteppedSidecar]:
-    """It has polled once."""
+    """A sidecar that has polled once."""
     async with SteppedSidecar(settings_of(cluster)) as sidecar:
         assert (1.0, "observation") == effect(await sidecar.poll())
         yield sidecar
@@ -62,7 +62,7 @@ def epoch_s(time: str) -> float:
 
 
 def silent(*_: object) -> None:
-    """A twist: nothing is answered."""
+    """A twist: the broker answers nothing."""
 
 
 def decided(document: Document) -> tuple[float, str, int]:
@@ -75,13 +75,13 @@ def violating(document: Document) -> list[VolumeKey]:
 
 
 async def die(cluster: FakeCluster, broker_id: int) -> None:
-    """It is killed, and the controller has fenced it."""
+    """The broker is killed, and the controller has fenced it."""
     await cluster.brokers[broker_id].stop()
     cluster.fence(broker_id)
 
 
 async def come_back(cluster: FakeCluster, broker_id: int) -> None:
-    """It is started anew and registered."""
+    """The broker is started anew and registered."""
     await cluster.brokers[broker_id].start()
     cluster.fence()
 
@@ -90,7 +90,7 @@ class TestDead:
     async def test_a_healthy_broker_blocks_nothing(
         self, cluster: FakeCluster, sidecar: SteppedSidecar
     ) -> None:
-        """Killed and fenced: no new decision; its volumes leave the metrics until it is back."""
+        """It is killed and fenced: no new decision; it is not in the metrics until it is back."""
         before = await sidecar.factor()
         everything = set(sidecar.metrics.volumes("total_bytes"))
         of_the_dead = {(1, FIRST), (1, SECOND)}
@@ -117,7 +117,7 @@ class TestDead:
     async def test_a_fenced_full_broker_throttles_until_it_is_forgotten(
         self, cluster: FakeCluster, sidecar: SteppedSidecar
     ) -> None:
-        """Beyond the validity, although nobody answers for it; an operator's request ends it."""
+        """The throttle outlasts the validity, though nobody answers; an operator ends it."""
         cluster.brokers[1].has(*FULL)
         full = await sidecar.poll()
         assert (0.0, "observation") == effect(full)
@@ -137,10 +137,10 @@ class TestDead:
     async def test_a_restarted_sidecar_throttles_until_the_full_broker_answers(
         self, cluster: FakeCluster, tmp_path: Path, killed: bool
     ) -> None:
-        """Beyond the validity, and with no moment of 1.0; the broker comes back free: 1.0."""
+        """The throttle outlasts the validity, without a moment of 1.0, until it answers as free."""
         path = tmp_path / "state.json"
         environ = settings_of(cluster, STATE_FILE=str(path))
-        async with SteppedSidecar(environ) as before, keeping(before):
+        async with SteppedSidecar(environ) as before, writing_state(before):
             await before.poll()
             cluster.brokers[1].has(*FULL)
             full = await before.poll()
@@ -166,7 +166,7 @@ class TestDead:
     async def test_a_departed_full_broker_throttles_for_the_validity(
         self, cluster: FakeCluster
     ) -> None:
-        """Before Kafka 4.0 none is listed as fenced: gone from the list, its reading expires."""
+        """Before Kafka 4.0 none is listed as fenced: it is off the list, its reading expires."""
         cluster.versions[DESCRIBE_CLUSTER] = (0, 1)
         cluster.brokers[1].has(*FULL)
         async with SteppedSidecar(settings_of(cluster)) as sidecar:
@@ -185,8 +185,8 @@ class TestDead:
 
 
 @contextlib.asynccontextmanager
-async def keeping(sidecar: SteppedSidecar) -> AsyncIterator[None]:
-    """Runs a sidecar's keeper, which at the end writes no last time."""
+async def writing_state(sidecar: SteppedSidecar) -> AsyncIterator[None]:
+    """Runs a sidecar's state writer, which at the end writes no last time."""
     assert sidecar.writer is not None
     task = asyncio.create_task(sidecar.writer.run())
     yield
@@ -195,16 +195,16 @@ async def keeping(sidecar: SteppedSidecar) -> AsyncIterator[None]:
 
 
 def factor_in(path: Path) -> float | None:
-    """The factor that a state file says; None while there is no file."""
-    kept = StateFile(path, MinAvailableBytes(LIMIT_BYTES)).load(0.0)
-    return kept.factor if isinstance(kept, PersistedState) else None
+    """The factor in a state file; None while there is no file."""
+    loaded = StateFile(path, MinAvailableBytes(LIMIT_BYTES)).load(0.0)
+    return loaded.factor if isinstance(loaded, PersistedState) else None
 
 
 class TestOffline:
     async def test_a_healthy_log_dir_blocks_nothing(
         self, cluster: FakeCluster, sidecar: SteppedSidecar
     ) -> None:
-        """Shown as offline in API and metrics, with its last sizes; no new decision."""
+        """API and metrics show it as offline, with its last sizes; there is no new decision."""
         key = (1, SECOND)
         before = await sidecar.factor()
         cluster.brokers[1].has(volume(FIRST), offline(SECOND))
@@ -224,7 +224,7 @@ class TestOffline:
     async def test_a_full_log_dir_throttles_until_it_is_back(
         self, cluster: FakeCluster, sidecar: SteppedSidecar
     ) -> None:
-        """Beyond the validity, while its broker answers; it comes back free: 1.0."""
+        """The throttle outlasts the validity while the broker answers; a free log dir ends it."""
         cluster.brokers[1].has(*FULL)
         full = await sidecar.poll()
         cluster.brokers[1].has(offline(FIRST), volume(SECOND))
@@ -267,7 +267,7 @@ class TestOutOfSight:
     async def test_no_broker_at_all_is_the_fallback_after_the_validity(
         self, cluster: FakeCluster
     ) -> None:
-        """All killed: 1.0 for the validity, then the fallback, counted once; then observed."""
+        """All are killed: 1.0 for the validity, then the fallback, counted once; then observed."""
         async with SteppedSidecar(settings_of(cluster, THROTTLE_FACTOR_FALLBACK="0.0")) as sidecar:
             seen = await sidecar.poll()
             for broker in cluster.brokers.values():
@@ -303,7 +303,7 @@ class TestOutOfSight:
 async def test_the_one_full_volume_is_named_and_released(
     cluster: FakeCluster, sidecar: SteppedSidecar
 ) -> None:
-    """One of six volumes at the limit: 0.0 with its numbers, in API and metrics."""
+    """One of six volumes is at the limit: 0.0 with its numbers, in API and metrics."""
     cluster.brokers[1].has(*FULL)
     document = await sidecar.poll()
     assert (0.0, "observation") == effect(document)

@@ -1,4 +1,4 @@
-"""What the log says of each publication: exact lines and their levels."""
+"""The log's lines for each publication: their exact text and levels."""
 
 import logging
 from collections.abc import Callable
@@ -32,7 +32,7 @@ Lines = Callable[[], list[Line]]
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Lines:
-    """Gives the lines since it was last asked."""
+    """Returns the lines since its last call."""
     caplog.set_level(logging.DEBUG, "sidecar.control.journal")
 
     def since() -> list[Line]:
@@ -45,13 +45,13 @@ def lines(caplog: pytest.LogCaptureFixture) -> Lines:
 
 @pytest.fixture
 def clock() -> FakeClock:
-    """The board's."""
+    """The board's clock."""
     return FakeClock()
 
 
 @pytest.fixture
 def board(clock: FakeClock) -> Board:
-    """A board that has seen nothing."""
+    """A board without an observation."""
     return Board(FACTORS, clock, listeners=(log_publication,))
 
 
@@ -61,13 +61,13 @@ def loud(lines: list[Line]) -> list[Line]:
 
 class TestDecisions:
     def test_the_first_is_one_line(self, board: Board, lines: Lines) -> None:
-        """The daemon tells what it starts with."""
+        """The daemon says what it starts with."""
         log_publication(None, board.snapshot)
         expected = "throttle factor 0.5 (fallback): no observation yet"
         assert [(logging.INFO, expected)] == lines()
 
     def test_each_change_is_one_line_with_its_reason(self, board: Board, lines: Lines) -> None:
-        """Healthy, full, and freed again."""
+        """The volume is healthy, full, and freed again."""
         for at, available in enumerate((50, 10, 11)):
             board.observe(whole(at, [reading(1, at, {"/d": available})]))
         full = (
@@ -90,7 +90,7 @@ class TestDecisions:
     def test_an_override_is_reported_with_the_operators_words(
         self, board: Board, lines: Lines
     ) -> None:
-        """Set and cleared."""
+        """It is set and cleared."""
         board.set_override(Override(0.25, "moving partitions", 0, 60))
         board.set_override(None)
         assert [
@@ -129,7 +129,7 @@ class TestDecisions:
     def test_a_change_has_its_numbers_as_fields(
         self, board: Board, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """What JSON lines can be searched by."""
+        """JSON lines can be searched by them."""
         caplog.set_level(logging.INFO, "sidecar.control.journal")
         board.observe(whole(0, [reading(1, 0, {"/d": 5})]))
         fields = {"factor": 0.0, "source": "observation", "generation": 2}
@@ -148,7 +148,7 @@ class TestFailuresOfABroker:
         board.observe(replace(whole(at, silent=[1]), answers={1: failure}))
 
     def test_the_same_kind_again_is_silence(self, board: Board, lines: Lines) -> None:
-        """Even in other words: a broker that is down for a day is one line."""
+        """Other words for it are silent too: a broker that is down for a day is one line."""
         for at, failure in enumerate((SLOW, SLOW, SLOWER), start=1):
             self.silent(board, at, failure)
         assert 1 == len(loud(lines()))
@@ -163,7 +163,7 @@ class TestFailuresOfABroker:
         ] == loud(lines())
 
     def test_its_end_is_a_line(self, board: Board, lines: Lines) -> None:
-        """So that whoever read the warning knows that it is over; and the next is news again."""
+        """Whoever read the warning knows that it is over; and the next is news again."""
         self.silent(board, 1, SLOW)
         board.observe(whole(2, [reading(1, 2, {"/d": 50})]))
         self.silent(board, 3, SLOW)
@@ -187,7 +187,7 @@ class TestFailuresOfABroker:
     def test_a_broker_that_is_fenced_while_it_fails_ends_it(
         self, board: Board, lines: Lines, available: int
     ) -> None:
-        """Once; it did not come back, it went, also if a violation of it is remembered."""
+        """It ends once; the broker did not come back, also if its violation is remembered."""
         board.observe(whole(1, [reading(1, 1, {"/d": available})]))
         self.silent(board, 2, SLOW)
         lines()
@@ -202,7 +202,7 @@ class TestFailuresOfABroker:
 
 class TestFailuresOfPolling:
     def test_it_begins_changes_and_ends(self, board: Board, lines: Lines) -> None:
-        """One line each; none for the polls in between."""
+        """Each is one line; the polls in between have none."""
         for failure in (REFUSED, REFUSED, SLOW, SLOWER):
             board.fail(failure)
         board.observe(whole(1, [reading(1, 1, {"/d": 50})]))
@@ -216,24 +216,24 @@ class TestFailuresOfPolling:
     def test_an_override_while_polling_fails_says_nothing_of_it(
         self, board: Board, lines: Lines
     ) -> None:
-        """What did not change is not told with what did."""
+        """What did not change is not reported with what did."""
         board.fail(REFUSED)
         lines()
         board.set_override(Override(0.25, "x", 0, 60))
         assert 1 == len(loud(lines()))
 
     def test_time_alone_says_nothing(self, board: Board, lines: Lines) -> None:
-        """The board looked whether something expired, and nothing had."""
+        """The board checked whether something expired, and nothing had."""
         board.fail(REFUSED)
         lines()
         board.update(lambda memory: memory)
         assert [] == loud(lines())
 
 
-def test_who_is_throttled_is_reported_and_the_factor_for_all_is_not_told_again(
+def test_who_is_throttled_is_reported_and_the_factor_for_all_is_not_repeated(
     board: Board, clock: FakeClock, lines: Lines
 ) -> None:
-    """A warning when it begins, a line when it ends; prolonged, nothing above DEBUG."""
+    """The begin is a warning, the end a line; a longer one is nothing above DEBUG."""
     board.observe(whole(0.0, [reading(1, 0.0, {"/d0": 50})]))
     lines()
     board.throttle_users("one", {"bob": (72.0, "2 ids too many")})

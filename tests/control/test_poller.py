@@ -1,4 +1,4 @@
-"""The poller, in virtual time: when it looks, at whom, what it counts, and what does not end it."""
+"""The poller, in virtual time: when and whom it polls, what it counts, what does not end it."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ MINUTE_S = 60.0
 
 @dataclass
 class Rig:
-    """A poller over a scripted source, and all that it publishes and tells."""
+    """A poller over a scripted source, and all that it publishes and reports."""
 
     source: ScriptedSource
     board: Board
@@ -68,7 +68,7 @@ def rig(
 
 
 def playing(*answers: Observation | Failure) -> Answer:
-    """Gives these, one after the other."""
+    """A source with these results, one after the other."""
     script = iter(answers)
 
     async def play(_: Call) -> Observation | Failure:
@@ -86,7 +86,7 @@ async def refused(call: Call) -> Failure:
 
 
 async def test_observations_are_announced_once_published_and_failures_are_not() -> None:
-    """In their order; so a slow listener delays no throttle."""
+    """Observations are announced in order; so a slow listener delays no throttle."""
 
     async def now_and_then(call: Call) -> Observation | Failure:
         return await (refused if call.at == 1 else idle)(call)
@@ -121,7 +121,7 @@ class TestWhenItLooks:
         assert expected == pytest.approx([call.at for call in it.source.calls], abs=0.2)
 
     async def test_failed_polls_come_again_after_the_minimum_doubled_each_time(self) -> None:
-        """A sidecar that can't see looks again soon, but not for ever at the minimum."""
+        """A sidecar that can't see polls again soon, but not for ever at the minimum."""
         it = rig(refused, Timing(10.0, 1.0))
         await run_for(40, it.poller.run())
         assert [0, 1, 3, 7, 15, 25, 35] == [call.at for call in it.source.calls]
@@ -140,7 +140,7 @@ class TestWhenItLooks:
         assert [1.75] * 4 == it.durations
 
     async def test_a_hung_source_is_cut_off_a_second_after_its_deadline(self) -> None:
-        """The deadline is the source's to keep; the poller does not depend on it."""
+        """The source must meet the deadline; the poller does not depend on it."""
 
         async def hangs(call: Call) -> Observation:
             await asyncio.Event().wait()
@@ -155,7 +155,7 @@ class TestWhenItLooks:
         assert 1 == it.board.tally.failures[FailureKind.TIMEOUT]
 
     async def test_a_poll_that_comes_soon_has_a_short_deadline_unless_the_last_failed(self) -> None:
-        """A hung broker does not hold up the others' news, nor is a slow cluster never seen."""
+        """A hung broker does not delay the others' news, nor is a slow cluster never seen."""
 
         async def second_fails(call: Call) -> Observation:
             if call.at == 1:
@@ -182,7 +182,7 @@ class TestWhenItLooks:
 
 
 class TestAfterARelease:
-    """Interval 60 s: while producers were held the volume stood still, its rate says nothing."""
+    """Interval 60 s: the volume stood still while producers were throttled, its rate is useless."""
 
     async def test_a_volume_that_fills_again_is_caught_soon_after_its_limit(self) -> None:
         """Full until 100 s, then 160 bytes are free; from 106 s on 10 bytes/s are written."""
@@ -195,13 +195,13 @@ class TestAfterARelease:
         await run_for(130, it.poller.run())
         effects = [(at, snapshot.decision.factor) for at, snapshot in it.published]
         changes = [later for earlier, later in pairwise(effects) if earlier[1] != later[1]]
-        (released, _), (held, _) = changes
+        (released, _), (throttled, _) = changes
         assert 100 == released
         # At 112 s 100 bytes are free, which is the limit.
-        assert 112 <= held <= 113
+        assert 112 <= throttled <= 113
 
     async def test_a_volume_that_stays_still_is_asked_less_and_less(self) -> None:
-        """A quarter of the time since the release, up to the interval."""
+        """It is asked after a quarter of the time since the release, up to the interval."""
 
         async def room(call: Call) -> Observation:
             return whole(call.at, reading(call.at, 1, 50 if call.at < 10 else 500))
@@ -217,16 +217,16 @@ class TestAfterARelease:
         """No poll brought it: the next one, not due before 61 s, comes the minimum after it."""
         it = rig(idle, Timing(MINUTE_S, 1.0))
 
-        async def hold() -> None:
+        async def override() -> None:
             await asyncio.sleep(2)
             it.board.set_override(Override(0.0, "try", 2.0, 30.0))
             await it.board.publish_expiries()
 
-        await run_for(34.5, it.poller.run(), hold())
+        await run_for(34.5, it.poller.run(), override())
         assert [0, 1, 31, 32, 33, 34] == pytest.approx([c.at for c in it.source.calls], abs=0.01)
 
     async def test_other_changes_neither_hasten_nor_put_off_the_next_poll(self) -> None:
-        """Somebody who sets an override each half second does not keep it from looking."""
+        """Somebody who sets an override each half second does not keep it from polling."""
         it = rig(idle, Timing(MINUTE_S, 1.0))
 
         async def meddle() -> None:
@@ -240,7 +240,7 @@ class TestAfterARelease:
 
 
 class TestABug:
-    """A source that raises what it should not."""
+    """A source raises what it should not."""
 
     async def test_it_is_logged_once_with_its_traceback_and_polling_goes_on(
         self, caplog: pytest.LogCaptureFixture
@@ -265,7 +265,7 @@ class TestABug:
     async def test_it_is_logged_again_when_it_comes_back_or_is_another(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Twice the same, then a poll that works, then the same, then another."""
+        """It fails twice alike, then a poll works, then it fails alike, then otherwise."""
         script = iter([KeyError("a"), KeyError("a"), None, KeyError("a"), OSError("b")])
 
         async def breaks(call: Call) -> Observation:
@@ -278,7 +278,7 @@ class TestABug:
         logged = [record.exc_info[0] for record in caplog.records if record.exc_info]
         assert [KeyError, KeyError, OSError] == logged
 
-    async def test_the_factor_computed_before_it_holds_for_its_validity(self) -> None:
+    async def test_the_factor_computed_before_it_is_used_for_its_validity(self) -> None:
         """A bug is a failed poll like any other."""
 
         async def breaks_later(call: Call) -> Observation:
@@ -291,7 +291,7 @@ class TestABug:
         assert (0.0, Source.OBSERVATION) == effect(it.board)
 
     async def test_a_bug_in_what_is_made_of_an_observation_is_one_too(self) -> None:
-        """Not only the source may have one; polling goes on."""
+        """The source is not the only one that may have a bug; polling goes on."""
 
         class Broken(VolumeLimit):
             def fold(self, memory: Memory, observation: Observation) -> Memory:
@@ -330,7 +330,7 @@ class TestWhatItCounts:
         assert it.board.tally.succeeded_at is None
 
     async def test_each_violating_volume_once_for_each_observation_that_saw_it(self) -> None:
-        """Two of three volumes violate, twice; what is only remembered is not counted again."""
+        """Two of three volumes violate, twice; a remembered violation is not counted again."""
         full = {"/data/d0": 100, "/data/d1": 0, "/data/d2": 101}
         script = playing(
             whole(0, reading(0, 1, full), reading(0, 2, 500)),
@@ -345,7 +345,7 @@ class TestWhatItCounts:
             counts.append(it.board.tally.limit_violated)
         assert [2, 4, 4, 6] == counts
 
-    async def test_when_it_last_looked_and_when_that_last_succeeded(self) -> None:
+    async def test_when_it_last_polled_and_when_that_last_succeeded(self) -> None:
         """A failed poll moves only the first, and a partial one does not count as a success."""
         seen = whole(0, reading(0, 1, 500)), REFUSED, partial(2, reading(2, 1, 500)), REFUSED
         it = rig(playing(*seen), Timing(MINUTE_S, 1.0))
@@ -428,7 +428,7 @@ class TestTheProposalsLife:
         return it
 
     async def test_what_each_minutes_poll_publishes(self) -> None:
-        """1.0 at 0, kept at 1 and 2, fallen back at 3, 1.0 again at 4."""
+        """The factor is 1.0 at 0, 1 and 2, falls back at 3, and is 1.0 again at 4."""
         it = await self.lives()
         at_polls = {
             at: (snapshot.decision.factor, snapshot.decision.source)
@@ -444,7 +444,7 @@ class TestTheProposalsLife:
         } == at_polls
 
     async def test_the_expiry_is_published_when_it_comes_without_a_poll(self) -> None:
-        """A moment after minute 2, long before the poll of minute 3, and it is counted once."""
+        """The fallback comes a moment after minute 2, before the poll of minute 3, counted once."""
         it = await self.lives()
         changes = [
             (change.changed_at, change.decision.factor, change.decision.source)

@@ -1,4 +1,4 @@
-"""A capability that fails wherever it can costs the throttle, the API and the page nothing."""
+"""A capability that fails anywhere costs the throttle, the API and the page nothing."""
 
 import asyncio
 import contextlib
@@ -93,7 +93,7 @@ class Hears(Capability):
 
 
 class Subscribes(Capability):
-    """Hears the lines of the request log, and fails at each where it is to."""
+    """Reads the lines of the request log, and fails at each where it should."""
 
     def __init__(self, name: str, *, fails: bool) -> None:
         self.name = name
@@ -179,7 +179,7 @@ async def test_a_daemon_with_a_capability_that_always_fails_works(
 async def test_the_request_log_is_read_whichever_capability_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """One that can't be built, and one that raises at each line: the next hears it."""
+    """One can't be built, and one raises at each line: the next gets it."""
     log = tmp_path / "requests.log"
     log.touch()
     bad, good = Subscribes("bad", fails=True), Subscribes("good", fails=False)
@@ -192,7 +192,7 @@ async def test_the_request_log_is_read_whichever_capability_fails(
         monkeypatch.setitem(CAPABILITIES, each.name, each.prepare)
 
     def is_heard() -> bool:
-        # Again and again: what is there before the first look is not read.
+        # Repeatedly: what is there before the first poll is not read.
         with log.open("ab") as file:
             file.write(line(3) + b"\n")
         return bool(good.lines)
@@ -206,7 +206,7 @@ async def test_the_request_log_is_read_whichever_capability_fails(
 
 
 async def test_what_fails_is_on_the_page_and_no_block_takes_it_away() -> None:
-    """One block that fails, and one that is drawn, with its text escaped."""
+    """One block fails, and one is drawn, with its text escaped."""
 
     class Good(Capability):
         name = "good"
@@ -223,7 +223,7 @@ async def test_what_fails_is_on_the_page_and_no_block_takes_it_away() -> None:
 
 
 async def test_a_request_that_fails_is_counted_and_listed_until_one_works() -> None:
-    """500 and 1 failure by the route's path; a refused request is none, and ends it."""
+    """Its route's path counts one failure for a 500; a refused request is none, and ends it."""
 
     def add(app: FastAPI) -> None:
         @app.get("/flaky/{value}")
@@ -259,7 +259,7 @@ async def test_leaving_is_bounded_and_fails_alone(caplog: pytest.LogCaptureFixtu
 
 
 def test_one_that_can_not_be_built_is_replaced_by_one_that_does_nothing() -> None:
-    """Unless it says why the daemon can't start."""
+    """One that says why the daemon can't start is not replaced."""
     sidecar = FakeSidecar()
     failures = CapabilityFailures(["bad"])
     services = Services(sidecar.board, sidecar.wall, lambda: None, _persist, None, failures)
@@ -279,7 +279,7 @@ def test_one_that_can_not_be_built_is_replaced_by_one_that_does_nothing() -> Non
 
 
 def test_a_capability_has_one_name() -> None:
-    """In the list, in its own words and of its package: failures are counted by it from zero."""
+    """The list, its own words and its package have it: failures are counted by it from zero."""
     sidecar = FakeSidecar()
     settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}).settings
     services = Services(

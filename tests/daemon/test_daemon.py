@@ -1,4 +1,4 @@
-"""The real daemon as a process: its start, its signals, its restart, and what it never tells."""
+"""The real daemon as a process: its start, its signals, its restart, and its secrets."""
 
 import asyncio
 import itertools
@@ -37,7 +37,7 @@ TOKEN = "s3cr3t-t0k3n"
 PASSWORD = "p4ssw0rd-0f-4lice"
 
 LATE = "something did not stop in time"
-"""The daemon says it 1.8 s after a signal, and leaves without what still runs."""
+"""The daemon logs it 1.8 s after a signal, and ends without what still runs."""
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def cluster() -> AsyncIterator[FakeCluster]:
 
 @pytest.fixture
 def settings(cluster: FakeCluster) -> dict[str, str]:
-    """What a daemon needs to watch the cluster."""
+    """The settings that a daemon needs to watch the cluster."""
     return {
         "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(40 * MB),
@@ -97,14 +97,14 @@ def place(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def kept(state_file: Path) -> dict[str, Any]:
-    """What a state file says."""
+def saved(state_file: Path) -> dict[str, Any]:
+    """The content of a state file."""
     document: dict[str, Any] = json.loads(state_file.read_bytes())["state"]
     return document
 
 
 def read(path: Path) -> str:
-    """What is in a file."""
+    """The content of a file."""
     return path.read_text()
 
 
@@ -115,12 +115,12 @@ def turn_into(path: Path, make: Callable[[Path], None]) -> None:
 
 
 def unfinished(state_file: Path) -> list[Path]:
-    """What a write of the state file leaves when it does not end."""
+    """What an unfinished write of the state file leaves."""
     return list(state_file.parent.glob(".state*"))
 
 
 async def ends_well(daemon: Daemon, number: signal.Signals = signal.SIGTERM) -> None:
-    """In time, with exit code 0 and no traceback."""
+    """It ends in time, with exit code 0 and no traceback."""
     assert 0 == await daemon.end(number)
     assert LATE not in daemon.output
     assert "Traceback" not in daemon.output
@@ -128,10 +128,10 @@ async def ends_well(daemon: Daemon, number: signal.Signals = signal.SIGTERM) -> 
 
 class TestStart:
     @pytest.mark.slow
-    async def test_it_tells_its_address_decides_and_follows_the_cluster(
+    async def test_it_logs_its_address_decides_and_follows_the_cluster(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
-        """Healthy, full, freed again: over HTTP, with a line in the log for each."""
+        """The cluster is healthy, full, freed again: HTTP and a line in the log say so."""
         async with started(tmp_path, settings) as daemon:
             await daemon.logs(DECIDED)
             await daemon.decides(1.0)
@@ -150,7 +150,7 @@ class TestStart:
     async def test_what_is_seen_goes_into_the_history(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
-        """A line for each poll, the last one whole after a stop; the metrics count them."""
+        """Each poll adds a line, the last one whole after a stop; the metrics count them."""
         folder = tmp_path / "history"
         folder.mkdir()
         async with started(tmp_path, settings | {"SIDECAR_HISTORY_DIR": str(folder)}) as daemon:
@@ -164,7 +164,7 @@ class TestStart:
         files = sorted(folder.glob("*.jsonl"))
         lines = [json.loads(line) for each in files for line in each.read_bytes().splitlines()]
         assert 2 <= len(lines)
-        # Port 0 is the same for all: then the process tells them apart.
+        # Port 0 is the same for all: then the process id makes the difference.
         origin = f"{socket.gethostname()}-{daemon.pid}"
         assert {origin} == {line["origin"] for line in lines}
         assert {0, 1, 2} == {volume["broker_id"] for volume in lines[0]["volumes"]}
@@ -173,7 +173,7 @@ class TestStart:
     async def test_quotas_for_ids_that_nobody_reads_are_reported(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
-        """A WARNING, once; with a log that is read there is nothing to tell."""
+        """It is one WARNING; with a log that is read there is none."""
         rate = {"SIDECAR_PRODUCER_IDS_RATE": "5"}
         reported = "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE"
         async with started(tmp_path, settings | rate) as daemon:
@@ -189,7 +189,7 @@ class TestStart:
     async def test_a_port_in_use_is_exit_code_2_and_one_line(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
-        """Told before anything else is started."""
+        """It is printed before anything else is started."""
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             async with started(tmp_path, settings | {"SIDECAR_HTTP_LISTEN": address}) as daemon:
@@ -226,7 +226,7 @@ class TestStart:
 async def test_while_disabled_it_publishes_1_0_is_ready_and_connects_to_nobody(
     tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
 ) -> None:
-    """PT0S, with brokers and a limit set all the same."""
+    """PT0S is set, with brokers and a limit all the same."""
     disabled = settings | {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
     del disabled["SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"]
     async with started(tmp_path, disabled) as daemon:
@@ -243,7 +243,7 @@ class TestStop:
     async def test_a_signal_ends_it_within_2_s_although_50_readers_wait(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, number: signal.Signals
     ) -> None:
-        """Exit code 0, every reader answered, its port free and no broker connected."""
+        """The exit code is 0, every reader is answered, its port free and no broker connected."""
         async with started(tmp_path, settings) as daemon, AsyncExitStack() as stack:
             await daemon.logs(DECIDED)
             port = port_of(daemon.url)
@@ -271,7 +271,7 @@ class TestStop:
         )
 
     @pytest.mark.slow
-    async def test_a_poll_that_hangs_does_not_hold_it_up(
+    async def test_a_poll_that_hangs_does_not_delay_it(
         self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
     ) -> None:
         """A broker takes the request and says nothing."""
@@ -297,7 +297,7 @@ class TestReload:
     async def test_sighup_reads_the_token_again(
         self, tmp_path: Path, settings: dict[str, str], token_file: Path
     ) -> None:
-        """The old one is refused from then on; one that is none leaves it in force."""
+        """The old one is refused from then on; a malformed one leaves it in force."""
         async with started(tmp_path, settings) as daemon:
             await daemon.logs(DECIDED)
             assert 200 == (await daemon.override(TOKEN)).status_code
@@ -349,7 +349,7 @@ class TestReload:
 async def test_idle_connections_blind_it_neither_to_brokers_nor_to_readers(
     tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
 ) -> None:
-    """128 files, 200 connections that say nothing: brokers are redialled, readers answered."""
+    """200 idle connections want its 128 files: brokers are redialled, readers answered."""
     async with started(tmp_path, settings, files=128) as daemon, AsyncExitStack() as stack:
         await daemon.logs(DECIDED)
         address = ("127.0.0.1", port_of(daemon.url))
@@ -378,7 +378,7 @@ class TestRestart:
         token_file: Path,
         state_file: Path,
     ) -> None:
-        """Kill -9, and the cluster can't be seen any more: all that is known is on disk."""
+        """After kill -9 the cluster can't be seen any more: all that is known is on disk."""
         cluster.brokers[1].has(FULL)
         async with started(tmp_path, settings) as daemon:
             await daemon.logs(r"throttle factor 0\.0 \(observation\)")
@@ -414,7 +414,7 @@ class TestRestart:
                 lambda now: 45 * MB in {each["available_bytes"] for each in now.values()},
             )
             assert 0 == await daemon.end()
-        brokers = kept(state_file)["brokers"]
+        brokers = saved(state_file)["brokers"]
         available = [broker["volumes"][0]["available_bytes"] for broker in brokers]
         assert [50 * MB, 45 * MB, 50 * MB] == available
         assert [] == unfinished(state_file)
@@ -422,7 +422,7 @@ class TestRestart:
     async def test_a_damaged_state_file_is_set_aside_and_the_start_goes_on(
         self, tmp_path: Path, settings: dict[str, str], state_file: Path
     ) -> None:
-        """Told at ERROR, once."""
+        """An ERROR says so, once."""
         place(state_file, '{"version": 1, "sha256": "')
         async with started(tmp_path, settings) as daemon:
             await daemon.logs(DECIDED)
@@ -438,7 +438,7 @@ class TestRestart:
 async def test_override_show_clear_and_forget_on_two_real_sidecars(
     tmp_path: Path, settings: dict[str, str], cluster: FakeCluster, token_file: Path
 ) -> None:
-    """One command, two sidecars, and each one's answer."""
+    """One command asks two sidecars, and shows each one's answer."""
     cluster.brokers[2].has(FULL)
     async with started(tmp_path, settings) as one, started(tmp_path, settings) as other:
         for daemon in (one, other):
@@ -476,7 +476,7 @@ async def test_override_show_clear_and_forget_on_two_real_sidecars(
 
 @pytest.mark.slow
 class TestSecrets:
-    """Never in a log, an error or a response: at debug, when all is well and when nothing is."""
+    """No log, error or response has one: at debug, when all is well and when nothing is."""
 
     @pytest.mark.parametrize(
         ("form", "password_at_the_brokers"),
@@ -531,7 +531,7 @@ class TestSecrets:
 
 
 def allocate_id(user: str, producer_id: int) -> bytes:
-    """A broker's line: a producer was given an id."""
+    """A broker's line: an id was allocated to a producer."""
     line = next(line for line in BY_HAND if b'"producerId":1000001' in line)
     line = line.replace(b'"producerId":1000001', b'"producerId":%d' % producer_id)
     return line.replace(b"User:alice", b"User:" + user.encode()) + b"\n"
@@ -539,21 +539,21 @@ def allocate_id(user: str, producer_id: int) -> bytes:
 
 @pytest.mark.slow
 class TestProducerIds:
-    """All of it on: request log, peers, quota file, request_percentage of held users."""
+    """All of it is on: request log, peers, quota file, request_percentage of throttled users."""
 
     BOB = Entity(user="bob")
     WRITTEN = ("written", 0)
 
     @pytest.fixture
     def quotas(self, cluster: FakeCluster) -> FakeQuotas:
-        """What the brokers know of quotas: an operator's for alice."""
+        """An operator's quota for alice, as brokers have it."""
         quotas = FakeQuotas({Entity(user="alice"): {"request_percentage": 200.0}})
         quotas.of(cluster)
         return quotas
 
     @pytest.fixture
     def log(self, tmp_path: Path, settings: dict[str, str], cluster: FakeCluster) -> Path:
-        """The request log, and a quota of 5 ids for all that may come at once."""
+        """The request log's file, with a quota of 5 ids that may all be allocated at once."""
         self.producers = FakeProducers({self.WRITTEN: next(iter(cluster.brokers))})
         self.producers.of(cluster)
         settings["SIDECAR_PRODUCER_ID_QUOTA_ACTIVE_INTERVAL"] = "PT0.1S"
@@ -569,28 +569,28 @@ class TestProducerIds:
     def opens(self, log: Path, user: str, *ids: int) -> None:
         with log.open("ab") as file:
             file.writelines(allocate_id(user, each) for each in ids)
-        # What is given writes at once.
+        # Each producer writes with its id at once.
         written = self.producers.producers.setdefault(self.WRITTEN, [])
         written += [(each, 0, 0) for each in ids]
 
     def percentage(self, quotas: FakeQuotas) -> float | None:
         return quotas.quotas.get(self.BOB, {}).get("request_percentage")
 
-    async def held(self, daemon: Daemon) -> set[str]:
+    async def throttled(self, daemon: Daemon) -> set[str]:
         return set((await daemon.get("/v1/quota-factors"))["users"])
 
     async def is_followed(self, daemon: Daemon) -> None:
-        """From its end on: what is written before is not read."""
+        """Waits until it is read from its end on: what is written before is not read."""
         await seen(
             "the request log is followed",
             lambda: daemon.get("/v1/producer-ids"),
             lambda reported: reported["request_log"]["exists"],
         )
 
-    async def test_a_stop_leaves_nothing_in_kafka_and_a_restart_holds_on(
+    async def test_a_stop_leaves_nothing_in_kafka_and_a_restart_throttles_on(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
     ) -> None:
-        """Exit code 0 within 2 s; the hold is on disk, and with it the percentage is set again."""
+        """It exits with 0 in 2 s; the throttle is on disk, so the percentage is set again."""
         ids = itertools.count()
         async with started(tmp_path, settings) as other:
             await self.is_followed(other)
@@ -600,28 +600,28 @@ class TestProducerIds:
             async with started(tmp_path, own) as daemon:
                 await daemon.logs(DECIDED)
 
-                async def both_hold() -> bool:
+                async def both_throttle() -> bool:
                     self.opens(log, "bob", next(ids))
                     self.opens(log, "alice", next(ids))
-                    held = await self.held(daemon)
-                    return {"alice", "bob"} == held == await self.held(other)
+                    throttled = await self.throttled(daemon)
+                    return {"alice", "bob"} == throttled == await self.throttled(other)
 
-                await seen("both hold", both_hold)
+                await seen("both throttle", both_throttle)
                 await seen("a percentage", lambda: self.percentage(quotas) is not None)
                 assert 0 == await other.end()
-                # Who still holds sets it anew.
+                # The one that still throttles sets it again.
                 await seen("a percentage", lambda: self.percentage(quotas) is not None)
                 await ends_well(daemon)
                 assert self.percentage(quotas) is None
                 assert "Traceback" not in other.output
-            retained = kept(tmp_path / "own.json")["retained"]["producer_ids"]
+            retained = saved(tmp_path / "own.json")["retained"]["producer_ids"]
             assert {} == retained["enforced_request_percentages"]
             async with started(tmp_path, own) as daemon:
-                assert {"alice", "bob"} == await self.held(daemon)
+                assert {"alice", "bob"} == await self.throttled(daemon)
                 await seen("a percentage", lambda: self.percentage(quotas) is not None)
         assert {"request_percentage": 200.0} == quotas.quotas[Entity(user="alice")]
 
-    async def test_a_broker_that_does_not_answer_holds_no_stop_up(
+    async def test_a_broker_that_does_not_answer_delays_no_stop(
         self,
         *,
         state_file: Path,
@@ -641,9 +641,9 @@ class TestProducerIds:
                 broker.twist = lambda *_: None
             await ends_well(daemon)
             assert re.search(" WARNING .*: bob$", daemon.output, re.MULTILINE)
-        state = kept(state_file)
+        state = saved(state_file)
         assert {"bob"} == set(state["retained"]["producer_ids"]["enforced_request_percentages"])
-        assert {"bob"} == {hold["user"] for hold in state["user_throttles"]}
+        assert {"bob"} == {each["user"] for each in state["user_throttles"]}
 
     async def test_whatever_it_reads_from_misbehaves_it_runs_and_stops(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
@@ -667,14 +667,14 @@ class TestProducerIds:
     async def test_a_disabled_sidecar_reads_and_asks_nothing(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
     ) -> None:
-        """PT0S: nobody is held, and Kafka's quotas are left alone."""
+        """PT0S: nobody is throttled, and Kafka's quotas are left alone."""
         disabled = settings | {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
         del disabled["SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"]
         async with started(tmp_path, disabled) as daemon:
             assert "disabled" == (await daemon.factor())["source"]
             self.opens(log, "bob", *range(6))
             await asyncio.sleep(1.0)  # nothing is to happen
-            assert set() == await self.held(daemon)
+            assert set() == await self.throttled(daemon)
             assert 0 == (await daemon.get("/v1/producer-ids"))["request_log"]["lines"]
             assert 0 == await daemon.end()
         assert [] == quotas.requests

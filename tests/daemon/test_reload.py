@@ -17,7 +17,7 @@ SERVERS = "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS"
 
 
 class Source(KafkaVolumeSource):
-    """Notes what it is changed to; asks nobody."""
+    """Records what it is changed to; asks nobody."""
 
     def __init__(self, changed: list[str]) -> None:
         self._changed = changed
@@ -27,7 +27,7 @@ class Source(KafkaVolumeSource):
 
 
 class Part(Capability):
-    """Accepts what it is given, refuses it, or fails."""
+    """Accepts what it gets, refuses it, or fails."""
 
     def __init__(self, name: str, changed: list[str], error: Exception | None = None) -> None:
         self.name = name
@@ -67,7 +67,7 @@ class Scene:
 
 
 def test_all_take_over_what_is_new(tmp_path: Path) -> None:
-    """Source, token and capabilities."""
+    """The source, the token and the capabilities are new."""
     scene = Scene(tmp_path)
     scene.reload()
     assert ["source kafka-1:9092", "a", "b"] == scene.changed
@@ -78,7 +78,7 @@ def test_all_take_over_what_is_new(tmp_path: Path) -> None:
 def test_nothing_changes_when_one_refuses(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, refused_by: str
 ) -> None:
-    """Not even what would have been changed before it; one line says so."""
+    """The parts before it are not changed either; one line says so."""
     error = SettingsError(("a bad certificate",)) if refused_by == "capability" else None
     scene = Scene(tmp_path, error)
     if refused_by == "token":

@@ -1,4 +1,4 @@
-"""Tasks of optional parts are started again, later each time, and end nobody else."""
+"""Tasks of optional parts are restarted, later each time, and end nobody else."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ def now() -> float:
 
 
 async def starts(task: Task, for_s: float, failures: CapabilityFailures | None = None) -> list[int]:
-    """When a task is started, seconds from the beginning."""
+    """The times at which a task is started, seconds from the beginning."""
     began, found = now(), []
 
     async def noted() -> None:
@@ -35,14 +35,14 @@ async def fails() -> None:
 
 
 async def test_the_pause_doubles_up_to_a_minute() -> None:
-    """The module's example."""
+    """The pauses are those of the module's example."""
     failures = CapabilityFailures(["history"])
     assert [0, 1, 3, 7, 15, 31, 63, 123, 183] == await starts(fails, 200, failures)
     assert 9 == failures.count("history")
 
 
 async def test_a_task_that_ran_for_a_while_begins_with_a_short_pause_again() -> None:
-    """Three failures at once, then 70 s of work each: it waits 1 s, and not 16 s."""
+    """It fails three times at once, then after 70 s of work each: it waits 1 s, and not 16 s."""
     begun = 0
 
     async def works_later() -> None:
@@ -90,7 +90,7 @@ async def test_what_fails_is_shown_until_it_has_run_for_a_while() -> None:
 
 
 async def test_it_ends_when_it_is_cancelled() -> None:
-    """While the task runs, and while it waits to start it again; the others go on."""
+    """The task runs, or waits to be restarted; the others go on."""
 
     async def works() -> None:
         await asyncio.sleep(1000)

@@ -1,1 +1,1 @@
-"""What the pages in docs/ say, run through the code."""
+"""The pages in docs/ are run through the code."""

@@ -41,7 +41,7 @@ MACHINES = ("docker", "kubectl", "pipx", "sudo")
 """Programs of containers, of Kubernetes, and of a machine's owner."""
 
 _DEADLINE_S = 500.0
-"""Of a block: Spark's first start on a busy machine takes minutes; pytest has its own time-outs."""
+"""Seconds for a block: Spark's first start takes minutes; pytest has its own time-outs."""
 
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 _HIDDEN = re.compile(r"^<!-- file: (\S+)\n(.*?)^-->$", re.DOTALL | re.MULTILINE)
@@ -53,7 +53,7 @@ class Command:
     """A command of a block.
 
     Attributes:
-        line: what a shell is given.
+        line: the shell's input.
         shown: what the page shows it to print.
     """
 
@@ -226,7 +226,7 @@ def _replaced(text: str, instead: Mapping[str, str]) -> str:
 
 
 def _apart(line: str) -> str:
-    # What goes on in the background must not hold the pipe, nor write into others' output.
+    # What runs on in the background must not keep open the pipe, nor write into others' output.
     if line.endswith("&"):
         return f"{line.removesuffix('&')} >background.log 2>&1 &"
     return line

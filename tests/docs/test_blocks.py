@@ -15,7 +15,7 @@ WHERE = ("alone", "sidecar", "cluster", "secured", "spark")
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_every_block_is_run_or_says_why_not(block: Block) -> None:
-    """By the comment right before it, or by its programs; see tests/docs/blocks.py."""
+    """The comment right before it says so, or its programs do; see tests/docs/blocks.py."""
     assert 0 < len(block.commands)
     if block.mark == "" and block.is_for_a_machine:
         return
@@ -24,7 +24,7 @@ def test_every_block_is_run_or_says_why_not(block: Block) -> None:
 
 
 def test_some_of_each_kind_are_run() -> None:
-    """A mark that is misread would run nothing."""
+    """A misread mark would run nothing."""
     assert [] == [where for where in WHERE if not pages_with(where)]
 
 
@@ -37,7 +37,7 @@ def test_blocks_that_need_nothing(page: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", pages_with("sidecar"))
 @pytest.mark.slow
 async def test_blocks_that_ask_a_sidecar(page: str, tmp_path: Path) -> None:
-    """Of one that is disabled, and takes changes."""
+    """They ask one that is disabled, and takes changes."""
     (tmp_path / "token").write_text("t0k3n")
     settings = {
         "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S",
@@ -51,7 +51,7 @@ async def test_blocks_that_ask_a_sidecar(page: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", pages_with("spark"))
 def test_blocks_that_need_spark(page: str, tmp_path: Path) -> None:
-    """The pipeline's, with less data."""
+    """The pipeline's blocks are run with less data."""
     run(page, "spark", tmp_path, {}, {})
 
 

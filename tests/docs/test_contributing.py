@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md, and what pages say of the Makefile: files, parts and targets are there."""
+"""CONTRIBUTING.md, and what pages say of the Makefile: files, parts and targets exist."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def test_the_layout_has_every_part() -> None:
 
 
 def test_files_that_are_named_exist() -> None:
-    """Each path in the text."""
+    """Each path in the text is in the checkout."""
     named = set(re.findall(r"`((?:sidecar|tests|docs|deploy)/[\w./-]*)`", CONTRIBUTING))
     assert 15 < len(named)
     assert [] == [path for path in sorted(named) if not (ROOT / path).exists()]
@@ -49,14 +49,14 @@ def test_names_that_are_named_exist() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_make_knows_the_targets_that_are_named(page: str) -> None:
-    """Each ``make TARGET`` that a page names."""
+    """It knows each ``make TARGET`` on a page."""
     text = PAGES[page].read_text(encoding="utf-8")
     named = set(re.findall(r"(?:`|^\$ |^)make ([a-z-]+)", text, re.MULTILINE))
     assert [] == [each for each in named if not re.search(rf"^{each}:", MAKEFILE, re.MULTILINE)]
 
 
 def test_make_jar_says_where_the_jar_lies() -> None:
-    """When there is nothing to be done, too."""
+    """It says so also when there is nothing to be done."""
     jar = "deploy/quota-callback/target/throttle-sidecar-quota-callback.jar"
     make = ["make", "--no-print-directory", f"--directory={ROOT}", f"--old-file={jar}", "jar"]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}

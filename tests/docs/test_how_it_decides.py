@@ -35,7 +35,7 @@ def limit_of(text: str) -> Limit:
 
 
 def test_the_limits_boundary() -> None:
-    """Less than or equal violates, of bytes and of ratios, and of a volume without a size."""
+    """Less than or equal violates, in bytes and in ratios, and for a volume without a size."""
     for row in the_table("limit").rows:
         volume = Volume(1, "/d1", int(row["total"]), int(row["available"]))
         fill = first_fill(0.0, volume.used_bytes)
@@ -66,7 +66,7 @@ def observation(at: float, does: dict[int, str], *, lists_fenced: bool) -> Obser
 def polled(
     factors: VolumeLimit, memory: Memory, at: float, row: dict[str, str], *, lists_fenced: bool
 ) -> Memory:
-    """Memory after the row's poll, if there is one."""
+    """Memory after the row's poll, if it has one."""
     does = {
         int(column.removeprefix("broker ")): cell
         for column, cell in row.items()
@@ -92,7 +92,7 @@ def reported(factors: VolumeLimit, memory: Memory, at: float, what: str) -> Memo
 
 @pytest.mark.parametrize("life", LIVES, ids=lambda life: life.before[:40])
 def test_a_factors_life(life: Table) -> None:
-    """Each row of each table: what is seen and said at that moment gives that factor and source."""
+    """Each row's events at that moment make that factor and source."""
     match = re.search(r"[Vv]alidity (\d+) min, fallback ([\d.]+):$", life.before)
     assert match, life.before
     factors = VolumeLimit(MinAvailableBytes(10), int(match[1]) * 60.0, float(match[2]))
@@ -108,7 +108,7 @@ def test_a_factors_life(life: Table) -> None:
         assert (row["factor"], row["source"]) == (str(decision.factor), decision.source.value), row
 
 
-def test_every_way_of_a_life_is_shown() -> None:
+def test_every_source_and_event_is_shown() -> None:
     """The tables have every source but disabled, and everything that a broker can do."""
     cells = {cell for life in LIVES for row in life.rows for cell in row.values()}
     shown = {*SIZES, "fails", "silent", "offline", "fenced", "gone"}
@@ -148,8 +148,8 @@ SEEN: dict[str, Callable[[str], Memory]] = {
 }
 
 
-def test_when_it_looks() -> None:
-    """Each row of the table: what was seen gives that wait until the next whole poll."""
+def test_when_it_polls() -> None:
+    """Each row's observation makes that wait until the next whole poll."""
     for row in the_table("what was seen").rows:
         reported = re.fullmatch(r"(.*?)(?:, (\d+) s after a release)?", row["what was seen"])
         assert reported is not None

@@ -32,7 +32,7 @@ def written(folder: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["property"])
 def test_who_reads_a_property(tmp_path: Path, row: dict[str, str]) -> None:
-    """The sidecar takes a value of its own, and says of all others that they have no effect."""
+    """The sidecar takes a value for it, and says of all others that they have no effect."""
     name = row["property"]
     line = f"{STATIC}{name}={VALUES.get(name, '1')}\n"
     reading = read_properties(written(tmp_path, line))
@@ -45,7 +45,7 @@ def test_who_reads_a_property(tmp_path: Path, row: dict[str, str]) -> None:
 
 
 def test_every_property_is_in_the_table() -> None:
-    """All of the plugin's names that are known here, and all of the sidecar's own properties."""
+    """It has all names of the plugin's that are known here, and the sidecar's own properties."""
     ours = {keys.dotted(field) for field in keys.FIELDS if keys.about(field).in_properties}
     ours = {name for name in ours if not name.startswith(keys.ADMIN_PREFIX)}
     reported = {row["property"] for row in ROWS}

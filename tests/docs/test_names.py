@@ -1,4 +1,4 @@
-"""What has one name has it everywhere: Kafka's tools, and the sidecar's principal."""
+"""Kafka's tools and the sidecar's principal have the same name everywhere."""
 
 import re
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ import pytest
 from tests.docs.markdown import ROOT
 
 TOOLS = "acls|configs|delete-records|get-offsets|log-dirs|reassign-partitions|storage|topics"
-"""Of Apache Kafka's bin/, those that are told of."""
+"""The tools of Apache Kafka's bin/ that the texts name."""
 
 KINDS = (".md", ".py", ".html", ".yaml", ".properties", ".service", ".java")
 
 
 def texts() -> Iterator[tuple[Path, str]]:
-    """What a person reads or is told: pages, manifests and code, tests aside."""
+    """The texts that a person reads: pages, manifests and code, without tests."""
     for path in (*ROOT.glob("*.md"), *_under("docs"), *_under("deploy"), *_under("sidecar")):
         if path.suffix in KINDS and not {"target", "test"} & set(path.parts):
             yield path, path.read_text(encoding="utf-8")
@@ -34,7 +34,7 @@ def _under(folder: str) -> Iterator[Path]:
     ids=["Kafka's tools", "the principal"],
 )
 def test_one_name(pattern: str, expected: str) -> None:
-    """As in Apache Kafka's distribution, and as docs/security.md calls it."""
+    """It is that of Apache Kafka's distribution, and that of docs/security.md."""
     found = [(path, name) for path, text in texts() for name in re.findall(pattern, text)]
     assert 5 < len(found)
     assert [] == [each for each in found if not re.fullmatch(expected, each[1])]

@@ -10,7 +10,7 @@ PAGES = {path.name: path for path in sorted(DOCS.glob("*.md"))}
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_current(name: str) -> None:
-    """To write it anew changes nothing; if it does: make docs."""
+    """Writing it again changes nothing; if it does, run make docs."""
     text = PAGES[name].read_text(encoding="utf-8")
     assert written(text) == text
 
@@ -24,7 +24,7 @@ def test_every_table_is_on_a_page() -> None:
 
 
 def test_what_only_the_table_knows_stays() -> None:
-    """The unit and the JMX name of a metric, whatever becomes of the other cells."""
+    """A metric's unit and JMX name stay, whatever becomes of the other cells."""
     row = ("`kafka_throttle_source`", "wrong", "`wrong`", "0 to 1", "wrong", "`type=A`")
     before = table(("metric", "type", "labels", "unit", "meaning", "proposal's JMX name"), [row])
     (line,) = [each for each in TABLES["metrics"](before).splitlines() if row[0] in each]
@@ -44,12 +44,12 @@ async def test_routes_that_are_not_in_the_document_are_there(request_line: str) 
 
 
 def test_every_metric_has_a_unit() -> None:
-    """Where a name ends in none it is written by hand."""
+    """If its name ends in none, it is written by hand."""
     lines = PAGES["metrics.md"].read_text(encoding="utf-8").splitlines()
     rows = [line.split("|") for line in lines if line.startswith("| `kafka_throttle_")]
     assert [] == [cells[1] for cells in rows if not cells[4].strip()]
 
 
 def test_a_cell_with_a_bar_is_one_cell() -> None:
-    """As Markdown wants it."""
+    """Markdown wants it so."""
     assert "| a\\|b | |\n" == table(("x", "y"), [("a|b", "")]).partition("---|\n")[2]

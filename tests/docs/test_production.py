@@ -22,11 +22,11 @@ _, FAILURES = page("production").split("\n## Failure by failure\n")
 SECTIONS = dict(re.findall(r"^### (.*)\n((?:(?!^##).*\n)+)", FAILURES, re.MULTILINE))
 POINTS = ("Log", "Metrics", "Ask", "Do")
 JOURNAL = re.compile(r"throttle factor |broker \d+: |polling: ")
-"""How the lines begin that a board's listener logs."""
+"""The begin of the lines that a board's listener logs."""
 
 
 def points(section: str) -> dict[str, str]:
-    """What is said under Log, Metrics and so on, each on one line."""
+    """The text under Log, Metrics and so on, each on one line."""
     found = re.findall(r"^- \*\*(\w+)\*\*: ((?:.*\n)(?:  .*\n)*)", SECTIONS[section], re.MULTILINE)
     return {point: " ".join(text.split()) for point, text in found}
 
@@ -54,7 +54,7 @@ def strings_of_ours() -> str:
 
 
 def of_a_board(caplog: pytest.LogCaptureFixture) -> set[str]:
-    """What is logged while the failures of the page happen to two brokers."""
+    """The log while the failures of the page happen to two brokers."""
     caplog.set_level(logging.INFO, "sidecar.control.journal")
     clock = FakeClock()
     board = Board(FACTORS, clock, listeners=(log_publication,))

@@ -1,4 +1,4 @@
-"""What docs/security.md promises: what listens, what needs the token, what never shows a secret."""
+"""The promises of docs/security.md: what listens, what needs the token, where secrets show."""
 
 import contextlib
 from pathlib import Path
@@ -46,8 +46,8 @@ def listening(daemon: Daemon) -> set[str]:
     return found
 
 
-def test_the_defaults_are_as_told() -> None:
-    """The loopback alone, and one address."""
+def test_the_defaults_are_as_documented() -> None:
+    """The sidecar listens on one address, the loopback's."""
     defaults = {row.environment: row.default for row in describe()}
     reported = {row["setting"]: row["default"] for row in LISTENING.rows}
     assert {name: defaults[name] for name in defaults if name.endswith("_LISTEN")} == reported
@@ -80,7 +80,7 @@ async def test_the_metrics_address_serves_nothing_else(tmp_path: Path) -> None:
 
 
 def changing() -> dict[str, list[str]]:
-    """What is not a GET by the API's own document: request -> what security that states."""
+    """What is no GET by the API's own document: request -> what security that states."""
     app = FakeSidecar(registry=CollectorRegistry()).app
     return {
         f"{method.upper()} {plain(path)}": [
@@ -93,7 +93,7 @@ def changing() -> dict[str, list[str]]:
 
 
 def test_every_request_that_changes_is_reported() -> None:
-    """And whether it needs the token."""
+    """The report says whether it needs the token."""
     reported = {row["request"].strip("`"): row["token"] for row in CHANGES.rows}
     assert {request: "yes" if needs else "no" for request, needs in changing().items()} == reported
 
@@ -130,7 +130,7 @@ async def test_a_change_without_the_token(
 
 
 async def test_no_answer_allows_another_origin() -> None:
-    """No CORS header, also to who asks for one; and no answer holds the token."""
+    """No answer has a CORS header, also to who asks for one, or the token."""
     sidecar = FakeSidecar(registry=CollectorRegistry())
     paths = [path for path, known in sidecar.app.openapi()["paths"].items() if "get" in known]
     assert 10 < len(paths)
@@ -144,8 +144,8 @@ async def test_no_answer_allows_another_origin() -> None:
                 assert TOKEN not in reported
 
 
-def test_the_secrets_are_as_told() -> None:
-    """Those that the settings know as secrets; what is named instead of one exists."""
+def test_the_secrets_are_as_documented() -> None:
+    """The page names the settings' secrets; whatever is named instead of one exists."""
     secret = {keys.environment_key(name) for name in keys.FIELDS if keys.about(name).is_secret}
     assert secret == {row["setting"] for row in SECRETS.rows}
     instead = {row["instead, a file"] for row in SECRETS.rows} - {""}
@@ -155,7 +155,7 @@ def test_the_secrets_are_as_told() -> None:
 @pytest.mark.parametrize("name", [row["setting"] for row in SECRETS.rows])
 @pytest.mark.parametrize("args", [(), ("--json",)])
 def test_a_secret_is_never_printed(name: str, args: tuple[str, ...]) -> None:
-    """By the settings command, whether it can be used or is refused."""
+    """The settings command prints none, whether it can be used or is refused."""
     result = CliRunner().invoke(group, ["settings", *args], env=GOOD | {name: SECRET})
     assert "" != result.output
     assert SECRET not in result.output

@@ -1,4 +1,4 @@
-"""Helpers of the settings' tests: a good set of settings, and what a bad one is told."""
+"""Helpers of the settings' tests: good settings, and the problems of bad ones."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ BYTES = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES"
 RATIO = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO"
 
 GOOD = {f"{ADMIN}BOOTSTRAP_SERVERS": "broker-0:9092", RATIO: "0.05"}
-"""The least that a sidecar starts with."""
+"""The fewest settings that a sidecar starts with."""
 
 
 def loaded(
@@ -25,7 +25,7 @@ def loaded(
 
 
 def admin(environ: dict[str, str]) -> KafkaAdmin:
-    """How Kafka is reached by the good settings with these."""
+    """The good settings' way to reach Kafka, with these besides."""
     kafka_admin = loaded(environ).settings.kafka_admin
     assert kafka_admin is not None
     return kafka_admin
@@ -37,7 +37,7 @@ def problems(
     config: Path | None = None,
     properties: Path | None = None,
 ) -> tuple[str, ...]:
-    """What exactly this environment and these files are refused with; () when they are not."""
+    """The exact problems with this environment and these files; () when it is accepted."""
     try:
         load(environ=environ, config=config, properties=properties)
     except SettingsError as error:

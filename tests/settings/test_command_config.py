@@ -1,4 +1,4 @@
-"""How a command reaches the brokers: Kafka's own options, or the daemon's settings."""
+"""A command reaches the brokers by Kafka's own options, or by the daemon's settings."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ def problem(read: Callable[..., LoadedAdmin], *args: object) -> str:
 
 class TestCommandConfig:
     def test_addresses_alone_are_enough(self) -> None:
-        """Plain text, as with Kafka's tools."""
+        """The protocol is plain text, as with Kafka's tools."""
         expected = KafkaAdmin(
             bootstrap_servers=(HostPort("a", 9092), HostPort("::1", 9093)),
             settings_source="command config",
@@ -39,7 +39,7 @@ class TestCommandConfig:
         assert LoadedAdmin(expected) == read_command_config("a:9092,[::1]:9093", None)
 
     def test_a_file_as_kafkas_tools_take_it(self, tmp_path: Path) -> None:
-        """The admin client's keys, without a prefix."""
+        """It has the admin client's keys, without a prefix."""
         text = (
             "bootstrap.servers=c:9094\nsecurity.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
             f"sasl.jaas.config={SCRAM}\nssl.truststore.type=PEM\n"
@@ -58,7 +58,7 @@ class TestCommandConfig:
         assert "ops" == admin.client_id
 
     def test_the_option_wins_over_the_file(self, tmp_path: Path) -> None:
-        """As in Kafka's tools."""
+        """Kafka's tools do it so."""
         admin = read(tmp_path, "bootstrap.servers=c:9094\n", "b:9092").admin
         assert (HostPort("b", 9092),) == admin.bootstrap_servers
 
@@ -78,17 +78,17 @@ class TestCommandConfig:
         assert loaded.notices[0].endswith(": security_protocol")
 
     def test_no_address_is_a_problem(self, tmp_path: Path) -> None:
-        """By the option, which is shorter than a line in the file."""
+        """The message names the option, which is shorter than a line in the file."""
         line = problem(read, tmp_path, "client.id=ops\n", None)
         assert line.startswith("--bootstrap-server: is required")
 
     def test_a_wrong_option_names_the_option(self) -> None:
-        """Not a key of a file that was not given."""
+        """The message names no key of a file that was not passed."""
         line = problem(read_command_config, "nowhere", None)
         assert line.startswith("--bootstrap-server (command line): 'nowhere' is not host:port")
 
     def test_what_is_missing_is_reported_by_its_name_in_the_file(self, tmp_path: Path) -> None:
-        """Neither the plugin's prefix nor an environment variable, which would do nothing."""
+        """It has no prefix of the plugin's, nor an environment variable, which would do nothing."""
         line = problem(read, tmp_path, "security.protocol=SASL_PLAINTEXT\n")
         assert line.startswith("sasl.mechanism in --command-config: ")
         assert "SIDECAR_" not in line
@@ -108,7 +108,7 @@ class TestCommandConfig:
         assert expected in problem(read, tmp_path, text)
 
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
-        """One line, and nothing is said to be missing from it."""
+        """It is one line, and says of nothing that it is missing from the file."""
         expected = (
             f"the command config {tmp_path / 'gone'} can't be read: No such file or directory"
         )
@@ -117,7 +117,7 @@ class TestCommandConfig:
 
 class TestDaemonAdmin:
     def test_it_needs_no_limit(self) -> None:
-        """Only Kafka's settings: a command about quotas asks for no volumes."""
+        """It needs only Kafka's settings: a command about quotas asks for no volumes."""
         admin = read_daemon_admin({f"{ADMIN}BOOTSTRAP_SERVERS": "b:9092"}, None, None).admin
         assert (HostPort("b", 9092),) == admin.bootstrap_servers
 
@@ -140,7 +140,7 @@ class TestDaemonAdmin:
         )
 
     def test_no_brokers_is_a_problem(self) -> None:
-        """With the names by which they can be given."""
+        """The message has the names by which they can be set."""
         assert f"{ADMIN}BOOTSTRAP_SERVERS" in problem(read_daemon_admin, {}, None, None)
 
     def test_other_problems_are_reported(self) -> None:

@@ -21,7 +21,7 @@ from sidecar.settings import HostPort, convert
     ],
 )
 def test_brokers_are_a_list_of_addresses(expected: tuple[HostPort, ...], raw: object) -> None:
-    """Names, IPv4, IPv6 in brackets; from text or TOML's list; each once."""
+    """Names, IPv4 and IPv6 in brackets are taken, from text or TOML's list; each once."""
     assert expected == convert.addresses(raw)
 
 
@@ -71,7 +71,7 @@ def test_a_listener_may_have_port_zero() -> None:
 def test_a_number_is_text_or_tomls(
     read: Callable[[object], object], expected: object, raws: list[object]
 ) -> None:
-    """Up to Java's largest long; also with an exponent; -0.0 is never shown as such."""
+    """It is at most Java's largest long; also with an exponent; -0.0 is never shown as such."""
     assert [str(expected)] * len(raws) == [str(read(raw)) for raw in raws]
 
 
@@ -108,7 +108,7 @@ FACTORS = ["-0.01", "1.01", "nan", float("inf"), "one", 2, 10**400]
 def test_other_numbers_are_refused(
     read: Callable[[object], object], message: str, raw: object
 ) -> None:
-    """No unit, separator or truth value, nothing out of range, and nothing that isn't finite."""
+    """A unit, a separator, a truth value, no finite number, or one out of range is refused."""
     with pytest.raises(ValueError, match=message):
         read(raw)
 
@@ -131,7 +131,7 @@ def test_other_numbers_are_refused(
 def test_what_else_is_refused_has_a_sentence(
     read: Callable[[object], object], raw: str, message: str
 ) -> None:
-    """With what is meant, or what may be written."""
+    """The sentence says what is meant, or what may be written."""
     with pytest.raises(ValueError, match=message):
         read(raw)
 
@@ -186,7 +186,7 @@ def test_a_path_is_taken_as_it_is() -> None:
     "raw", ["http://idp/token", "https://idp.example:8443/realms/x/token?a=b", "https://h"]
 )
 def test_a_token_endpoint_is_an_http_address(raw: str) -> None:
-    """With or without TLS, port and path."""
+    """It is with or without TLS, port and path."""
     assert raw == convert.url(raw)
 
 

@@ -8,7 +8,7 @@ from tests.settings.support import ADMIN
 
 
 def test_our_variables_are_taken_and_others_ignored() -> None:
-    """What isn't SIDECAR_* is somebody else's; the key and the origin are kept."""
+    """What isn't SIDECAR_* is somebody else's; the key and the origin are recorded."""
     reading = read_environment(
         {"SIDECAR_LOG_LEVEL": "debug", "PATH": "/bin", "sidecar_log_level": "x", "SIDECAR": "x"}
     )
@@ -52,13 +52,13 @@ def test_kubernetes_variables_of_our_service_are_ignored() -> None:
     "variable", ["SIDECAR_METRICS_SERVICE_HOST", "SIDECAR_METRICS_PORT_7070_TCP_ADDR"]
 )
 def test_variables_of_another_service_get_a_hint(variable: str) -> None:
-    """A Service called sidecar-metrics can't be told from a mistake, but the way out is told."""
+    """A Service called sidecar-metrics looks like a mistake, but the hint says what to do."""
     (problem,) = read_environment({variable: "x"}).problems
     assert "enableServiceLinks: false" in problem
 
 
 def test_the_java_clients_other_keys_are_known() -> None:
-    """By their capitals too: those that tune are noted, a class is refused."""
+    """Their names are in capitals too: those that tune are noted, a class is refused."""
     tuning = f"{ADMIN}REQUEST_TIMEOUT_MS"
     handler = f"{ADMIN}SASL_LOGIN_CALLBACK_HANDLER_CLASS"
     reading = read_environment({tuning: "5", handler: "com.example.Handler"})

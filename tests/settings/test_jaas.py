@@ -25,7 +25,7 @@ from sidecar.settings.jaas import OAUTHBEARER, PLAIN, SCRAM, parse_jaas
     ],
 )
 def test_one_login_module_has_options(name: str, options: dict[str, str], text: str) -> None:
-    """Both quotes, escapes, octal codes, comments and flags in any case, as in Java."""
+    """It has both quotes, escapes, octal codes, comments and flags in any case, as in Java."""
     login = parse_jaas(f"{name} {text}")
     assert (name, options) == (login.name, login.options)
 
@@ -60,5 +60,5 @@ def test_what_is_wrong_is_reported_without_quoting(message: str, text: str) -> N
 
 
 def test_options_are_in_no_repr() -> None:
-    """A login module that is logged by mistake tells no password."""
+    """A login module that is logged by mistake shows no password."""
     assert "hunter2" not in repr(parse_jaas(f"{PLAIN} required password=hunter2;"))

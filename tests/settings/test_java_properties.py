@@ -10,7 +10,7 @@ from tests.settings.support import STATIC
 
 
 def read(folder: Path, text: str | bytes) -> Reading:
-    """The reading of a file with this text."""
+    """Reads a file with this text."""
     file = folder / "server.properties"
     file.write_bytes(text if isinstance(text, bytes) else text.encode("iso-8859-1"))
     return read_properties(file)
@@ -37,7 +37,7 @@ def read(folder: Path, text: str | bytes) -> Reading:
     ],
 )
 def test_the_format_is_javas(tmp_path: Path, line: str) -> None:
-    """Separators, comments, escapes, continuations, line ends; the last of a key counts."""
+    """It has Java's separators, comments, escapes, continuations, line ends; a later key wins."""
     reading = read(tmp_path, line.replace("KEY", STATIC + "kafka.admin.bootstrap.servers"))
     expected = ("a:1", ())
     assert expected == (
@@ -157,7 +157,7 @@ def test_the_java_clients_other_keys_are_noted(tmp_path: Path) -> None:
 
 
 def test_a_config_provider_is_refused(tmp_path: Path) -> None:
-    """A placeholder would be taken for the password itself; what to set instead is told."""
+    """A placeholder would be the password itself; the message says what to set instead."""
     text = f"{STATIC}kafka.admin.ssl.key.password=${{file:/etc/secret:password}}\n"
     (problem,) = read(tmp_path, text).problems
     assert "config providers aren't supported" in problem
@@ -176,7 +176,7 @@ def test_a_broken_escape_is_reported_by_its_line(tmp_path: Path) -> None:
     ("name", "message"), [("nothing", "No such file or directory"), (".", "Is a directory")]
 )
 def test_a_file_that_cant_be_read_is_a_problem(tmp_path: Path, name: str, message: str) -> None:
-    """The file and the system's reason are told."""
+    """The message has the file and the system's reason."""
     reading = read_properties(tmp_path / name)
     expected = f"the properties file {tmp_path / name} can't be read: {message}"
     assert ((expected,), False) == (reading.problems, reading.readable)

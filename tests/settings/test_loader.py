@@ -25,7 +25,7 @@ SECRETS = [field for field in keys.FIELDS if keys.about(field).is_secret]
 
 
 def settings(environ: dict[str, str] | None = None) -> Settings:
-    """What the good settings with these come to."""
+    """The result of the good settings with these."""
     return loaded(environ).settings
 
 
@@ -148,7 +148,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("variable", "field", "text", "expected"), [row[:4] for row in ROWS])
 def test_each_row_is_taken(variable: str, field: str, text: str, expected: object) -> None:
-    """Every setting of the table, from its environment variable."""
+    """The environment variable of every setting in the table is read."""
     assert expected == attrgetter(field)(settings({variable: text}))
 
 
@@ -177,7 +177,7 @@ def test_exactly_one_limit_is_needed(environ: dict[str, str], message: str) -> N
 
 
 def test_two_limits_in_two_places_are_both_named(tmp_path: Path) -> None:
-    """The environment doesn't replace a limit of the other type, and the file is told."""
+    """The environment doesn't replace a limit of the other type, and the file is named."""
     properties = f"{STATIC}storage.per.volume.limit.min.available.bytes=5\n"
     (line,) = problems(GOOD, **files(tmp_path, properties=properties))
     assert f"{tmp_path}/server.properties:1" in line
@@ -209,8 +209,8 @@ def test_what_is_missing_in_a_file_is_reported_by_the_file_s_key(
     tmp_path: Path, options: list[str], key: str
 ) -> None:
     """Whoever has a file adds to it, and to the one that wins; the variable is named too."""
-    (tmp_path / "given").touch()
-    (line,) = problems({RATIO: "0.1"}, **dict.fromkeys(options, tmp_path / "given"))
+    (tmp_path / "file").touch()
+    (line,) = problems({RATIO: "0.1"}, **dict.fromkeys(options, tmp_path / "file"))
     assert line.startswith(f"{key} ({ADMIN}BOOTSTRAP_SERVERS): is required")
 
 
@@ -241,7 +241,7 @@ def test_disabled_takes_what_is_there() -> None:
     ],
 )
 def test_disabled_is_no_excuse(environ: dict[str, str], name: str) -> None:
-    """What is wrong in itself is told while disabled too, or enabling would be a surprise."""
+    """What is wrong in itself is reported then too, or enabling would be a surprise."""
     assert name in problem({INTERVAL: "PT0S"} | environ)
 
 
@@ -249,7 +249,7 @@ def test_disabled_is_no_excuse(environ: dict[str, str], name: str) -> None:
     ("interval", "minimum"), [("PT1M", 1.0), ("PT1S", 1.0), ("PT0.1S", 0.1), ("P1D", 1.0)]
 )
 def test_the_minimum_is_a_second_or_the_interval(interval: str, minimum: float) -> None:
-    """The default gives way to a shorter interval."""
+    """A shorter interval is the default minimum."""
     validity = {"SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION": "P2D"}
     assert minimum == settings({INTERVAL: interval} | validity).check_interval_minimum_s
 
@@ -265,8 +265,8 @@ def test_the_minimum_is_within_the_interval() -> None:
     assert expected == problem({INTERVAL: "PT30S", MINIMUM: "PT31S"})
 
 
-def test_a_wrong_interval_is_not_held_against_the_minimum() -> None:
-    """A minimum that may fit the interval that was meant is not told."""
+def test_a_wrong_interval_is_not_compared_with_the_minimum() -> None:
+    """A minimum that may fit the interval that was meant is not reported."""
     line = problem({INTERVAL: "P5M", MINIMUM: "PT2M"})
     assert f"{INTERVAL}: 'P5M' is months, which have no fixed length: was PT5M meant?" == line
 
@@ -302,7 +302,7 @@ def test_the_environment_wins_then_properties_then_toml(tmp_path: Path) -> None:
     assert origins == {row.name: row.origin for row in found.rows if row.name in origins}
 
 
-def test_what_is_overridden_is_not_looked_at(tmp_path: Path) -> None:
+def test_what_is_overridden_is_not_checked(tmp_path: Path) -> None:
     """A wrong value that another place replaces does no harm."""
     toml = files(tmp_path, 'log_level = "nonsense"')
     assert "debug" == loaded({"SIDECAR_LOG_LEVEL": "debug"}, **toml).settings.log_level
@@ -340,7 +340,7 @@ client.quota.callback.class=io.strimzi.kafka.quotas.StaticQuotaCallback
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
-    """From every place, unknown keys first, then in the documented order, one line each."""
+    """Each is one line, from whatever place: unknown keys first, then in the table's order."""
     lines = problems(
         {"SIDECAR_LOG_LEVEL": "loud", INTERVAL: "P5M", "SIDECAR_TYPO": "x"},
         **files(tmp_path, "typo = 1", f"{STATIC}typo=1\n{STATIC}throttle.factor.fallback=2"),
@@ -358,7 +358,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_file_is_not_called_missing_settings(tmp_path: Path) -> None:
-    """What the file may hold isn't missing; what is wrong elsewhere is told all the same."""
+    """What the file may have isn't missing; what is wrong elsewhere is reported all the same."""
     lines = problems({"SIDECAR_LOG_LEVEL": "loud"}, config=tmp_path / "nothing")
     expected = ["the TOML file", "SIDECAR_LOG_LEVEL"]
     assert expected == [line[: len(start)] for line, start in zip(lines, expected, strict=True)]
@@ -400,13 +400,13 @@ def test_a_validity_that_a_lost_answer_outlasts_is_noted(
 
 
 def test_the_safe_validity_outlasts_a_lost_answer() -> None:
-    """With a second for the pause and the dial."""
+    """It has a second for the pause and the dial."""
     assert SAFE_VALIDITY_S >= ANSWER_TIMEOUT_S + 1.0
 
 
 @pytest.mark.parametrize("field", SECRETS)
 def test_no_secret_is_ever_shown(field: str) -> None:
-    """Neither in a problem, nor in what is chained to it, nor in what was loaded."""
+    """It is not in a problem, in what is chained to it, or in what was loaded."""
     environ = GOOD | {
         keys.environment_key(field): "hunter2",
         f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL",
@@ -439,7 +439,7 @@ def test_a_secret_of_another_type_is_not_shown(tmp_path: Path, field: str) -> No
     )
 )
 def test_nothing_but_a_refusal_comes_out(environ: dict[str, str]) -> None:
-    """Whatever the environment holds, the settings load or are refused in whole lines."""
+    """Any environment loads, or is refused in whole lines."""
     for line in problems(GOOD | environ):
         assert line.isprintable()
         assert line.startswith(("SIDECAR_", STATIC))

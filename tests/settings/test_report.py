@@ -22,7 +22,7 @@ def test_describe_loads_nothing() -> None:
 
 
 def test_every_row_is_full() -> None:
-    """Names, unit, default and meaning; the meaning is one line of whole sentences."""
+    """It has names, unit, default and meaning; the meaning is one line of whole sentences."""
     for found in describe():
         assert all((found.environment, found.toml, found.unit, found.default, found.meaning))
         assert "\n" not in found.meaning
@@ -30,7 +30,7 @@ def test_every_row_is_full() -> None:
 
 
 def test_a_row_says_all_of_a_setting() -> None:
-    """All nine things, for a setting that the environment gave."""
+    """It has all nine things, for a setting from the environment."""
     rows = loaded({"SIDECAR_STORAGE_CHECK_INTERVAL": "PT30S"}).rows
     found = row(rows, "storage.check.interval")
     expected = SettingRow(
@@ -52,7 +52,7 @@ def test_a_row_says_all_of_a_setting() -> None:
     [field for field, info in RawSettings.model_fields.items() if info.default is not None],
 )
 def test_a_default_is_what_its_text_says(field: str) -> None:
-    """The default that is shown and the default that holds are the same."""
+    """The default that is shown is the default that is used."""
     read = {
         "storage_check_interval": convert.duration,
         "throttle_factor_fallback": convert.factor,
@@ -72,7 +72,7 @@ def test_a_default_is_what_its_text_says(field: str) -> None:
 
 
 def test_defaults_that_follow_from_others_are_shown() -> None:
-    """The minimum of a short interval, and the metrics' address."""
+    """The minimum of a short interval and the metrics' address follow from others."""
     rows = loaded(
         {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0.5S", "SIDECAR_HTTP_LISTEN": "[::1]:80"}
     ).rows
@@ -88,7 +88,7 @@ def test_what_is_not_set_has_no_value() -> None:
 
 
 def test_secrets_are_masked() -> None:
-    """A secret is there, and neither it nor its length is told."""
+    """A secret is there, and neither it nor its length is shown."""
     environ = {
         f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL",
         f"{ADMIN}SASL_MECHANISM": "PLAIN",
@@ -101,7 +101,7 @@ def test_secrets_are_masked() -> None:
 
 
 def test_values_are_shown_as_one_line(tmp_path: Path) -> None:
-    """A list as the environment would have it, PEM by its length, control characters escaped."""
+    """A list is as in the environment, PEM is its length, control characters are escaped."""
     config = tmp_path / "sidecar.toml"
     pem = "-----BEGIN CERTIFICATE-----\\nAAAA\\n-----END CERTIFICATE-----"
     config.write_text(

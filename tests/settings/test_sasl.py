@@ -1,4 +1,4 @@
-"""SASL: the credentials, from wherever they were given."""
+"""SASL: the credentials, wherever they are set."""
 
 import os
 from pathlib import Path
@@ -41,14 +41,14 @@ def test_user_and_password_are_settings(mechanism: str) -> None:
     [("PLAIN", PLAIN), ("SCRAM-SHA-256", SCRAM), ("SCRAM-SHA-512", SCRAM)],
 )
 def test_user_and_password_are_in_the_jaas_config(mechanism: str, module: str) -> None:
-    """What the Java client is given works as it is."""
+    """The Java client's own form works as it is."""
     jaas = f'{module} required username="ann" password="hunter2";'
     found = admin(sasl(mechanism, jaas_config=jaas))
     assert ("ann", SecretStr("hunter2")) == (found.sasl_username, found.sasl_password)
 
 
-def test_it_is_kept_how_user_and_password_were_given(tmp_path: Path) -> None:
-    """For the message that the brokers refuse them."""
+def test_it_records_how_user_and_password_were_set(tmp_path: Path) -> None:
+    """The message that the brokers refuse them needs it."""
     file = tmp_path / "password"
     file.write_text("hunter2")
     user = f"{ADMIN}SASL_USERNAME"
@@ -80,7 +80,7 @@ def test_a_changed_password_file_is_read_again(tmp_path: Path) -> None:
 
 
 def test_oauthbearer_has_client_credentials() -> None:
-    """Endpoint, id and secret by the Java client's names; the scope if it is wanted."""
+    """Endpoint, id and secret have the Java client's names; the scope may be missing."""
     environ = sasl("OAUTHBEARER") | {
         URL: "https://idp/token",
         f"{CLIENT}_ID": "me",
@@ -98,7 +98,7 @@ def test_oauthbearer_has_client_credentials() -> None:
 
 
 def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
-    """As in the Java client; what they lack is taken from it."""
+    """The Java client does so; what they lack is taken from it."""
     jaas = f'{OAUTHBEARER} required clientId="x" clientSecret="hunter2" scope="kafka";'
     environ = sasl("OAUTHBEARER", jaas_config=jaas) | {URL: "http://idp", f"{CLIENT}_ID": "me"}
     found = admin(environ)
@@ -188,7 +188,7 @@ def test_what_doesnt_fit_is_one_problem(key: str, message: str, environ: dict[st
     ("protocol", "meant"), [("PLAINTEXT", "SASL_PLAINTEXT"), ("SSL", "SASL_SSL")]
 )
 def test_credentials_need_a_sasl_protocol(protocol: str, meant: str) -> None:
-    """Whoever gives credentials believes that they are used."""
+    """Whoever sets credentials believes that they are used."""
     line = problem({f"{ADMIN}SECURITY_PROTOCOL": protocol, f"{ADMIN}SASL_PASSWORD": "hunter2"})
     expected = (
         f"{ADMIN}SASL_PASSWORD: isn't used, since security.protocol is {protocol}: was {meant}"
@@ -211,10 +211,10 @@ def test_a_malformed_protocol_is_reported_once() -> None:
         (b"\xff", "not UTF-8"),
     ],
 )
-def test_a_password_file_that_holds_none_is_a_problem(
+def test_a_password_file_without_one_is_a_problem(
     tmp_path: Path, content: bytes | None, message: str
 ) -> None:
-    """The file is named, and nothing of what it holds."""
+    """The message names the file, and nothing of its content."""
     file = tmp_path / "password"
     if content is not None:
         file.write_bytes(content)

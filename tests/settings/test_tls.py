@@ -21,14 +21,14 @@ def ssl(**settings: str) -> dict[str, str]:
 
 
 def test_without_material_the_system_is_trusted() -> None:
-    """No file, no text, and the host's name is checked."""
+    """No file or text is needed, and the host's name is checked."""
     expected = KafkaAdmin(bootstrap_servers=(("broker-0", 9092),), security_protocol="SSL")
     assert expected == admin(ssl())
 
 
 @pytest.mark.parametrize("typed", [{}, {"truststore_type": "PEM", "keystore_type": "pem"}])
 def test_material_is_in_files(typed: dict[str, str]) -> None:
-    """One file holds our certificate and its key, as in Java."""
+    """One file may have our certificate and its key, as in Java."""
     found = admin(
         ssl(
             truststore_location="/ca.crt",
@@ -54,7 +54,7 @@ def test_the_key_may_have_its_own_file() -> None:
 
 
 def test_material_is_text() -> None:
-    """PEM text in the settings themselves, its lines put right."""
+    """The settings have PEM text themselves, and its lines are restored."""
     squeezed = CERTIFICATE.replace("\n", " ")
     found = admin(
         ssl(
@@ -122,7 +122,7 @@ def test_the_name_is_checked_unless_turned_off(algorithm: str, *, verified: bool
 def test_a_store_of_javas_says_how_to_convert_it(
     store: str, settings: dict[str, str], form: str, commands: str
 ) -> None:
-    """By its type, or by its name when no type is given: the commands and what to set then."""
+    """Its type, or its name when no type is set, selects the commands and what to set then."""
     line = problem(ssl(**settings))
     target = commands.rpartition(" -out ")[2]
     expected = (
@@ -187,7 +187,7 @@ def test_a_type_wins_over_the_files_name() -> None:
     ],
 )
 def test_what_doesnt_fit_is_one_problem(key: str, message: str, settings: dict[str, str]) -> None:
-    """The Java client's own rules, each told with the setting to change and no secret."""
+    """The Java client has these rules; each names the setting to change and no secret."""
     line = problem(ssl(**settings))
     assert line.startswith(f"{SSL}{key}: ")
     assert message in line
@@ -205,7 +205,7 @@ def test_text_and_file_are_reported_for_each_part() -> None:
 
 
 def test_material_without_tls_is_noted() -> None:
-    """The Java client ignores it as well, so a shared file may have it; but it is told."""
+    """The Java client ignores it as well, so a shared file may have it."""
     (notice,) = loaded({f"{SSL}TRUSTSTORE_LOCATION": "/ca"}).notices
     assert f"{SSL}TRUSTSTORE_LOCATION: no effect, since security.protocol is PLAINTEXT" == notice
 

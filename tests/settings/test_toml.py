@@ -10,7 +10,7 @@ from sidecar.settings.toml import read_toml
 
 
 def read(folder: Path, text: str | bytes) -> Reading:
-    """The reading of a file with this text."""
+    """Reads a file with this text."""
     file = folder / "sidecar.toml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_toml(file)
@@ -32,7 +32,7 @@ def test_every_documented_key_is_taken(tmp_path: Path) -> None:
         'kafka_admin_sasl_mechanism = "PLAIN"',
     ],
 )
-def test_words_may_be_grouped_in_any_way(tmp_path: Path, text: str) -> None:
+def test_words_may_be_grouped_as_you_like(tmp_path: Path, text: str) -> None:
     """The words in order are the name, so a property's name works too."""
     entry = read(tmp_path, text).entries["kafka_admin_sasl_mechanism"]
     assert ("PLAIN", f"toml {tmp_path}/sidecar.toml") == (entry.value, entry.origin)
@@ -76,7 +76,7 @@ def test_an_empty_table_sets_nothing(tmp_path: Path) -> None:
     assert Reading({}) == read(tmp_path, "[storage]\n[kafka_admin]\n# client_id = 1\n")
 
 
-def test_one_setting_is_given_once(tmp_path: Path) -> None:
+def test_one_setting_is_set_once(tmp_path: Path) -> None:
     """Two groupings of the same words are one setting, and neither wins."""
     (problem,) = read(tmp_path, 'log_level = "info"\n[log]\nlevel = "debug"').problems
     assert problem.startswith("log_level (toml ")
@@ -98,7 +98,7 @@ def test_the_java_clients_other_keys_are_noted(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_toml_is_a_problem(tmp_path: Path, text: bytes, message: str) -> None:
-    """The place of the mistake is told."""
+    """The message has the place of the mistake."""
     reading = read(tmp_path, text)
     (problem,) = reading.problems
     assert message in problem

@@ -10,7 +10,7 @@ from sidecar.settings import HostPort, KafkaAdmin
     ("expected", "host"), [("broker-0:9092", "broker-0"), ("[::1]:9092", "::1")]
 )
 def test_an_address_is_written_as_it_is_read(expected: str, host: str) -> None:
-    """IPv6 in brackets, as in a URL."""
+    """IPv6 is in brackets, as in a URL."""
     assert expected == str(HostPort(host, 9092))
 
 

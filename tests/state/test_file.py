@@ -1,4 +1,4 @@
-"""The state file: replaced whole, and whatever is wrong with it is told, not raised."""
+"""The state file is replaced whole, and whatever is wrong with it is reported, not raised."""
 
 import errno
 import hashlib
@@ -34,7 +34,7 @@ PLAIN: Mapping[str, object] = {
     "source": "fallback",
     "since": 5.0,
 }
-"""The least that a state holds, as it is written."""
+"""The smallest state, as it is written."""
 
 
 def unmoved(steady_s: float) -> float:
@@ -59,13 +59,13 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, PersistedS
     """The bytes of ``something`` and what they are read as."""
     file = StateFile(tmp_path_factory.mktemp("state") / "state.json", LIMIT)
     file.save(something(), unmoved)
-    kept = file.load(NOW)
-    assert isinstance(kept, PersistedState)
-    return file.path.read_bytes(), kept
+    loaded = file.load(NOW)
+    assert isinstance(loaded, PersistedState)
+    return file.path.read_bytes(), loaded
 
 
 def with_checksum(state: Mapping[str, object], version: int = 1) -> bytes:
-    """A file whose checksum is right, whatever it says."""
+    """A file with a right checksum, whatever it says."""
     canonical = json.dumps(state, sort_keys=True, separators=(",", ":"))
     checksum = hashlib.sha256(canonical.encode()).hexdigest()
     return json.dumps({"version": version, "sha256": checksum, "state": state}).encode()
@@ -77,12 +77,12 @@ def aside(file: StateFile) -> Path:
 
 class TestSaving:
     def test_what_is_saved_is_loaded(self, file: StateFile) -> None:
-        """Decision, volumes and override, through the file."""
+        """The file has decision, volumes and override."""
         file.save(something(), unmoved)
         assert something() == file.load(NOW)
 
     def test_nobody_else_may_read_it(self, file: StateFile) -> None:
-        """It tells log dirs and addresses, and an operator's words."""
+        """It has log dirs and addresses, and an operator's words."""
         file.save(something(), unmoved)
         assert 0o600 == stat.S_IMODE(file.path.stat().st_mode)
 
@@ -110,7 +110,7 @@ class TestSaving:
     def test_what_is_cut_off_before_the_rename_leaves_the_old_file(
         self, file: StateFile, monkeypatch: pytest.MonkeyPatch, owner: object, step: str
     ) -> None:
-        """Whole, and with nothing beside it."""
+        """It is whole, and nothing is left beside it."""
         file.save(something(), unmoved)
         before = file.path.read_bytes()
 
@@ -125,7 +125,7 @@ class TestSaving:
         assert [file.path] == list(file.path.parent.iterdir())
 
     def test_what_a_crash_left_beside_it_is_not_read(self, file: StateFile) -> None:
-        """A kill -9 between write and rename: the old file is the state, and the rest goes."""
+        """Kill -9 comes between write and rename: the old file is the state, and the rest goes."""
         file.save(something(), unmoved)
         file.path.with_name(".state.json.new").write_bytes(b"half of a st")
         assert isinstance(file.load(NOW), PersistedState)
@@ -133,7 +133,7 @@ class TestSaving:
         assert [file.path] == list(file.path.parent.iterdir())
 
     def test_a_folder_that_is_gone_is_the_callers_error(self, tmp_path: Path) -> None:
-        """An OSError, which the keeper tells."""
+        """It is an OSError, which the state writer reports."""
         with pytest.raises(FileNotFoundError):
             StateFile(tmp_path / "gone" / "state.json", LIMIT).save(something(), unmoved)
 
@@ -144,14 +144,14 @@ class TestLoading:
         assert file.load(NOW) is None
 
     def test_a_file_that_can_not_be_read_is_reported_and_left(self, file: StateFile) -> None:
-        """A folder of that name, say; no permission is the same OSError."""
+        """A folder has that name, say; a missing permission is the same OSError."""
         file.path.mkdir()
         expected = f"the state file {file.path} can't be read: Is a directory"
         assert Damaged(expected) == file.load(NOW)
         assert file.path.is_dir()
 
-    def test_a_damaged_file_that_can_not_be_set_aside_is_told_too(self, file: StateFile) -> None:
-        """Something of the other name is in the way."""
+    def test_a_damaged_file_that_can_not_be_renamed_is_reported_too(self, file: StateFile) -> None:
+        """Something of the other name is there."""
         file.path.write_bytes(b"")
         aside(file).mkdir()
         loaded = file.load(NOW)
@@ -159,7 +159,7 @@ class TestLoading:
         assert loaded.problem.endswith("; it can't be set aside: Is a directory")
 
     def test_what_is_set_aside_is_as_it_was(self, file: StateFile) -> None:
-        """For whoever wants to know what happened."""
+        """Somebody may want to know what happened."""
         file.path.write_bytes(b"\x00\x01 what a torn page looks like")
         loaded = file.load(NOW)
         assert isinstance(loaded, Damaged)
@@ -194,7 +194,7 @@ class TestLoading:
     def test_what_can_not_be_used_is_set_aside_and_says_why(
         self, file: StateFile, raw: bytes, message: str
     ) -> None:
-        """One kind of damage each; the control is that the same file undamaged is read."""
+        """Each case is one kind of damage; the control reads the same file undamaged."""
         file.path.write_bytes(with_checksum(PLAIN))
         assert isinstance(file.load(NOW), PersistedState)
         file.path.write_bytes(raw)
@@ -206,7 +206,7 @@ class TestLoading:
 
 
 class TestAnyDamage:
-    """Never an exception, never another state: set aside, or equal."""
+    """Damage is never an exception or another state: the file is set aside, or equal."""
 
     def is_safe(self, file: StateFile, raw: bytes, before: PersistedState) -> None:
         file.path.write_bytes(raw)
@@ -219,7 +219,7 @@ class TestAnyDamage:
     def test_cut_off_at_any_length(
         self, file: StateFile, written: tuple[bytes, PersistedState]
     ) -> None:
-        """As by a full disk without the rename; every seventh length."""
+        """A full disk may cut it without the rename; every seventh length is tried."""
         raw, before = written
         for length in range(0, len(raw), 7):
             file.path.write_bytes(raw[:length])
@@ -231,7 +231,7 @@ class TestAnyDamage:
     def test_one_byte_changed_anywhere(
         self, file: StateFile, written: tuple[bytes, PersistedState], where: float, flip: int
     ) -> None:
-        """As by a bad sector."""
+        """A bad sector may change it."""
         raw, before = written
         damaged = bytearray(raw)
         damaged[int(where * len(raw))] ^= flip
@@ -247,7 +247,7 @@ class TestAnyDamage:
         size: int,
         by: bytes,
     ) -> None:
-        """As by a file system that lost a block."""
+        """A file system may lose a block."""
         raw, before = written
         at = int(start * len(raw))
         self.is_safe(file, raw[:at] + by * size + raw[at + size :], before)

@@ -1,4 +1,4 @@
-"""What is kept comes back as it was, with wall-clock times that can't be ahead of the reader."""
+"""Persisted state comes back as it was, with no wall-clock time ahead of the reader."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,7 +43,7 @@ limits: st.SearchStrategy[Limit] = st.one_of([st.builds(each, values) for each i
 
 
 def volume_state(volume: Volume, read_at: float, online: bool, limit: Limit) -> VolumeState:
-    """A volume of which nothing but its last reading is known."""
+    """A volume with nothing but its last reading."""
     fill = first_fill(read_at, volume.used_bytes)
     return VolumeState(volume, read_at, limit.judge(volume, fill, None), online, fill)
 
@@ -54,7 +54,7 @@ def volume_states(limit: Limit) -> st.SearchStrategy[VolumeState]:
 
 
 @st.composite
-def kept(draw: st.DrawFn, limit: Limit) -> PersistedState:
+def states(draw: st.DrawFn, limit: Limit) -> PersistedState:
     volumes = st.lists(volume_states(limit), max_size=3).map(tuple)
     addresses = st.dictionaries(broker_ids, names, max_size=3)
     known_at = draw(st.none() | times)
@@ -85,21 +85,21 @@ def unmoved(steady_s: float) -> float:
 
 
 def again(what: PersistedState, limit: Limit = LIMIT, now: float = NOW) -> PersistedState:
-    """What a restart takes over, through the very bytes of the form."""
+    """The state after a restart, through the very bytes of the form."""
     written = to_record(what, limit, unmoved).model_dump_json()
     return from_record(StateRecord.model_validate_json(written), limit, now)
 
 
 class TestRoundTrip:
     @given(st.data(), limits)
-    def test_everything_that_is_kept_comes_back_as_it_was(
+    def test_everything_that_is_persisted_comes_back_as_it_was(
         self, data: st.DataObject, limit: Limit
     ) -> None:
-        """Every field, to the last bit of every time and size."""
-        before = data.draw(kept(limit))
+        """Every field comes back, to the last bit of every time and size."""
+        before = data.draw(states(limit))
         assert before == again(before, limit)
 
-    def test_what_polls_find_out_again_is_not_kept(self) -> None:
+    def test_what_polls_find_out_again_is_not_persisted(self) -> None:
         """Failures, their count and fill rates are as at a start."""
         failing = Memory(failed_polls=3)
         assert Memory() == again(PersistedState(failing, 1.0, Source.FALLBACK, 0)).memory
@@ -110,8 +110,8 @@ class TestRoundTrip:
         assert 61_000 == to_record(steady, LIMIT, lambda s: s + 60_000).since
 
 
-def test_under_the_same_limit_a_verdict_holds_that_its_sizes_do_not_show() -> None:
-    """900 bytes available violated at the rate of then: they do until the next reading."""
+def test_under_the_same_limit_a_verdict_stays_that_its_sizes_do_not_show() -> None:
+    """900 bytes available violated at the old rate: they do until the next reading."""
     verdict = Verdict(Level.VIOLATED, 0.25, 950.0, 0.0, 0.0)
     state = VolumeState(Volume(1, "/d", 1000, 900), 5.0, verdict, True, first_fill(5.0, 100))
     memory = Memory(brokers={1: BrokerState(5.0, (state,))})
@@ -120,7 +120,7 @@ def test_under_the_same_limit_a_verdict_holds_that_its_sizes_do_not_show() -> No
 
 
 class TestAnotherLimit:
-    def test_volumes_are_kept_and_judged_by_the_new_limit(self) -> None:
+    def test_volumes_are_restored_and_judged_by_the_new_limit(self) -> None:
         """200 bytes available are enough for a limit of 100 and not for one of 300."""
         state = volume_state(Volume(1, "/d", 1000, 200), 5.0, online=True, limit=LIMIT)
         memory = Memory(brokers={1: BrokerState(5.0, (state,))})
@@ -145,7 +145,7 @@ class TestAClockThatWasSetBack:
 
     AHEAD_S = 3600.0
 
-    def kept_ahead(self) -> PersistedState:
+    def written_ahead(self) -> PersistedState:
         at = NOW + self.AHEAD_S
         state = volume_state(Volume(1, "/d", 1000, 200), at, online=True, limit=LIMIT)
         memory = Memory(
@@ -158,8 +158,8 @@ class TestAClockThatWasSetBack:
         return PersistedState(memory, 0.5, Source.OVERRIDE, at)
 
     def test_no_time_of_an_observation_lies_ahead(self) -> None:
-        """So nothing is valid for longer than its validity from the start on."""
-        after = again(self.kept_ahead())
+        """Nothing is valid for longer than its validity after the start."""
+        after = again(self.written_ahead())
         memory = after.memory
         assert memory.computed is not None
         volumes = (*memory.brokers[1].volumes, *memory.computed.violations)
@@ -173,8 +173,8 @@ class TestAClockThatWasSetBack:
         }
 
     def test_an_override_lasts_no_longer_than_it_was_set_for(self) -> None:
-        """60 s from the start, not an hour and 60 s."""
-        override = again(self.kept_ahead()).memory.override
+        """It lasts 60 s from the start, not an hour and 60 s."""
+        override = again(self.written_ahead()).memory.override
         assert Override(0.5, "a migration", NOW, NOW + 60) == override
 
     def test_an_override_that_was_set_before_keeps_its_end(self) -> None:

@@ -1,4 +1,4 @@
-"""The keeper: when it writes, one write at a time, and what it says of a disk that fails."""
+"""The state writer: when it writes, one write at a time, and its log when a disk fails."""
 
 import asyncio
 import contextlib
@@ -32,19 +32,19 @@ def see(board: Board, available: int) -> None:
     board.observe(whole(at, reading(at, 1, available)))
 
 
-def kept_in(path: Path) -> PersistedState:
-    kept = StateFile(path, LIMIT).load(1e12)
-    assert isinstance(kept, PersistedState)
-    return kept
+def loaded_from(path: Path) -> PersistedState:
+    loaded = StateFile(path, LIMIT).load(1e12)
+    assert isinstance(loaded, PersistedState)
+    return loaded
 
 
 def available_in(path: Path) -> int:
-    """What the file says that broker 1 has."""
-    return kept_in(path).memory.brokers[1].volumes[0].volume.available_bytes
+    """The bytes that broker 1 has available by the file."""
+    return loaded_from(path).memory.brokers[1].volumes[0].volume.available_bytes
 
 
 def inode_of(path: Path) -> int:
-    """Another one after each write, since the file is replaced."""
+    """The file's inode, another one after each write, since the file is replaced."""
     return path.stat().st_ino
 
 
@@ -67,16 +67,16 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     times: list[float] = []
     real: Save = StateFile.save
 
-    def save(file: StateFile, kept: PersistedState, wall: Callable[[float], float]) -> None:
+    def save(file: StateFile, state: PersistedState, wall: Callable[[float], float]) -> None:
         times.append(asyncio.get_running_loop().time())
-        real(file, kept, wall)
+        real(file, state, wall)
 
     async def inline(
         function: Callable[[PersistedState, Callable[[float], float]], None],
-        kept: PersistedState,
+        state: PersistedState,
         wall: Callable[[float], float],
     ) -> None:
-        function(kept, wall)
+        function(state, wall)
 
     monkeypatch.setattr(StateFile, "save", save)
     monkeypatch.setattr(asyncio, "to_thread", inline)
@@ -85,15 +85,15 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.mark.looptime
 class TestWhen:
-    """In virtual time."""
+    """When it writes, in virtual time."""
 
     async def test_what_is_published_at_the_start_is_written_at_once(
         self, path: Path, writes: list[float]
     ) -> None:
-        """So that an unwritable folder is told at the start, too."""
+        """An unwritable folder is reported at the start, too."""
         await run_for(1, new_state_writer(new_board(), path).run())
         assert [0] == writes
-        assert Source.FALLBACK == kept_in(path).source
+        assert Source.FALLBACK == loaded_from(path).source
 
     async def test_a_change_is_written_at_once(self, path: Path, writes: list[float]) -> None:
         """The factor falls at 3 s and is on disk at 3 s."""
@@ -108,9 +108,9 @@ class TestWhen:
         await run_for(9, new_state_writer(board, path).run(), fill())
         assert [0, 1, 3] == writes
         assert (0.0, Source.OBSERVATION, 3.0) == (
-            kept_in(path).factor,
-            kept_in(path).source,
-            kept_in(path).since,
+            loaded_from(path).factor,
+            loaded_from(path).source,
+            loaded_from(path).since,
         )
 
     async def test_a_user_throttle_that_gets_longer_is_written_within_a_second(
@@ -127,13 +127,13 @@ class TestWhen:
 
         await run_for(16, new_state_writer(board, path).run(), lengthen())
         assert [0, 2, 5, 15] == pytest.approx(writes)
-        ends_at = kept_in(path).memory.user_throttles["bob", "one"].ends_at
+        ends_at = loaded_from(path).memory.user_throttles["bob", "one"].ends_at
         assert 172.9 == pytest.approx(ends_at)
 
     async def test_moving_bytes_alone_are_written_every_ten_seconds(
         self, path: Path, writes: list[float]
     ) -> None:
-        """600 polls a minute, 6 writes."""
+        """600 polls a minute make 6 writes."""
         board = new_board()
         see(board, 499)
 
@@ -149,7 +149,7 @@ class TestWhen:
     async def test_with_a_short_validity_they_are_written_more_often(
         self, path: Path, writes: list[float]
     ) -> None:
-        """What a kill -9 leaves on disk is still valid then."""
+        """A kill -9 leaves what is still valid on disk."""
         board = new_board()
         see(board, 499)
 
@@ -176,15 +176,15 @@ class TestWhen:
 
 
 class TestKeep:
-    """What ``write`` says."""
+    """The result and the log of ``write``."""
 
     async def test_true_once_the_override_is_on_disk(self, path: Path) -> None:
-        """The API tells an operator whether a restart keeps an override: it is read back here."""
+        """The API says whether an override outlasts a restart: it is read back here."""
         board = new_board()
         override = Override(0.5, "a migration", board.now(), board.now() + 60)
         board.set_override(override)
         assert await new_state_writer(board, path).write()
-        assert override == kept_in(path).memory.override
+        assert override == loaded_from(path).memory.override
 
     async def test_true_without_writing_when_it_is_on_disk_already(self, path: Path) -> None:
         """The same snapshot twice is one write."""
@@ -203,7 +203,7 @@ class TestADiskThatFails:
     async def test_a_full_disk_is_reported_once_and_reported_when_it_is_over(
         self, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Three failed writes, one line; the next that succeeds, one more; and again."""
+        """Three failed writes are one line, the next that succeeds is one more; and again."""
         board = new_board()
         state_writer = new_state_writer(board, path)
         real = os.fsync
@@ -226,7 +226,7 @@ class TestADiskThatFails:
     async def test_a_folder_that_went_away_ends_nothing(
         self, tmp_path: Path, writes: list[float], caplog: pytest.LogCaptureFixture
     ) -> None:
-        """The keeper goes on, and keeps again once the folder is back."""
+        """The state writer goes on, and writes again once the folder is back."""
         board, folder = new_board(), tmp_path / "folder"
         path = folder / "state.json"
 
@@ -245,7 +245,7 @@ class TestADiskThatFails:
 
 
 class Disk:
-    """A disk that finishes a write only when it is let, and counts the writes at one time."""
+    """A disk that finishes a write only when released, and counts concurrent writes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun = threading.Semaphore(0)
@@ -254,12 +254,12 @@ class Disk:
         self.most = 0
         real: Save = StateFile.save
 
-        def save(file: StateFile, kept: PersistedState, wall: Callable[[float], float]) -> None:
+        def save(file: StateFile, state: PersistedState, wall: Callable[[float], float]) -> None:
             self.writing += 1
             self.most = max(self.most, self.writing)
             self.begun.release()
             assert self.let.acquire(timeout=PATIENCE_S)
-            real(file, kept, wall)
+            real(file, state, wall)
             self.writing -= 1
 
         monkeypatch.setattr(StateFile, "save", save)
@@ -292,7 +292,7 @@ class TestOneWriteAtATime:
     async def test_a_write_whose_asker_is_cancelled_is_still_the_only_one(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """At the stop the keeper is cancelled, and the last state is written: after, not beside.
+        """At a stop the writer is cancelled, and the last state is written after it, not beside.
 
         A thread can't be cancelled: were the last write begun beside it, the older state might be
         renamed over the newer.

@@ -1,4 +1,4 @@
-"""A page of the sidecar, as far as tests look at it."""
+"""A page of the sidecar, as far as tests read it."""
 
 from html.parser import HTMLParser
 

@@ -1,4 +1,4 @@
-"""What is computed for the page stands in it: times, bars, rates, changes, sizes."""
+"""The page has computed figures: times, bars, rates, changes, sizes."""
 
 from sidecar.volumes import Failure, FailureKind
 from tests.api.build import FakeSidecar
@@ -17,7 +17,7 @@ def filling() -> FakeSidecar:
 
 
 async def test_since_when_and_until_when() -> None:
-    """With the clock and how far it is away; until when is what has to happen, or a time too."""
+    """They have the clock and the span; an end is a condition, or a time too."""
     sidecar = filling()
     sidecar.clock.now = 40.0
     words = (await outline(sidecar)).words
@@ -34,7 +34,7 @@ async def test_since_when_and_until_when() -> None:
 
 
 async def test_the_reason_of_a_fallback() -> None:
-    """Why nothing is seen, beside what that means."""
+    """It says why nothing is seen, and what that means."""
     sidecar = FakeSidecar()
     failure = Failure(FailureKind.CONNECT, "nobody listens")
     sidecar.board.fail(failure)
@@ -42,7 +42,7 @@ async def test_the_reason_of_a_fallback() -> None:
 
 
 def bars(page: Outline) -> list[tuple[str | None, str | None, float]]:
-    """Of each bar: what it says, how far it is used, and the middle of the limit's line."""
+    """Each bar's words, how far it is used, and the middle of the limit's line."""
     reported = [attributes for tag, attributes in page.tags if tag == "svg"]
     kinds = {
         name: [at for tag, at in page.tags if at.get("class") == name] for name in ("used", "limit")
@@ -54,7 +54,7 @@ def bars(page: Outline) -> list[tuple[str | None, str | None, float]]:
 
 
 async def test_bars_with_the_limit_drawn() -> None:
-    """As far as each is used, and a line where the limit is; in words for who can't see it."""
+    """A bar shows the used part, and the limit as a line; words say it to who can't see it."""
     assert [
         ("90.0 % used, the limit is at 90.0 %", "90.0", 90.0),
         ("50.0 % used, the limit is at 90.0 %", "50.0", 90.0),
@@ -63,7 +63,7 @@ async def test_bars_with_the_limit_drawn() -> None:
 
 
 async def test_the_fill_rate_and_the_time_to_the_limit() -> None:
-    """Of a volume that fills, one that does not, and one that has reached it."""
+    """One volume fills, one does not, and one has reached its limit."""
     sidecar = FakeSidecar()
     for now, left in ((0.0, 70), (15.0, 55)):
         sidecar.clock.now = now
@@ -75,15 +75,15 @@ async def test_the_fill_rate_and_the_time_to_the_limit() -> None:
 
 
 async def test_the_last_changes() -> None:
-    """The newest first, each with when, what and why."""
+    """The newest is first, each with when, what and why."""
     words = (await outline(filling())).words
-    held = "22:13:50 UTC (now)Producers are throttled: broker 1 /d1 has 10 B of 100 B available"
+    full = "22:13:50 UTC (now)Producers are throttled: broker 1 /d1 has 10 B of 100 B available"
     free = "22:13:20 UTC (30 s ago)Nobody is throttled: every volume has more than 10 B"
-    assert -1 < words.index(held) < words.index(free)
+    assert -1 < words.index(full) < words.index(free)
 
 
 async def test_when_a_broker_was_last_seen() -> None:
-    """One that answered once; one that never did stands in another test."""
+    """One answered once; one that never did is in another test."""
     sidecar = filling()
     sidecar.clock.now = 60.0
     sidecar.see(whole(60.0, [reading(1, 60.0, {"/d1": 5})], silent=[2], fenced=[3]))

@@ -1,4 +1,4 @@
-"""The sentence for a tired person, since when, and until when."""
+"""The sentence for a tired person, since when it is so, and until when."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ def head(
     now: float | None = None,
     failure: Failure | None = None,
 ) -> Headline:
-    """What the page begins with after these observations."""
+    """The head of the page after these observations."""
     clock = FakeClock()
     factors = VolumeLimit(limit, VALIDITY_S, fallback)
     board = Board(factors, clock)
@@ -57,7 +57,7 @@ def head(
 
 
 def test_producers_are_throttled() -> None:
-    """The issue's own example: which volume, what it has left, and the limit."""
+    """The sentence has the volume, what it has left, and the limit."""
     shown = head([free(2, 0.0, 50), free(2, 60.0, 8.1)], now=91.0)
     assert (
         "Producers are throttled: /kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
@@ -77,7 +77,7 @@ def test_several_volumes() -> None:
 
 
 def test_a_ratio() -> None:
-    """In percent, and in bytes besides."""
+    """It is shown in percent, and in bytes too."""
     shown = head([free(2, 0.0, 8.1)], limit=MinAvailableRatio(0.1))
     assert (
         "Producers are throttled: /kafka/data of broker 2 has 8.1% (8.1 GB) left, "
@@ -85,8 +85,8 @@ def test_a_ratio() -> None:
     ) == shown.sentence
 
 
-def test_a_broker_that_is_gone_holds_them() -> None:
-    """The reading is of then."""
+def test_a_broker_that_is_gone_throttles_them() -> None:
+    """The reading is the last one before."""
     fenced = whole(60.0, [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)], fenced=[2])
     shown = head([free(2, 0.0, 8.1), fenced])
     begins = "Producers are throttled: /kafka/data of broker 2 had 8.1 GB left"
@@ -94,7 +94,7 @@ def test_a_broker_that_is_gone_holds_them() -> None:
 
 
 def test_nobody_is_throttled() -> None:
-    """And when the next volume would reach its limit, or that none fills."""
+    """It says when the next volume would reach its limit, or that none fills."""
     shown = head([free(2, 0.0, 50)])
     assert "Nobody is throttled: every volume has more than 10.0 GB available." == shown.sentence
     assert ("free", Until("Until a volume reaches its limit; none fills.")) == (
@@ -106,7 +106,7 @@ def test_nobody_is_throttled() -> None:
 
 
 def test_until_when_producers_are_throttled() -> None:
-    """A time only if every violating volume empties."""
+    """It has a time only if every violating volume empties."""
     still = head([free(2, 0.0, 8), free(2, 10.0, 8)])
     assert Until("Until every volume has more than 10.0 GB available.") == still.until[0]
     emptying = head([free(2, 0.0, 7), free(2, 10.0, 8)], now=15.0)
@@ -114,7 +114,7 @@ def test_until_when_producers_are_throttled() -> None:
 
 
 def test_how_long_what_was_seen_counts() -> None:
-    """The validity is told as what it is: when nothing more can be seen."""
+    """The validity is shown as what it is: the end when nothing more can be seen."""
     shown = head([free(2, 0.0, 8)])
     assert "If nothing more can be read, the fallback follows after" == shown.until[1].text
     assert shown.until[1].moment is not None
@@ -137,7 +137,7 @@ def test_how_long_what_was_seen_counts() -> None:
     ],
 )
 def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) -> None:
-    """What it does not heed is told in the same breath, and does not look as if all was well."""
+    """The same sentence says what it ignores, and does not sound as if all was well."""
     override = Override(factor, "a migration", 0.0, 2 * DAY_S)
     shown = head([free(2, 0.0, available)], override=override)
     assert (sentence, tone) == (shown.sentence, shown.tone)
@@ -151,7 +151,7 @@ def test_set_by_hand(factor: float, available: float, sentence: str, tone: str) 
     [(1.0, "Nobody is throttled", "blind"), (0.0, "Producers are throttled", "stopped")],
 )
 def test_the_fallback(fallback: float, does: str, tone: str) -> None:
-    """Nothing seen yet, and nothing seen any more; with the reason in the decision's words."""
+    """Nothing is seen yet, or any more; the reason is in the decision's words."""
     failure = Failure(FailureKind.CONNECT, "broker-0:9092: refused")
     first = head([], fallback=fallback, failure=failure)
     assert f"{does}, by the fallback: no volume has been read yet." == first.sentence
@@ -162,7 +162,7 @@ def test_the_fallback(fallback: float, does: str, tone: str) -> None:
 
 
 def test_what_to_do() -> None:
-    """Where on the page it is: the largest topics, or the brokers where these can't be asked."""
+    """It names the page's section: the largest topics, or the brokers where these are unknown."""
     silent = whole(60.0, [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)], silent=[2])
     failure = Failure(FailureKind.CONNECT, "broker-0:9092: refused")
     by_hand = Override(1.0, "a migration", 0.0, 100.0)
@@ -185,7 +185,7 @@ def test_disabled() -> None:
 
 
 def test_users_who_are_throttled_besides() -> None:
-    """They are counted in the sentence, and it does not look as if nobody were held."""
+    """The sentence counts them, and does not sound as if nobody were throttled."""
     board = Board(VolumeLimit(LIMIT, VALIDITY_S, 1.0), FakeClock())
     board.observe(free(2, 0.0, 50))
     board.throttle_users("one", {"etl": (100.0, "why")})
@@ -208,5 +208,5 @@ def test_users_who_are_throttled_besides() -> None:
     ],
 )
 def test_spans(seconds: float, text: str) -> None:
-    """One or two units, as people say them."""
+    """They have one or two units, as people say them."""
     assert text == span(seconds)

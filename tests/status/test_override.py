@@ -1,4 +1,4 @@
-"""Setting and ending an override on the page: asked for twice, with the token, from here alone."""
+"""The page's form that sets and ends an override: asked twice, with the token, from here alone."""
 
 import re
 import shlex
@@ -29,7 +29,7 @@ def throttled() -> FakeSidecar:
 async def send(
     sidecar: FakeSidecar, path: str, fields: dict[str, str], **headers: str
 ) -> tuple[httpx.Response, Snapshot]:
-    """A form, and what was published before it."""
+    """Sends a form; also returns what was published before it."""
     before = sidecar.board.snapshot
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     async with sidecar.client() as client:
@@ -37,7 +37,7 @@ async def send(
 
 
 async def test_asking_changes_nothing() -> None:
-    """The second step says what it would do: its effect, its end, what it does not heed."""
+    """The second step says what it would do: its effect, its end, what it ignores."""
     sidecar = throttled()
     response, before = await send(sidecar, "/override/confirm", ASKED)
     text = unescape(response.text)
@@ -51,7 +51,7 @@ async def test_asking_changes_nothing() -> None:
 
 
 def with_peers(*urls: str) -> FakeSidecar:
-    """A sidecar that knows others; with no addresses, none."""
+    """A sidecar that knows others; without addresses, none."""
     return FakeSidecar(peers=urls)
 
 
@@ -67,7 +67,7 @@ def with_peers(*urls: str) -> FakeSidecar:
     ids=["peers", "none known"],
 )
 async def test_the_command_for_all_sidecars(peers: tuple[str, ...], expected: str) -> None:
-    """This one as it was reached and its peers, or what is to be filled in is said."""
+    """It has this one as it was reached and its peers, or says what is to be filled in."""
     sidecar = with_peers(*peers)
     asked, _ = await send(sidecar, "/override/confirm", ASKED)
     for response in (asked, await sidecar.get("/override/end")):
@@ -78,7 +78,7 @@ async def test_the_command_for_all_sidecars(peers: tuple[str, ...], expected: st
 
 
 async def test_the_command_for_all_sidecars_is_one_that_the_command_line_takes() -> None:
-    """As a shell reads it."""
+    """It is read as a shell reads it."""
     response, _ = await send(with_peers("http://b2:7070"), "/override/confirm", ASKED)
     found = re.search("<code>throttle-sidecar (override set .*)</code>", response.text)
     assert found is not None
@@ -118,8 +118,8 @@ async def test_ending_it() -> None:
         (50, False, "The volumes can't be read: the fallback applies at once."),
     ],
 )
-async def test_what_holds_after_its_end(free: int, seen: bool, expected: str) -> None:
-    """Computed, or the fallback."""
+async def test_what_is_in_force_after_its_end(free: int, seen: bool, expected: str) -> None:
+    """It is the computed factor, or the fallback."""
     sidecar = FakeSidecar()
     if seen:
         sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": free})]))
@@ -128,7 +128,7 @@ async def test_what_holds_after_its_end(free: int, seen: bool, expected: str) ->
 
 
 async def test_there_is_nothing_to_end() -> None:
-    """It says so; and ending nothing is no error."""
+    """The page says so; ending nothing is no error."""
     sidecar = throttled()
     assert "Nothing is set by hand now." in (await sidecar.get("/override/end")).text
     response, before = await send(sidecar, "/override/end", {"token": TOKEN})
@@ -139,7 +139,7 @@ async def test_there_is_nothing_to_end() -> None:
 @pytest.mark.parametrize("token", ["", SECRET, TOKEN + "x", "ä"])
 @pytest.mark.parametrize("path", ["/override", "/override/end"])
 async def test_a_wrong_token(path: str, token: str) -> None:
-    """Nothing is changed, the step can be repeated, and what was typed is not told again."""
+    """Nothing is changed, the step can be repeated, and what was typed is not shown again."""
     sidecar = throttled()
     response, before = await send(sidecar, path, {**ASKED, "token": token})
     assert 401 == response.status_code
@@ -151,7 +151,7 @@ async def test_a_wrong_token(path: str, token: str) -> None:
 
 @pytest.mark.parametrize("path", ["/override", "/override/end"])
 async def test_no_token_is_configured(path: str) -> None:
-    """Nobody may, not even with an empty one."""
+    """Nobody may set one, not even with an empty token."""
     sidecar = throttled()
     sidecar.token = None
     response, before = await send(sidecar, path, {**ASKED, "token": ""})
@@ -192,7 +192,7 @@ async def test_another_sites_form(path: str, headers: dict[str, str]) -> None:
     ],
 )
 async def test_the_sidecars_own_form(headers: dict[str, str]) -> None:
-    """Also behind a proxy that speaks TLS, and from who is no browser."""
+    """It works behind a proxy that speaks TLS, and from who is no browser."""
     response, _ = await send(throttled(), "/override", CONFIRMED, **headers)
     assert 303 == response.status_code
 
@@ -212,7 +212,7 @@ async def test_the_sidecars_own_form(headers: dict[str, str]) -> None:
 )
 @pytest.mark.parametrize("path", ["/override", "/override/confirm"])
 async def test_what_is_typed_wrong(path: str, wrong: dict[str, str], said: str) -> None:
-    """The form comes again and says which field; the API's own rules hold."""
+    """The form comes again and says which field; the API's own rules apply."""
     sidecar = throttled()
     response, before = await send(sidecar, path, {**CONFIRMED, **wrong})
     assert 422 == response.status_code
@@ -232,7 +232,7 @@ async def test_what_is_typed_wrong(path: str, wrong: dict[str, str], said: str) 
     ],
 )
 async def test_what_is_no_form(body: bytes, media_type: str, status: int) -> None:
-    """Refused as such."""
+    """It is refused as such."""
     sidecar = throttled()
     async with sidecar.client() as client:
         headers = {"Content-Type": media_type}
@@ -248,7 +248,7 @@ async def test_while_disabled() -> None:
 
 
 async def test_an_override_that_slows() -> None:
-    """Part of the quotas, and what that means without one; the one before is named."""
+    """It says the part of the quotas, what that means without one, and names the one before."""
     sidecar = throttled()
     await send(sidecar, "/override", CONFIRMED)
     response, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0.25"})

@@ -1,4 +1,4 @@
-"""The page as HTML: what it says, in which order, and what it must never contain."""
+"""The page as HTML: its content, its order, and what it must never contain."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ def throttled() -> FakeSidecar:
 
 
 async def test_the_order() -> None:
-    """The sentence, volumes, brokers, changes, the override, users, what lies on a full volume."""
+    """It is: sentence, volumes, brokers, changes, override, users, a full volume's contents."""
     sidecar = throttled()
     sidecar.board.throttle_users("producer_ids", {"etl": (60.0, "too many")})
     page = await outline(sidecar)
@@ -50,7 +50,7 @@ async def test_the_order() -> None:
 
 
 async def test_what_to_do_leads_to_a_section() -> None:
-    """To what lies on the volume, which the page has."""
+    """It is that of the volume's contents, which the page has."""
     page = await outline(throttled())
     ids = {attributes.get("id") for _, attributes in page.tags}
     targets = [
@@ -62,15 +62,15 @@ async def test_what_to_do_leads_to_a_section() -> None:
 
 
 async def test_brokers_that_are_not_seen() -> None:
-    """One that does not answer, with why and since when, and one that is fenced."""
+    """One does not answer, with why and since when, and one is fenced."""
     page = await outline(throttled())
     assert "2 were active at the last poll, 22:13:20 UTC (now)." in page.words
     assert "2 host2:9092 does not answer since 22:13:20 UTC (now)no answer within 2 s" in page.words
     assert "3 host3:9092 fenced never" in page.words
 
 
-async def test_a_fenced_broker_that_holds_the_throttle() -> None:
-    """How it is forgotten, if it does not come back."""
+async def test_a_fenced_broker_that_keeps_the_throttle_on() -> None:
+    """The page says how it is forgotten, if it does not come back."""
     sidecar = throttled()
     sidecar.see(whole(1.0, [reading(2, 1.0, {"/e": 50})], fenced=[1]))
     page = await outline(sidecar)
@@ -79,7 +79,7 @@ async def test_a_fenced_broker_that_holds_the_throttle() -> None:
 
 
 async def test_polls_that_fail() -> None:
-    """How many in a row, and why the last one did."""
+    """The page says how many in a row, and why the last one did."""
     sidecar = throttled()
     failure = Failure(FailureKind.CONNECT, "nobody listens")
     for _ in range(2):
@@ -90,7 +90,7 @@ async def test_polls_that_fail() -> None:
 
 
 async def test_it_fills_although_producers_are_throttled() -> None:
-    """By how much, when nothing is left, and what is not held."""
+    """The page says by how much, when nothing is left, and what is not throttled."""
     sidecar = throttled()
     for now, left in ((6.0, 32), (12.0, 20)):
         sidecar.clock.now = now
@@ -102,7 +102,7 @@ async def test_it_fills_although_producers_are_throttled() -> None:
 
 
 async def test_an_override() -> None:
-    """Its effect, reason and end, what it does not heed, and on which brokers it is in force."""
+    """The page has its effect, reason and end, what it ignores, and on which brokers it is."""
     sidecar = throttled()
     override = Override(1.0, "a migration", 0.0, 3600.0)
     sidecar.board.set_override(override)
@@ -123,7 +123,7 @@ async def test_no_broker_follows() -> None:
 
 
 async def test_without_a_token() -> None:
-    """Changes are refused, and the page says how to allow them; no way to try leads on."""
+    """Changes are refused, and the page says how to allow them; no form goes further."""
     sidecar = throttled()
     sidecar.token = None
     page = await outline(sidecar)
@@ -132,14 +132,14 @@ async def test_without_a_token() -> None:
 
 
 async def test_disabled() -> None:
-    """Nothing is polled: no volumes, and nothing to set."""
+    """Nothing is polled: there are no volumes, and nothing to set."""
     page = await outline(FakeSidecar(factors=None))
     assert "No volume is read" in page.words
     assert [] == [tag for tag in page.tags if tag[1].get("href") == "/override"]
 
 
 async def test_nothing_is_loaded_from_elsewhere_and_nothing_is_inline() -> None:
-    """Each address is one of the sidecar's own; no style, no handler, no script in the page."""
+    """Each address is one of the sidecar's own; the page has no style, handler or script."""
     for path in ("/", "/volumes", "/override", "/override/end", "/status/parts"):
         page = await outline(throttled(), path)
         for tag, attributes in page.tags:
@@ -152,7 +152,7 @@ async def test_nothing_is_loaded_from_elsewhere_and_nothing_is_inline() -> None:
 
 
 async def test_the_headers() -> None:
-    """A policy that forbids what the page does not need, and no store."""
+    """Their policy forbids what the page does not need, and storing."""
     response = await throttled().get("/")
     assert (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -167,7 +167,7 @@ async def test_the_headers() -> None:
     [("page.css", "text/css"), ("page.js", "text/javascript"), ("icon.svg", "image/svg+xml")],
 )
 async def test_files(name: str, kind: str) -> None:
-    """Kept by browsers for good, since their addresses change with them."""
+    """Browsers cache them for good, since their addresses change with them."""
     response = await FakeSidecar().get(f"/status/{name}")
     assert (200, kind) == (response.status_code, response.headers["content-type"].split(";")[0])
     assert "immutable" in response.headers["cache-control"]
@@ -187,7 +187,7 @@ async def test_names_are_only_text() -> None:
 
 
 async def test_topics_and_their_commands() -> None:
-    """With size and share; they come from the broker: text too, also within a command."""
+    """They have size and share; the broker's text stays text, also within a command."""
     topics = LogDirTopics(2, 80, (TopicSize(EVIL, 60, (0, 1), 30),))
 
     async def ask(_: int) -> Mapping[str, LogDirTopics]:

@@ -23,7 +23,7 @@ TOPICS = LogDirTopics(12, 100, (ORDERS, TopicSize("__consumer_offsets", 30, (7,)
 
 
 async def shown(
-    seen: Observation, told: ContentsResult, *, looks: int = 2
+    seen: Observation, answer: ContentsResult, *, requests: int = 2
 ) -> tuple[list[OnVolume], list[int]]:
     """What the page shows in the end, and which brokers were asked for it."""
     board = Board(FACTORS, FakeClock())
@@ -32,12 +32,12 @@ async def shown(
 
     async def ask(broker_id: int) -> ContentsResult:
         asked.append(broker_id)
-        return told
+        return answer
 
     contents = VolumeContents(ask, FakeClock())
     task = asyncio.create_task(contents.run())
     found: list[OnVolume] = []
-    for _ in range(looks):
+    for _ in range(requests):
         found = on_volumes(board.snapshot, contents, Now(0.0, lambda steady_s: steady_s))
         for _ in range(10):
             await asyncio.sleep(0)
@@ -46,10 +46,10 @@ async def shown(
 
 
 async def test_topics_by_size() -> None:
-    """With their share, and what the others have together."""
+    """They have their share, and what the others have together."""
     (volume,), _ = await shown(whole(0.0, [reading(2, 0.0, {"/d": 9})]), {"/d": TOPICS})
-    told = [(each.topic, each.size, each.share, each.partitions) for each in volume.topics]
-    assert [("orders", "60 B", 60.0, 2), ("__consumer_offsets", "30 B", 30.0, 1)] == told
+    topics = [(each.topic, each.size, each.share, each.partitions) for each in volume.topics]
+    assert [("orders", "60 B", 60.0, 2), ("__consumer_offsets", "30 B", 30.0, 1)] == topics
     assert "10 other topics have 10 B there." == volume.more
 
 
@@ -61,12 +61,12 @@ async def test_kafkas_own_topics_get_no_commands() -> None:
 
 async def test_before_the_broker_answers() -> None:
     """Nothing is known and nothing is wrong."""
-    (volume,), _ = await shown(whole(0.0, [reading(2, 0.0, {"/d": 9})]), {}, looks=1)
+    (volume,), _ = await shown(whole(0.0, [reading(2, 0.0, {"/d": 9})]), {}, requests=1)
     assert (None, "", ()) == (volume.answered_at, volume.why_not, volume.topics)
 
 
 async def test_why_it_is_not_known() -> None:
-    """The broker's failure, a log dir it did not tell of, a broker that is not there."""
+    """The broker failed, did not describe that log dir, or is not there."""
     full = reading(2, 0.0, {"/d": 9})
     (refused,), _ = await shown(whole(0.0, [full]), Failure(FailureKind.TIMEOUT, "no answer"))
     (other,), _ = await shown(whole(0.0, [full]), {"/e": TOPICS})
@@ -97,7 +97,7 @@ async def test_no_violation() -> None:
 
 
 async def test_whose_brokers_have_room() -> None:
-    """Those with its 60 B above the limit of 10 B on each volume; one that answers is asked."""
+    """They have its 60 B above the limit of 10 B on each volume; one that answers is asked."""
     answers = [
         reading(1, 0.0, {"/d": 71, "/e": 90}),
         reading(2, 0.0, {"/d": 9}),
@@ -112,12 +112,12 @@ async def test_whose_brokers_have_room() -> None:
 
 
 def test_nowhere_to_move_to() -> None:
-    """No command that could not work."""
+    """There is no command that could not work."""
     assert () == commands(ORDERS, "b:9092", [])[2].lines
 
 
 def test_retention() -> None:
-    """Half of its largest partition, and how to see what was set before."""
+    """It is half of its largest partition; a command shows what was set before."""
     assert (
         "kafka-configs.sh --bootstrap-server b:9092 --entity-type topics --entity-name orders "
         "--describe",
@@ -152,10 +152,10 @@ def run(folder: Path, lines: tuple[str, ...], **scripts: str) -> None:
 
 
 def test_deletion_writes_what_kafka_reads(tmp_path: Path) -> None:
-    """Offsets become JSON; a partition for which none is told is left alone, not emptied."""
-    told = "printf 'orders:0:41\\norders:3:\\norders:5:-1\\norders:7:9\\n'; echo \"$@\" > asked"
+    """Offsets become JSON; a partition without an offset is left alone, not emptied."""
+    offsets = "printf 'orders:0:41\\norders:3:\\norders:5:-1\\norders:7:9\\n'; echo \"$@\" > asked"
     lines = commands(ORDERS, "b:9092", [1])[1].lines
-    run(tmp_path, lines, kafka_get_offsets=told, kafka_delete_records='cp "$4" deleted')
+    run(tmp_path, lines, kafka_get_offsets=offsets, kafka_delete_records='cp "$4" deleted')
     assert {
         "version": 1,
         "partitions": [
@@ -169,7 +169,7 @@ def test_deletion_writes_what_kafka_reads(tmp_path: Path) -> None:
 
 
 def test_a_move_takes_the_proposed_plan(tmp_path: Path) -> None:
-    """Of what --generate prints, the part after its second heading."""
+    """It is the part after the second heading of what --generate prints."""
     prints = (
         'case $3 in --generate) printf \'Current partition replica assignment\\n{"old":1}\\n\\n'
         'Proposed partition reassignment configuration\\n{"new":1}\\n\';; '

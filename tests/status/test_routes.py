@@ -1,11 +1,11 @@
-"""What the status page costs a sidecar that nobody looks at."""
+"""The status page costs a sidecar nothing while nobody opens it."""
 
 import subprocess
 import sys
 
 
 def test_its_code_is_loaded_when_it_is_asked_for() -> None:
-    """Not with the daemon."""
+    """The daemon does not load it."""
     program = (
         "import sys, sidecar.daemon.daemon; print(*sorted({'jinja2', 'fastapi'} & {*sys.modules}))"
     )

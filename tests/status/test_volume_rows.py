@@ -1,4 +1,4 @@
-"""The volumes' rows: which comes first, and what its bar shows."""
+"""The volumes' rows: their order, and what a bar shows."""
 
 from sidecar.control.board import Board
 from sidecar.status.moments import Now
@@ -30,7 +30,7 @@ def rows(
 
 
 def test_docstring_example() -> None:
-    """91 of 100 used under a limit of 10: 91 % of the bar, and the limit at 90 %."""
+    """91 of 100 are used under a limit of 10: 91 % of the bar, and the limit at 90 %."""
     (row,), count = rows(whole(0.0, [reading(1, 0.0, {"/d": 9})]))
     assert 1 == count
     assert (91.0, 90.0, True, "9 B", "100 B") == (
@@ -44,24 +44,24 @@ def test_docstring_example() -> None:
 
 
 def test_the_worst_come_first() -> None:
-    """Violating ones, the fullest first; offline ones; the soonest at the limit; the least left."""
-    before = {"/full": 9, "/fuller": 2, "/soon": 60, "/later": 99, "/dark": 50, "/more": 80}
+    """Violating volumes are first, the fullest before; then offline, soon full, small ones."""
+    before = {"/full": 9, "/fuller": 2, "/soon": 60, "/later": 99, "/offline": 50, "/more": 80}
     after = {"/full": 9, "/fuller": 2, "/soon": 50, "/later": 98, "/less": 30, "/more": 80}
     found, count = rows(
         whole(0.0, [reading(1, 0.0, before)]),
-        whole(10.0, [reading(1, 10.0, after, offline=["/dark", "/never"])]),
+        whole(10.0, [reading(1, 10.0, after, offline=["/offline", "/never"])]),
         now=20.0,
     )
-    order = ["/fuller", "/full", "/never", "/dark", "/soon", "/later", "/less", "/more"]
+    order = ["/fuller", "/full", "/never", "/offline", "/soon", "/later", "/less", "/more"]
     assert (order, 8) == ([row.log_dir for row in found], count)
     reported = {row.log_dir: (row.fills, row.to_limit) for row in found}
     assert ("fills by 1 B/s", "in 30 s") == reported["/soon"]
     assert ("steady", "") == reported["/more"]
-    assert ("", "") == reported["/dark"]
+    assert ("", "") == reported["/offline"]
 
 
 def test_a_log_dir_that_was_never_read() -> None:
-    """No bar: nothing is known of it but why."""
+    """It has no bar: nothing is known of it but why."""
     (row,), _ = rows(whole(0.0, [reading(1, 0.0, offline=["/d"])]))
     assert (None, "offline", "") == (row.used, row.state, row.left)
 
@@ -81,7 +81,7 @@ def test_what_a_broker_that_is_gone_left() -> None:
 
 
 def test_after_a_failed_poll_every_reading_has_its_age() -> None:
-    """A time to the limit is of what was read then."""
+    """A time to the limit is computed from what was read then."""
     seen = [whole(at, [reading(1, at, {"/d": 50 - round(at)})]) for at in (0.0, 10.0)]
     (row,), _ = rows(*seen, now=20.0)
     assert ("", "in 20 s") == (row.read, row.to_limit)
@@ -115,7 +115,7 @@ def test_a_volume_without_bytes() -> None:
 
 
 def test_rates() -> None:
-    """In words, with the direction."""
+    """Words say the rate, with its direction."""
     assert ["", "steady", "fills by 2.5 MB/s", "empties by 10 B/s"] == [
         rate(each) for each in (None, -0.3, 2.5e6, -10.0)
     ]

@@ -1,1 +1,1 @@
-"""What makes committed files from code."""
+"""Tests of the programs that make committed files from code."""

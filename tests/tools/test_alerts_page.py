@@ -5,12 +5,12 @@ from tools.alerts_page import PAGE, page
 
 
 def test_the_committed_table_is_current() -> None:
-    """Else: python -m tools.alerts_page."""
+    """If it is not: python -m tools.alerts_page."""
     assert page() == PAGE.read_text(encoding="utf-8")
 
 
 def test_every_alert_has_a_row() -> None:
-    """In the order of the rules, with its severity and how long it waits."""
+    """The rows are in the order of the rules, with severity and how long each waits."""
     rows = [line.split(" | ") for line in page().splitlines() if line.startswith("| [Kafka")]
     expected = [
         (

@@ -23,7 +23,7 @@ def cells(panel: dict[str, Any]) -> set[tuple[int, int]]:
 
 
 def test_the_committed_dashboard_is_current() -> None:
-    """Else: python -m tools.dashboard."""
+    """If it is not: python -m tools.dashboard."""
     assert document() == FILE.read_text(encoding="utf-8")
 
 
@@ -37,8 +37,8 @@ def test_nothing_lies_on_something_else() -> None:
     assert {(x, y) for x in range(24) for y in rows} == taken
 
 
-def test_every_panel_can_be_told_apart_and_says_what_it_means() -> None:
-    """By ids and by titles in a row; the description is what Grafana shows on the i."""
+def test_every_panel_is_unique_and_says_what_it_means() -> None:
+    """Ids and titles in a row differ; the description is what Grafana shows on the i."""
     ids = [panel["id"] for panel in panels()]
     assert len(ids) == len(set(ids))
     for row in ROWS:
@@ -48,7 +48,7 @@ def test_every_panel_can_be_told_apart_and_says_what_it_means() -> None:
 
 
 def test_every_query_is_of_the_chosen_clusters_and_prometheus() -> None:
-    """And of metrics that there are."""
+    """It asks for metrics that exist."""
     targets = [target for panel in panels() for target in panel.get("targets", [])]
     for target in targets:
         assert "${datasource}" == target["datasource"]["uid"]

@@ -1,4 +1,4 @@
-"""The quota callback's jar: found, its version told, copied whole."""
+"""The quota callback's jar is found, reports its version and is copied whole."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ def jar(path: Path, properties: str = "artifactId=a\nversion=1.2.3\n") -> Path:
 
 
 def test_the_jar_in_the_package_is_found_before_the_checkouts(tmp_path: Path) -> None:
-    """An installed wheel has it beside its modules; a checkout where Maven built it."""
+    """An installed wheel has it beside its modules, a checkout where Maven built it."""
     packed, built = tmp_path / "packed.jar", tmp_path / "built.jar"
     built.touch()
     assert built == callback_jar(places=(packed, built))
@@ -34,7 +34,7 @@ def test_the_jar_in_the_package_is_found_before_the_checkouts(tmp_path: Path) ->
 
 
 def test_a_jar_that_was_named_is_taken(tmp_path: Path) -> None:
-    """And if it isn't there, nothing else is taken instead."""
+    """If it isn't there, no other jar is taken instead."""
     there = tmp_path / "there.jar"
     there.touch()
     assert there == callback_jar(there)
@@ -43,27 +43,27 @@ def test_a_jar_that_was_named_is_taken(tmp_path: Path) -> None:
 
 
 def test_without_a_jar_it_says_where_there_is_one(tmp_path: Path) -> None:
-    """As in an install from a checkout in which nobody has built it."""
+    """An install from a checkout in which nobody has built it has none."""
     reported = r"without the quota callback's jar.*make jar leaves it in"
     with pytest.raises(CallbackError, match=reported):
         callback_jar(places=(tmp_path / NAME,))
 
 
 def test_the_command_is_refused_in_a_line(tmp_path: Path) -> None:
-    """No folder, or no jar where none was built: exit code 2, no traceback."""
+    """A missing folder and a jar that was not built exit with code 2 and no traceback."""
     result = CliRunner().invoke(group, ["callback", "copy", str(tmp_path / "nowhere")])
     assert (2, "") == (result.exit_code, result.stdout)
     assert 1 == len(result.stderr.splitlines())
 
 
 def test_the_version_is_mavens(tmp_path: Path) -> None:
-    """Told by the jar, not by who copies it."""
+    """The jar states its version, not whoever copies it."""
     assert "1.2.3" == jar_version(jar(tmp_path / NAME))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"no archive"])
 def test_what_is_no_jar_is_refused(tmp_path: Path, content: bytes) -> None:
-    """With its path."""
+    """The message names its path."""
     path = tmp_path / NAME
     path.write_bytes(content)
     with pytest.raises(CallbackError, match=r"callback\.jar is not the quota callback's jar"):
@@ -71,7 +71,7 @@ def test_what_is_no_jar_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_another_jar_is_refused(tmp_path: Path) -> None:
-    """One without our pom, and one whose pom tells no version."""
+    """It lacks our pom, or its pom has no version."""
     with zipfile.ZipFile(tmp_path / "other.jar", "w") as archive:
         archive.writestr("META-INF/MANIFEST.MF", "")
     with pytest.raises(CallbackError, match="is not the quota callback's jar"):
@@ -82,7 +82,7 @@ def test_another_jar_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def careful() -> Iterator[None]:
-    """A umask under which files are their owner's alone."""
+    """A umask under which files can be read by their owner alone."""
     before = os.umask(0o077)
     yield
     os.umask(before)
@@ -90,7 +90,7 @@ def careful() -> Iterator[None]:
 
 @pytest.mark.usefixtures("careful")
 def test_a_copy_replaces_an_older_one_and_others_can_read_it(tmp_path: Path) -> None:
-    """The broker is another user. Who has the old file open keeps it, and nothing else is left."""
+    """The broker is another user. A reader of the old file goes on; no other file is left."""
     source = jar(tmp_path / "source.jar")
     libs = tmp_path / "libs"
     libs.mkdir()
@@ -110,7 +110,7 @@ def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_the_older_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no half of a jar."""
+    """No part of a jar is left either."""
 
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

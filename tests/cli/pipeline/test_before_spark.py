@@ -41,7 +41,7 @@ def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_masters_are_sparks(master: str | None) -> None:
-    """All that Spark knows of."""
+    """All forms that Spark knows are accepted."""
     check_master(master)
 
 
@@ -53,7 +53,7 @@ def test_what_is_no_master_is_refused(master: str) -> None:
 
 
 def test_a_master_that_is_not_up_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of several is enough; by Spark's own variable too."""
+    """One that is up of several is enough; Spark's own variable may name it too."""
     with socket.create_server(("127.0.0.1", 0)) as up, socket.socket() as down:
         down.bind(("127.0.0.1", 0))
         here, nowhere = (f"127.0.0.1:{each.getsockname()[1]}" for each in (up, down))
@@ -76,7 +76,7 @@ def test_a_folder_that_cannot_be_is_refused(folder: str, tmp_path: Path) -> None
 def test_a_folder_that_cannot_be_written_to_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the system says of the nearest that is there: root may write nearly everywhere."""
+    """The system judges the nearest folder that exists: root may write nearly everywhere."""
     asked: list[Path] = []
 
     def refused(path: Path, _: int) -> bool:
@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused(
 
 
 def test_a_folder_that_another_run_writes_to_is_refused(tmp_path: Path) -> None:
-    """To a batch run and to a stream."""
+    """Batch runs and streams are refused."""
     with locked("tables", Mock(spec=Files), tmp_path, "process 7"):
         for check in (check_batch, check_stream):
             with pytest.raises(LockedError, match="process 7"):
@@ -99,7 +99,7 @@ def test_a_folder_that_another_run_writes_to_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_stream_and_batch_runs_refuse_the_others_folder(tmp_path: Path) -> None:
-    """Whichever was first."""
+    """It does not matter which was first."""
     live, tables = tmp_path / "live", tmp_path / "tables"
     (live / "silver_request").mkdir(parents=True)
     (live / MARK).touch()
@@ -127,8 +127,8 @@ def test_a_stage_wants_the_tables_before_it(tmp_path: Path) -> None:
     check_tables(out, ["silver", "usage", "replay", "recommend", "forecast"], None, None)
 
 
-def test_days_that_there_are_none_of_are_told_with_those_that_there_are(tmp_path: Path) -> None:
-    """Not as if there were no tables."""
+def test_missing_days_are_reported_with_the_days_that_exist(tmp_path: Path) -> None:
+    """The message does not say that there are no tables."""
     for name in ("dt=2026-11-20", "dt=2026-11-21", "_SUCCESS"):
         (tmp_path / "silver_request" / name).mkdir(parents=True)
     since = datetime(2026, 11, 22, tzinfo=UTC)
@@ -136,8 +136,8 @@ def test_days_that_there_are_none_of_are_told_with_those_that_there_are(tmp_path
         check_tables(str(tmp_path), ["usage"], since, None)
 
 
-def test_a_volume_history_is_looked_for_as_spark_does(tmp_path: Path) -> None:
-    """A file, a folder or a glob; hidden files are none."""
+def test_a_volume_history_is_found_as_spark_finds_it(tmp_path: Path) -> None:
+    """A file, a folder or a glob is found; hidden files do not count."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "_torn").touch()
     for path in (tmp_path / "a", tmp_path / "b", tmp_path / "*.jsonl"):
@@ -151,7 +151,7 @@ def test_a_volume_history_is_looked_for_as_spark_does(tmp_path: Path) -> None:
 def test_what_only_spark_knows_is_left_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Object storage, and a cluster whose own file system is HDFS."""
+    """These are object storage, and a cluster whose own file system is HDFS."""
     check_tables("s3a://bucket/tables", ["usage"], None, None)
     check_volumes("hdfs://name/history")
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")

@@ -1,4 +1,4 @@
-"""Java's classes, as commands keep them."""
+"""Commands keep Java's classes in a cache."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from sidecar.pipeline.class_archive import ClassArchive, NotKeptError
 
 
 def test_they_are_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the user; another's JVM has none of them."""
+    """The cache is the user's; another JVM has none of them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = java_classes(None, whole=True)
     assert found is not None
@@ -25,7 +25,7 @@ def test_they_are_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_user_without_a_home_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container: the run goes on without."""
+    """A container's user has no home: the run goes on without a cache."""
 
     def nowhere(_: object) -> Path:
         raise RuntimeError("Could not determine home directory.")
@@ -41,13 +41,13 @@ def test_a_user_without_a_home_has_none(monkeypatch: pytest.MonkeyPatch) -> None
         (KeyboardInterrupt(), "not stored; the run is done."),
     ],
 )
-def test_what_goes_wrong_is_told_and_no_error(
+def test_what_goes_wrong_is_reported_and_is_no_error(
     error: BaseException,
     words: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The tables are there by then."""
+    """The tables are written by then."""
 
     def fails(_: ClassArchive) -> None:
         raise error

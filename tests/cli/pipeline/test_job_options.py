@@ -1,4 +1,4 @@
-"""What the options of the job refuse by themselves."""
+"""The job's options refuse some values by themselves."""
 
 import pytest
 from click.testing import CliRunner
@@ -8,9 +8,9 @@ from sidecar.cli import group
 
 @pytest.mark.parametrize("option", ["--out", "--request-logs", "--volumes"])
 def test_credentials_in_a_path_are_refused(option: str) -> None:
-    """At once, and they are not told."""
+    """The message does not repeat them."""
     words = {"--out": "tables", option: "s3a://key:hidden@logs/x"}
-    told = [word for pair in words.items() for word in pair]
-    done = CliRunner().invoke(group, ["pipeline", "silver", *told])
+    options = [word for pair in words.items() for word in pair]
+    done = CliRunner().invoke(group, ["pipeline", "silver", *options])
     assert (2, True) == (done.exit_code, "s3://logs/x: a path must not hold" in done.output)
     assert "hidden" not in done.output

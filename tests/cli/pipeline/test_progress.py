@@ -1,4 +1,4 @@
-"""What is seen of the job while it runs."""
+"""What a person sees of the job while it runs."""
 
 import io
 import threading
@@ -20,13 +20,13 @@ def steps(text: io.StringIO, error: Exception | None = None, *, terminal: bool =
 
 
 def test_each_step_that_ended_has_a_line() -> None:
-    """With its time, where there is no terminal."""
+    """The line has the step's time, where there is no terminal."""
     steps(text := io.StringIO())
     assert ["silver 0.0 s", "usage 0.0 s"] == text.getvalue().splitlines()
 
 
-def test_a_step_that_did_not_end_is_not_told_as_if_it_had() -> None:
-    """The one before did."""
+def test_a_step_that_did_not_end_is_not_reported() -> None:
+    """The step before it is printed."""
     with pytest.raises(ValueError, match="bad"):
         steps(text := io.StringIO(), ValueError("bad"))
     assert ["silver 0.0 s", "usage not done, after 0.0 s"] == text.getvalue().splitlines()

@@ -21,7 +21,7 @@ def write_quarantine(out: Path) -> None:
 
 
 def test_the_page_is_beside_the_tables(tmp_path: Path) -> None:
-    """Or where it is asked for."""
+    """An option names another place."""
     write_quarantine(tmp_path)
     result = run("--out", str(tmp_path))
     assert (0, "") == (result.exit_code, result.stderr)
@@ -34,7 +34,7 @@ def test_the_page_is_beside_the_tables(tmp_path: Path) -> None:
 
 
 def test_a_page_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """Without a traceback."""
+    """It prints no traceback."""
     write_quarantine(tmp_path)
     result = run("--out", str(tmp_path), "--html", str(tmp_path / "www" / "page.html"))
     assert 2 == result.exit_code
@@ -42,7 +42,7 @@ def test_a_page_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None
 
 
 def test_no_tables_are_refused(tmp_path: Path) -> None:
-    """Without a traceback, and no page is written."""
+    """It prints no traceback, and writes no page."""
     result = run("--out", str(tmp_path))
     assert 2 == result.exit_code
     assert "pipeline run" in result.stderr

@@ -1,4 +1,4 @@
-"""What the pipeline's commands hand to the job, and what they say without Spark or Java."""
+"""What the pipeline's commands pass to the job, and what they say without Spark or Java."""
 
 import importlib.util
 import io
@@ -50,7 +50,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
-def test_each_command_tells_its_options_without_spark(name: str) -> None:
+def test_each_command_shows_its_options_without_spark(name: str) -> None:
     """Help needs nothing that is not there in a plain install."""
     result = called(name, "--help")
     assert (0, True) == (result.exit_code, "Usage:" in result.output)
@@ -60,7 +60,7 @@ def test_each_command_tells_its_options_without_spark(name: str) -> None:
 def test_without_the_extra_it_says_what_to_install(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """In one line, and with exit code 2."""
+    """It says so in one line, and with exit code 2."""
     found = importlib.util.find_spec
     monkeypatch.setattr(
         "sidecar.cli.pipeline.running.find_spec",
@@ -72,7 +72,7 @@ def test_without_the_extra_it_says_what_to_install(
 
 
 def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
-    """Before anything is written."""
+    """It says so before anything is written."""
     out = tmp_path / "tables"
     result = called("silver", "--volumes", unread(tmp_path, HISTORY), "--out", str(out))
     assert 2 == result.exit_code
@@ -81,7 +81,7 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("run",), "name what to read: --request-logs, --volumes, --quotas"),
         (("silver",), "name what to read: --request-logs, --volumes, --quotas"),
@@ -112,17 +112,17 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused_before_spark_starts(
-    words: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Rather than after it, or at the end of a run that took hours."""
+    """It is not refused after the start, or at the end of a run that took hours."""
     monkeypatch.chdir(tmp_path)
     result = called(*words, "--out", "tables")
-    assert (2, True) == (result.exit_code, told in result.output)
+    assert (2, True) == (result.exit_code, message in result.output)
     assert [] == list(tmp_path.iterdir())
 
 
-def test_logs_without_quotas_are_told(tmp_path: Path) -> None:
-    """What was in force is not known then; nothing is said where no logs are read."""
+def test_logs_without_quotas_are_reported(tmp_path: Path) -> None:
+    """The quotas in force are not known then; nothing is said where no logs are read."""
     out = str(tmp_path / "tables")
     (quotas := tmp_path / "quotas.json").write_text('{"quotas": []}')
     logs = ["--request-logs", unread(tmp_path, REQUEST_LOG)]
@@ -132,14 +132,14 @@ def test_logs_without_quotas_are_told(tmp_path: Path) -> None:
         for words in (logs, [*logs, "--quotas", str(quotas)], volumes)
     ]
     assert [True, False, False] == said
-    # Usage needs none, and with logs no tables.
+    # Usage needs no quotas, and with logs it needs no tables.
     output = called("usage", *logs, "--out", out).output
     assert "Spark needs Java" in output
     assert "without --quotas" not in output
 
 
-def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """A plan or a page, without a traceback."""
+def test_what_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    """A plan or a page that can't be written has a message without a traceback."""
     (tmp_path / "plan").mkdir()
     with pytest.raises(SidecarError, match="plan can't be written: Is a directory"):
         write_file(tmp_path / "plan", "")
@@ -179,7 +179,7 @@ def test_ctrl_c_ends_a_run_without_a_traceback(
 
 
 def test_a_plan_may_lie_in_the_folder_that_is_made(tmp_path: Path) -> None:
-    """That of the tables is there by the end."""
+    """The tables' folder exists by the end."""
     out = tmp_path / "tables"
     logs = unread(tmp_path, REQUEST_LOG)
     words = ["--request-logs", logs, "--plan", str(out / "plan.json"), "--out", str(out)]
@@ -188,14 +188,14 @@ def test_a_plan_may_lie_in_the_folder_that_is_made(tmp_path: Path) -> None:
 
 
 def test_quotas_were_in_force_when_they_were_written(tmp_path: Path) -> None:
-    """Unless another time is told; zones and the broker's pattern go to the reader."""
+    """The option sets another time; zones and the broker's pattern are passed to the reader."""
     quotas = tmp_path / "quotas.json"
     entry = {"entity": {"user": "alice"}, "quotas": {"producer_byte_rate": 10.0}}
     quotas.write_text(json.dumps({"quotas": [entry]}))
     os.utime(quotas, (1_700_000_000, 1_700_000_000))
-    told = datetime(2026, 11, 20, tzinfo=UTC)
-    given = InputOptions("logs", "history", quotas, ("Europe/Berlin", "3=UTC"), r"(?P<broker>\d)")
-    inputs = inputs_of(given)
+    as_of = datetime(2026, 11, 20, tzinfo=UTC)
+    options = InputOptions("logs", "history", quotas, ("Europe/Berlin", "3=UTC"), r"(?P<broker>\d)")
+    inputs = inputs_of(options)
     assert inputs.request_logs is not None
     assert inputs.quotas is not None
     assert {Entity("alice"): {"producer_byte_rate": 10.0}} == inputs.quotas.quotas
@@ -203,13 +203,13 @@ def test_quotas_were_in_force_when_they_were_written(tmp_path: Path) -> None:
     zones = inputs.request_logs.zones
     assert ("UTC", "Europe/Berlin") == (zones.name_of(3), zones.name_of(4))
     assert r"(?P<broker>\d)" == inputs.request_logs.broker_pattern
-    later = inputs_of(InputOptions(quotas=quotas, quotas_at=told)).quotas
+    later = inputs_of(InputOptions(quotas=quotas, quotas_at=as_of)).quotas
     assert later is not None
-    assert (None, told) == (inputs_of(InputOptions()).quotas, later.as_of)
+    assert (None, as_of) == (inputs_of(InputOptions()).quotas, later.as_of)
 
 
 def test_percents_become_shares(tmp_path: Path) -> None:
-    """And days hours; capacity is what `quotas capacity --json` printed."""
+    """Days become hours; capacity is what `quotas capacity --json` printed."""
     capacity = tmp_path / "capacity.json"
     capacity.write_text('{"smallest_capacity_percent": 1100}')
     options = options_of(
@@ -235,7 +235,7 @@ def test_percents_become_shares(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_capacity_is_refused(tmp_path: Path) -> None:
-    """In a line that names it."""
+    """One line names it."""
     capacity = tmp_path / "capacity.json"
     capacity.write_text("[]")
     terms = TermsOptions(capacity=capacity)

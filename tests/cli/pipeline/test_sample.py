@@ -11,25 +11,25 @@ from sidecar.cli import group
 
 
 def test_it_says_what_it_wrote_and_how_to_go_on(tmp_path: Path) -> None:
-    """With the folders and files that the next command takes."""
+    """It names the folders and files that the next command takes."""
     words = ["--size", "0.3MB", "--brokers", "2", "--hours", "0.5", "--history-days", "1"]
     out = tmp_path / "a sample"
     result = CliRunner().invoke(group, ["pipeline", "sample", "--out", str(out), *words])
     assert (0, "") == (result.exit_code, result.stderr)
     assert "MB of 2 brokers." in result.stdout
     options = shlex.split(result.stdout.splitlines()[1])
-    given = dict(zip(options[3::2], options[4::2], strict=True))
+    named = dict(zip(options[3::2], options[4::2], strict=True))
     assert ["broker-0", "broker-1"] == sorted(
-        path.name for path in Path(given["--request-logs"]).iterdir()
+        path.name for path in Path(named["--request-logs"]).iterdir()
     )
-    assert 25 == len(list(Path(given["--volumes"]).iterdir()))
-    assert "quotas" in json.loads(Path(given["--quotas"]).read_text())
-    assert 1100 == json.loads(Path(given["--capacity"]).read_text())["smallest_capacity_percent"]
+    assert 25 == len(list(Path(named["--volumes"]).iterdir()))
+    assert "quotas" in json.loads(Path(named["--quotas"]).read_text())
+    assert 1100 == json.loads(Path(named["--capacity"]).read_text())["smallest_capacity_percent"]
 
 
 @pytest.mark.parametrize("size", ["", "MB", "-1MB", "1.5.2GB", "3 apples"])
 def test_what_is_no_size_is_refused(tmp_path: Path, size: str) -> None:
-    """With how to write one."""
+    """The message says how to write one."""
     result = CliRunner().invoke(
         group, ["pipeline", "sample", "--out", str(tmp_path), f"--size={size}"]
     )

@@ -1,4 +1,4 @@
-"""Why Spark has failed, by its own words."""
+"""Why Spark has failed, in Spark's own words."""
 
 import pytest
 
@@ -51,22 +51,22 @@ TASK = (
         ),
     ],
 )
-def test_what_is_known_is_told_with_what_to_do(trace: str, cause: str, advice: str) -> None:
-    """The line that tells the cause, without the classes that said it."""
+def test_a_known_cause_is_reported_with_what_to_do(trace: str, cause: str, advice: str) -> None:
+    """The line that states the cause is printed, without the classes that said it."""
     found = trouble(trace)
     assert (True, True) == (found.cause.startswith(cause), advice in found.advice)
 
 
 def test_a_jvm_that_ended_may_have_said_why() -> None:
-    """On standard error: the client knows only that it is gone."""
+    """It says so on standard error: the client knows only that it is gone."""
     gone = "py4j.protocol.Py4JNetworkError: Answer from Java side is empty"
     assert "its JVM has ended" == trouble(gone, "WARNING: Using incubator modules").cause
     said = "WARNING: x\nTerminating due to java.lang.OutOfMemoryError: Java heap space\n"
     assert trouble(gone, said).cause.startswith("its JVM has too little memory")
 
 
-def test_what_our_own_code_says_in_a_worker_is_told_as_it_is() -> None:
-    """It has been written for a person, and says what to do."""
+def test_what_our_own_code_says_in_a_worker_is_reported_as_it_is() -> None:
+    """The text is written for a person, and says what to do."""
     trace = (
         "pyspark.errors.exceptions.captured.PythonException: An exception was thrown\n"
         'Traceback (most recent call last):\n  File "x.py", line 1, in y\n'
@@ -76,7 +76,7 @@ def test_what_our_own_code_says_in_a_worker_is_told_as_it_is() -> None:
 
 
 def test_what_is_not_known_is_its_last_cause() -> None:
-    """With its kind; a text without end is cut."""
+    """The cause is printed with its kind; a text without end is cut."""
     trace = (
         f"{TASK} a.b.CException: outer\n\tat x\nCaused by: a.b.DException: middle\n\tat y\n"
         "Caused by: java.io.EOFException\n"

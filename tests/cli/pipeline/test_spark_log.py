@@ -1,4 +1,4 @@
-"""What Spark says is kept from a person, and named when it is needed."""
+"""Spark's log is hidden from a person, and named when it is needed."""
 
 import errno
 import logging
@@ -31,15 +31,15 @@ def fail(log: Path, said: str, error: Exception) -> None:
     raise error
 
 
-def test_a_failure_is_told_in_three_lines(temporary: Path) -> None:
-    """What, what to do, and the file with the whole trace, Java's with it."""
+def test_a_failure_is_three_lines(temporary: Path) -> None:
+    """The lines say what failed, what to do, and which file has the trace, Java's with it."""
     failed = AnalysisException("[TASK_WRITE_FAILED]")
-    # As Spark's client raises it: Java's own words are hidden.
+    # Spark's client raises it so: Java's own words are hidden.
     failed.__context__ = Py4JNetworkError(f"java.io.IOException: {FULL}")
     failed.__suppress_context__ = True
-    with pytest.raises(SparkFailedError) as told, spark_log() as log:
+    with pytest.raises(SparkFailedError) as caught, spark_log() as log:
         fail(log, "WARNING: Using incubator modules\n", failed)
-    what, advice, where = str(told.value).splitlines()
+    what, advice, where = str(caught.value).splitlines()
     assert what.startswith("Spark has failed: ")
     assert FULL in what
     assert advice.startswith("Free some of it: ")
@@ -59,51 +59,51 @@ def test_a_failure_is_told_in_three_lines(temporary: Path) -> None:
         (ConnectionRefusedError("refused"), "Spark has failed: "),
     ],
 )
-def test_what_failed_is_told(error: Exception, what: str) -> None:
-    """Starting, a stream, or the rest."""
-    with pytest.raises(SparkFailedError) as told, spark_log():
+def test_what_failed_is_reported(error: Exception, what: str) -> None:
+    """The start, a stream or the rest failed."""
+    with pytest.raises(SparkFailedError) as caught, spark_log():
         raise error
-    assert str(told.value).startswith(what)
+    assert str(caught.value).startswith(what)
 
 
-def test_what_could_not_be_started_is_told_by_its_cause() -> None:
-    """Not by our own words for it, twice."""
+def test_what_could_not_be_started_is_reported_by_its_cause() -> None:
+    """Our own words for it are not printed twice."""
     error = NoSparkError("Spark can't start on x")
     error.__cause__ = Py4JNetworkError("empty")
     said = "26/11/21 14:37:01 ERROR A: Reason: All masters are unresponsive! Giving up.\n"
-    with pytest.raises(SparkFailedError) as told, spark_log() as log:
+    with pytest.raises(SparkFailedError) as caught, spark_log() as log:
         fail(log, said, error)
-    (first, *_) = str(told.value).splitlines()
+    (first, *_) = str(caught.value).splitlines()
     assert first.startswith("Spark can't start on x: ")
     assert "All masters are" in first
 
 
 def test_a_refusal_and_a_bug_are_left_as_they_are(temporary: Path) -> None:
-    """One says what to do already, the other is ours; nothing is left behind."""
+    """A refusal says what to do already, a bug is ours; no file is left behind."""
     for error in (SidecarError("name another"), ValueError("a bug"), KeyboardInterrupt()):
-        with pytest.raises(type(error)) as told, spark_log():
+        with pytest.raises(type(error)) as caught, spark_log():
             raise error
-        assert error is told.value
+        assert error is caught.value
     assert [] == list(temporary.iterdir())
 
 
-def test_errors_on_the_way_are_not_hidden(
+def test_errors_that_did_not_end_the_run_are_not_hidden(
     temporary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A task that was done again, say; what else is said is."""
+    """A task that was run again is one, say; the rest of the log is hidden."""
     with spark_log() as log:
         log.write_text("WARNING: Using incubator modules: jdk.incubator.vector\n")
     assert ("", []) == (capsys.readouterr().err, list(temporary.iterdir()))
     with spark_log() as log:
         log.write_text("26/11/21 13:31:21 ERROR Executor: Exception in task 1.0\n")
         assert [] == list(temporary.iterdir())
-    (kept,) = temporary.iterdir()
-    assert f"Spark met errors and went on: {kept}\n" == capsys.readouterr().err
-    assert "Exception in task 1.0" in kept.read_text()
+    (trace_file,) = temporary.iterdir()
+    assert f"Spark met errors and went on: {trace_file}\n" == capsys.readouterr().err
+    assert "Exception in task 1.0" in trace_file.read_text()
 
 
 def test_its_clients_loggers_speak_there_too(capfd: pytest.CaptureFixture[str]) -> None:
-    """Not on standard error; and as they did, afterwards."""
+    """The loggers don't write to standard error, and are as before afterwards."""
     logger = logging.getLogger("py4j")
     before = (list(logger.handlers), logger.propagate)
     with spark_log() as log:
@@ -116,11 +116,11 @@ def test_its_clients_loggers_speak_there_too(capfd: pytest.CaptureFixture[str]) 
 
 
 def test_a_disk_that_is_full_does_not_hide_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of temporary files, where all that was said would be kept."""
+    """The full disk has the temporary files, to which the log would be written."""
     full = OSError(errno.ENOSPC, FULL)
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", Mock(side_effect=full))
-    with pytest.raises(SparkFailedError) as told, spark_log():
+    with pytest.raises(SparkFailedError) as caught, spark_log():
         raise Py4JNetworkError("gone")
-    lines = str(told.value).splitlines()
+    lines = str(caught.value).splitlines()
     assert lines[0].startswith("Spark has failed: ")
     assert f"All that was said can't be stored: {FULL}" == lines[-1]

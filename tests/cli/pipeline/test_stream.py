@@ -1,4 +1,4 @@
-"""What ``pipeline stream`` refuses before it starts Spark, and what it tells of a batch."""
+"""What ``pipeline stream`` refuses before it starts Spark, and what it reports of a batch."""
 
 from pathlib import Path
 from typing import Any
@@ -31,23 +31,23 @@ from sidecar.pipeline.stream import Progress
     ],
 )
 def test_what_does_not_go_together_is_refused(words: list[str], said: str) -> None:
-    """With what to do, and exit code 2."""
+    """The message says what to do, and the exit code is 2."""
     result = CliRunner().invoke(group, ["pipeline", "stream", "--out", "live", *words])
     assert 2 == result.exit_code
     assert said in result.output
 
 
-def test_a_batch_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """One without lines is not; lines are counted."""
-    told = Reporter()
-    told(Progress("silver_request", 3, 1_500, 750.4, ""))
-    told(Progress("gold_usage_1s", 4, 0, 0.0, "2026-11-20T10:00:00.000Z"))
-    told(Progress("gold_usage_1s", 5, 1, 5.0, "2026-11-20T10:00:00.000Z"))
+def test_a_batch_is_reported_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A batch without lines has none; lines are counted."""
+    reporter = Reporter()
+    reporter(Progress("silver_request", 3, 1_500, 750.4, ""))
+    reporter(Progress("gold_usage_1s", 4, 0, 0.0, "2026-11-20T10:00:00.000Z"))
+    reporter(Progress("gold_usage_1s", 5, 1, 5.0, "2026-11-20T10:00:00.000Z"))
     assert [
         "silver_request: batch 3, 1,500 lines, 750 a second",
         "gold_usage_1s: batch 5, 1 line, 5 a second, written up to 2026-11-20T10:00:00.000Z",
     ] == capsys.readouterr().err.splitlines()
-    assert 1_501 == told.lines
+    assert 1_501 == reporter.lines
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_batch_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_cannot_be_streamed_is_refused_before_spark_starts(
     words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """In a line, with nothing written."""
+    """It says so in a line, and nothing is written."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
@@ -80,17 +80,17 @@ def test_what_cannot_be_streamed_is_refused_before_spark_starts(
     assert ["logs", "tables"] == sorted(path.name for path in tmp_path.iterdir())
 
 
-def test_nothing_new_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Rather than ending without a word; not so after lines."""
+def test_that_nothing_is_new_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A run without new lines says so; after lines it does not."""
     log = tmp_path / "broker-1" / "kafka-request.log"
     log.parent.mkdir()
     log.touch()
     monkeypatch.chdir(tmp_path)
     batches = [Progress("gold_usage_1s", 0, 7, 5.0, "")]
 
-    def streamed(*given: Any) -> None:
+    def streamed(*args: Any) -> None:
         while batches:
-            given[-1](batches.pop())
+            args[-1](batches.pop())
 
     monkeypatch.setattr("sidecar.pipeline.spark.session", lambda *_, **__: Mock())
     monkeypatch.setattr("sidecar.pipeline.stream.stream", streamed)
@@ -98,11 +98,11 @@ def test_nothing_new_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     elsewhere.local.return_value = None
     monkeypatch.setattr("sidecar.pipeline.files.HadoopFiles", lambda _: elsewhere)
     words = ["--request-logs", str(tmp_path), "--out", str(tmp_path / "live"), "--until-read"]
-    told = [
+    printed = [
         CliRunner().invoke(group, ["pipeline", "stream", *words]).stderr.splitlines()[-1]
         for _ in range(2)
     ]
     assert [
         "gold_usage_1s: batch 0, 7 lines, 5 a second",
         "Nothing new: all that is there was read before.",
-    ] == told
+    ] == printed

@@ -1,4 +1,4 @@
-"""What a run is said to have done."""
+"""The summary says what a run has done."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,8 +26,8 @@ def outcome(
     return Outcome((), rows, files, 300_000, quarantined, unknown, (), frozenset(), False)
 
 
-def test_one_is_not_told_as_many() -> None:
-    """And many not as one; none is many."""
+def test_one_is_not_reported_as_many() -> None:
+    """Many are not reported as one; none is reported as many."""
     one = outcome({"dim_topic": 1}, files=1, quarantined=1, unknown=1)
     assert [
         "1 request log, 0.3 MB",
@@ -46,7 +46,7 @@ def test_one_is_not_told_as_many() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "nearest"),
     [
         (
             "produce:user=alise:x2",
@@ -61,19 +61,19 @@ def test_one_is_not_told_as_many() -> None:
         ("request:=50", "nobody was charged for request"),
     ],
 )
-def test_a_scenario_of_nobody_is_told_with_the_nearest_names(asked: str, told: str) -> None:
-    """A name that is mistyped would be silent otherwise."""
-    assert [f"--scenario {asked}: {told}"] == scenarios_of_nobody([scenario(asked)], REPLAYED)
+def test_a_scenario_of_nobody_is_reported_with_the_nearest_names(asked: str, nearest: str) -> None:
+    """A mistyped name would be silent otherwise."""
+    assert [f"--scenario {asked}: {nearest}"] == scenarios_of_nobody([scenario(asked)], REPLAYED)
 
 
 @pytest.mark.parametrize("asked", ["x2", "fetch:x2", "produce:user=alice:x2"])
 def test_a_scenario_of_somebody_is_not(asked: str) -> None:
-    """Nor one of everybody."""
+    """A scenario of everybody is not reported either."""
     assert [] == scenarios_of_nobody([scenario(asked)], REPLAYED)
 
 
-def test_a_plan_is_told_with_what_to_do_with_it() -> None:
-    """How many it is for; one for nobody says so."""
+def test_a_plan_is_reported_with_what_to_do_with_it() -> None:
+    """The line says how many it is for; one for nobody says so."""
     diff = "compare: throttle-sidecar quotas diff --plan"
     assert (
         f"plan: p.json, quotas of 1 entity; {diff} p.json --bootstrap-server HOST:PORT"

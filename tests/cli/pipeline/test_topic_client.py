@@ -11,15 +11,15 @@ from sidecar.errors import SettingsError
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
-def told(folder: Path, *lines: str) -> dict[str, str]:
-    """Of a file with these lines."""
+def client_settings(folder: Path, *lines: str) -> dict[str, str]:
+    """The client's settings from a file with these lines."""
     file = folder / "client.properties"
     file.write_text("\n".join(lines), encoding="utf-8")
     return client_properties(file)
 
 
 def test_a_file_of_kafkas_tools_is_handed_on(tmp_path: Path) -> None:
-    """Java's own kinds of stores too, whether their type is told or not."""
+    """Java's own kinds of stores are passed on, with or without their type."""
     (tmp_path / "t.jks").write_bytes(b"\xfe\xed\xfe\xed\xff")
     expected = {
         "security.protocol": "SASL_SSL",
@@ -29,11 +29,11 @@ def test_a_file_of_kafkas_tools_is_handed_on(tmp_path: Path) -> None:
         "ssl.keystore.type": "PKCS12",
     }
     lines = [f"{name} = {value}" for name, value in expected.items()]
-    assert expected == told(tmp_path, "# ours", *lines)
+    assert expected == client_settings(tmp_path, "# ours", *lines)
 
 
 def test_pem_files_go_as_text(tmp_path: Path) -> None:
-    """Of trusted certificates, and of ours with its key beside it or in a file of its own."""
+    """They have trusted certificates, and ours with its key beside it or in a file of its own."""
     ca = trustme.CA()
     mine = ca.issue_cert("me")
     ca.cert_pem.write_to_path(tmp_path / "ca.pem")
@@ -48,8 +48,8 @@ def test_pem_files_go_as_text(tmp_path: Path) -> None:
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": text["me"],
         "ssl.keystore.key": text["key"],
-    } == told(tmp_path, *stores, f"ssl.keystore.location={own[0]}", own[1])
-    both = told(tmp_path, stores[0], f"ssl.keystore.location={tmp_path}/both.pem")
+    } == client_settings(tmp_path, *stores, f"ssl.keystore.location={own[0]}", own[1])
+    both = client_settings(tmp_path, stores[0], f"ssl.keystore.location={tmp_path}/both.pem")
     assert trusted["ssl.truststore.certificates"] == both["ssl.truststore.certificates"]
     assert (text["both"], text["both"]) == (
         both["ssl.keystore.certificate.chain"],
@@ -58,13 +58,13 @@ def test_pem_files_go_as_text(tmp_path: Path) -> None:
 
 
 def test_a_user_with_a_password_is_a_login_module(tmp_path: Path) -> None:
-    r"""As the other commands take them, whatever is in the password; a "\" is one."""
+    r"""It is set as the other commands take it, whatever is in the password; a "\" is one."""
     password = tmp_path / "password"
     password.write_text('hid"den\\\n')
     expected = f'{SCRAM} required username="ann" password="hid\\"den\\\\";'
     user = ("sasl.mechanism=SCRAM-SHA-512", "sasl.username=ann")
-    for way in (f"sasl.password.file={password}", 'sasl.password=hid"den\\\\'):
-        found = told(tmp_path, *user, way)
+    for secret in (f"sasl.password.file={password}", 'sasl.password=hid"den\\\\'):
+        found = client_settings(tmp_path, *user, secret)
         assert {"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": expected} == found
 
 
@@ -82,8 +82,8 @@ def test_a_user_with_a_password_is_a_login_module(tmp_path: Path) -> None:
     ],
 )
 def test_what_cant_be_used_is_refused(tmp_path: Path, lines: tuple[str, ...], said: str) -> None:
-    """Before Spark starts, and without a secret."""
+    """It is refused before Spark starts, and without a secret."""
     with pytest.raises(SettingsError) as refused:
-        told(tmp_path, *lines)
+        client_settings(tmp_path, *lines)
     assert said in str(refused.value)
     assert "hidden" not in str(refused.value)

@@ -17,7 +17,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def configs() -> FakeConfigs:
-    """Two brokers alike: 8 I/O threads and 3 network threads are 1,100 %."""
+    """Two equal brokers: 8 I/O threads and 3 network threads are 1,100 %."""
     threads = {
         "num.io.threads": "8",
         "num.network.threads": "3",
@@ -28,20 +28,20 @@ def configs() -> FakeConfigs:
 
 @pytest.fixture
 def quotas() -> FakeQuotas:
-    """None yet."""
+    """No quotas yet."""
     return FakeQuotas()
 
 
 @pytest.fixture
 def cluster(configs: FakeConfigs, quotas: FakeQuotas) -> Iterator[FakeCluster]:
-    """They run."""
+    """The cluster, which runs."""
     with running(quotas.of(configs.of(FakeCluster().add(2)))) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def run(cluster: FakeCluster) -> Run:
-    """On this cluster."""
+    """Runs a command on this cluster."""
 
     def run_words(*words: str, answer: str | None = None) -> Result:
         command = ["quotas", *words, "--bootstrap-server", bootstrap(cluster)]

@@ -21,7 +21,7 @@ def many(tmp_path: Path) -> list[str]:
 
 
 def test_it_is_validated_asked_and_set(run: Run, quotas: FakeQuotas) -> None:
-    """In this order; what changes is printed before the question."""
+    """They happen in this order; what changes is printed before the question."""
     result = run("apply", "--tenants", "120", answer="y\n")
     assert 0 == result.exit_code, result.output
     assert {Entity(DEFAULT): {KEY: 9.2}} == quotas.quotas
@@ -37,7 +37,7 @@ def test_it_is_validated_asked_and_set(run: Run, quotas: FakeQuotas) -> None:
 def test_without_a_yes_nothing_is_set(
     run: Run, quotas: FakeQuotas, answer: str | None, why: str
 ) -> None:
-    """It was only validated, and that is said; in a job, too, what to give."""
+    """It was only validated, and the output says so; in a job it also says which option to add."""
     result = run("apply", "--tenants", "120", answer=answer)
     assert 1 == result.exit_code
     assert result.stderr.endswith(f"Stopped: {why}\nNothing is changed; 1 quota is not set.\n")
@@ -46,7 +46,7 @@ def test_without_a_yes_nothing_is_set(
 
 
 def test_a_plan_in_force_asks_nothing(run: Run, quotas: FakeQuotas) -> None:
-    """Neither the person nor the brokers."""
+    """It asks neither the person nor the brokers."""
     quotas.quotas = {Entity(DEFAULT): {KEY: 9.2}}
     result = run("apply", "--tenants", "120")
     assert (0, "Nothing changes.\n") == (result.exit_code, result.stdout)
@@ -56,7 +56,7 @@ def test_a_plan_in_force_asks_nothing(run: Run, quotas: FakeQuotas) -> None:
 def test_a_refusal_in_validation_sets_nothing(
     run: Run, quotas: FakeQuotas, many: list[str]
 ) -> None:
-    """Though it is in the last request; the entity and the broker's words are told."""
+    """The refused change is in the last request; the entity and the broker's words are reported."""
     quotas.refused = {Entity("user 249")}
     result = run("apply", *many, "--yes")
     assert 2 == result.exit_code
@@ -68,7 +68,7 @@ def test_a_refusal_in_validation_sets_nothing(
 
 
 def test_it_stops_at_the_first_error(run: Run, quotas: FakeQuotas, many: list[str]) -> None:
-    """The rest of that request was accepted, later ones are not sent; both are told exactly."""
+    """The rest of that request was accepted, later ones are not sent; both are reported exactly."""
     quotas.refused_when_set = {Entity("user 120")}
     result = run("apply", *many, "--yes", "--json")
     assert 1 == result.exit_code
@@ -84,7 +84,7 @@ def test_it_stops_at_the_first_error(run: Run, quotas: FakeQuotas, many: list[st
     assert 2 == sum(not validated for _, validated in quotas.requests)
 
 
-def test_what_was_not_answered_for_is_looked_up(
+def test_what_was_not_answered_is_described_again(
     run: Run, quotas: FakeQuotas, many: list[str]
 ) -> None:
     """The connection broke in the middle of a request: what is in force of it counts as done."""
@@ -97,7 +97,7 @@ def test_what_was_not_answered_for_is_looked_up(
 
 
 def test_ctrl_c_says_what_was_done(run: Run, quotas: FakeQuotas, many: list[str]) -> None:
-    """While the second request was under way: it is looked up what is in force."""
+    """The second request was under way: the command asks what is in force."""
     quotas.interrupts = {Entity("user 150")}
     result = run("apply", *many, "--yes", "--json")
     assert 130 == result.exit_code, result.stderr
@@ -108,10 +108,10 @@ def test_ctrl_c_says_what_was_done(run: Run, quotas: FakeQuotas, many: list[str]
     assert "200 quotas are set; 50 quotas are not set." in result.stderr
 
 
-def test_what_can_not_be_looked_up_is_not_known(
+def test_what_can_not_be_described_is_not_known(
     run: Run, quotas: FakeQuotas, many: list[str]
 ) -> None:
-    """Neither done nor left: the 100 of that request."""
+    """The 100 of that request are neither done nor left."""
     quotas.drops = {Entity("user 150")}
     quotas.offline_after_drop = True
     result = run("apply", *many, "--yes", "--json")
@@ -123,7 +123,7 @@ def test_what_can_not_be_looked_up_is_not_known(
 
 
 def test_quotas_of_an_entity_go_together(run: Run, quotas: FakeQuotas, tmp_path: Path) -> None:
-    """From a file: two quotas of one entity in one request, one removed for being exact."""
+    """A file's two quotas of one entity are one request; with --exact, one is removed."""
     quotas.quotas = {Entity("bob"): {KEY: 1.0}}
     file = tmp_path / "plan.json"
     entity = {"user": "ann", "client-id": None}
@@ -137,7 +137,7 @@ def test_quotas_of_an_entity_go_together(run: Run, quotas: FakeQuotas, tmp_path:
 
 
 def test_removals_are_asked_for_as_such(run: Run, quotas: FakeQuotas, tmp_path: Path) -> None:
-    """An empty file, exactly, removes all there is; it stops at one that is refused."""
+    """An empty file with --exact removes all there is; it stops at one that is refused."""
     quotas.quotas = {Entity("ann"): {KEY: 1.0}, Entity("bob"): {KEY: 2.0}}
     quotas.refused_when_set = {Entity("bob")}
     file = tmp_path / "none.json"
@@ -150,7 +150,7 @@ def test_removals_are_asked_for_as_such(run: Run, quotas: FakeQuotas, tmp_path: 
 def test_warnings_are_reported_before_the_question(
     run: Run, quotas: FakeQuotas, many: list[str]
 ) -> None:
-    """And kept in the JSON."""
+    """The JSON has them too."""
     quotas.scram = {"ann"}
     result = run("apply", *many, "--yes", "--json")
     warnings = json.loads(result.stdout)["warnings"]
@@ -162,7 +162,7 @@ def test_warnings_are_reported_before_the_question(
 def test_a_file_is_warned_of_before_the_question(
     run: Run, quotas: FakeQuotas, tmp_path: Path
 ) -> None:
-    """What "plan" warns of: a small share, a sum over 1,100 %, unknown users, no default."""
+    """It warns as "plan" does: a small share, a sum over 1,100 %, unknown users, no default."""
     quotas.scram = {"ann"}
     file = tmp_path / "plan.json"
     limits = {"ann": 2000.0, "bob": 0.5}

@@ -9,7 +9,7 @@ from tests.support.fake_configs import FakeConfigs
 
 
 def test_every_broker_is_printed_as_in_the_article(run: Run) -> None:
-    """The script's lines, once for each broker."""
+    """It prints the script's lines, once for each broker."""
     result = run("capacity")
     expected = [
         "broker.id...................: 0",
@@ -24,7 +24,7 @@ def test_every_broker_is_printed_as_in_the_article(run: Run) -> None:
 
 
 def test_brokers_that_differ_are_reported(run: Run, configs: FakeConfigs) -> None:
-    """The setting, its values, and the broker to plan for."""
+    """The warning has the setting, its values, and the broker to plan for."""
     configs.configs[1]["num.io.threads"] = "32"
     result = run("capacity")
     assert 0 == result.exit_code
@@ -33,7 +33,7 @@ def test_brokers_that_differ_are_reported(run: Run, configs: FakeConfigs) -> Non
 
 
 def test_json_has_it_all(run: Run, configs: FakeConfigs) -> None:
-    """Both forms of the capacity, the smallest, and the warnings."""
+    """It has both forms of the capacity, the smallest, and the warnings."""
     configs.configs[1]["num.network.threads"] = "32"
     document = json.loads(run("capacity", "--json").stdout)
     assert {
@@ -48,7 +48,7 @@ def test_json_has_it_all(run: Run, configs: FakeConfigs) -> None:
     assert 2 == len(document["warnings"])
 
 
-def test_a_broker_that_does_not_tell_is_reported(run: Run, configs: FakeConfigs) -> None:
+def test_a_broker_that_refuses_is_reported(run: Run, configs: FakeConfigs) -> None:
     """The other one is printed; the exit code is 1."""
     configs.refused[1] = ErrorCode.cluster_authorization_failed
     result = run("capacity")
@@ -59,7 +59,7 @@ def test_a_broker_that_does_not_tell_is_reported(run: Run, configs: FakeConfigs)
 
 
 def test_a_setting_without_a_number_is_no_capacity(run: Run, configs: FakeConfigs) -> None:
-    """Missing, no number, or 0: that broker has a problem, named by the setting."""
+    """If it is missing, no number, or 0, that broker has a problem that names the setting."""
     for value, said in (
         (None, "num.io.threads is missing"),
         ("many", "num.io.threads is missing, or is no number: many"),
@@ -73,8 +73,8 @@ def test_a_setting_without_a_number_is_no_capacity(run: Run, configs: FakeConfig
     assert "num.io.threads is missing" in run("capacity").stderr
 
 
-def test_no_broker_that_tells_is_a_refusal(run: Run, configs: FakeConfigs) -> None:
-    """Exit code 2, each broker's reason, nothing on standard output."""
+def test_no_broker_that_answers_is_a_refusal(run: Run, configs: FakeConfigs) -> None:
+    """The exit code is 2, each broker has its reason, and standard output is empty."""
     configs.refused = {0: ErrorCode.invalid_request, 1: ErrorCode.invalid_request}
     result = run("capacity")
     assert (2, "") == (result.exit_code, result.stdout)

@@ -15,14 +15,14 @@ KEY = "request_percentage"
 
 
 def test_a_plan_in_force_is_exit_code_0(run: Run, quotas: FakeQuotas) -> None:
-    """And says so."""
+    """The output says so."""
     quotas.quotas = {Entity(DEFAULT): {KEY: 9.2}}
     result = run("diff", "--tenants", "120")
     assert (0, "Nothing changes.\n") == (result.exit_code, result.stdout)
 
 
 def test_a_plan_that_is_not_is_exit_code_1(run: Run, quotas: FakeQuotas) -> None:
-    """With each quota that would change, and nothing is changed."""
+    """Each quota that would change is listed, and nothing is changed."""
     quotas.quotas = {Entity(DEFAULT): {KEY: 10.0}}
     result = run("diff", "--tenants", "120", "--json")
     assert 1 == result.exit_code
@@ -32,7 +32,7 @@ def test_a_plan_that_is_not_is_exit_code_1(run: Run, quotas: FakeQuotas) -> None
 
 
 def test_against_a_file(run: Run, quotas: FakeQuotas, tmp_path: Path) -> None:
-    """What it does not mention differs only when it is to be exact."""
+    """What it does not mention differs only with --exact."""
     quotas.quotas = {Entity("ann"): {KEY: 5.0}}
     file = tmp_path / "before.json"
     file.write_text(run("show", "--json").stdout)
@@ -51,7 +51,7 @@ def file_of(tmp_path: Path, document: object) -> str:
 
 
 def warnings(run: Run, *words: str) -> list[str]:
-    """Those of its JSON."""
+    """The warnings of its JSON."""
     documents: list[str] = json.loads(run("diff", *words, "--json").stdout)["warnings"]
     return documents
 
@@ -70,7 +70,7 @@ def warnings(run: Run, *words: str) -> list[str]:
 def test_a_plan_from_a_file_is_warned_of_as_when_it_was_made(
     run: Run, quotas: FakeQuotas, tmp_path: Path, options: list[str]
 ) -> None:
-    """As many warnings of the same kinds, from the plan and from what it printed."""
+    """The plan and what it printed have as many warnings of the same kinds."""
     quotas.quotas = {Entity("carol"): {KEY: 500.0}, Entity("dan", "etl"): {KEY: 700.0}}
     plan = json.loads(run("plan", *options, "--json").stdout)
     documents = warnings(run, "--plan", file_of(tmp_path, plan))
@@ -96,7 +96,7 @@ def test_brokers_that_differ_are_reported_of_a_file_too(
 def test_without_a_capacity_a_file_can_be_compared(
     run: Run, configs: FakeConfigs, tmp_path: Path
 ) -> None:
-    """Who may not describe brokers is told that sums are not looked at."""
+    """Whoever may not describe brokers reads that sums are not checked."""
     configs.refused = dict.fromkeys((0, 1), ErrorCode.cluster_authorization_failed)
     entry = {"entity": {"user": None}, "quotas": {KEY: 5}}
     (documents,) = warnings(run, "--plan", file_of(tmp_path, {"quotas": [entry]}))
@@ -106,7 +106,7 @@ def test_without_a_capacity_a_file_can_be_compared(
 def test_quotas_of_other_kinds_need_no_capacity(
     run: Run, configs: FakeConfigs, tmp_path: Path
 ) -> None:
-    """Nothing of threads is asked or told of a file without request_percentage."""
+    """A file without request_percentage asks and reports nothing about threads."""
     configs.refused = dict.fromkeys((0, 1), ErrorCode.cluster_authorization_failed)
     entry = {"entity": {"user": "ann"}, "quotas": {"controller_mutation_rate": 5}}
     assert [] == warnings(run, "--plan", file_of(tmp_path, {"quotas": [entry]}))
@@ -122,7 +122,7 @@ def test_quotas_of_other_kinds_need_no_capacity(
     ],
 )
 def test_options_that_do_not_go_together(run: Run, options: list[str], said: str) -> None:
-    """Exit code 2, not 1: it can't be told."""
+    """The exit code is 2, not 1: whether quotas differ is not known."""
     result = run("diff", *options)
     assert (2, "") == (result.exit_code, result.stdout)
     assert said in " ".join(result.stderr.split())
@@ -144,7 +144,7 @@ def test_options_that_do_not_go_together(run: Run, options: list[str], said: str
     ],
 )
 def test_files_that_are_no_quotas(run: Run, tmp_path: Path, text: str) -> None:
-    """Told by the file's name and what prints such files."""
+    """The message names the file and the command that prints such files."""
     file = tmp_path / "plan.json"
     file.write_text(text)
     result = run("diff", "--plan", str(file))

@@ -17,13 +17,13 @@ COMMAND = "kafka-configs.sh --bootstrap-server HOST:PORT --alter --add-config 'r
 
 
 def offline(*words: str) -> Result:
-    """Without any brokers."""
+    """Runs the command without any brokers."""
     environ = {"COLUMNS": "100", "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": None}
     return CliRunner().invoke(group, ["quotas", "plan", *words], env=environ)
 
 
 def shares(result: Result) -> dict[str, float]:
-    """By user or client-id; the default is None's."""
+    """The shares by user or client-id; the default is None's."""
     document = json.loads(result.stdout)
     return {
         str(next(iter(each["entity"].values()))): each["quotas"][KEY] for each in document["quotas"]
@@ -32,7 +32,7 @@ def shares(result: Result) -> dict[str, float]:
 
 class TestWithoutBrokers:
     def test_the_articles_lines(self) -> None:
-        """The capacity, the share, and the commands for the default user and client-id."""
+        """They have the capacity, the share, and commands for the default user and client-id."""
         result = offline("--tenants", "115", "--capacity", "6400")
         assert (0, "") == (result.exit_code, result.stderr)
         assert "total capacity..............: 6400\n" in result.stdout
@@ -42,7 +42,7 @@ class TestWithoutBrokers:
         assert "Planned" not in result.stdout
 
     def test_weights_minimums_and_maximums_of_a_file(self, tmp_path: Path) -> None:
-        """Max-min fair shares by name, one command each, of one kind if one is asked for."""
+        """They make max-min fair shares by name, one command each, of one kind if so asked."""
         file = tmp_path / "tenants.toml"
         file.write_text(
             "[tenants]\nann = {}\nbob = { weight = 3, maximum = 200 }\njoe = { minimum = 50 }\n"
@@ -54,7 +54,7 @@ class TestWithoutBrokers:
         assert "users" not in text
 
     def test_a_share_under_1_percent_names_the_tenant(self, tmp_path: Path) -> None:
-        """On standard error."""
+        """Standard error has it."""
         file = tmp_path / "tenants"
         file.write_text("# two of them\nann\nbob # the second\n\nann\n")
         result = offline("--tenants-from", str(file), "--capacity", "1.5")
@@ -62,7 +62,7 @@ class TestWithoutBrokers:
         assert "Warning: bob: 0.8 % is under 1 %\n" in result.stderr
 
     def test_a_sum_over_the_capacity_is_reported(self, tmp_path: Path) -> None:
-        """By number and by name: no share is under 0.1 %, however many they are."""
+        """No share can be under 0.1 %, so 20 tenants, by number or by name, exceed 0.5 %."""
         result = offline("--tenants", "20", "--capacity", "0.5")
         assert "Warning: each of 20 tenants: its 0.1 % " in result.stderr
         file = tmp_path / "tenants"
@@ -83,7 +83,7 @@ class TestWithoutBrokers:
 
 class TestBesideToday:
     def test_capacity_changes_and_commands(self, run: Run, quotas: FakeQuotas) -> None:
-        """The article's script: brokers, tenants, share, what it was before, the commands."""
+        """The output has the brokers, each share and the one before, and the commands."""
         quotas.quotas = {Entity(DEFAULT): {KEY: 10.0}}
         result = run("plan", "--tenants", "120")
         assert (0, "") == (result.exit_code, result.stderr)
@@ -94,7 +94,7 @@ class TestBesideToday:
         assert "--bootstrap-server 127.0.0.1:" in result.stdout
 
     def test_the_smallest_broker_is_planned_for(self, run: Run, configs: FakeConfigs) -> None:
-        """And that they differ is a warning."""
+        """A warning says that they differ."""
         configs.configs[0]["num.io.threads"] = "20"
         result = run("plan", "--tenants", "10")
         assert "request_percentage, each....: 110\n" in result.stdout
@@ -111,7 +111,7 @@ class TestBesideToday:
     def test_tenants_from_the_cluster(
         self, run: Run, quotas: FakeQuotas, source: str, expected: dict[str, float]
     ) -> None:
-        """Users with a SCRAM credential, with an ACL, or with a quota of any kind."""
+        """Tenants are users with a SCRAM credential, with an ACL, or with a quota of any kind."""
         quotas.scram = {"ann", "bob"}
         quotas.acls = {"User:bob", "User:eve", "User:*"}
         quotas.quotas = {Entity("joe", "etl"): {"producer_byte_rate": 1e6}}
@@ -120,7 +120,7 @@ class TestBesideToday:
         assert expected == shares(result)
 
     def test_as_default_counts_only(self, run: Run, quotas: FakeQuotas) -> None:
-        """One share for the default, of so many tenants as there are beside the internal ones."""
+        """The default is one share, of so many tenants as there are beside the internal ones."""
         quotas.scram = {"ann", "bob", "mirror"}
         result = run(
             *("plan", "--tenants-from", "scram", "--as-default", "--json"),
@@ -131,7 +131,7 @@ class TestBesideToday:
     def test_every_warning_names_the_tenant(
         self, run: Run, quotas: FakeQuotas, tmp_path: Path
     ) -> None:
-        """A user nobody knows, a quota outside the plan, and a sum over the capacity."""
+        """There are an unknown user, a quota outside the plan, and a sum over the capacity."""
         quotas.scram = {"ann"}
         quotas.quotas = {
             Entity("carol"): {KEY: 600.0},
@@ -150,7 +150,7 @@ class TestBesideToday:
         assert over.startswith("Warning: user 'carol': its 600 % ")
         assert outside.startswith("Warning: user 'carol': retains 600 %")
 
-    def test_a_capacity_that_is_given_is_beside_today_too(
+    def test_a_capacity_from_an_option_is_beside_today_too(
         self, run: Run, quotas: FakeQuotas
     ) -> None:
         """Brokers that can be reached say what changes."""
@@ -186,7 +186,7 @@ class TestRefusals:
         ],
     )
     def test_options_that_make_no_plan(self, words: list[str], said: str) -> None:
-        """Exit code 2, and why in one line."""
+        """The exit code is 2, and one line says why."""
         result = offline("--capacity", "100", *words)
         assert (2, "") == (result.exit_code, result.stdout)
         assert said in result.stderr
@@ -204,7 +204,7 @@ class TestRefusals:
         ],
     )
     def test_files_that_make_no_plan(self, tmp_path: Path, text: str, said: str) -> None:
-        """Which tenant, and what of it."""
+        """The message says which tenant, and what is wrong with it."""
         file = tmp_path / "tenants.toml"
         file.write_text(text)
         result = offline("--capacity", "100", "--tenants-from", str(file))
@@ -213,7 +213,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("source", ["scram", "acls", "quotas"])
     def test_a_cluster_without_tenants(self, run: Run, source: str) -> None:
-        """Where they were looked for."""
+        """The message says where they were searched."""
         result = run("plan", "--tenants-from", source)
         assert 2 == result.exit_code
         assert f"there is no tenant in {source}" in result.stderr
@@ -227,7 +227,7 @@ class TestRefusals:
         assert "can't have weights" in result.stderr
 
     def test_quotas_that_may_not_be_read(self, run: Run, quotas: FakeQuotas) -> None:
-        """The right that is missing, and no plan."""
+        """The message names the right that is missing, and there is no plan."""
         quotas.describe_error = type(quotas.describe_error).cluster_authorization_failed
         result = run("plan", "--tenants", "5")
         assert (2, "") == (result.exit_code, result.stdout)

@@ -13,7 +13,7 @@ QUOTAS = {
 
 
 def test_a_row_for_each_quota(run: Run, quotas: FakeQuotas) -> None:
-    """The entity, the quota's name, and its limit in digits."""
+    """It has the entity, the quota's name, and its limit in digits."""
     quotas.quotas = dict(QUOTAS)
     result = run("show")
     assert (0, "") == (result.exit_code, result.stderr)
@@ -36,7 +36,7 @@ def test_one_quota_only(run: Run, quotas: FakeQuotas) -> None:
 
 
 def test_the_order_is_the_same_each_time(run: Run, quotas: FakeQuotas) -> None:
-    """Brokers tell them in any: users first, then client-ids and addresses, by name."""
+    """Brokers answer in any order: users are first, then client-ids and addresses, by name."""
     entities = [Entity(ip="a"), Entity(client_id="b"), Entity("b"), Entity(DEFAULT), Entity("a")]
     quotas.quotas = {entity: {"request_percentage": 1.0} for entity in entities}
     shown = json.loads(run("show", "--json").stdout)["quotas"]
@@ -45,6 +45,6 @@ def test_the_order_is_the_same_each_time(run: Run, quotas: FakeQuotas) -> None:
 
 
 def test_none_is_said(run: Run) -> None:
-    """Not an empty table; a name that nothing has is said too."""
+    """The output is no empty table; a name that nothing has is said too."""
     assert "No quota is set.\n" == run("show").stdout
     assert "No request_rate is set.\n" == run("show", "--key", "request_rate").stdout
