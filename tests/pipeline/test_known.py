@@ -1,4 +1,4 @@
-"""What many requests have in common."""
+"""The few clients, files and principals that many requests are of."""
 
 from typing import Any
 from unittest.mock import Mock

@@ -53,7 +53,7 @@ SWEEP = [
     replayed("in force", 5e6, 30),
     replayed("=1000000", 1e6, 400),
     replayed("=2000000", 2e6, 9),
-    # Not under the target: so 2,000,000 is no candidate either.
+    # 2,000,000 is not under the target, so it is no candidate either.
     replayed("=3000000", 3e6, 11),
     replayed("=4000000", 4e6, 10),
     replayed("=8000000", 8e6, 0),
@@ -124,7 +124,7 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     assert "a broker's own principal, not to be throttled" == found["user=broker"].refused
     assert (69.0, 0.0, 60.0, None, None) == _recommended(found["user=frank"])
     assert 1.0 == found["user=frank"].hours
-    # Dave's stays, since none is recommended.
+    # Dave's quota stays, since none is recommended.
     assert pytest.approx((4e6 + 6.9e6 + 1e5 + 2e6) / 1.1e7) == alice.share_of_capacity
 
 

@@ -29,7 +29,7 @@ class TestTeeth:
         )
 
     def test_a_deletion_of_several_readings_is_one(self) -> None:
-        """Segments are deleted one after the other while others are written; a rise is alike."""
+        """Segments are deleted one by one while others are written; a rise takes several, too."""
         used = np.array([10, 20, 30, 24, 24.5, 18, 12, 22, 21.5, 32, 12, 22, 32]) * GB
         found = teeth(np.arange(13.0), used)
         assert ([2, 9], [6, 10]) == (found.peaks.tolist(), found.valleys.tolist())

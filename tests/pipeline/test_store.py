@@ -52,7 +52,7 @@ def test_a_run_reads_its_own_days_and_the_last_good_others(
     again = Store(spark, output)
     assert [(19, 1), (20, 1), (20, 1)] == days_and_bytes(again.read(SILVER_VOLUME))
     assert "a" == again.read(DIM_TOPIC).collect()[0]["topic"]
-    # As if what was removed were still shown.
+    # The listing may still show what was removed.
     killed.write(SILVER_VOLUME, volumes(spark, 21, available=2))
     again.write(SILVER_VOLUME, volumes(spark, 20, available=3))
     with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):

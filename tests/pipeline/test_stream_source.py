@@ -95,7 +95,7 @@ def test_a_batch_that_is_done_again_reads_the_same_lines(tmp_path: Path) -> None
     log.write(lines(20, first=20))
     old = log.rotate("1")
     assert expected == numbers(reader(tmp_path), pieces_of(reader(tmp_path), first, end))
-    # Renamed after it was planned, too.
+    # It is renamed after it was planned, too.
     assert expected == numbers(reader(tmp_path), pieces)
     pack(old)
     log.write(lines(1, first=40))

@@ -38,7 +38,7 @@ def test_workers_read_from_files_what_spark_reads(spark: SparkSession, tmp_path:
     ]
     path = str(tmp_path / "usage")
     usage = frame_of(spark, GOLD_USAGE_1S, *rows).repartition(3, "broker", "window_start")
-    # As older tables have times.
+    # Older tables have such times.
     type_of_times = "spark.sql.parquet.outputTimestampType"
     before = spark.conf.get(type_of_times)
     assert before is not None

@@ -16,7 +16,7 @@ def charge_results(*used: float) -> ChargeResults:
 
 
 def test_near_and_over_are_counted() -> None:
-    """Of rates of 70, 80, 100 and 150 at 100, 3 are near and 1 is over, or 2 at 100 itself."""
+    """Of rates of 70, 80, 100 and 150 at 100, 3 are near and 1 is over, or 2 where 100 is over."""
     for over_at, over in ((False, 1), (True, 2)):
         sums = Sums.none(1)
         seen = charge_results(70, 80, 100, 150)
