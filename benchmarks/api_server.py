@@ -37,18 +37,18 @@ _FACTORS = VolumeLimit(MinAvailableBytes(10 * _GB), 300.0, 1.0)
 
 
 class _Cluster:
-    """A board that sees a cluster, every second one of its looks with a full volume."""
+    """A board that sees a cluster, every second one of its polls with a full volume."""
 
     def __init__(self, brokers: int, volumes: int) -> None:
         self.clock = SteadyClock()
         self.board = Board(_FACTORS, self.clock.now)
         self._brokers = brokers
         self._volumes = volumes
-        self._looks = 0
+        self._polls = 0
 
-    def look(self) -> float:
+    def poll(self) -> float:
         """Publishes an observation that changes the decision; when, monotonic seconds."""
-        self._looks += 1
+        self._polls += 1
         now = self.clock.now()
         readings = {key: self._reading(key, now) for key in range(self._brokers)}
         active = {key: f"broker-{key}.example:9092" for key in range(self._brokers)}
@@ -58,10 +58,10 @@ class _Cluster:
         return at
 
     def _reading(self, broker_id: int, now: float) -> Reading:
-        full = broker_id == 0 and self._looks % 2 == 0
+        full = broker_id == 0 and self._polls % 2 == 0
         sizes = [_GB if full and number == 0 else 500 * _GB for number in range(self._volumes)]
         volumes = (
-            Volume(broker_id, f"/var/lib/kafka/data-{number}", 1000 * _GB, size - self._looks)
+            Volume(broker_id, f"/var/lib/kafka/data-{number}", 1000 * _GB, size - self._polls)
             for number, size in enumerate(sizes)
         )
         return Reading(broker_id, now, tuple(volumes))
@@ -119,7 +119,7 @@ async def _serve(brokers: int, volumes: int) -> None:
         contents=None,
         peers=(),
     )
-    cluster.look()
+    cluster.poll()
     server = HttpServer(app, HostPort("127.0.0.1", 0), Connections(2048))
     serving = asyncio.create_task(server.serve())
     keeping = asyncio.create_task(board.publish_expiries())
@@ -129,7 +129,7 @@ async def _serve(brokers: int, volumes: int) -> None:
         lambda: asyncio.StreamReaderProtocol(lines), sys.stdin
     )
     while command := (await lines.readline()).decode().strip():
-        print(json.dumps(cluster.look() if command == "change" else _usage()), flush=True)
+        print(json.dumps(cluster.poll() if command == "change" else _usage()), flush=True)
     board.close()
     keeping.cancel()
     server.stop()

@@ -81,7 +81,7 @@ def _wrong(contains: Callable[[int], bool], after: int) -> float:
 
 
 def _path() -> list[Row]:
-    """An id's way through limits, filters, rate and bucket, and what a small user takes."""
+    """What an id costs in limits, filters, rate and bucket, and what a small user takes."""
     users = 1000
     ids = ProducerIds(ProducerIdSettings())
     ids.set_limits({f"user-{number}": 50.0 for number in range(users)})

@@ -5,7 +5,7 @@ crossing counts from the last moment at which the volume's own file system was s
 side of the limit, to the moment at which the last of the three readers has the answer; so what is
 reported is rather too long, by a sample of some milliseconds.
 
-Two ways over the limit:
+A volume crosses its limit in two ways:
 - at once, out of a standstill: a file takes the space. Nothing announces that, so daemons that
   watch a volume that does not fill see it at their next poll: here every 100 ms, fixed.
 - by real messages, 16 MB/s: daemons see the volume fill and poll sooner as the limit comes nearer,

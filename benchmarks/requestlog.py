@@ -1,13 +1,13 @@
 """What following a broker's request log costs: a core's speed, the loop's stand-still, memory.
 
 10,000,000 lines (10 GB) go through a file that is rotated at 64 MiB, as a broker's would be: they
-are appended 16 MiB at a time, then the tail reads them in looks of 256 KiB, as the daemon does, and
+are appended 16 MiB at a time, then the tail takes them in reads of 256 KiB, as the daemon does, and
 each line is parsed and counted. The writing is not measured. Nine of ten lines are of 500 clients,
 the others of 20,000, twice as many as are remembered: so the least recently seen make room all
 the time. The APIs are in about the proportions of a busy broker.
 
 Times are the processor's, so that who else wants the core doesn't count. The loop stands still
-while a look's lines are parsed and counted; the reading is a thread's.
+while a read's lines are parsed and counted; the reading is a thread's.
 """
 
 import gc

@@ -103,7 +103,7 @@ class SidecarProcess:
 
 
 def wait_heard(
-    reader: Reader, holds: Callable[[ReceivedFactor], bool], timeout_s: float = _START_TIMEOUT_S
+    reader: Reader, is_met: Callable[[ReceivedFactor], bool], timeout_s: float = _START_TIMEOUT_S
 ) -> ReceivedFactor:
     """What a reader has heard, once it is what is waited for.
 
@@ -111,7 +111,7 @@ def wait_heard(
         TimeoutError: it was not heard in time.
     """
     deadline = time.monotonic() + timeout_s
-    while (heard := reader.last) is None or not holds(heard):
+    while (heard := reader.last) is None or not is_met(heard):
         if time.monotonic() > deadline:
             raise TimeoutError(f"what was waited for was not heard; last: {heard}")
         time.sleep(0.001)

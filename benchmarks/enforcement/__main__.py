@@ -90,7 +90,7 @@ def _course(
     folder: Path, scenario: Scenario, contender: Contender, count: int, phase: float
 ) -> None:
     if count > 0 and contender is PEER:
-        # That it takes minutes or for ever needs no second look; when it holds varies.
+        # That it takes minutes or for ever needs no second round; when it throttles varies.
         scenario = replace(scenario, back_timeout_s=0.0)
     course = asyncio.run(happen(scenario, contender, phase))
     course.save(folder / f"{scenario.key}.{contender.key}.{count}.json")

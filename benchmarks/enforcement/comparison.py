@@ -45,7 +45,7 @@ def compare(
     Args:
         peer: the plugin's, of each round; may be empty.
         ours: likewise.
-        poll_s: how long after space is freed our sidecar may look next, seconds.
+        poll_s: how long after space is freed our sidecar may poll next, seconds.
     """
 
     def row(

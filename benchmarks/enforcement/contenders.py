@@ -1,7 +1,7 @@
 """What is measured: brokers with Strimzi's plugin, with our callback, with neither.
 
 A contender says which jars and properties its brokers get and, for ours, which settings its
-sidecars; how often it looks at the volumes is the scenario's choice (``Looks``).
+sidecars; how often it polls the volumes is the scenario's choice (``PollIntervals``).
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _STATIC: Final = "client.quota.callback.static."
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class PollIntervals:
     """How often the volumes are polled.
 
     Attributes:
@@ -52,11 +52,11 @@ class Looks:
 
     @property
     def period_s(self) -> float:
-        """From one look of the plugin to the next, seconds."""
+        """From one poll of the plugin to the next, seconds."""
         return 60.0 if self.peer_interval_s is None else float(self.peer_interval_s)
 
 
-SHORTEST: Final = Looks(
+SHORTEST: Final = PollIntervals(
     2,
     {
         "SIDECAR_STORAGE_CHECK_INTERVAL": "PT1S",
@@ -65,17 +65,17 @@ SHORTEST: Final = Looks(
 )
 """As often as each can: the plugin's requests time out after 0 s when its interval is 1 s."""
 
-DEFAULT: Final = Looks(None, {})
+DEFAULT: Final = PollIntervals(None, {})
 """As it comes."""
 
-EVERY_2_S: Final = Looks(
+EVERY_2_S: Final = PollIntervals(
     2,
     {
         "SIDECAR_STORAGE_CHECK_INTERVAL": "PT2S",
         "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": "PT2S",
     },
 )
-"""Both equally often, to compare what a look costs."""
+"""Both equally often, to compare what a poll costs."""
 
 
 class Contender(Protocol):
@@ -93,11 +93,11 @@ class Contender(Protocol):
         """What its brokers need on their class path."""
         ...
 
-    def properties(self, broker: Broker, looks: Looks, limit_bytes: int) -> dict[str, str]:
+    def properties(self, broker: Broker, polls: PollIntervals, limit_bytes: int) -> dict[str, str]:
         """What a broker is configured with."""
         ...
 
-    async def obey(self, cluster: Cluster, looks: Looks, limit_bytes: int) -> None:
+    async def obey(self, cluster: Cluster, polls: PollIntervals, limit_bytes: int) -> None:
         """Start what stands beside the brokers; returns when a full volume would have an effect."""
         ...
 
@@ -112,16 +112,16 @@ class Nothing:
         """None."""
         return ()
 
-    def properties(self, broker: Broker, looks: Looks, limit_bytes: int) -> dict[str, str]:  # noqa: ARG002 - the protocol's
+    def properties(self, broker: Broker, polls: PollIntervals, limit_bytes: int) -> dict[str, str]:  # noqa: ARG002 - the protocol's
         """None."""
         return {}
 
-    async def obey(self, cluster: Cluster, looks: Looks, limit_bytes: int) -> None:
+    async def obey(self, cluster: Cluster, polls: PollIntervals, limit_bytes: int) -> None:
         """Nothing to wait for."""
 
 
 class Peer:
-    """Strimzi's plugin: every broker looks at all volumes by itself."""
+    """Strimzi's plugin: every broker polls all volumes by itself."""
 
     key = "peer"
     name = "Strimzi's plugin 0.3.1"
@@ -137,20 +137,20 @@ class Peer:
                         await asyncio.to_thread(_resolve, folder)
         return tuple(sorted(target.glob("*.jar")))
 
-    def properties(self, broker: Broker, looks: Looks, limit_bytes: int) -> dict[str, str]:
+    def properties(self, broker: Broker, polls: PollIntervals, limit_bytes: int) -> dict[str, str]:
         """The plugin's own, with its broker as the first to ask."""
         properties = {
             "client.quota.callback.class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
             f"{_STATIC}kafka.admin.bootstrap.servers": broker.address,
             f"{_STATIC}storage.per.volume.limit.min.available.bytes": str(limit_bytes),
         }
-        if looks.peer_interval_s is not None:
-            properties[f"{_STATIC}storage.check-interval"] = str(looks.peer_interval_s)
+        if polls.peer_interval_s is not None:
+            properties[f"{_STATIC}storage.check-interval"] = str(polls.peer_interval_s)
         return properties
 
-    async def obey(self, cluster: Cluster, looks: Looks, limit_bytes: int) -> None:  # noqa: ARG002 - the protocol's
-        """It looks as soon as its broker serves; by then an interval of seconds has passed."""
-        await asyncio.sleep(looks.peer_interval_s or 0)
+    async def obey(self, cluster: Cluster, polls: PollIntervals, limit_bytes: int) -> None:  # noqa: ARG002 - the protocol's
+        """It polls as soon as its broker serves; by then an interval of seconds has passed."""
+        await asyncio.sleep(polls.peer_interval_s or 0)
 
 
 class Ours:
@@ -163,7 +163,7 @@ class Ours:
         """The one that Maven built."""
         return (callback_jar(),)
 
-    def properties(self, broker: Broker, looks: Looks, limit_bytes: int) -> dict[str, str]:  # noqa: ARG002 - the sidecar's business
+    def properties(self, broker: Broker, polls: PollIntervals, limit_bytes: int) -> dict[str, str]:  # noqa: ARG002 - the sidecar's business
         """All defaults but the sidecar's address, and the horizon, for volumes of a disk's size.
 
         These here have room for minutes of what leaks: with the default of 10 minutes that would be
@@ -172,10 +172,10 @@ class Ours:
         horizon = {"client.quota.callback.sidecar.emergency.horizon.ms": "60000"}
         return {**CALLBACK_PROPERTIES, **asks_its_sidecar(broker), **horizon}
 
-    async def obey(self, cluster: Cluster, looks: Looks, limit_bytes: int) -> None:
+    async def obey(self, cluster: Cluster, polls: PollIntervals, limit_bytes: int) -> None:
         """Start the sidecars and wait until every callback has heard from its own."""
         limit = {"SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(limit_bytes)}
-        await start_sidecars(cluster, {**limit, **looks.ours})
+        await start_sidecars(cluster, {**limit, **polls.ours})
         async with deadline(_OBEYS_TIMEOUT_S, "the callbacks did not hear from their sidecars"):
             for broker_id in cluster.brokers:
                 while not await _has_heard(cluster, broker_id):  # noqa: ASYNC110 - asked over JMX

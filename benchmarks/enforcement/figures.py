@@ -127,13 +127,13 @@ def last(series: Series) -> float:
 
 
 def _first(
-    series: Series, begin: float, window_s: float, holds: Callable[[float], bool]
+    series: Series, begin: float, window_s: float, is_met: Callable[[float], bool]
 ) -> float | None:
     """The first moment from which the rate of a whole window, that is over, is such a one."""
     steps = int((last(series) - begin - window_s) / _STEP_S + 1e-9)
     for step in range(steps + 1):
         at = begin + step * _STEP_S
-        if holds(series.rate(at, at + window_s)):
+        if is_met(series.rate(at, at + window_s)):
             return at
     return None
 

@@ -1,4 +1,4 @@
-"""What a look at all volumes costs the brokers, with 4,000 partitions on each.
+"""What a poll of all volumes costs the brokers, with 4,000 partitions on each.
 
 CPU time of the three broker processes over some time, less that of brokers without any callback
 over as long, for each poll of the whole cluster. The plugin's polls are three too, one by each

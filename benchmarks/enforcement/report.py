@@ -83,8 +83,8 @@ def _scenario(scenario: Scenario, folder: Path, out: Path) -> Iterator[str]:
     if not any(courses.values()):
         return
     peer, ours = ([figures(course) for course in courses[key]] for key in (PEER.key, OURS.key))
-    # While a volume is beyond its limit the sidecar looks at its interval.
-    poll_s = 1.0 if scenario.looks is SHORTEST else 60.0
+    # While a volume is beyond its limit the sidecar polls at its interval.
+    poll_s = 1.0 if scenario.polls is SHORTEST else 60.0
     yield f"## {scenario.title}\n"
     yield as_table(compare(peer, ours, poll_s), PEER.name, OURS.name) + "\n"
     image = out.with_name(f"{out.stem}-{scenario.key}.svg")

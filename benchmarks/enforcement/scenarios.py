@@ -1,4 +1,4 @@
-"""The scenarios: three or a hundred producers, librdkafka or Java, looking often or by default."""
+"""The scenarios: three or a hundred producers, librdkafka or Java, polled often or by default."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ SCENARIOS: Final = (
     Scenario("java-3", f"{_THREE}, Java", "java", 3, SHORTEST, 6.0, 90.0),
     Scenario("librdkafka-100", f"{_HUNDRED}, librdkafka", "librdkafka", 100, SHORTEST, 6.0, 90.0),
     Scenario("java-100", f"{_HUNDRED}, Java", "java", 100, SHORTEST, 6.0, 90.0),
-    # A minute until the plugin looks, and a minute more until it sees the space.
+    # A minute passes until the plugin polls, and a minute more until it sees the space.
     Scenario(
         "librdkafka-3-default",
         f"{_THREE}, librdkafka, default intervals",

@@ -1,4 +1,4 @@
-"""Lets one scenario happen to one contender: fill, cross, hold, free, come back.
+"""Lets one scenario happen to one contender: fill, cross, throttle, free, come back.
 
 Three brokers with two volumes each, three partitions with two replicas: broker 2 has a replica of
 each, so that of 18 MB/s the fullest volume takes 12, two thirds of that by replication. Broker 2's
@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from benchmarks.enforcement.contenders import PAUSE_MAX_S, Contender, Looks
+from benchmarks.enforcement.contenders import PAUSE_MAX_S, Contender, PollIntervals
 from benchmarks.enforcement.course import Course, Leak
 from benchmarks.enforcement.figures import back_at, throttled_at
 from sidecar.demo.admin import Admin
@@ -51,12 +51,12 @@ class Scenario:
         title: for a reader.
         client: "librdkafka" or "java".
         connections: how many producers.
-        looks: how often.
+        polls: how often.
         throttled_timeout_s: how long after the crossing producers may take to be throttled: the
             volumes have room for it.
         back_timeout_s: how long after the freeing their return is waited for.
         before_s: how long producers are at full speed before the crossing: longer than a quota
-            window, which is of 11 s, and than the time between two looks.
+            window, which is of 11 s, and than the time between two polls.
         bytes_per_s: of all producers together.
     """
 
@@ -64,7 +64,7 @@ class Scenario:
     title: str
     client: str
     connections: int
-    looks: Looks
+    polls: PollIntervals
     throttled_timeout_s: float
     back_timeout_s: float
     before_s: float = 14.0
@@ -103,7 +103,7 @@ class Producers(Protocol):
 
 async def start(
     contender: Contender,
-    looks: Looks,
+    polls: PollIntervals,
     limit_bytes: int,
     *,
     brokers: int,
@@ -119,7 +119,7 @@ async def start(
         volumes=volumes,
         volume_bytes=volume_bytes,
         properties=properties,
-        properties_of=lambda broker: contender.properties(broker, looks, limit_bytes),
+        properties_of=lambda broker: contender.properties(broker, polls, limit_bytes),
         broker_jars=await contender.jars(),
         heap_mb=heap_mb,
     )
@@ -131,15 +131,15 @@ async def happen(scenario: Scenario, contender: Contender, phase: float = 0.0) -
     Args:
         scenario: what.
         contender: to whom.
-        phase: how much later the limit is crossed, as a share of the time between two looks: who
-            looks at an interval sees it at once or an interval later, as it comes.
+        phase: how much later the limit is crossed, as a share of the time between two polls: who
+            polls at an interval sees it at once or an interval later, as it comes.
 
     Raises:
         ClusterError: it could not be measured.
     """
     limit = scenario.limit_bytes
     cluster = await start(
-        contender, scenario.looks, limit, brokers=3, volumes=2, volume_bytes=scenario.volume_bytes
+        contender, scenario.polls, limit, brokers=3, volumes=2, volume_bytes=scenario.volume_bytes
     )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(cluster)
@@ -149,8 +149,8 @@ async def happen(scenario: Scenario, contender: Contender, phase: float = 0.0) -
             await cluster.occupy(_FULLEST, index, scenario.ballast_bytes)
         async with Admin(cluster.bootstrap) as admin:
             await admin.create_topic(TOPIC, assignment=_ASSIGNMENT)
-        await contender.obey(cluster, scenario.looks, limit)
-        await asyncio.sleep(phase * scenario.looks.period_s)
+        await contender.obey(cluster, scenario.polls, limit)
+        await asyncio.sleep(phase * scenario.polls.period_s)
         course = Course(scenario.key, contender.key, scenario.connections, limit)
         producers = await stack.enter_async_context(_producing(scenario, cluster))
         watch = _Watch(cluster, scenario, course, producers)
@@ -169,7 +169,7 @@ async def happen(scenario: Scenario, contender: Contender, phase: float = 0.0) -
 def _by_their_own_clocks(seen: Series, producers: Sequence[Producers]) -> Series:
     """What was acknowledged, at the times at which it was read.
 
-    A JVM tells it ten times a second: when that is read is up to a tenth of a second later, which
+    A JVM reports it ten times a second: when that is read is up to a tenth of a second later, which
     would make some seconds look a tenth fuller than they were.
     """
     return Series((at, sum(each.samples.at(at) for each in producers)) for at, _ in seen)
@@ -292,10 +292,10 @@ def _leaks(before: Sequence[Leak], after: Sequence[Leak]) -> list[Leak]:
     ]
 
 
-async def _until(holds: Callable[[], bool], timeout_s: float) -> None:
-    """Look every half second for so long; what has come of it the caller looks at."""
+async def _until(is_met: Callable[[], bool], timeout_s: float) -> None:
+    """Poll every half second for so long; the caller checks the outcome."""
     end = time.monotonic() + timeout_s
-    while not holds() and time.monotonic() < end:  # noqa: ASYNC110 - figures announce nothing
+    while not is_met() and time.monotonic() < end:  # noqa: ASYNC110 - figures announce nothing
         await asyncio.sleep(_CHECK_S)
 
 

@@ -17,7 +17,7 @@ _TOO_MANY_REQUESTS: Final = 429
 
 
 class Portal:
-    """The way to a sidecar's admission endpoint.
+    """A client of a sidecar's admission endpoint.
 
     Args:
         url: the sidecar's.

@@ -1,9 +1,9 @@
-"""Lets the storm happen once: a dedicated controller, three brokers, and who holds the storm.
+"""Lets the storm happen once: a dedicated controller, three brokers, and who throttles the storm.
 
 - none: nobody has a quota.
 - kafka: the storm's user has a controller_mutation_rate: the controller rejects what is over it.
 - endpoint: the storm asks a sidecar first, for a user with that quota, and logs in as another, who
-  has none: as a portal that asks Kafka for its users. What holds it is the sidecar alone.
+  has none: as a portal that asks Kafka for its users. The sidecar alone throttles it.
 
 The sidecars run beside the brokers in each of the three. What the demo's cluster does every second
 to be quick (checkpoints, retention) is as rare here as Kafka has it, since it walks all logs.

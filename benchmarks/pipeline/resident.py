@@ -15,7 +15,7 @@ _CHECK_S: Final = 0.25
 
 
 class Resident:
-    """Looks four times a second, from entry to exit.
+    """Polls four times a second, from entry to exit.
 
     Attributes:
         peak_bytes: the most seen.

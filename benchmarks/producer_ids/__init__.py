@@ -1,1 +1,1 @@
-"""A user who opens a producer id for every batch, throttled in each way, and measured."""
+"""A user who opens a producer id for every batch, throttled by each variant, and measured."""

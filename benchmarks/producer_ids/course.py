@@ -1,4 +1,4 @@
-"""What one way of holding came to, as data. It goes to a file and back.
+"""What was measured of one variant, as data. It is written to a file and read from it.
 
 Times are seconds of one monotonic clock; figures count from the beginning of the cluster.
 """

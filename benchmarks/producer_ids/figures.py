@@ -1,6 +1,6 @@
 """The figures of a course.
 
-Rates are of the time in which the hold has settled; what was let through before that is in the
+Rates are of the time in which the throttle has settled; what passed before that is in the
 picture. Example: 9 ids allocated from 10.0 to 28.0 s are 0.5 a second, and at that rate brokers
 that forget an id after a day come to remember 43,200 of them.
 """

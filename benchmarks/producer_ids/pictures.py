@@ -18,7 +18,7 @@ def picture(title: str, courses: Sequence[Course]) -> str:
 
     Args:
         title: above it.
-        courses: one for each way, on clusters alike.
+        courses: one for each variant, on clusters alike.
     """
     used, remembered, neighbour = [], [], []
     for course in courses:

@@ -1,4 +1,4 @@
-"""Lets a user's clients open ids on a real cluster, one way of holding them after the other.
+"""Lets a user's clients open ids on a real cluster, throttled by one variant after the other.
 
 The brokers have the quota callback and write their request logs; a sidecar beside each reads its
 own and asks the others. A neighbour produces all the time. The clients are those of
@@ -47,7 +47,7 @@ CLIENTS: Final = 16
 BATCH_BYTES: Final = 10_000
 NEIGHBOUR_BYTES_PER_S: Final = 5e6
 SETTLE_S: Final = 10.0
-"""From the clients' beginning; a hold that has not settled by then is measured unsettled."""
+"""From the clients' beginning; a throttle that has not settled by then is measured unsettled."""
 MEASURE_S: Final = 18.0
 
 _NEIGHBOUR: Final = "neighbour"
@@ -62,7 +62,7 @@ _VOLUME_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """What is there while variants come and go."""
+    """What is there while variants change."""
 
     cluster: Cluster
     admin: KafkaAdmin
@@ -156,7 +156,7 @@ async def _act(scene: _Scene, variant: Variant, measure_s: float) -> Course:
 
 
 async def _throttle(scene: _Scene, variant: Variant) -> float | None:
-    """Wait until all that holds the user is in force; when every sidecar said so."""
+    """Wait until all that throttles the user is in force; when every sidecar said so."""
     try:
         async with asyncio.timeout(_THROTTLED_TIMEOUT_S):
             await _until(lambda: _is_throttled(scene.sidecars, variant.key))
@@ -198,9 +198,9 @@ async def _observes(sidecar: Sidecar) -> bool:
     return bool(found["source"] == "observation")
 
 
-async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Look every 100 ms; the caller has the deadline."""
-    while not await holds():  # noqa: ASYNC110 - brokers and sidecars are asked
+async def _until(is_met: Callable[[], Awaitable[bool]]) -> None:
+    """Poll every 100 ms; the caller has the deadline."""
+    while not await is_met():  # noqa: ASYNC110 - brokers and sidecars are asked
         await asyncio.sleep(_CHECK_S)
 
 
@@ -222,7 +222,7 @@ def _settings(cluster: Cluster, variants: Sequence[Variant]) -> dict[str, str]:
     return {
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(1 << 20),
         "SIDECAR_PRODUCER_ID_QUOTA_FILE": str(quotas),
-        # Without the looks' interval, what is measured is the hold.
+        # Without the polls' interval, what is measured is the throttle.
         "SIDECAR_PRODUCER_ID_QUOTA_COUNTS": "allocated",
         "SIDECAR_PRODUCER_ID_QUOTA_WINDOW_NUM": str(WINDOWS),
         "SIDECAR_PRODUCER_ID_QUOTA_WINDOW_SIZE_SECONDS": str(WINDOW_S),

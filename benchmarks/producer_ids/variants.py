@@ -20,7 +20,7 @@ IP_RATE: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way.
+    """One throttle.
 
     Attributes:
         key: short, for names of files; also the user's name.

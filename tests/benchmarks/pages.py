@@ -8,7 +8,7 @@ import pytest
 
 
 def run(monkeypatch: pytest.MonkeyPatch, program: ModuleType, folder: Path, *arguments: str) -> int:
-    """The program's exit code; results and page.md are in the folder."""
+    """Returns the program's exit code; results and page.md are in the folder."""
     words = ["--results", str(folder), "--out", str(folder / "page.md"), *arguments]
     monkeypatch.setattr("sys.argv", ["benchmark", *words])
     code: int = program.main()
@@ -16,11 +16,11 @@ def run(monkeypatch: pytest.MonkeyPatch, program: ModuleType, folder: Path, *arg
 
 
 def row(page: str, start: str) -> list[str]:
-    """The cells of a table's one row that starts so, after the first."""
+    """Returns the cells of a table's one row that starts so, after the first."""
     (found,) = [line for line in page.splitlines() if line.startswith(f"| {start}")]
     return [cell.strip() for cell in found.strip("|").split("|")][1:]
 
 
 def texts(picture: Path) -> list[str | None]:
-    """What stands in an SVG."""
+    """Returns the text elements of an SVG."""
     return [each.text for each in ET.parse(picture).iter("{http://www.w3.org/2000/svg}text")]

@@ -7,7 +7,7 @@ BEGAN, SETTLED, ENDED = 100.0, 110.0, 128.0
 
 
 def course(variant: str = "both", brokers: int = 1, a_second: float = 0.5) -> Course:
-    """30 ids a second for 3 s; some a second after that, of which nine tenths are used."""
+    """Returns 30 ids a second for 3 s; then some a second, of which nine tenths are used."""
     slow = a_second * (ENDED + 1.0 - BEGAN - 3.0)
     allocated = [(BEGAN, 0.0), *((round(BEGAN + 0.1 * n, 1), 3.0 * n) for n in range(1, 31))]
     return Course(

@@ -14,7 +14,7 @@ CROSSED, FREED = 20.0, 40.0
 
 
 def _counted(*rates: tuple[float, float]) -> Series:
-    """Bytes so far at rates that hold until a time, sampled fifty times a second."""
+    """Returns bytes so far at rates that last until a time, sampled fifty times a second."""
     samples, total, at = [], 0.0, 0.0
     for until, rate in rates:
         while at < until - 1e-9:
@@ -25,25 +25,25 @@ def _counted(*rates: tuple[float, float]) -> Series:
 
 
 def _course(flood: float = 18.0 * MB) -> Course:
-    """18 MB/s until producers are held, 0.18 then; back, a flood of 2 s and 18 again until 70."""
-    held, back = 20.4, 46.0
+    """Returns 18 MB/s, 0.18 while throttled; then a flood of 2 s and 18 again until 70."""
+    throttled, back = 20.4, 46.0
     return Course(
         "a",
         "ours",
         connections=3,
         limit_bytes=100 * MB,
         acknowledged=_counted(
-            (held, 18.0 * MB),
+            (throttled, 18.0 * MB),
             (back, 0.18 * MB),
             (back + 2.0, flood),
             (70.0, 18.0 * MB),
         ),
-        stored=_counted((held, 36.0 * MB), (FREED, 0.36 * MB)),
+        stored=_counted((throttled, 36.0 * MB), (FREED, 0.36 * MB)),
         available=Series(
             [
                 (0.0, 340.0 * MB),
                 (CROSSED, 100.0 * MB),
-                (held, (100.0 - 12.0 * (held - CROSSED)) * MB),
+                (throttled, (100.0 - 12.0 * (throttled - CROSSED)) * MB),
                 (FREED, 90.0 * MB),
                 (FREED + 0.02, 400.0 * MB),
             ]
@@ -57,7 +57,7 @@ def _course(flood: float = 18.0 * MB) -> Course:
 
 
 def test_every_figure_of_a_course() -> None:
-    """Held 0.04 s before its end counts: a fifth of the rate fits in 0.2 s; back likewise."""
+    """They stop 0.04 s early, since a fifth of the rate fits in 0.2 s; they are back likewise."""
     found = figures(_course())
     assert pytest.approx(18.0 * MB, rel=1e-6) == found.before
     # 36 MB/s for 0.038 s and 0.36 for the rest of 0.2 s are a fifth of 36.
@@ -75,9 +75,9 @@ def test_every_figure_of_a_course() -> None:
 
 
 def test_the_promise_is_of_each_broker_by_itself() -> None:
-    """Its budget of 60 kB/s, or three connections' requests each 4 s if those are more.
+    """Its budget is 60 kB/s, or three connections' requests each 4 s if those are more.
 
-    And a request of each in the 10 s that were counted.
+    A request of each in the 10 s that were counted comes on top.
     """
     # 150 kB a request: 112.5 kB/s, and 45 at the ends; 15 kB: 11 and 4.5; 10 kB: 7.5 and 3.
     promise = (112_500 + 45_000) + (60_000 + 4_500) + (60_000 + 3_000)
@@ -85,7 +85,7 @@ def test_the_promise_is_of_each_broker_by_itself() -> None:
 
 
 def test_a_flood_is_the_most_in_one_second() -> None:
-    """After traffic is back, within 10 s of that."""
+    """It is counted after traffic is back, within 10 s of that."""
     course = _course(flood=72.0 * MB)
     assert pytest.approx(4.0, abs=0.02) == figures(course).flood
     course.acknowledged = _counted(
@@ -95,7 +95,7 @@ def test_a_flood_is_the_most_in_one_second() -> None:
 
 
 def test_producers_who_are_not_back_have_been_watched() -> None:
-    """No flood is told of who never came, and how long that was known."""
+    """The course has no flood of who never came, but how long that was watched."""
     course = _course()
     course.acknowledged = _counted((20.4, 18.0 * MB), (69.0, 0.18 * MB))
     found = figures(course)
@@ -103,8 +103,8 @@ def test_producers_who_are_not_back_have_been_watched() -> None:
     assert pytest.approx(29.0) == found.watched_s
 
 
-def test_producers_who_write_on_are_not_held() -> None:
-    """Whatever acknowledgements say: bytes stored count."""
+def test_producers_who_write_on_are_not_throttled() -> None:
+    """Stored bytes count, whatever acknowledgements say."""
     course = _course()
     course.stored = _counted((FREED, 36.0 * MB))
     assert throttled_at(course) is None
@@ -113,7 +113,7 @@ def test_producers_who_write_on_are_not_held() -> None:
 
 
 def test_a_window_that_is_not_over_says_nothing() -> None:
-    """A course is looked at while it happens: the last half second is no second of silence."""
+    """A course is read while it happens: the last half second is no second of silence."""
     course = _course()
     course.stored = _counted((20.4, 36.0 * MB), (20.9, 0.0))
     assert throttled_at(course) is None
@@ -122,7 +122,7 @@ def test_a_window_that_is_not_over_says_nothing() -> None:
 
 
 def test_a_course_without_a_crossing_has_no_figures() -> None:
-    """It is refused, and nobody is held in it."""
+    """It is refused: no producer was throttled in it."""
     course = _course()
     course.crossed_at = None
     assert (None, None) == (throttled_at(course), back_at(course))
@@ -131,14 +131,14 @@ def test_a_course_without_a_crossing_has_no_figures() -> None:
 
 
 def test_without_meters_nothing_is_said_of_the_leak() -> None:
-    """As when producers were never held."""
+    """The same is true when producers were never throttled."""
     course = _course()
     course.leaks = []
     assert (None, None) == (figures(course).let_through, figures(course).promise)
 
 
 def test_a_course_comes_back_from_its_file(tmp_path: Path) -> None:
-    """With all figures as they were, to the millisecond."""
+    """All figures are as they were, to the millisecond."""
     course = _course()
     course.notes.append("broker 1 ended itself")
     course.save(tmp_path / "a.json")

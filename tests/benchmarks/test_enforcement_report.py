@@ -44,7 +44,7 @@ def _row(rows: list[Comparison], start: str) -> Comparison:
 
 
 def test_what_is_reached_is_said_of_each_figure() -> None:
-    """A fifth of the plugin's, or the bound that the issue names; "> 90 s" for who never came."""
+    """It is a fifth of the plugin's, or a fixed bound; "> 90 s" stands for who never came."""
     rows = list(compare([PEER], [OURS], poll_s=1.0))
     assert all(row.met for row in rows if row.target)
     stopped = _row(rows, "from crossing")
@@ -76,7 +76,7 @@ def test_what_is_reached_is_said_of_each_figure() -> None:
     ],
 )
 def test_what_is_missed_is_said(change: dict[str, float | None], start: str) -> None:
-    """Each by itself, and of no other figure."""
+    """Each is marked by itself, and no other figure."""
     rows = list(compare([PEER], [replace(OURS, **change)], poll_s=1.0))  # type: ignore[arg-type]  # each is of its field's type
     assert [start] == [start for row in rows if row.met is False and row.figure.startswith(start)]
     assert 1 == sum(row.met is False for row in rows)
@@ -84,7 +84,7 @@ def test_what_is_missed_is_said(change: dict[str, float | None], start: str) -> 
 
 def test_of_several_rounds_the_median_is_reported_and_the_range() -> None:
     """A round that was not watched to its end says nothing of it; one missed return is a miss."""
-    ours = [replace(OURS, stopped_s=held) for held in (0.1, 0.3, 0.2)]
+    ours = [replace(OURS, stopped_s=seconds) for seconds in (0.1, 0.3, 0.2)]
     ours[1] = replace(ours[1], back_s=None, watched_s=90.0)
     rows = list(compare([PEER, replace(PEER, watched_s=0.0)], ours, poll_s=1.0))
     assert "0.20 s (0.10 to 0.30)" == _row(rows, "from crossing").ours
@@ -96,8 +96,8 @@ def test_of_several_rounds_the_median_is_reported_and_the_range() -> None:
     )
 
 
-def test_a_return_that_was_not_waited_for_is_not_told() -> None:
-    """As of the plugin's later rounds, were they all."""
+def test_a_return_that_was_not_waited_for_is_not_reported() -> None:
+    """The plugin's later rounds are not waited for; here none is."""
     assert "" == _row(list(compare([replace(PEER, watched_s=0.0)], [], 1.0)), "from space").peer
 
 
@@ -108,20 +108,20 @@ def test_one_alone_is_no_comparison() -> None:
     assert all(row.met is None for row in compare([PEER], [], 1.0))
 
 
-def test_a_slow_look_and_a_ramp_are_allowed_for() -> None:
-    """pause.max + 2 s + the poll, or the ramp where that is longer."""
+def test_a_slow_poll_and_a_ramp_are_allowed_for() -> None:
+    """The bound is pause.max + 2 s + the poll, or the ramp where that is longer."""
     assert "≤ 66.0 s" == _row(list(compare([PEER], [OURS], 60.0)), "from space").target
 
 
 def test_the_cost_of_a_poll_is_what_it_adds() -> None:
-    """The docstring's example, and that of a baseline measured for twice as long."""
+    """It is the docstring's example, and that of a baseline measured for twice as long."""
     cost = Cost(60.0, broker_cpu_s=9.0, sidecar_cpu_s=0.0, requests=270.0)
     for bare in (Cost(60.0, 3.0, 0.0, 0.0), Cost(120.0, 6.0, 0.0, 0.0)):
         assert pytest.approx(66.67, abs=0.01) == poll_ms(cost, bare)
 
 
 def _course(contender: str, freed_at: float) -> Course:
-    """18 MB/s for 20 s and none after that."""
+    """Returns 18 MB/s for 20 s and none after that."""
     return Course(
         "librdkafka-3",
         contender,
@@ -137,7 +137,7 @@ def _course(contender: str, freed_at: float) -> Course:
 
 
 def test_the_page_has_what_there_is(tmp_path: Path) -> None:
-    """A table, a picture and the notes of each scenario measured, and the costs."""
+    """It has a table, a picture and the notes of each scenario measured, and the costs."""
     _course("peer", 42.0).save(tmp_path / "librdkafka-3.peer.0.json")
     _course("ours", 42.2).save(tmp_path / "librdkafka-3.ours.0.json")
     rates = {"none": [100.0, 104.0], "peer": [50.0, 52.0], "ours": [99.0, 102.96]}
@@ -169,7 +169,7 @@ def test_the_page_has_what_there_is(tmp_path: Path) -> None:
 def test_one_that_fails_does_not_stop_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each round at another phase; the reason is shown, and the exit code is 1."""
+    """Each round is at another phase; the reason is shown, and the exit code is 1."""
     phases = []
 
     async def happen(scenario: Scenario, contender: Contender, phase: float) -> Course:

@@ -68,7 +68,7 @@ def test_one_that_can_not_be_measured_is_a_failure_of_its_own(
 def test_an_unknown_part_is_refused(
     monkeypatch: pytest.MonkeyPatch, program: ModuleType, part: str
 ) -> None:
-    """With the usual exit code, before anything runs."""
+    """The exit code is the usual one, and nothing runs."""
     monkeypatch.setattr("sys.argv", ["benchmarks", part])
     with pytest.raises(SystemExit) as ended:
         program.main()

@@ -10,7 +10,7 @@ from benchmarks.mutations.figures import Figures, Waits, created_so_far, figures
 
 
 def _course() -> Course:
-    """A storm of 2 s: two requests are answered, and others wait until 4 s for their records."""
+    """Returns a storm of 2 s: two requests are answered; others wait until 4 s for records."""
     return Course(
         "kafka",
         storm_s=2.0,
@@ -35,7 +35,7 @@ def _course() -> Course:
 
 
 def test_every_figure_of_a_course() -> None:
-    """Medians before and in the storm's time, the longest of all after it began, and the counts."""
+    """They are medians before and in the storm's time, the longest after it began, and counts."""
     expected = Figures(
         answer=Waits(0.1, 0.25, 0.5, unseen=False),
         record=Waits(0.2, 3.5, 4.0, unseen=False),
@@ -55,7 +55,7 @@ def test_every_figure_of_a_course() -> None:
 
 
 def test_what_was_not_seen_counts_with_what_was_seen_of_it() -> None:
-    """One that came at 6 s and had no record when the watching ended; one that failed likewise."""
+    """One came at 6 s and had no record when the watching ended; one failed likewise."""
     course = _course()
     course.operations += [Operation(6.0, 6.1), Operation(7.0, error="no leader")]
     found = figures(course)
@@ -65,7 +65,7 @@ def test_what_was_not_seen_counts_with_what_was_seen_of_it() -> None:
 
 
 def test_a_storm_that_nobody_notices_is_never_over() -> None:
-    """As nobody waited longer than before; three times before, and a quarter of a second."""
+    """Nobody waited longer than three times the wait before it and a quarter of a second."""
     course = _course()
     course.operations = [Operation(at, at + 0.1, at + 0.2) for at in (-3.0, -2.0, 0.5, 1.5)]
     course.operations.insert(2, Operation(-1.0, -0.9, 4.0))
@@ -74,22 +74,22 @@ def test_a_storm_that_nobody_notices_is_never_over() -> None:
     assert 0.25 == slower_s(0.05)
 
 
-@pytest.mark.parametrize("kept", [slice(0, 3), slice(3, None)])
-def test_without_others_there_are_no_figures(kept: slice) -> None:
-    """Neither before the storm nor in its time."""
+@pytest.mark.parametrize("part", [slice(0, 3), slice(3, None)])
+def test_without_others_there_are_no_figures(part: slice) -> None:
+    """There are none before the storm and none in its time."""
     course = _course()
-    course.operations = course.operations[kept]
+    course.operations = course.operations[part]
     with pytest.raises(ValueError, match="no operations"):
         figures(course)
 
 
 def test_topics_are_there_when_their_answers_are() -> None:
-    """In the order of the answers, not of the requests; those without topics change nothing."""
+    """The answers' order counts, not the requests'; those without topics change nothing."""
     assert [(0.0, 0.0), (0.4, 5.0), (0.5, 55.0)] == created_so_far(_course())
 
 
 def test_a_course_goes_to_a_file_and_back(tmp_path: Path) -> None:
-    """Whole."""
+    """It comes back whole."""
     course = _course()
     course.notes.append("broker 1 ended itself")
     course.save(tmp_path / "kafka.0.json")

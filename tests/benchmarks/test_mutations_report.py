@@ -1,4 +1,4 @@
-"""The page has what was measured, and says of whom."""
+"""The page has what was measured, and names the contender."""
 
 import json
 from dataclasses import asdict, replace
@@ -28,7 +28,7 @@ def _course(contender: str, wait: float = 0.1) -> Course:
 
 
 def test_the_page_has_what_there_is(tmp_path: Path) -> None:
-    """A column of each contender measured, a picture of them, the machine, the load, the notes."""
+    """It has a column of each contender, a picture of them, the machine, the load, the notes."""
     noted = _course("none", 3.0)
     noted.notes.append("broker 1 ended itself")
     noted.save(tmp_path / "none.0.json")
@@ -53,7 +53,7 @@ def test_the_page_has_what_there_is(tmp_path: Path) -> None:
 
 
 def test_rounds_are_reported_by_their_median_and_their_spread() -> None:
-    """And a longest wait that was not over in one of them is a lower bound."""
+    """A longest wait that was not over in one of them is a lower bound."""
     rounds = [figures(_course("none", wait)) for wait in (0.9, 0.8, 1.2)]
     table = as_table({"no quota": rounds})
     assert ["900 ms (800 ms to 1.20 s)"] == row(table, "others in its time: first record")

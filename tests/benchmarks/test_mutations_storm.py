@@ -73,7 +73,7 @@ async def _run(
 
 @pytest.mark.looptime
 async def test_it_keeps_its_pace() -> None:
-    """A request each 0.1 s, though each takes 0.3 s; three are all that there is to send."""
+    """It sends a request each 0.1 s, though each takes 0.3 s; three are all that there are."""
     kafka = FakeKafka()
     done = await _run(kafka)
     expected = [
@@ -91,7 +91,7 @@ async def test_it_keeps_its_pace() -> None:
 
 @pytest.mark.looptime
 async def test_what_was_rejected_is_asked_for_first() -> None:
-    """At the next tick after the answer, before what was never asked for, while there is time."""
+    """It is sent at the next tick after the answer, before new ones, while there is time."""
     kafka = FakeKafka(codes=lambda name: 89 if name == "storm-0" else 0)
     done = await _run(kafka, load=Load(seconds=1.0, requests=4, topics=2, per_s=2.0))
     assert [["storm-0", "storm-1"], ["storm-0", "storm-2"]] == kafka.names()
@@ -100,7 +100,7 @@ async def test_what_was_rejected_is_asked_for_first() -> None:
 
 @pytest.mark.looptime
 async def test_only_what_was_admitted_goes_to_kafka() -> None:
-    """Nothing at all when nothing was; what was not comes again."""
+    """Nothing is sent when nothing was; what was not admitted comes again."""
     answers = [["storm-1"], [], ["storm-0", "storm-2"]]
     asked = []
 
@@ -121,7 +121,7 @@ async def test_only_what_was_admitted_goes_to_kafka() -> None:
 
 @pytest.mark.looptime
 async def test_what_goes_wrong_is_reported_of_the_request() -> None:
-    """A failure, a lost answer and an error of Kafka's; the other requests go on."""
+    """It fails, its answer is lost, or Kafka answers an error; the other requests continue."""
     kafka = FakeKafka(
         codes=lambda name: 41 if name == "storm-4" else 0, twists={0: LOST, 1: Unanswered(LOST)}
     )
@@ -134,7 +134,7 @@ async def test_what_goes_wrong_is_reported_of_the_request() -> None:
 
 @pytest.mark.looptime
 async def test_it_does_not_wait_for_ever() -> None:
-    """Who asks before and hears nothing gives up after its patience."""
+    """A client that asks first and gets no answer gives up after its patience."""
 
     async def admitted(names: Sequence[str], partitions: int) -> list[str]:
         await asyncio.sleep(3600.0)
@@ -145,7 +145,7 @@ async def test_it_does_not_wait_for_ever() -> None:
 
 
 def test_an_order_survives_the_way_to_its_process() -> None:
-    """With its load, as JSON."""
+    """It carries its load, as JSON."""
     order = Order(SMALL, ["b1:9092"], "storm", 5.0, 60.0, None, "")
     assert order == Order.read(json.loads(json.dumps(asdict(order))))
 
@@ -181,7 +181,7 @@ async def test_a_portal_that_must_wait_sends_nothing() -> None:
 
 @pytest.mark.looptime
 async def test_it_is_calm_when_ten_in_a_row_are_quick() -> None:
-    """Ten that were due after 3 s and took 0.1 s: seen at the next look after the last of them."""
+    """Ten were due after 3 s and took 0.1 s: the poll after the last of them sees it."""
     loop = asyncio.get_running_loop()
     slow = [Operation(at / 5, at / 5, 9.0) for at in range(15)]
     quick = [Operation(3 + at / 5, 3 + at / 5, 3.1 + at / 5) for at in range(20)]
@@ -191,7 +191,7 @@ async def test_it_is_calm_when_ten_in_a_row_are_quick() -> None:
 
 @pytest.mark.looptime
 async def test_it_is_not_waited_for_calm_for_ever() -> None:
-    """A minute; fewer than ten are not enough."""
+    """The limit is a minute; fewer than ten are not enough."""
     loop = asyncio.get_running_loop()
     await _wait_calm([Operation(0.0, 0.1, 0.1)] * 9, most=0.25)
     assert 60.0 <= loop.time() <= 61.0

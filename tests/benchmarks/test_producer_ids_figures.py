@@ -23,7 +23,7 @@ from tests.benchmarks.producer_ids_course import BEGAN, course
 
 
 def test_every_figure_of_a_course() -> None:
-    """The 61st id of 60 that may come at once was given at 2.1 s, and 0.4 s later it was known."""
+    """The 61st id of 60 that may come at once was allocated at 2.1 s and known 0.4 s later."""
     found = figures(course())
     assert pytest.approx(0.4) == found.stopped_s
     assert pytest.approx(0.5) == found.allocated
@@ -34,8 +34,8 @@ def test_every_figure_of_a_course() -> None:
     assert pytest.approx(2e6) == found.neighbour_least
 
 
-def test_who_was_not_held_has_no_time_of_it() -> None:
-    """Nor has anyone who was told nothing a throttle time."""
+def test_who_was_not_throttled_has_no_time_of_it() -> None:
+    """A user whom no answer throttled has no throttle time either."""
     free = course("none")
     free.throttled_at = None
     free.throttle_ms = {}
@@ -51,7 +51,7 @@ def test_a_user_throttle_that_is_seen_before_its_log_line_is_at_once() -> None:
 
 
 def test_a_course_is_the_same_from_its_file(tmp_path: Path) -> None:
-    """All of it."""
+    """All of it is."""
     file = tmp_path / "course.json"
     course().save(file)
     found, expected = Course.load(file), course()
@@ -62,7 +62,7 @@ def test_a_course_is_the_same_from_its_file(tmp_path: Path) -> None:
 
 
 def line(second: int, user: str, api: tuple[int, str], throttle_ms: int, response: object) -> bytes:
-    """A broker's, of 2026-11-20 23:05."""
+    """Returns a broker's line of 2026-11-20 23:05."""
     body = {
         "requestHeader": {
             "requestApiKey": api[0],
@@ -81,13 +81,13 @@ def line(second: int, user: str, api: tuple[int, str], throttle_ms: int, respons
 
 
 def init(second: int, user: str, number: int, throttle_ms: int = 0, error: int = 0) -> bytes:
-    """An id that was given, or refused."""
+    """Returns the line of an id that was allocated, or refused."""
     response = {"errorCode": error, "producerId": number, "producerEpoch": 0}
     return line(second, user, (22, "INIT_PRODUCER_ID"), throttle_ms, response)
 
 
-def test_request_logs_tell_what_a_user_was_given_and_told(tmp_path: Path) -> None:
-    """By time over all brokers; nothing of before, of others, or that was refused."""
+def test_request_logs_say_which_ids_and_throttle_times_a_user_got(tmp_path: Path) -> None:
+    """Times are of all brokers; earlier, others' and refused requests don't count."""
     files = [tmp_path / "0", tmp_path / "1", tmp_path / "never written"]
     files[0].write_bytes(init(1, "etl", 7))
     logs = RequestLogs(files)
@@ -107,7 +107,7 @@ def test_request_logs_tell_what_a_user_was_given_and_told(tmp_path: Path) -> Non
 
 
 def test_the_quota_file_is_one_that_the_sidecar_reads(tmp_path: Path) -> None:
-    """Each user that is to be held has the same quota, and a percentage where that is measured."""
+    """Each user to be throttled has the same quota, and a percentage where that is measured."""
     file = tmp_path / "ids.toml"
     file.write_text(quota_file(VARIANTS))
     expected = {
@@ -120,11 +120,11 @@ def test_the_quota_file_is_one_that_the_sidecar_reads(tmp_path: Path) -> None:
 
 
 def test_only_who_is_throttled_by_the_factor_is_left_to_the_callback() -> None:
-    """As the callback's excluded.principals are written."""
+    """The list has the form of the callback's excluded.principals."""
     assert "User:none;User:percentage" == excluded(VARIANTS)
     assert "" == excluded([Variant("both", "both", has_factor=True)])
 
 
 def test_a_limit_on_connections_is_the_last() -> None:
-    """It can't be taken back while it holds for who would take it back."""
+    """It can't be removed while it limits whoever would remove it."""
     assert [False] * (len(VARIANTS) - 1) + [True] == [each.has_ip_rate for each in VARIANTS]

@@ -1,4 +1,4 @@
-"""The page says what was measured of each way to hold, and promises no more."""
+"""The page says what was measured of each variant, and promises no more."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -16,14 +16,14 @@ from tests.benchmarks.producer_ids_course import course
 
 
 def free(brokers: int = 1) -> Course:
-    """Nobody is held: 30 ids a second all the time."""
+    """Returns a course that throttles nobody: 30 ids a second all the time."""
     found = course("none", brokers, a_second=30.0)
     found.throttled_at = None
     return found
 
 
-def test_a_column_for_each_way() -> None:
-    """With units; what isn't there is left empty."""
+def test_a_column_for_each_variant() -> None:
+    """Figures have units; what isn't there is left empty."""
     found = table({"none": [free()], "both": [course()]})
     assert "| | free | both |" == found.splitlines()[0]
     assert ["", "0.40 s"] == row(found, "throttled by every")
@@ -36,13 +36,13 @@ def test_a_column_for_each_way() -> None:
 
 
 def test_of_several_rounds_the_median_is_reported_and_the_range() -> None:
-    """As of three rounds with a second, half a second and a tenth."""
+    """The three rounds have a second, half a second and a tenth."""
     found = table({"both": [course(a_second=each) for each in (1.0, 0.1, 0.5)]})
     assert ["0.50 (0.10 to 1.00)"] == row(found, "ids that brokers allocated")
 
 
 def test_the_page_has_what_there_is(tmp_path: Path) -> None:
-    """A table and a picture for each cluster, and what is promised of it in words."""
+    """Each cluster has a table and a picture, and in words what is promised of it."""
     free(3).save(tmp_path / "3.none.0.json")
     course("both", 3).save(tmp_path / "3.both.0.json")
     (tmp_path / "machine.json").write_text(json.dumps(["measured on 2026-11-21", "4 cores"]))
@@ -65,7 +65,7 @@ def test_the_page_has_what_there_is(tmp_path: Path) -> None:
 
 
 def test_nothing_is_promised_beside_nothing(tmp_path: Path) -> None:
-    """Without a course that is free, and without one that is held."""
+    """There is no course that is free, or none that is throttled."""
     free().save(tmp_path / "1.none.0.json")
     assert "promised" not in report(tmp_path, tmp_path / "page.md")
     course("factor").save(tmp_path / "1.factor.0.json")
@@ -85,7 +85,7 @@ def test_a_client_that_got_none_is_said_so(tmp_path: Path) -> None:
 def test_one_cluster_that_fails_does_not_stop_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The reason is shown, the exit code is 1, and what was measured is told, with the date."""
+    """The reason is shown, the exit code is 1, and the page has what was measured, and when."""
 
     async def happen(brokers: int, variants: Sequence[Variant]) -> AsyncIterator[Course]:
         assert VARIANTS == variants

@@ -4,7 +4,7 @@ from benchmarks.rows import Row, as_table, median_row, percentile
 
 
 def test_a_missed_target_is_marked() -> None:
-    """A figure at its target is met, one above is marked, one without a target is only told."""
+    """A figure at its target is met, one above is marked, one without a target is only shown."""
     table = as_table([Row("a", 2.0, "s", 2.0), Row("b", 3.0, "s", 2.0), Row("c", 9.0, "s")])
 
     assert ["yes", "MISSED", ""] == [line.split("|")[-2].strip() for line in table.splitlines()[2:]]

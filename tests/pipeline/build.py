@@ -17,6 +17,6 @@ def frame_of(spark: SparkSession, table: Table, *rows: dict[str, object]) -> Dat
 
 
 def stored(spark: SparkSession, out: Path, table: Table) -> list[Row]:
-    """The rows of a table in a folder of tables, in an order."""
+    """Returns the rows of a table in a folder of tables, in an order."""
     store = Store(spark, Output(HadoopFiles(spark), str(out)))
     return sorted(store.read(table).collect(), key=str)

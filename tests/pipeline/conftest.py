@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Two cores, one partition after a shuffle: small frames are quick.
+    """The session has two cores and one partition after a shuffle: small frames are quick.
 
     Its JVM optimises no code, which takes half of a brief run's time; queries are compiled to
     bytecode as in a long one.

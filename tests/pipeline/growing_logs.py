@@ -11,7 +11,7 @@ START = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
 
 def line(at_ms: int, number: int = 0, *, user: str = "alice", send_ms: float = 0.0) -> bytes:
-    """A PRODUCE that was answered so long after ``START``."""
+    """Returns a PRODUCE that was answered so long after ``START``."""
     when = START + timedelta(milliseconds=at_ms)
     body = {
         "isForwarded": False,
@@ -51,7 +51,7 @@ def line(at_ms: int, number: int = 0, *, user: str = "alice", send_ms: float = 0
 def lines(
     count: int, *, first: int = 0, step_ms: int = 100, from_ms: int = 0, user: str = "alice"
 ) -> bytes:
-    """Lines at steady times; each has a number of its own."""
+    """Returns lines at steady times; each has a number of its own."""
     return b"".join(
         line(from_ms + number * step_ms, number, user=user)
         for number in range(first, first + count)
@@ -59,7 +59,7 @@ def lines(
 
 
 class GrowingLog:
-    """A broker's log: written to, and rotated in the ways that there are."""
+    """A broker's log that is written to, and rotated by rename or by copy."""
 
     def __init__(self, folder: Path, broker: int, text: bytes = b"") -> None:
         self.path = folder / f"broker-{broker}" / "kafka-request.log"
@@ -71,14 +71,14 @@ class GrowingLog:
             file.write(text)
 
     def rotate(self, name: str) -> Path:
-        """By rename, as log4j does."""
+        """Rotates by rename, as log4j does."""
         target = self.path.with_name(f"{self.path.name}.{name}")
         self.path.rename(target)
         self.path.touch()
         return target
 
     def copy_and_truncate(self, name: str) -> Path:
-        """As logrotate does when it is told so."""
+        """Rotates as logrotate's copytruncate does."""
         target = self.path.with_name(f"{self.path.name}.{name}")
         shutil.copyfile(self.path, target)
         self.path.write_bytes(b"")
@@ -86,7 +86,7 @@ class GrowingLog:
 
 
 def pack(path: Path) -> Path:
-    """As gzip does: the file is another one, with another name."""
+    """Packs as gzip does: the file is another one, with another name."""
     target = path.with_name(f"{path.name}.gz")
     target.write_bytes(gzip.compress(path.read_bytes(), 1))
     path.unlink()

@@ -24,7 +24,7 @@ class LocalFiles:
 
     @contextmanager
     def killed_after(self, steps: int) -> Iterator[list[bool]]:
-        """The process dies after so many steps that change something; the list says whether."""
+        """Kills the process after so many steps that change something; the list says whether."""
         died: list[bool] = []
         self._steps_left = steps
         try:

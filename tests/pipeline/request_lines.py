@@ -155,7 +155,7 @@ _APIS: Final = st.sampled_from([0, 0, 0, 1, 1, 1, 3, 4, 19, 20, 22, 37, 49, 55, 
 
 @st.composite
 def bodies(draw: st.DrawFn) -> dict[str, Any]:
-    """The JSON of a line, mostly as Kafka writes it."""
+    """Draws the JSON of a line, mostly as Kafka writes it."""
     key = draw(_APIS)
     header: dict[str, Any] = {
         "requestApiKey": key,
@@ -191,7 +191,7 @@ def bodies(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def made_lines(draw: st.DrawFn) -> bytes:
-    """A line of either pattern, whole."""
+    """Draws a whole line of either pattern."""
     text = json.dumps(draw(bodies()), separators=(",", ":"), ensure_ascii=draw(st.booleans()))
     time = draw(st.just("2026-11-20 10:00:00,000") | st.sampled_from(TIMES))
     usual = f"[{time}] DEBUG Completed request:{text} (kafka.request.logger)"
@@ -201,7 +201,7 @@ def made_lines(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def torn_lines(draw: st.DrawFn) -> bytes:
-    """A line that lost its start, its end or some bytes within."""
+    """Draws a line that lost its start, its end or some bytes within."""
     line = draw(made_lines() | st.sampled_from(REAL + BY_HAND))
     start = draw(st.integers(0, len(line)))
     end = draw(st.integers(start, len(line)))
@@ -211,7 +211,7 @@ def torn_lines(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def damaged_lines(draw: st.DrawFn) -> bytes:
-    """A broker's line of which one byte is another, or missing, or twice there."""
+    """Draws a broker's line of which one byte is another, or missing, or twice there."""
     line = draw(st.sampled_from(REAL + BY_HAND))
     at = draw(st.integers(0, len(line) - 1))
     one = line[at : at + 1]
@@ -254,7 +254,7 @@ def _topics_as_written(
 
 @st.composite
 def lines_as_written(draw: st.DrawFn) -> bytes:
-    """A line as a broker writes it, of an API that changes neither topics nor quotas."""
+    """Draws a line as a broker writes it, of an API that changes neither topics nor quotas."""
     key = draw(st.sampled_from([0, 0, 1, 1, 3, 4, 22, 55, 999]))
     throttle_ms = draw(st.sampled_from([0, 0, 198]))
     request: dict[str, Any] = {"timeoutMs": 30_000}

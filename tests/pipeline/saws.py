@@ -16,10 +16,10 @@ def saw(
     period_h: float = 6.0,
     shift_h: float = 0.0,
 ) -> Floats:
-    """Used bytes: a floor that is known at hour 0, and teeth on it."""
+    """Returns used bytes: a floor that is known at hour 0, and teeth on it."""
     return floor + growth * hours + tooth * (((hours + shift_h) % period_h) / period_h)
 
 
 def every_5_minutes(history_h: float) -> Floats:
-    """Hours of readings up to hour 0."""
+    """Returns hours of readings up to hour 0."""
     return np.arange(-round(history_h * 12), 1) / 12

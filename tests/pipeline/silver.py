@@ -24,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def row(**fields: Any) -> dict[str, Any]:
-    """A request of alice's client-id etl that counts for nothing, unless told otherwise."""
+    """Returns a request of alice's client-id etl that counts for nothing, unless set otherwise."""
     logged = fields.get("log_ts", datetime(2026, 11, 20, 10, tzinfo=UTC))
     charged = fields.get("quota_ts", logged)
     return {
@@ -52,7 +52,7 @@ def row(**fields: Any) -> dict[str, Any]:
 
 
 def of_line(line: Line, offset: int, **fields: Any) -> dict[str, Any]:
-    """The row of a line; times are taken as UTC."""
+    """Returns the row of a line; times are taken as UTC."""
     said = detail(line)
     made = producer_id(line)
     size = (
@@ -97,7 +97,7 @@ def of_line(line: Line, offset: int, **fields: Any) -> dict[str, Any]:
 
 
 def frame(spark: SparkSession, rows: Iterable[dict[str, Any]]) -> DataFrame:
-    """Rows as a table of SILVER_REQUEST."""
+    """Returns rows as a table of SILVER_REQUEST."""
     return frame_of(spark, SILVER_REQUEST, *rows)
 
 

@@ -6,7 +6,7 @@ from tests.requestlog.lines import line
 
 
 def metadata(time: str, client_id: str = "etl", send_ms: float = 0.0) -> str:
-    """The line of a consumer's METADATA that took a millisecond."""
+    """Returns the line of a consumer's METADATA that took a millisecond."""
     text = line(3, time=time, version=12, client_id=client_id, sendTimeMs=send_ms)
     return f"{text.decode()}\n"
 

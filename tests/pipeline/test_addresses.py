@@ -20,7 +20,7 @@ from sidecar.pipeline.addresses import Address, SecretInPathError, address_of
     ],
 )
 def test_where_it_is(text: str, expected: Address) -> None:
-    """The store, the place in it and how it is reached; s3a is s3."""
+    """An address has the store, the place in it and how it is reached; s3a is s3."""
     assert expected == address_of(text)
 
 
@@ -41,8 +41,8 @@ def test_names_are_what_they_are() -> None:
         "abfs://logs/x?sig=hidden",
     ],
 )
-def test_credentials_are_refused_and_not_told(text: str) -> None:
-    """Paths are told in tables, logs and messages."""
+def test_credentials_are_refused_and_not_shown(text: str) -> None:
+    """Paths appear in tables, logs and messages."""
     with pytest.raises(SecretInPathError, match="must not hold credentials") as refused:
         address_of(text)
     assert "hidden" not in str(refused.value)

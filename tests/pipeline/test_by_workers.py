@@ -6,7 +6,7 @@ from sidecar.pipeline.by_workers import shared_out
 
 
 def test_files_are_shared_out_evenly(tmp_path: Path) -> None:
-    """Each once; the large ones first, so that no task is left with two of them."""
+    """Each is read once; large ones come first, so that no task is left with two of them."""
     sizes = [90, 10, 80, 20, 50, 50]
     files = [tmp_path / f"{number}.parquet" for number in range(len(sizes))]
     for file, size in zip(files, sizes, strict=True):
@@ -17,7 +17,7 @@ def test_files_are_shared_out_evenly(tmp_path: Path) -> None:
 
 
 def test_there_are_no_tasks_of_nothing(tmp_path: Path) -> None:
-    """Fewer files than tasks, and none at all."""
+    """There are fewer files than tasks, and none at all."""
     file = tmp_path / "one.parquet"
     file.write_bytes(b"1")
     assert [[file]] == shared_out([file], 8)

@@ -12,7 +12,7 @@ from sidecar.pipeline.class_archive import ClassArchive, NotKeptError
 
 @pytest.fixture(autouse=True)
 def java_and_spark(tmp_path: Path) -> None:
-    """A file in a JVM's place, and a folder in that of Spark's jars."""
+    """Makes a file in a JVM's place, and a folder in that of Spark's jars."""
     (tmp_path / "java").write_bytes(b"17")
     (tmp_path / "jars").mkdir()
 
@@ -34,8 +34,8 @@ def test_the_first_whole_run_writes_and_later_ones_read(tmp_path: Path) -> None:
     first.partial.write_bytes(b"classes")
     with ended(0) as jvm:
         first.keep(jvm)
-    kept = list((tmp_path / "cache" / "here").iterdir())
-    assert ([first.file], b"classes") == (kept, first.file.read_bytes())
+    files = list((tmp_path / "cache" / "here").iterdir())
+    assert ([first.file], b"classes") == (files, first.file.read_bytes())
     for whole in (False, True):
         later = archive_of(tmp_path, cache="cache/here", whole=whole)
         assert (None, f"-XX:SharedArchiveFile={first.file}") == (later.partial, later.options[0])
@@ -53,7 +53,7 @@ def test_another_jdk_or_spark_has_a_file_of_its_own(tmp_path: Path) -> None:
 
 
 def test_what_a_jvm_that_fails_has_written_is_removed(tmp_path: Path) -> None:
-    """A full disk, for one."""
+    """A full disk is one reason."""
     archive = archive_of(tmp_path)
     assert archive.partial is not None
     archive.partial.write_bytes(b"half")
@@ -63,7 +63,7 @@ def test_what_a_jvm_that_fails_has_written_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_jvm_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the deadline."""
+    """That happens after the deadline."""
     monkeypatch.setattr(class_archive, "_DEADLINE_S", 0.1)
     archive = archive_of(tmp_path)
     sleeping = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -74,7 +74,7 @@ def test_a_jvm_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_where_nothing_can_be_written_nothing_is_asked_for(tmp_path: Path) -> None:
-    """A file where the folder would be; the run goes on as it did."""
+    """A file is where the folder would be; the run continues without an archive."""
     (tmp_path / "file").write_bytes(b"")
     archive = archive_of(tmp_path, cache="file/cache")
     assert (None, ()) == (archive.partial, archive.options)

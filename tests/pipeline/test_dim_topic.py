@@ -15,7 +15,7 @@ TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
 
 def about(api: str, hour: int, *changes: tuple[Any, ...], **fields: Any) -> dict[str, Any]:
-    """A controller's line; changes are topic, id, partitions and error."""
+    """Returns a controller's line; changes are topic, id, partitions and error."""
     return row(
         **{
             "api": api,
@@ -29,7 +29,7 @@ def about(api: str, hour: int, *changes: tuple[Any, ...], **fields: Any) -> dict
 
 
 def test_a_topics_life_is_three_rows(spark: SparkSession) -> None:
-    """The docstring's; failed and tried changes, and the broker's own line, are none of it."""
+    """They are the docstring's; failed and tried changes, and the broker's line, add none."""
     rows = [
         about("CREATE_TOPICS", 10, ("t", "id1", 12, 0), ("failed", "", 3, 36)),
         about("CREATE_TOPICS", 10, ("t", "id1", 12, 0), is_forwarded=False),

@@ -27,27 +27,26 @@ ENTITIES = [
     if user is not None or client is not None
 ]
 LIMITS = (1.0, 20.0, float("inf"))
-Held = dict[Entity, tuple[int, float]]
 
 
 def text(name: Name) -> str | None:
     return "<default>" if name is DEFAULT else name
 
 
-def told(user: str, client: str) -> str:
+def name_of(user: str, client: str) -> str:
     parts = {"user": user, "client-id": client}
     return ",".join(f"{kind}={name}" for kind, name in parts.items() if name)
 
 
 def test_quotas_are_those_that_the_daemon_resolves(spark: SparkSession) -> None:
-    """Entities of all kinds come and go by chance; each client's quota, tags and shape agree."""
+    """Quotas of all kinds are set and removed; each client's quota, tags and shape agree."""
     chance = random.Random(6)
     quota_types = ("produce", "fetch", "request")
     rows: list[dict[str, Any]] = []
     states: dict[str, list[dict[Entity, dict[str, float]]]] = {}
     for quota_type in quota_types:
         key = KEYS[quota_type]
-        held: dict[Entity, dict[str, float]] = {}
+        in_force: dict[Entity, dict[str, float]] = {}
         states[quota_type] = [{}]
         for second in range(60):
             entity = chance.choice(ENTITIES)
@@ -55,14 +54,14 @@ def test_quotas_are_those_that_the_daemon_resolves(spark: SparkSession) -> None:
                 if row["key"] == key and row["of"] == entity and row["valid_to"] is None:
                     row["valid_to"] = START + timedelta(seconds=second)
             value = None if chance.random() < 0.6 else chance.choice(LIMITS)
-            held = {each: of for each, of in held.items() if each != entity}
+            in_force = {each: of for each, of in in_force.items() if each != entity}
             if value is not None:
-                held[entity] = {key: value}
-            states[quota_type].append(held)
+                in_force[entity] = {key: value}
+            states[quota_type].append(in_force)
             rows.append(
                 {
                     "of": entity,
-                    "entity": told(text(entity.user) or "", text(entity.client_id) or ""),
+                    "entity": name_of(text(entity.user) or "", text(entity.client_id) or ""),
                     "user": text(entity.user),
                     "client_id": text(entity.client_id),
                     "key": key,
@@ -74,8 +73,8 @@ def test_quotas_are_those_that_the_daemon_resolves(spark: SparkSession) -> None:
             )
     config = frame_of(spark, SILVER_QUOTA_CONFIG, *rows)
     clients = list(itertools.product(quota_types, USERS, CLIENTS))
-    held_by = quotas_of(config)
-    found = [each for kind, *client in clients for each in held_by[kind].of(*client)]
+    quotas_by_type = quotas_of(config)
+    found = [each for kind, *client in clients for each in quotas_by_type[kind].of(*client)]
     start_ms = int(START.timestamp()) * 1000
     for quota_type, user, client in clients:
         for second, quotas in enumerate(states[quota_type]):
@@ -93,20 +92,20 @@ def test_quotas_are_those_that_the_daemon_resolves(spark: SparkSession) -> None:
 def expect(
     quotas: dict[Entity, dict[str, float]], key: str, user: str, client: str
 ) -> tuple[bool, str, str, float | None]:
-    """As ``Predictor.charge`` takes it; by user where nothing counts."""
+    """Returns what ``Predictor.charge`` uses; it is by user where nothing counts."""
     shapes = _shapes(quotas, key)
     if not shapes:
-        return False, told(user, ""), told(user, ""), None
+        return False, name_of(user, ""), name_of(user, ""), None
     quota = resolve(quotas, key, user, client)
     if quota is None or quota.limit == float("inf"):
-        shared = told(*_shaped(shapes, user, client))
+        shared = name_of(*_shaped(shapes, user, client))
         return True, shared, shared, None
-    entity = told(text(quota.entity.user) or "", text(quota.entity.client_id) or "")
-    return True, entity or "", told(*quota.tags), quota.limit
+    entity = name_of(text(quota.entity.user) or "", text(quota.entity.client_id) or "")
+    return True, entity or "", name_of(*quota.tags), quota.limit
 
 
 def test_producer_ids_are_by_user(spark: SparkSession) -> None:
-    """Whatever their client-id, which has no quota; their own or the default, for all time."""
+    """The client-id has no quota; the user's own or the default counts; ranges cover all time."""
     key = KEYS["producer_ids"]
     rows = snapshot_rows({Entity(user=DEFAULT): {key: 50.0}, Entity(DEFAULT, "etl"): {key: 1.0}})
     config = spark.createDataFrame(

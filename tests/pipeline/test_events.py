@@ -33,7 +33,7 @@ LIVES = (
 """All in the same millisecond: only the offset tells their order."""
 
 
-def told(events: Iterable[Row]) -> list[tuple[object, ...]]:
+def charged_events(events: Iterable[Row]) -> list[tuple[object, ...]]:
     return sorted(
         (e.src_offset, KEYS[e.quota_type], e.at_ms, e.user, e.client_id, e.amount, e.strict, w)
         for e in events
@@ -44,7 +44,7 @@ def told(events: Iterable[Row]) -> list[tuple[object, ...]]:
 
 @pytest.mark.spark
 def test_events_are_what_the_daemon_charges(spark: SparkSession) -> None:
-    """Of real lines, of those by hand and of the lives of two topics: amounts, times, unknowns."""
+    """Amounts, times and unknowns agree for real lines, those by hand and two topics' lives."""
     lines = [*map(read, (*REAL, *BY_HAND)), *LIVES]
     silver = frame(spark, [of_line(line, offset) for offset, line in enumerate(lines)])
     sizes = TopicSizes()
@@ -56,13 +56,13 @@ def test_events_are_what_the_daemon_charges(spark: SparkSession) -> None:
     )
     kinds = ("produce", "request", "controller_mutation")
     found = charges(silver, dim_topic(silver), kinds).collect()
-    assert expected == told(found)
+    assert expected == charged_events(found)
     assert sum(each.unknown for each in charged) == sum(not each.known for each in found)
 
 
 @pytest.mark.spark
 def test_what_the_daemon_does_not_count_yet(spark: SparkSession) -> None:
-    """Consumers' fetches and new producer ids; a follower's is nobody's, an empty one unknown."""
+    """Consumers' fetches and new ids count; a follower's don't, an empty one is unknown."""
     later = TEN + timedelta(days=1)
     rows = [
         row(api="FETCH", quota_bytes=500, bytes_known=True, log_ts=later, quota_ts=TEN),
@@ -80,7 +80,7 @@ def test_what_the_daemon_does_not_count_yet(spark: SparkSession) -> None:
 
 
 def test_an_unknown_quota_type_is_refused() -> None:
-    """Before anything is read."""
+    """It is refused before anything is read."""
     not_read = cast("DataFrame", None)
     with pytest.raises(ValueError, match="not \\['ip'\\]"):
         charges(not_read, not_read, ["ip"])

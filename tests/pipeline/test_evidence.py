@@ -1,4 +1,4 @@
-"""What a recommendation stands on."""
+"""The evidence of a recommendation."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +16,7 @@ START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 @pytest.mark.spark
 def test_old_rates_count_less(spark: SparkSession) -> None:
-    """After seven half-lives a peak has no weight; the time between is told as not covered."""
+    """After seven half-lives a peak has no weight; the time between counts as not covered."""
 
     def used(second: int, amount: float, **more: object) -> dict[str, object]:
         at = START + timedelta(seconds=second)

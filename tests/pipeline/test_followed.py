@@ -22,7 +22,7 @@ def all_read(offset: Offset, files: list[Followed]) -> Offset:
 
 
 def test_a_log_is_the_same_one_however_it_is_rotated(tmp_path: Path) -> None:
-    """Renamed, then packed: its key, its name in the tables and its place stay."""
+    """Renamed, then packed, it retains its key, its name in the tables and its place."""
     log = GrowingLog(tmp_path, 3, lines(5))
     (first,) = follower(tmp_path).look({})
     offset = all_read({}, [first])
@@ -38,7 +38,7 @@ def test_a_log_is_the_same_one_however_it_is_rotated(tmp_path: Path) -> None:
 
 
 def test_what_was_written_before_it_was_renamed_is_left_to_read(tmp_path: Path) -> None:
-    """It is found under the new name."""
+    """The rest is found under the new name."""
     log = GrowingLog(tmp_path, 3, lines(1))
     offset = all_read({}, follower(tmp_path).look({}))
     log.write(lines(9, first=1))
@@ -62,7 +62,7 @@ def test_a_copy_that_was_made_to_truncate_is_not_read_again(tmp_path: Path) -> N
 
 
 def test_a_file_beside_its_packed_copy_is_one(tmp_path: Path) -> None:
-    """The plain one, while both are there."""
+    """The plain one is read while both are there."""
     log = GrowingLog(tmp_path, 3, lines(5))
     path = log.path.with_name("kafka-request.log.1")
     path.write_bytes(lines(5))
@@ -72,7 +72,7 @@ def test_a_file_beside_its_packed_copy_is_one(tmp_path: Path) -> None:
 
 
 def test_logs_that_begin_alike_are_two_when_they_are_of_two_brokers(tmp_path: Path) -> None:
-    """A test's or a sample's may."""
+    """Logs of a test or a sample may begin alike."""
     for broker in (1, 2):
         GrowingLog(tmp_path, broker, lines(3))
     assert {1, 2} == {file.broker for file in follower(tmp_path).look({})}
@@ -86,19 +86,19 @@ def test_a_log_without_a_whole_line_is_not_there_yet(tmp_path: Path) -> None:
     assert [] == follower(tmp_path).look({})
 
 
-def test_a_file_that_is_missed_by_a_look_is_looked_for_again(tmp_path: Path) -> None:
-    """It may be renamed between the list and the look."""
+def test_a_file_that_is_missed_is_searched_for_again(tmp_path: Path) -> None:
+    """It may be renamed between being listed and being opened."""
     log = GrowingLog(tmp_path, 3, lines(5))
     offset = advanced({}, follower(tmp_path).look({}), {})
-    looks = iter([[], [], [(log.path, 3)]])
+    listings = iter([[], [], [(log.path, 3)]])
     waited: list[float] = []
-    patient = Follower(lambda: next(looks), lambda _broker: ZoneInfo("UTC"), sleep=waited.append)
+    patient = Follower(lambda: next(listings), lambda _broker: ZoneInfo("UTC"), sleep=waited.append)
     assert [log.path] == [file.path for file in patient.look(offset)]
     assert 2 == len(waited)
 
 
-def test_lines_that_are_gone_unread_are_told(tmp_path: Path) -> None:
-    """A file that was read to its end may go."""
+def test_lines_that_are_gone_unread_are_reported(tmp_path: Path) -> None:
+    """A file that was read to its end may be deleted."""
     log = GrowingLog(tmp_path, 3, lines(5))
     files = follower(tmp_path).look({})
     half, whole = advanced({}, files, {files[0].key: 100}), all_read({}, files)
@@ -109,14 +109,14 @@ def test_lines_that_are_gone_unread_are_told(tmp_path: Path) -> None:
 
 
 def test_files_that_are_gone_are_forgotten_in_time(tmp_path: Path) -> None:
-    """The longest gone first; those that are there never."""
+    """The longest gone is forgotten first; a file that is there never is."""
     log = GrowingLog(tmp_path, 3)
     offset: Offset = {}
     for number in range(50):
         log.write(line(number, number))
         offset = all_read(offset, follower(tmp_path).look(offset))
         log.rotate("1")
-    # Two are there at each look, the newest and the one before it.
+    # Each poll finds two, the newest and the one before it.
     assert 32 + 2 == len(offset)
     log.path.with_name("kafka-request.log.1").write_bytes(line(20, 20))
     (again,) = follower(tmp_path).look(offset)
@@ -127,7 +127,7 @@ def test_files_that_are_gone_are_forgotten_in_time(tmp_path: Path) -> None:
 
 
 def test_nothing_new_is_the_same_offset(tmp_path: Path) -> None:
-    """So that Spark makes no batch of it."""
+    """Spark then makes no batch of it."""
     GrowingLog(tmp_path, 3, lines(5))
     offset = all_read({}, follower(tmp_path).look({}))
     assert list(offset.items()) == list(all_read(offset, follower(tmp_path).look(offset)).items())

@@ -18,22 +18,22 @@ HOURS = np.arange(-1008, 1) / 6
 
 
 def volumes(spark: SparkSession) -> DataFrame:
-    """A week: broker 1 grows, broker 2 began this night, broker 3 has just gone offline."""
+    """Returns a week: broker 1 grows, broker 2 began this night, broker 3 has just gone offline."""
     used = saw(HOURS, floor=700 * GB, growth=2 * GB, tooth=90 * GB)
     rows = [
-        (at.date(), broker, "/d", at, None if dark else 10**12, None if dark else free, dark)
+        (at.date(), broker, "/d", at, None if gone else 10**12, None if gone else free, gone)
         for broker, since_h in ((1, -168), (2, -7), (3, -168))
         for hour, free in zip(HOURS.tolist(), (10**12 - used).astype(int).tolist(), strict=True)
         if hour >= since_h
         for at in [NEWEST + timedelta(hours=hour)]
-        for dark in [broker == 3 and hour == 0]
+        for gone in [broker == 3 and hour == 0]
     ]
     # Readings come in no order.
     return spark.createDataFrame(rows[::-1], SILVER_VOLUME.schema)
 
 
 def test_a_row_for_each_volume(spark: SparkSession) -> None:
-    """A forecast, a refusal for little history, and one for a log dir that is offline."""
+    """There is a forecast, a refusal for little history, and one for an offline log dir."""
     table = disk_forecast(volumes(spark), forecasting=Forecasting(limit_ratio=0.05))
     assert list(GOLD_DISK_FORECAST.names) == table.columns
     growing, young, offline = table.orderBy("broker").collect()
@@ -49,7 +49,7 @@ def test_a_row_for_each_volume(spark: SparkSession) -> None:
 
 
 def test_as_of_a_time_later_readings_are_not_known(spark: SparkSession) -> None:
-    """Two days before: broker 2 was not there, broker 3 was online, the limit 48 hours further."""
+    """Two days before, broker 2 was not there, broker 3 was online, the limit 48 h further."""
     as_of = NEWEST - timedelta(hours=48)
     rows = (
         disk_forecast(volumes(spark), as_of, Forecasting(limit_ratio=0.05))

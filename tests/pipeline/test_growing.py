@@ -23,7 +23,7 @@ START_MS = int(START.timestamp() * 1000)
 
 
 def test_a_file_is_known_by_its_beginning() -> None:
-    """Once it has a whole line; it stays the same one as it grows."""
+    """It is known once it has a whole line, and stays the same one as it grows."""
     whole = line(0, 1)
     assert Head.of(whole[:-1]) is None
     head = Head.of(whole)
@@ -35,14 +35,14 @@ def test_a_file_is_known_by_its_beginning() -> None:
 
 
 def test_a_file_with_a_long_first_line_is_known_too() -> None:
-    """By as much as is looked at."""
+    """It is known by the bytes of its beginning that are read."""
     head = Head.of(b"x" * 5000)
     assert head is not None
     assert HEAD == head.length
 
 
 def test_the_beginning_is_the_same_when_it_is_packed(tmp_path: Path) -> None:
-    """What gzip does to it is not seen."""
+    """The beginning is of the unpacked bytes."""
     path = tmp_path / "a.log"
     path.write_bytes(lines(10))
     first = first_bytes(path)
@@ -51,7 +51,7 @@ def test_the_beginning_is_the_same_when_it_is_packed(tmp_path: Path) -> None:
 
 
 def test_only_whole_lines_are_there(tmp_path: Path) -> None:
-    """Up to the last line end, however long what follows is."""
+    """They are read up to the last line end, however long what follows is."""
     path = tmp_path / "a.log"
     path.write_bytes(lines(3) + b"x" * 200_000)
     assert len(lines(3)) == Plain(path, UTC).end()
@@ -60,7 +60,7 @@ def test_only_whole_lines_are_there(tmp_path: Path) -> None:
 
 
 def test_lines_and_their_times_are_found_from_any_byte(tmp_path: Path) -> None:
-    """The line that begins there or next; lines without a time are passed over."""
+    """It is the line that begins there or next; lines without a time are passed over."""
     path = tmp_path / "a.log"
     first, odd, last = line(0), b"java.io.IOException\n" + b"y" * 100_000 + b"\n", line(5_000)
     path.write_bytes(first + odd + last)
@@ -75,7 +75,7 @@ def test_lines_and_their_times_are_found_from_any_byte(tmp_path: Path) -> None:
 
 
 def test_a_packed_file_notes_some_of_its_lines(tmp_path: Path) -> None:
-    """Each that is noted is the begin of a line, with its time; the last line may lack its end."""
+    """Each noted place begins a line, with its time; the last line may lack its end."""
     path = tmp_path / "a.log"
     text = lines(2_000) + b"torn"
     path.write_bytes(text)
@@ -101,7 +101,7 @@ def test_a_file_that_is_being_packed_is_not_there_yet(tmp_path: Path) -> None:
 
 
 def test_a_packed_file_with_damage_is_refused(tmp_path: Path) -> None:
-    """As one that can't be read."""
+    """It is refused as one that can't be read."""
     path = tmp_path / "a.log.gz"
     packed = bytearray(gzip.compress(lines(2_000)))
     packed[200:400] = bytes(200)
@@ -111,7 +111,7 @@ def test_a_packed_file_with_damage_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_is_read_unpacked(tmp_path: Path) -> None:
-    """Whatever its name says."""
+    """Its name doesn't matter."""
     path = tmp_path / "a.log"
     path.write_bytes(gzip.compress(b"abc"))
     with opened(path) as file:
@@ -130,7 +130,7 @@ def test_a_file_is_read_unpacked(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_begins_with_its_time(text: bytes, expected: int | None) -> None:
-    """In either pattern, or with none."""
+    """Either pattern has one; another line has none."""
     assert expected == line_time_ms(text, UTC)
 
 

@@ -14,7 +14,7 @@ LINE = 10
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of ``LINE`` bytes, by their times; None for one without a time."""
+    """Lines of ``LINE`` bytes, by their times; None stands for one without a time."""
 
     times: Sequence[int | None]
 
@@ -38,32 +38,32 @@ def in_lines(ends: Mapping[str, int]) -> dict[str, int]:
 
 
 def test_all_is_read_when_it_is_little() -> None:
-    """Whatever the times are."""
+    """The times don't matter then."""
     assert {"a": 2, "b": 1} == in_lines(ends_in_step(unread(a=[1, 9], b=[5]), 3 * LINE))
     assert {"a": 2, "b": 1} == in_lines(ends_in_step(unread(a=[1, 9], b=[5]), None))
 
 
 def test_a_log_with_few_lines_waits_for_one_with_many() -> None:
-    """As in the module's example: the share of the busy one sets the time."""
+    """The module's example is met: the share of the busy one sets the time."""
     busy, idle = range(0, 1000, 1), range(0, 1000, 10)
     ends = in_lines(ends_in_step(unread(busy=busy, idle=idle), 200 * LINE))
     assert {"busy": 101, "idle": 11} == ends
 
 
 def test_a_log_that_begins_later_waits_and_has_no_share() -> None:
-    """The whole batch is the first log's."""
+    """The first log has the whole batch."""
     ends = in_lines(ends_in_step(unread(later=range(500, 600), first=range(100)), 50 * LINE))
     assert {"first": 51, "later": 0} == ends
 
 
 def test_the_time_of_the_next_log_ends_a_batch() -> None:
-    """Up to there no share of it is needed; beyond it there would be."""
+    """Up to there it needs no share; beyond it, it would."""
     ends = in_lines(ends_in_step(unread(first=range(100), later=range(20, 120)), 30 * LINE))
     assert {"first": 21, "later": 1} == ends
 
 
 def test_lines_of_one_time_are_read_together() -> None:
-    """Even if they are more than a batch is to have: else nothing would ever be read."""
+    """They may be more than a batch is to have: else nothing would ever be read."""
     assert {"a": 50, "b": 1} == in_lines(ends_in_step(unread(a=[7] * 50 + [8], b=[7, 9]), 3 * LINE))
 
 

@@ -49,9 +49,9 @@ def made(
 
 
 def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Path) -> None:
-    """The same rows twice; later days are added, with what was charged before midnight.
+    """The same rows come twice; later days are added, with what was charged before midnight.
 
-    Lines that can't be read are told with their place, and those of other files are kept.
+    Lines that can't be read are reported with their place; those of other files are retained.
     """
     logs, out = tmp_path / "logs", tmp_path / "tables"
     log(
@@ -81,7 +81,7 @@ def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Pa
 
 
 def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: Path) -> None:
-    """A job that dies halfway, a day that would lose rows, a second run, no files at all."""
+    """A job dies halfway, a day would lose rows, a second run starts, or there are no files."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
     log(logs, 1, metadata("2026-11-20 10:00:00,100"), metadata("2026-11-20 10:00:01,100"))
     made(spark, out, logs)
@@ -115,13 +115,13 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
 
 
 def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    """By time; the history of volumes is of its own days. Who was replayed is told."""
+    """The time decides; volumes' history has its own days. The outcome says who was replayed."""
     logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
     log(logs, 1, *(metadata(f"2026-11-{day} 10:00:00,000") for day in (19, 20, 21)))
     volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
-    told = {"time": "2026-11-18T10:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
+    reading = {"time": "2026-11-18T10:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
     history.mkdir()
-    (history / "volumes-a-20261118T10.jsonl").write_text(json.dumps(told) + '\n{"torn')
+    (history / "volumes-a-20261118T10.jsonl").write_text(json.dumps(reading) + '\n{"torn')
     outcome = run(
         spark,
         str(out),
@@ -141,8 +141,8 @@ def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> 
     assert [4] == [each.available_bytes for each in stored(spark, out, SILVER_VOLUME)]
 
 
-def test_logs_of_another_time_are_told_with_theirs(spark: SparkSession, tmp_path: Path) -> None:
-    """And what has no request in it with why; nothing is written then."""
+def test_logs_of_another_time_are_refused_with_theirs(spark: SparkSession, tmp_path: Path) -> None:
+    """The message says why a log has no request; nothing is written then."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
     log(logs, 1, metadata("2026-11-19 10:00:00,100"), "torn\n", metadata("2026-11-20 10:00:00,200"))
     with pytest.raises(InputsError, match="2026-11-19T10:00:00Z to 2026-11-20T10:00:00Z, and none"):

@@ -1,4 +1,4 @@
-"""What there is little of in many requests."""
+"""The few clients, files and principals that many requests are of."""
 
 from typing import Any
 from unittest.mock import Mock
@@ -10,11 +10,11 @@ from sidecar.pipeline.known import Known, counted
 from sidecar.pipeline.records import ROWS
 
 
-def requests(*told: tuple[str, bool | None, str]) -> pa.RecordBatch:
+def requests(*charged: tuple[str, bool | None, str]) -> pa.RecordBatch:
     usual = {"client_id": "", "src_file": "a.log"}
     rows: list[dict[str, Any]] = [
         {**usual, "user": user, "is_follower": is_follower, "api": api}
-        for user, is_follower, api in told
+        for user, is_follower, api in charged
     ]
     return pa.RecordBatch.from_pylist(rows, ROWS)
 
@@ -36,7 +36,7 @@ def test_brokers_are_known_by_what_they_ask() -> None:
 
 
 def test_what_is_known_of_all() -> None:
-    """Clients and files in the order of their names; brokers' principals apart from tenants'."""
+    """Clients and files are in the order of their names; brokers' principals are apart."""
     rows = [
         {"user": "kafka", "client_id": "", "src_file": "b.log", "rows": 5, "brokers": 1},
         {"user": "alice", "client_id": "etl", "src_file": "a.log", "rows": 2, "brokers": 0},

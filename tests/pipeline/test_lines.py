@@ -14,7 +14,7 @@ TEXTS = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"-
 
 
 def lines_of(found: Iterator[Block | Unread]) -> list[tuple[int, bytes]]:
-    """The lines and where they begin, with their ends."""
+    """Returns the lines and where they begin, with their ends."""
     lines = []
     for block in found:
         assert isinstance(block, Block)
@@ -32,7 +32,7 @@ def lines_of(found: Iterator[Block | Unread]) -> list[tuple[int, bytes]]:
     block=st.integers(1, 40),
 )
 def test_every_line_is_in_one_part(lines: list[bytes], ended: bool, part: int, block: int) -> None:
-    """However a file is cut and read: all lines, once, in order, each where it begins."""
+    """However a file is cut, each line is read once, in order, with the place where it begins."""
     text = b"\n".join(line.replace(b"\r", b"-") for line in lines) + (b"\n" if ended else b"")
     text = bytes(byte for byte in text if byte < 128 and byte not in b"\x0b\x0c\x1c\x1d\x1e")
     found = [
@@ -45,17 +45,17 @@ def test_every_line_is_in_one_part(lines: list[bytes], ended: bool, part: int, b
 
 
 def test_the_modules_example() -> None:
-    """Three lines in parts of four bytes: two begin in the first, one in the second."""
+    """Of three lines in parts of four bytes two begin in the first, one in the second."""
     text = b"ab\ncd\nef\n"
-    given_ = [list(blocks(io.BytesIO(text), *part)) for part in parts(len(text), 4)]
-    assert [[Block(0, memoryview(b"ab\ncd\n"))], [Block(6, memoryview(b"ef\n"))], []] == given_
+    found = [list(blocks(io.BytesIO(text), *part)) for part in parts(len(text), 4)]
+    assert [[Block(0, memoryview(b"ab\ncd\n"))], [Block(6, memoryview(b"ef\n"))], []] == found
 
 
 @given(length=st.integers(11, 60), block=st.integers(1, 80), part=st.integers(1, 80))
-def test_a_line_that_is_too_long_is_told_and_the_next_is_read(
+def test_a_line_that_is_too_long_is_reported_and_the_next_is_read(
     length: int, block: int, part: int
 ) -> None:
-    """Where it begins and how long it is; it is in one part, too."""
+    """Its place and length are reported; it is in one part, too."""
     text = b"ab\n" + b"x" * length + b"\nef\ngh"
     sizes = Sizes(min(block, 5), longest_line=5)
     found = [
@@ -63,8 +63,8 @@ def test_a_line_that_is_too_long_is_told_and_the_next_is_read(
         for start, end in parts(len(text), part)
         for one in blocks(io.BytesIO(text), start, end, sizes)
     ]
-    told = [one for one in found if isinstance(one, Unread)]
-    assert [(3, length, "long")] == [(one.offset, one.bytes, one.kind) for one in told]
+    unread = [one for one in found if isinstance(one, Unread)]
+    assert [(3, length, "long")] == [(one.offset, one.bytes, one.kind) for one in unread]
     read = lines_of(one for one in found if isinstance(one, Block))
     assert [(0, b"ab\n"), (length + 4, b"ef\n"), (length + 7, b"gh")] == read
 
@@ -80,7 +80,7 @@ def test_a_packed_file_is_one_part(lines: list[bytes], block: int) -> None:
 
 
 def test_a_packed_files_blocks_are_as_large_as_a_plain_ones() -> None:
-    """However little of it is unpacked at once: what a block costs is not paid a hundred times."""
+    """A block's cost doesn't depend on how little of the file is unpacked at once."""
     text = b"".join(b"%d\n" % number for number in range(99_999))
     packed = gzip.compress(text)
     sizes = Sizes(200_000)
@@ -89,7 +89,7 @@ def test_a_packed_files_blocks_are_as_large_as_a_plain_ones() -> None:
 
 
 def test_little_is_read_beyond_a_part() -> None:
-    """What is the next part's isn't carried twice."""
+    """Bytes of the next part aren't read twice."""
     text = b"".join(b"%07d\n" % number for number in range(99_999))
     file = io.BytesIO(text)
     assert [80_000] == [
@@ -111,7 +111,7 @@ def test_little_is_read_beyond_a_part() -> None:
 def test_a_damaged_packed_file_is_read_as_far_as_it_goes(
     damage: Callable[[bytes], bytes], reason: str
 ) -> None:
-    """What comes before is given, and that the rest is missing is told."""
+    """The lines before the damage are read, and the rest is reported as missing."""
     text = b"".join(b"%d\n" % (number * 7919) for number in range(9_999))
     *found, last = unpacked_blocks(io.BytesIO(damage(gzip.compress(text))), Sizes(100))
     assert isinstance(last, Unread)

@@ -10,8 +10,8 @@ from sidecar.pipeline.files import Files
 from sidecar.pipeline.lock import LockedError, UnwritableError, locked, refuse_locked
 
 
-def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
-    """In a line that names it, and what is wrong."""
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """One line names it, and says what is wrong."""
     there = tmp_path / "tables"
     there.write_text("")
     taken = locked(str(there), Mock(spec=Files), there, "me")
@@ -20,7 +20,7 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
 
 
 def test_a_folder_in_which_nothing_was_left_is_removed(tmp_path: Path) -> None:
-    """One that was made for the run; what was there before stays, and what was written."""
+    """The run had made it; a folder that was there before, or has files, stays."""
     made, there, written = tmp_path / "made" / "in", tmp_path / "there", tmp_path / "written"
     there.mkdir()
     for folder in (made, there, written):

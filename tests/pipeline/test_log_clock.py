@@ -1,4 +1,4 @@
-"""How far a broker's clock is ahead of UTC, at each of its seconds."""
+"""A broker's clock: how far it is ahead of UTC at each of its seconds."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -11,7 +11,7 @@ from sidecar.pipeline.rows import local_us, since_1970_us
 
 
 def seconds_of(*times: str) -> list[int]:
-    """As if the clock's times were UTC's."""
+    """Returns the clock's times as if they were UTC's."""
     return [int(datetime.fromisoformat(time).replace(tzinfo=UTC).timestamp()) for time in times]
 
 
@@ -35,7 +35,7 @@ def test_the_modules_example() -> None:
     ],
 )
 def test_each_second_is_reckoned_as_if_it_were_alone(zone: str, day: str) -> None:
-    """On days when clocks are put forward and back, by an hour, by half of one, by 44:30."""
+    """Clocks are put forward and back that day, by an hour, by half of one, by 44:30."""
     start = seconds_of(f"{day} 00:00:00")[0]
     seconds = np.arange(start - 7_200, start + 86_400 + 7_200, 7)
     expected = []

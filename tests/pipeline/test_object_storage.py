@@ -1,4 +1,4 @@
-"""What is wrong with object storage, in a line; a real server is in the integration tests."""
+"""What is wrong with object storage, in one line; the integration tests have a real server."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from sidecar.pipeline.object_storage import ObjectStorageError, storage_failures
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("raised", "expected"),
     [
         (
             "When getting information for key 'x' in bucket 'logs': AWS Error ACCESS_DENIED during"
@@ -26,22 +26,22 @@ from sidecar.pipeline.object_storage import ObjectStorageError, storage_failures
         ),
     ],
 )
-def test_a_store_that_is_to_blame(said: str, told: str) -> None:
-    """Which one, what it did and what to do, whoever tells it; a place that is known is named."""
+def test_a_store_that_is_to_blame(raised: str, expected: str) -> None:
+    """The message says which one, what it did and what to do; it names a place that is known."""
     with pytest.raises(ObjectStorageError) as refused, storage_failures():
-        raise OSError(said)
-    assert told == str(refused.value)[: len(told)]
+        raise OSError(raised)
+    assert expected == str(refused.value)[: len(expected)]
     assert "\n" not in str(refused.value)
     with (
         pytest.raises(ObjectStorageError, match=r"^s3://mine/x: "),
         storage_failures("s3://mine/x"),
     ):
-        raise OSError(said)
+        raise OSError(raised)
 
 
 @pytest.mark.parametrize("error", [OSError("No space left"), SidecarError("AccessDenied by us")])
 def test_what_is_no_stores_doing_is_as_it_was(error: Exception) -> None:
-    """Other failures, and refusals of our own, whatever their words are."""
+    """Other failures, and refusals of our own, pass whatever their words are."""
     with pytest.raises(type(error)) as raised, storage_failures():
         raise error
     assert error is raised.value

@@ -1,4 +1,4 @@
-"""Whose a file of a request log is, and of which time zone."""
+"""The broker that a file of a request log belongs to, and its time zone."""
 
 import pytest
 
@@ -20,21 +20,21 @@ from sidecar.pipeline.paths import RequestLogsError, Zones, broker_of
     ],
 )
 def test_whose_a_file_is(path: str, expected: int) -> None:
-    """The last broker, kafka or node with a number, no version; else a folder of digits."""
+    """It is the last broker, kafka or node with a number, no version; else a folder of digits."""
     assert expected == broker_of(path)
 
 
 @pytest.mark.parametrize(
     "path", ["/logs/kafka-request.log", "/opt/kafka_2.13-4.3.1/x", "/logs/broker-9999999999.log"]
 )
-def test_whose_it_is_must_be_told(path: str) -> None:
-    """What to give is said."""
+def test_a_path_without_a_broker_is_refused(path: str) -> None:
+    """The message asks for a pattern."""
     with pytest.raises(RequestLogsError, match=r"give a pattern .*\(\?P<broker>"):
         broker_of(path)
 
 
 def test_zones() -> None:
-    """A default and exceptions, told in any order, and told again in the same words."""
+    """A default and exceptions are read in any order, and read again from their own text."""
     zones = Zones.of(["3=UTC", "Europe/Berlin", "4=Asia/Kolkata"])
     assert ["Europe/Berlin", "UTC", "Asia/Kolkata"] == [zones.name_of(id_) for id_ in (1, 3, 4)]
     assert zones == Zones.of(str(zones).split(","))
@@ -42,14 +42,14 @@ def test_zones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("zone", "message"),
     [
         ("Europe/Bonn", "no time zone"),
         ("3=", "no time zone"),
         ("x=UTC", "written as 3=Europe/Berlin"),
     ],
 )
-def test_zones_that_are_none(told: str, message: str) -> None:
-    """What can be told is said."""
+def test_zones_that_are_none(zone: str, message: str) -> None:
+    """The message says what is allowed."""
     with pytest.raises(RequestLogsError, match=message):
-        Zones.of([told])
+        Zones.of([zone])

@@ -15,7 +15,7 @@ TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
 @pytest.mark.spark
 def test_the_peak_is_that_of_the_broker_where_it_is_highest(spark: SparkSession) -> None:
-    """Over ten seconds and one, of all who share the quota; ids over ten hours, an hour."""
+    """It is over ten seconds and one, of all who share the quota; ids have ten hours and one."""
 
     def used(second: int, amount: float, broker: int = 1, **more: object) -> dict[str, object]:
         at = TEN + timedelta(seconds=second)

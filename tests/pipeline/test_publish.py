@@ -48,14 +48,14 @@ def found(root: Path) -> dict[str, str]:
 
 
 def run(root: Path, files: LocalFiles) -> Output:
-    """A folder with last tables, and new ones beside them."""
+    """Makes a folder with last tables, and new ones beside them."""
     write(root, BEFORE)
     write(root / "_staging", STAGED)
     return Output(files, str(root))
 
 
 def test_days_are_replaced_whole_and_others_are_kept(tmp_path: Path) -> None:
-    """Hours that the new day hasn't go too; nothing of the run is left beside the tables."""
+    """Hours that the new day hasn't are removed; nothing of the run is left beside the tables."""
     output = run(tmp_path, LocalFiles())
     publish(output, WRITTEN)
     assert AFTER == found(tmp_path)
@@ -112,7 +112,7 @@ def test_a_run_that_was_killed_while_it_wrote_leaves_the_last_tables(tmp_path: P
 
 
 def test_the_days_of_a_table_are_its_folders(tmp_path: Path) -> None:
-    """Those beside it and its own; none for a table that isn't there."""
+    """Those beside it count with its own; a table that isn't there has none."""
     output = run(tmp_path, LocalFiles())
     assert DAYS == output.days(GOLD_USAGE_1S, staged=True)
     assert (date(2026, 11, 19), DAYS[0]) == output.days(SILVER_REQUEST, staged=False)
@@ -120,7 +120,7 @@ def test_the_days_of_a_table_are_its_folders(tmp_path: Path) -> None:
 
 
 def test_what_is_refused_is_removed(tmp_path: Path) -> None:
-    """Until tables are being replaced: then the next run goes on, and loses nothing."""
+    """Once tables are being replaced, the next run continues instead, and loses nothing."""
     output = run(tmp_path / "refused", LocalFiles())
     discard(output)
     assert BEFORE == found(tmp_path / "refused")

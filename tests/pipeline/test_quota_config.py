@@ -20,7 +20,7 @@ def at(hour: int) -> datetime:
 
 
 def altered(hour: int, *changes: tuple[Any, ...], **fields: Any) -> dict[str, Any]:
-    """A controller's line; changes are user, client_id, ip, key, value and error."""
+    """Returns a controller's line; changes are user, client_id, ip, key, value and error."""
     return row(
         **{
             "api": "ALTER_CLIENT_QUOTAS",
@@ -35,7 +35,7 @@ def altered(hour: int, *changes: tuple[Any, ...], **fields: Any) -> dict[str, An
 
 @pytest.mark.spark
 def test_changes_and_snapshot_are_one_history(spark: SparkSession) -> None:
-    """What is set, changed, removed, refused, known before the log and removed unseen."""
+    """Quotas are set, changed, removed, refused, known before the log and removed unseen."""
     alice = ("alice", None, None, RATE)
     rows = [
         altered(9, (*alice, 1.0, 0), ("gone", None, None, RATE, 9.0, None)),
@@ -73,7 +73,7 @@ def aware(time: datetime | None) -> datetime | None:
 
 
 def test_a_snapshot_has_a_time() -> None:
-    """With its zone, else nobody knows what it is older than."""
+    """The time needs a zone, else nobody knows what it is older than."""
     rows = [SnapshotRow("alice", None, RATE, 1.0)]
     not_read = cast("DataFrame", None)
     for as_of in (None, datetime(2026, 11, 20)):  # noqa: DTZ001  what is refused

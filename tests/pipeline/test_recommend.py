@@ -53,7 +53,7 @@ SWEEP = [
     replayed("in force", 5e6, 30),
     replayed("=1000000", 1e6, 400),
     replayed("=2000000", 2e6, 9),
-    # Not under the target: so 2,000,000 is no candidate either.
+    # 2,000,000 is not under the target, so it is no candidate either.
     replayed("=3000000", 3e6, 11),
     replayed("=4000000", 4e6, 10),
     replayed("=8000000", 8e6, 0),
@@ -62,7 +62,7 @@ SWEEP = [
 
 
 def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
-    """A row for each tenant: by the sweep, by the percentile, the floor, or why not."""
+    """Each tenant has a row: by the sweep, by the percentile, the floor, or why there is none."""
     usage = [
         *(used(second, 1e6) for second in range(0, HOUR_S, 10)),
         # The same clients on another broker, a tenth as busy: the busiest counts.
@@ -101,7 +101,7 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     ).collect()
     found = {row.entity: row for row in rows}
     alice = found["user=alice"]
-    assert (4e6, 0.01, 1e5, 5e6, None) == _told(alice)
+    assert (4e6, 0.01, 1e5, 5e6, None) == _recommended(alice)
     assert ("producer_byte_rate", 9e6, 7200, 1.0, 1.0) == (
         alice.key,
         alice.peak_rate,
@@ -111,10 +111,10 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
     )
     assert date(2026, 1, 5) == alice.dt
     assert "low" == alice.confidence
-    assert (6.9e6, 0.002, 6e6, None, None) == _told(found["user=bob,client-id=writer"])
-    assert (1e5, 0.0, 1.0, None, None) == _told(found["client-id=etl"])
+    assert (6.9e6, 0.002, 6e6, None, None) == _recommended(found["user=bob,client-id=writer"])
+    assert (1e5, 0.0, 1.0, None, None) == _recommended(found["client-id=etl"])
     refused = "every candidate throttles more than 1 %: sweep higher ones"
-    assert (None, None, 1e5, None, refused) == _told(found["user=carol"])
+    assert (None, None, 1e5, None, refused) == _recommended(found["user=carol"])
     unseen = found["user=erin"].refused
     assert unseen.startswith("40 % of the charges have amounts that no line has")
     assert (
@@ -122,9 +122,9 @@ def test_the_smallest_that_throttles_few(spark: SparkSession) -> None:
         == found["user=dave"].refused
     )
     assert "a broker's own principal, not to be throttled" == found["user=broker"].refused
-    assert (69.0, 0.0, 60.0, None, None) == _told(found["user=frank"])
+    assert (69.0, 0.0, 60.0, None, None) == _recommended(found["user=frank"])
     assert 1.0 == found["user=frank"].hours
-    # Dave's stays, since none is recommended.
+    # Dave's quota stays, since none is recommended.
     assert pytest.approx((4e6 + 6.9e6 + 1e5 + 2e6) / 1.1e7) == alice.share_of_capacity
 
 
@@ -145,7 +145,7 @@ def test_gaps_refuse(spark: SparkSession) -> None:
 
 
 def test_confidence_is_from_the_evidence(spark: SparkSession) -> None:
-    """A week is high, a day medium; a week in which a tenth was told to wait is low."""
+    """A week is high, a day medium; a week in which a tenth was throttled is low."""
     week, day = range(0, 168 * HOUR_S, 600), range(144 * HOUR_S, 168 * HOUR_S, 600)
     usage = [
         *(used(second, 1e6) for second in week),
@@ -172,5 +172,5 @@ _CONFIDENCE = {
 }
 
 
-def _told(row: Row) -> tuple[object, ...]:
+def _recommended(row: Row) -> tuple[object, ...]:
     return (row.quota, row.throttled_share, row.percentile_rate, row.in_force, row.refused)

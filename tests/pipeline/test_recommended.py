@@ -21,7 +21,7 @@ ROW = {"quota_type": "produce", "entity": "user=alice", "key": "producer_byte_ra
 
 
 def test_apply_takes_the_document(tmp_path: Path) -> None:
-    """``quotas diff`` and ``apply`` read it: an entry for each entity, all its quotas in it."""
+    """``quotas diff`` and ``apply`` read it: each entity has an entry with all its quotas."""
     rows = [
         ROW,
         {**ROW, "quota_type": "fetch", "key": "consumer_byte_rate", "quota": 7e6},
@@ -39,7 +39,7 @@ def test_apply_takes_the_document(tmp_path: Path) -> None:
 
 
 def test_what_can_not_be_set_is_left_out() -> None:
-    """Refused ones, producer ids, and names that hide where they end."""
+    """These are refused ones, producer ids, and names that hide where they end."""
     rows = [
         {**ROW, "quota": None},
         {**ROW, "quota_type": "producer_ids"},
@@ -49,14 +49,14 @@ def test_what_can_not_be_set_is_left_out() -> None:
 
 
 def test_an_entity_by_its_parts() -> None:
-    """As Kafka has it, the default as None."""
+    """The parts are as Kafka has them, with the default as None."""
     assert {"user": "a=b"} == entity_parts("user=a=b")
     assert {"user": None, "client-id": "x"} == entity_parts("user=<default>,client-id=x")
     assert entity_parts("ip=::1") is None
 
 
 def test_capacity_is_of_what_is_known() -> None:
-    """Threads by the document, bytes by what is given; a disk slower than the network counts."""
+    """The document has threads, the caller sets bytes; a disk slower than the network counts."""
     document = {"smallest_capacity_percent": 1100}
     assert {"request": 1100.0} == capacity_of(document)
     expected = {"request": 1100.0, "produce": 4e8, "fetch": 1.25e9}
@@ -67,7 +67,7 @@ def test_capacity_is_of_what_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: Terms(target=1.5), "target is a share"),
         (lambda: Terms(half_life_days=0.0), "half-life"),
@@ -79,12 +79,12 @@ def test_capacity_is_of_what_is_known() -> None:
         (lambda: floor("produce=-1"), "a number from 0"),
     ],
 )
-def test_terms_out_of_range_are_refused(make: Callable[[], object], told: str) -> None:
-    """With what is wrong."""
-    with pytest.raises(TermsError, match=told):
+def test_terms_out_of_range_are_refused(make: Callable[[], object], message: str) -> None:
+    """The message says what is wrong."""
+    with pytest.raises(TermsError, match=message):
         make()
 
 
 def test_a_floor_as_it_is_written() -> None:
-    """Of one type; none at all is 0."""
+    """It is of one type; without a number it is 0."""
     assert [("produce", 100_000.0), ("request", 0.0)] == [floor("produce=1e5"), floor("request=0")]

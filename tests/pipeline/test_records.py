@@ -1,4 +1,4 @@
-"""Blocks of lines as columns: the quick way against what each line says."""
+"""Blocks of lines as columns: the kernel is compared with what each line says."""
 
 from zoneinfo import ZoneInfo
 
@@ -18,7 +18,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 
 def parsed(block: bytes, zone: ZoneInfo = BERLIN, offset: int = 0) -> Parsed:
-    """A block of broker 3."""
+    """Returns a block of broker 3."""
     return parse_block(block, broker=3, zone=zone, src_file="/logs/3.log", offset=offset)
 
 
@@ -27,7 +27,7 @@ def parsed(block: bytes, zone: ZoneInfo = BERLIN, offset: int = 0) -> Parsed:
 )
 @example(block=b"\n".join(REAL + BY_HAND), zone=BERLIN)
 def test_a_block_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
-    """Whatever is in it: each line is a row, as read by itself, or rejected, at its place."""
+    """Each line is a row, as read by itself, or rejected, at its place."""
     assert_says_what_its_lines_say(block, zone)
 
 
@@ -36,7 +36,7 @@ def test_a_block_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
     zone=st.sampled_from([BERLIN, ZoneInfo("America/St_Johns")]),
 )
 def test_what_brokers_write_is_read_by_the_kernel(lines: list[bytes], zone: ZoneInfo) -> None:
-    """Every line of it, whatever names it has; and as it is read by itself."""
+    """Every line is, whatever names it has, and as it is read by itself."""
     block = b"\n".join(lines)
     assert [] == usual(block).left.tolist()
     assert_says_what_its_lines_say(block, zone)
@@ -60,7 +60,7 @@ def test_a_client_id_forges_no_field() -> None:
 
 @pytest.mark.parametrize("version", range(-1, 20))
 def test_each_version(version: int) -> None:
-    """Sizes of requests and answers, with all that they can have."""
+    """Sizes of requests and answers are met with all fields that they can have."""
     sizes = [{"index": 1, "recordsSizeInBytes": size} for size in (0, 126, 127, 40_000)]
     topic = {"name": "orders", "topicId": "x", "partitionData": sizes}
     produce = {
@@ -110,7 +110,7 @@ def test_each_version(version: int) -> None:
     ],
 )
 def test_what_is_unusual_or_no_json(wrong: bytes) -> None:
-    """Is left by the kernel, and is what it is by itself."""
+    """The kernel leaves it, and it is what it is by itself."""
     text = line(3).replace(b'"throttleTimeMs":0', wrong)
     assert [[0, len(text)]] == usual(text).left.tolist()
     assert_says_what_its_lines_say(text, BERLIN)
@@ -118,14 +118,14 @@ def test_what_is_unusual_or_no_json(wrong: bytes) -> None:
 
 @pytest.mark.parametrize("after", [b"x", b"}", b" ", b",{}"])
 def test_more_after_the_json(after: bytes) -> None:
-    """Leaves the line."""
+    """The kernel leaves the line."""
     text = line(3).replace(b" (kafka.request.logger)", after + b" (kafka.request.logger)")
     assert 1 == len(usual(text).left)
     assert_says_what_its_lines_say(text, BERLIN)
 
 
 def test_what_is_missing() -> None:
-    """A line without a field that it must have is left."""
+    """The kernel leaves a line without a required field."""
     for name in (b"requestApiKey", b"requestApiVersion", b"principal", b"localTimeMs", b"request"):
         text = line(3).replace(b'"' + name + b'":', b'"other":')
         assert 1 == len(usual(text).left)
@@ -133,20 +133,20 @@ def test_what_is_missing() -> None:
 
 
 def test_clients_of_names_of_the_same_length() -> None:
-    """Are told apart, however many there are."""
+    """They are distinct, however many there are."""
     lines = [line(3, client_id=f"client-{number % 700:05}") for number in range(1_500)]
     assert_says_what_its_lines_say(b"\n".join(lines), BERLIN)
 
 
 @pytest.mark.parametrize("deep", [1, 24, 60, 2_000])
 def test_nesting(deep: int) -> None:
-    """However deep a field nests that nobody reads."""
+    """A field that nobody reads may nest to any depth."""
     nested = line(3).replace(b'"request":""', b'"request":' + b"[" * deep + b"]" * deep)
     assert_says_what_its_lines_say(nested, BERLIN)
 
 
 def test_columns_that_are_asked_for() -> None:
-    """Are the same as of all, of lines of both ways."""
+    """They equal those of all columns, for lines that the kernel reads and those it leaves."""
     block = b"\n".join(REAL + BY_HAND)
     whole = parsed(block).rows
     schema = pa.schema([ROWS.field(name) for name in ("api", "quota_ts", "topic_changes")])
@@ -158,7 +158,7 @@ def test_columns_that_are_asked_for() -> None:
 
 @pytest.mark.parametrize("size", [-1, 0, 126, 127, 128, 16_382, 16_383, 16_384, 2_097_151])
 def test_sizes_at_the_ends_of_lengths(size: int) -> None:
-    """The quick way too knows where a length takes a byte more, however many came before it."""
+    """The kernel too knows where a length takes a byte more, however many came before it."""
     lines = [
         line(
             0,
@@ -180,7 +180,7 @@ def test_sizes_at_the_ends_of_lengths(size: int) -> None:
 @pytest.mark.parametrize("answer_ms", [0, 198])
 @pytest.mark.parametrize("replica", [-1, 2])
 def test_throttled_fetches(own_ms: int, answer_ms: int, replica: int) -> None:
-    """Wherever the throttle time is told; for followers too."""
+    """The throttle time may stand anywhere; followers have one too."""
     fetch = line(
         1,
         version=17,
@@ -193,20 +193,20 @@ def test_throttled_fetches(own_ms: int, answer_ms: int, replica: int) -> None:
 
 @pytest.mark.parametrize("time", TIMES)
 def test_times(time: str) -> None:
-    """However it is written, and whether or not there is such a time."""
+    """A time may be written in any form, or be one that doesn't exist."""
     whole = line(3).replace(b"2026-11-20 10:00:00,000", time.encode())
     assert_says_what_its_lines_say(whole, BERLIN)
 
 
 @pytest.mark.parametrize("queued_ms", [0.999, 1e12, 1.1e12, 1e300])
 def test_absurd_times_in_a_queue(queued_ms: float) -> None:
-    """A line that says what can't be is rejected, and the others of its block are read."""
+    """A line with an impossible time is rejected, and the others of its block are read."""
     lines = [line(3), line(3, responseQueueTimeMs=queued_ms), line(3)]
     assert_says_what_its_lines_say(b"\n".join(lines), BERLIN)
 
 
 def assert_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
-    """A block's columns against each of its lines by itself."""
+    """Compares a block's columns with each of its lines by itself."""
     found = parsed(block, zone, offset=1_000)
     expected_rows, expected_rejected = [], []
     offset = 1_000
@@ -232,7 +232,7 @@ def assert_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
 
 
 def rows_of(found: Parsed) -> list[tuple[Row, int]]:
-    """The rows as ``row`` makes them, and where they begin."""
+    """Returns the rows as ``row`` makes them, and where they begin."""
     columns = found.rows.set_column(1, "log_ts", found.rows["log_ts"].cast("int64")).set_column(
         2, "quota_ts", found.rows["quota_ts"].cast("int64")
     )
@@ -246,7 +246,7 @@ def rows_of(found: Parsed) -> list[tuple[Row, int]]:
 
 
 def test_lines_of_brokers_are_usual() -> None:
-    """All of them but those that change topics or quotas go the quick way."""
+    """The kernel reads all of them but those that change topics or quotas."""
     found = usual(b"\n".join(REAL + BY_HAND))
     apis = [read(text).api for text in REAL + BY_HAND]
     slow = {"CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS", "ALTER_CLIENT_QUOTAS"}
@@ -255,7 +255,7 @@ def test_lines_of_brokers_are_usual() -> None:
 
 
 def test_the_modules_example() -> None:
-    """Eight lines by hand and half a line: eight rows, and one torn where it begins."""
+    """Eight lines by hand and half a line make eight rows, and one torn where it begins."""
     whole = b"\n".join(BY_HAND) + b"\n"
     found = parsed(whole + BY_HAND[0][:-9])
     assert 8 == found.rows.num_rows

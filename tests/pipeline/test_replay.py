@@ -30,11 +30,10 @@ START_MS = int(START.timestamp()) * 1000
 DAY_MS = 86_400_000
 AMOUNTS = {"produce": 900, "fetch": 900, "request": 60, "controller_mutation": 40}
 LIMITS = {"produce": 300.0, "fetch": 300.0, "request": 20.0, "controller_mutation": 5.0}
-Told = tuple[int, str, int, bool]
 
 
 def event(**fields: Any) -> dict[str, Any]:
-    """100 bytes that alice's etl wrote to broker 1."""
+    """Returns 100 bytes that alice's etl wrote to broker 1."""
     at_ms = fields.get("at_ms", START_MS)
     return {
         "dt": datetime.fromtimestamp(at_ms / 1000, UTC).date(),
@@ -62,11 +61,11 @@ Quotas = Sequence[tuple[int, ClientQuotas]]
 
 
 def config(spark: SparkSession, quotas: Quotas) -> DataFrame:
-    """As SILVER_QUOTA_CONFIG has it."""
+    """Returns quotas as SILVER_QUOTA_CONFIG has them."""
     rows = []
-    for at, (from_ms, held) in enumerate(quotas):
+    for at, (from_ms, in_force) in enumerate(quotas):
         to_ms = quotas[at + 1][0] if at + 1 < len(quotas) else None
-        for each in snapshot_rows(held):
+        for each in snapshot_rows(in_force):
             parts = {"user": each.user, "client-id": each.client_id}
             name = ",".join(f"{kind}={part}" for kind, part in parts.items() if part)
             since = START + timedelta(milliseconds=from_ms)
@@ -78,7 +77,7 @@ def config(spark: SparkSession, quotas: Quotas) -> DataFrame:
 
 
 def made_up(chance: random.Random, count: int) -> list[dict[str, Any]]:
-    """Charges of few clients within seconds, many in the same millisecond, on two brokers."""
+    """Draws charges of few clients within seconds, many in the same millisecond, on two brokers."""
     rows = []
     for at in range(count):
         quota_type = chance.choice(list(AMOUNTS))
@@ -104,16 +103,16 @@ def made_up(chance: random.Random, count: int) -> list[dict[str, Any]]:
 def predictions(
     rows: Iterable[dict[str, Any]], quotas: Quotas
 ) -> list[tuple[dict[str, Any], Prediction]]:
-    """The daemon's, node by node."""
+    """Returns the daemon's predictions, node by node."""
     nodes: dict[tuple[int, object], Predictor] = {}
     found = []
     order = ("at_ms", "src_file", "src_offset", "position")
     for row in sorted(rows, key=lambda each: [each[name] for name in order]):
         node = nodes.setdefault((row["broker"], row["dt"]), Predictor(QuotaWindow()))
-        held: ClientQuotas = {}
+        in_force: ClientQuotas = {}
         for from_ms, then in quotas:
-            held = then if from_ms <= row["at_ms"] - START_MS else held
-        node.set_quotas(held)
+            in_force = then if from_ms <= row["at_ms"] - START_MS else in_force
+        node.set_quotas(in_force)
         charge = Charge(
             row["at_ms"],
             QuotaKey(KEYS[row["quota_type"]]),
@@ -128,7 +127,7 @@ def predictions(
 
 
 def all_types(limits: Mapping[Entity, float]) -> ClientQuotas:
-    """Multiples of ``LIMITS`` for every kind."""
+    """Returns multiples of ``LIMITS`` for every kind."""
     return {
         entity: {KEYS[kind]: limit * factor for kind, limit in LIMITS.items()}
         for entity, factor in limits.items()
@@ -146,9 +145,9 @@ CHANGING: Quotas = (
 
 
 def test_every_charge_is_what_the_daemon_predicts(spark: SparkSession) -> None:
-    """Quotas of all shapes come and go; two nodes; ties are in the order of file and offset."""
+    """Quotas of all shapes change, on two nodes; ties are in the order of file and offset."""
     rows = made_up(random.Random(1), 3000)
-    told = replay_events(frame_of(spark, EVENTS, *rows), config(spark, CHANGING)).collect()
+    replayed = replay_events(frame_of(spark, EVENTS, *rows), config(spark, CHANGING)).collect()
     expected = sorted(
         (
             r["broker"],
@@ -165,29 +164,29 @@ def test_every_charge_is_what_the_daemon_predicts(spark: SparkSession) -> None:
     assert 300 < sum(each[4] > 0 for each in expected)
     assert expected == sorted(
         (r.broker, r.src_file, r.src_offset, r.position, r.throttle_ms, r.accepted, r.limit)
-        for r in told
+        for r in replayed
     )
 
 
 def sums(found: Iterable[tuple[dict[str, Any], Prediction]]) -> dict[tuple[Any, ...], list[int]]:
-    """Charges, throttled ones, total and longest wait of each node, kind and quota."""
+    """Counts charges and throttled ones, total and longest wait of each node, kind and quota."""
     summed: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    for row, told in found:
-        assert told.quota is not None
+    for row, predicted in found:
+        assert predicted.quota is not None
         entity = ",".join(
-            f"{kind}={name or '<default>'}" for kind, name in told.quota.entity.parts().items()
+            f"{kind}={name or '<default>'}" for kind, name in predicted.quota.entity.parts().items()
         )
-        tags = dict(zip(("user", "client-id"), told.quota.tags, strict=True))
+        tags = dict(zip(("user", "client-id"), predicted.quota.tags, strict=True))
         shared = ",".join(f"{kind}={name}" for kind, name in tags.items() if name)
         one = summed[row["broker"], row["quota_type"], entity, shared]
         one[0] += 1
-        one[1] += told.throttle_ms > 0 or not told.accepted
-        one[2] += told.throttle_ms
-        one[3] = max(one[3], told.throttle_ms)
+        one[1] += predicted.throttle_ms > 0 or not predicted.accepted
+        one[2] += predicted.throttle_ms
+        one[3] = max(one[3], predicted.throttle_ms)
     return summed
 
 
-def told_sums(rows: Iterable[Row], name: str) -> dict[tuple[Any, ...], list[int]]:
+def replayed_sums(rows: Iterable[Row], name: str) -> dict[tuple[Any, ...], list[int]]:
     return {
         (r.broker, r.quota_type, r.entity, r.shared_by): [
             r.events,
@@ -201,7 +200,7 @@ def told_sums(rows: Iterable[Row], name: str) -> dict[tuple[Any, ...], list[int]
 
 
 def test_scenarios_are_what_the_daemon_predicts_with_these_quotas(spark: SparkSession) -> None:
-    """In force, doubled, and 200 bytes for each, in one pass."""
+    """Quotas in force, doubled, and 200 bytes for each are replayed in one pass."""
     rows = made_up(random.Random(2), 2500)
     quotas = all_types({ALICE: 1.0, ANY: 2.0})
     scenarios = [IN_FORCE, Scenario("x2", factor=2.0), Scenario("=200", quota=200.0)]
@@ -210,12 +209,12 @@ def test_scenarios_are_what_the_daemon_predicts_with_these_quotas(spark: SparkSe
     ).collect()
     doubled = all_types({ALICE: 2.0, ANY: 4.0})
     flat = {entity: {KEYS[kind]: 200.0 for kind in LIMITS} for entity in (ALICE, ANY)}
-    for name, held in (("in force", quotas), ("x2", doubled), ("=200", flat)):
-        assert sums(predictions(rows, [(0, held)])) == told_sums(found, name)
+    for name, in_force in (("in force", quotas), ("x2", doubled), ("=200", flat)):
+        assert sums(predictions(rows, [(0, in_force)])) == replayed_sums(found, name)
 
 
 def test_a_candidate_is_for_its_entity_alone(spark: SparkSession) -> None:
-    """Of those that nobody limits: bob's quota is tried, alice has no row of it."""
+    """Nobody is limited: bob's quota is tried, alice has no row of it."""
     rows = [
         event(user=user, amount=amount, src_offset=at)
         for user in ("alice", "bob")
@@ -258,7 +257,7 @@ def test_a_candidate_for_the_default_ends_where_another_begins(spark: SparkSessi
 
 
 def test_each_day_starts_with_empty_windows(spark: SparkSession) -> None:
-    """What is written before midnight is not held against what comes after it."""
+    """Bytes written before midnight don't count after it."""
     midnight_ms = START_MS - START_MS % DAY_MS + DAY_MS
     rows = [event(at_ms=midnight_ms - at, amount=900.0, src_offset=9 - at) for at in (0, 1)]
     friday = START.date()
@@ -271,7 +270,7 @@ def test_each_day_starts_with_empty_windows(spark: SparkSession) -> None:
 
 
 def test_producer_ids_are_the_daemons(spark: SparkSession) -> None:
-    """By user, whatever the client-id; ids that come back are new again after their window."""
+    """The user counts, not the client-id; ids that come back are new again after their window."""
     chance = random.Random(3)
     rows = [
         event(
@@ -289,8 +288,8 @@ def test_producer_ids_are_the_daemons(spark: SparkSession) -> None:
     daemon.set_limits({"alice": 5.0, DEFAULT: 8.0})
     expected = [daemon.record(r["user"], r["producer_id"], r["at_ms"]).throttle_ms for r in rows]
     quotas = {ALICE: {"producer_ids_rate": 5.0}, ANY: {"producer_ids_rate": 8.0}}
-    told = replay_events(
+    replayed = replay_events(
         frame_of(spark, EVENTS, *rows), config(spark, [(0, quotas)]), Windows(ids=Span(2, 3000))
     )
     assert 50 < sum(each > 0 for each in expected)
-    assert expected == [r.throttle_ms for r in told.orderBy("src_offset").collect()]
+    assert expected == [r.throttle_ms for r in replayed.orderBy("src_offset").collect()]

@@ -16,13 +16,13 @@ DAY = frozenset({NOON.date()})
 APIS = ("PRODUCE", "CREATE_TOPICS", "FETCH", "49", "CREATE_TOPICS", "METADATA", "20")
 
 
-def written(folder: Path, *told: dict[str, Any]) -> list[Path]:
-    """Two files of the same rows, in groups of three."""
+def written(folder: Path, *fields: dict[str, Any]) -> list[Path]:
+    """Writes two files of the same rows, in groups of three."""
     usual = {"user": "alice", "client_id": "", "src_file": "a.log", "is_forwarded": False}
-    given = [
-        {**usual, "quota_ts": NOON, "src_offset": place, **row} for place, row in enumerate(told)
+    table_rows = [
+        {**usual, "quota_ts": NOON, "src_offset": place, **row} for place, row in enumerate(fields)
     ]
-    table = pa.Table.from_pylist(given, ROWS).select([column.name for column in ROW_COLUMNS])
+    table = pa.Table.from_pylist(table_rows, ROWS).select([column.name for column in ROW_COLUMNS])
     files = [folder / "a.parquet", folder / "b.parquet"]
     for file in files:
         parquet.write_table(table, file, row_group_size=3)
@@ -34,7 +34,7 @@ def offsets(batches: Any) -> list[int]:
 
 
 def test_rows_of_some_days_are_read(tmp_path: Path) -> None:
-    """By when they were charged; of all times where no day is named."""
+    """The time of the charge decides; without a day all are read."""
     files = written(tmp_path, *({"quota_ts": NOON + timedelta(hours=6 * at)} for at in range(7)))
     columns = ("src_offset", "quota_ts")
     assert [0, 1, 0, 1] == offsets(rows(files, columns, DAY))
@@ -46,9 +46,9 @@ def test_rows_of_some_days_are_read(tmp_path: Path) -> None:
 
 
 def test_admins_lines_are_whole(tmp_path: Path) -> None:
-    """The controllers' about topics and quotas, wherever in a group they are; names are plain."""
-    told = [{"api": api, "is_forwarded": at != 4} for at, api in enumerate(APIS)]
-    files = written(tmp_path, *told)
+    """Controllers' lines about topics and quotas are found in any group; names are plain."""
+    lines = [{"api": api, "is_forwarded": at != 4} for at, api in enumerate(APIS)]
+    files = written(tmp_path, *lines)
     for size in (1, 2, 100):
         found = list(admins_rows(files, None, size))
         assert [1, 3, 6, 1, 3, 6] == offsets(found)
@@ -59,9 +59,9 @@ def test_admins_lines_are_whole(tmp_path: Path) -> None:
 
 
 def test_admins_lines_of_some_days(tmp_path: Path) -> None:
-    """By when they were charged; none where there are none."""
+    """The time of the charge decides; a day without any has none."""
     times = [NOON + timedelta(hours=6 * at) for at in range(7)]
-    told = [{"api": "20", "is_forwarded": True, "quota_ts": at} for at in times]
-    files = written(tmp_path, *told)
+    lines = [{"api": "20", "is_forwarded": True, "quota_ts": at} for at in times]
+    files = written(tmp_path, *lines)
     assert [0, 1] == offsets(admins_rows(files[:1], DAY, 2))
     assert [] == offsets(admins_rows(files, frozenset({date(2026, 1, 1)})))

@@ -1,4 +1,4 @@
-"""Requests as workers read and lay them out, beside Spark's own way."""
+"""Requests as workers read and lay them out, against Spark's own result."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -47,21 +47,21 @@ def different(one: DataFrame, other: DataFrame) -> int:
 
 
 @pytest.mark.spark
-def test_workers_give_what_spark_gives(spark: SparkSession, silver: Path) -> None:
-    """Usage and replay of one of two days, from files and from a frame."""
-    told = SILVER_REQUEST.select(
+def test_workers_compute_what_spark_computes(spark: SparkSession, silver: Path) -> None:
+    """Usage and replay of one of two days are computed from files and from a frame."""
+    of_day = SILVER_REQUEST.select(
         spark.read.schema(SILVER_REQUEST.schema).parquet(str(silver))
     ).where(sql.to_date("quota_ts") == sql.lit(FIRST))
-    assert 0 < told.count() < spark.read.parquet(str(silver)).count()
-    topics = dim_topic(told)
-    usage = gold_usage_1s(told, topics)
+    assert 0 < of_day.count() < spark.read.parquet(str(silver)).count()
+    topics = dim_topic(of_day)
+    usage = gold_usage_1s(of_day, topics)
     snapshot = snapshot_rows(QUOTAS)
-    config = silver_quota_config(told, snapshot, datetime(2026, 1, 1, tzinfo=UTC))
+    config = silver_quota_config(of_day, snapshot, datetime(2026, 1, 1, tzinfo=UTC))
     scenarios = [IN_FORCE, Scenario("x2", factor=2.0)]
-    mutations = charges(told, topics, [CONTROLLER_MUTATION])
-    by_rows = replay(charges(told, topics), config, scenarios)
+    mutations = charges(of_day, topics, [CONTROLLER_MUTATION])
+    by_rows = replay(charges(of_day, topics), config, scenarios)
     assert 0 < by_rows.where("throttled > 0").count()
     for files in (tuple(silver.rglob("*.parquet")), None):
-        requests = Requests(told, files, frozenset({FIRST}))
+        requests = Requests(of_day, files, frozenset({FIRST}))
         assert 0 == different(usage, usage_of_days(requests, topics))
         assert 0 == different(by_rows, replay(mutations, config, scenarios, requests=requests))

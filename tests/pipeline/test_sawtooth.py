@@ -20,7 +20,7 @@ def fitted(hours: Floats, used: Floats) -> Saw:
 
 class TestTeeth:
     def test_each_deletion_is_a_peak_and_a_valley(self) -> None:
-        """24 hours of teeth of 6: cut at -18, -12, -6 and 0, of which the last is not over."""
+        """24 hours of teeth of 6 are cut at -18, -12, -6 and 0, of which the last is not over."""
         hours = every_5_minutes(23.5)
         found = teeth(hours, saw(hours))
         assert [-18.0, -12.0, -6.0] == hours[found.valleys].tolist()
@@ -29,20 +29,20 @@ class TestTeeth:
         )
 
     def test_a_deletion_of_several_readings_is_one(self) -> None:
-        """Segments go one after the other, while others are written; so does a rise."""
+        """Segments are deleted one by one while others are written; a rise takes several, too."""
         used = np.array([10, 20, 30, 24, 24.5, 18, 12, 22, 21.5, 32, 12, 22, 32]) * GB
         found = teeth(np.arange(13.0), used)
         assert ([2, 9], [6, 10]) == (found.peaks.tolist(), found.valleys.tolist())
 
     def test_what_log_cleaning_does_is_no_tooth(self) -> None:
-        """Dents of a two-thousandth of what is used."""
+        """Its dents are a two-thousandth of what is used."""
         used = 500 * GB + WEEK * GB - 0.2 * GB * (np.arange(len(WEEK)) % 7 == 0)
         assert 0 == len(teeth(WEEK, used).valleys)
 
 
 class TestFit:
     def test_the_teeth_do_not_move_it(self) -> None:
-        """The module's example: 0.50 GB an hour, where lines through all say 0.39 to 0.68."""
+        """The module's example has 0.50 GB an hour, where lines through all say 0.39 to 0.68."""
         hours = every_5_minutes(23.5)
         lines = []
         for shift_h in np.arange(0, 6, 0.5):
@@ -63,7 +63,7 @@ class TestFit:
     def test_any_regular_saw_is_found(
         self, growth: float, rise: float, period_h: float, shift_h: float
     ) -> None:
-        """Growing, shrinking or neither, within a five hundredth of a tooth an hour."""
+        """It grows, shrinks or neither, within a five hundredth of a tooth an hour."""
         # A floor that falls takes from the rise.
         tooth = rise - min(0.0, growth * period_h)
         used = saw(
@@ -79,46 +79,46 @@ class TestFit:
         assert 168 / period_h - 3 <= found.teeth <= 168 / period_h + 1
 
     def test_readings_that_beat_with_the_teeth_are_no_change(self) -> None:
-        """Teeth of a second under two hours: the valleys that are read rise and fall for days."""
+        """Teeth are a second under two hours: the valleys that are read rise and fall for days."""
         found = fitted(WEEK, saw(WEEK, growth=0.0, period_h=1.99962, shift_h=1.0))
         assert 0.0 == pytest.approx(found.growth, abs=0.02 * GB)
         assert 60 < found.points
 
     def test_a_reassignment_does_not_bend_it(self) -> None:
-        """300 GB that came on the last but one of seven days, and left again half a day later."""
+        """300 GB came on the last but one of seven days, and left again half a day later."""
         used = saw(WEEK) + 300 * GB * ((WEEK > -36) & (WEEK < -24))
         assert 0.5 * GB == pytest.approx(fitted(WEEK, used).growth, rel=0.05)
 
     @pytest.mark.parametrize("size", [300, -300])
     def test_a_step_is_not_growth(self, size: int) -> None:
-        """300 GB that came two days ago and stayed, or a topic of 300 GB that was deleted."""
+        """300 GB came two days ago and stayed, or a topic of 300 GB was deleted."""
         used = saw(WEEK, floor=900 * GB) + size * GB * (WEEK > -48)
         found = fitted(WEEK, used)
         assert 0.5 * GB == pytest.approx(found.growth, rel=0.02)
         assert (900 + size) * GB == pytest.approx(found.floor_bytes, rel=0.01)
 
     def test_a_disk_that_retention_has_not_cut_has_no_teeth(self) -> None:
-        """The line goes through all that there is."""
+        """The line leads through all readings."""
         found = fitted(WEEK, 200 * GB + 2 * GB * WEEK * 0.5)
         assert (0, 0) == (found.teeth, len(found.rises))
         assert 1 * GB == pytest.approx(found.growth)
         assert 200 * GB == pytest.approx(found.floor_bytes)
 
     def test_a_dip_or_two_are_no_retention(self) -> None:
-        """Ten days of growth, then none, and 3 GB less for some hours: 1 % of what it grew by."""
+        """It grows for ten days, then not, and is 3 GB less for some hours: 1 % of its growth."""
         used = 500 * GB + np.minimum(WEEK + 100, 0) * 4 * GB
         found = fitted(WEEK, used - 3 * GB * ((WEEK > -50) & (WEEK < -45)))
         assert 0 == found.teeth
         assert 0.0 == pytest.approx(found.growth, abs=0.01 * GB)
 
     def test_a_disk_that_stands_still_grows_by_nothing(self) -> None:
-        """Neither a tooth nor a division by 0."""
+        """There is neither a tooth nor a division by 0."""
         found = fitted(WEEK, np.full(len(WEEK), 7 * GB))
         assert (0.0, 0) == (found.growth, found.teeth)
 
     @pytest.mark.parametrize("growth", [0.0, 0.25, 1.5])
     def test_growth_is_that_of_the_time_since_it_changed(self, growth: float) -> None:
-        """From 0.5 GB an hour to none, half and thrice, two days ago: 8 deletions."""
+        """It went from 0.5 GB an hour to none, half and thrice, two days ago: 8 deletions."""
         used = saw(WEEK) + np.where(WEEK > -48, (growth - 0.5) * GB * (WEEK + 48), 0.0)
         found = fitted(WEEK, used)
         assert growth * GB == pytest.approx(found.growth, abs=0.01 * GB)
@@ -126,7 +126,7 @@ class TestFit:
         assert 24 <= found.teeth
 
     def test_the_newest_quarter_tells_of_a_change_first(self) -> None:
-        """0.3 GB an hour for 36 hours, under days of 20 GB: two lines are not far better."""
+        """0.3 GB an hour for 36 hours is under days of 20 GB: two lines are not far better."""
         used = saw(WEEK, growth=0.0, floor=300 * GB) + 10 * GB * np.sin(WEEK * np.pi / 12)
         found = fitted(WEEK, used + np.where(WEEK > -36, 0.3 * GB * (WEEK + 36), 0.0))
         assert 27 == found.points
@@ -139,12 +139,12 @@ class TestFit:
         assert np.abs(fitted(WEEK, used).surprises).max() < 0.02 * GB
 
     def test_rises_are_those_of_the_teeth(self) -> None:
-        """20 GB in 6 hours, and the floor besides."""
+        """They are 20 GB in 6 hours, and the floor besides."""
         found = fitted(WEEK, saw(WEEK))
         assert [20 / 6 + 0.5] * (found.teeth - 1) == pytest.approx((found.rises / GB).tolist())
 
     def test_the_deletion_of_a_topic_does_not_hide_teeth(self) -> None:
-        """500 GB go at once, and teeth of 20 GB are small beside that: all 27 are seen."""
+        """500 GB are deleted at once, and teeth of 20 GB are small beside that: all 27 are seen."""
         found = fitted(WEEK, saw(WEEK, floor=900 * GB) + 500 * GB * (WEEK < -60))
         assert 0.5 * GB == pytest.approx(found.growth, rel=0.02)
         assert (27, 10) == (found.teeth, found.points)
@@ -152,7 +152,7 @@ class TestFit:
 
 class TestRefused:
     def test_one_or_two_deletions_tell_no_growth(self) -> None:
-        """With the number that is needed, and what to do."""
+        """The message has the number that is needed, and what to do."""
         hours = every_5_minutes(17)
         assert Refused(
             "deletions were seen 2 times: 3 are needed to separate growth from retention's teeth;"
@@ -160,7 +160,7 @@ class TestRefused:
         ) == fit(hours, saw(hours))
 
     def test_few_readings(self) -> None:
-        """Eleven, and the twelfth makes the difference."""
+        """Eleven are too few, and twelve are enough."""
         hours = np.arange(-11.0, 1.0)
         used = 5 * GB + hours
         assert Refused(f"11 readings: {FEWEST_READINGS} are needed") == fit(hours[1:], used[1:])

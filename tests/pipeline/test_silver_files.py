@@ -42,7 +42,7 @@ def line(time: str) -> bytes:
 
 
 def part_of(path: Path, text: bytes) -> Part:
-    """A whole file."""
+    """Returns a whole file."""
     path.write_bytes(text)
     (part,) = parts_of(log_files(str(path), ALL_UTC), 1 << 26)
     return part
@@ -60,7 +60,7 @@ def target(tmp_path: Path) -> Path:
 
 
 def table(target: Path) -> pa.Table:
-    """What is in a table's folder, as other tools see it."""
+    """Returns the content of a table's folder, as other tools see it."""
     return parquet.read_table(target, partitioning="hive")
 
 
@@ -69,14 +69,14 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def made(part: Part, target: Path, span: Span = ALL) -> tuple[Written, ...]:
-    """Written by a task, and put in its place."""
+    """Returns what a task has written, put in its place."""
     written = write_parts([part], attempts_of(target), "part-00007-5", span)
     place(written, target)
     return written
 
 
 def test_each_hour_has_a_file(log: Path, target: Path) -> None:
-    """The rows of the parser, with their types, in the folders that Spark makes; the example."""
+    """The example's rows are the parser's, with their types, in the folders that Spark makes."""
     text = b"".join(line(time) for time in ("09:59:59,999", "10:00:00,000", "10:03:00,000"))
     part = part_of(log, text)
     written = made(part, target)
@@ -96,7 +96,7 @@ def test_each_hour_has_a_file(log: Path, target: Path) -> None:
 
 
 def test_parts_are_read_by_as_few_tasks_as_keep_all_cores_busy(log: Path) -> None:
-    """Each part once, in order: 4 tasks a core, none of more than 128 MiB, a large part alone."""
+    """Each part is read once, in order: 4 tasks a core, none above 128 MiB, a large part alone."""
     file = part_of(log, b"a line").file
 
     def sizes(each: Sequence[int], cores: int) -> list[list[int]]:
@@ -133,7 +133,7 @@ def test_hours_may_come_in_any_order(log: Path, target: Path) -> None:
 
 
 def test_lines_that_cant_be_read_have_no_day(log: Path, target: Path) -> None:
-    """They are kept beside the days, with their outcome and place, whatever times are asked for."""
+    """They are stored beside the days, with outcome and place, for any time that is asked for."""
     bad = [line("09:00:00,000")[:90] + b"\n", line("10:00:00,000")[:-30]]
     part = part_of(log, bad[0] + line("09:00:00,000") + bad[1])
     span = Span(since=datetime(2026, 11, 16, tzinfo=UTC))
@@ -155,7 +155,7 @@ def test_lines_that_cant_be_read_have_no_day(log: Path, target: Path) -> None:
 
 
 def test_only_the_asked_times_are_written(log: Path, target: Path) -> None:
-    """From since on, and before until."""
+    """They are from since on, and before until."""
     text = b"".join(line(f"10:00:0{second},000") for second in range(6))
     span = Span(
         datetime(2026, 11, 15, 10, 0, 2, tzinfo=UTC), datetime(2026, 11, 15, 10, 0, 5, tzinfo=UTC)
@@ -165,7 +165,7 @@ def test_only_the_asked_times_are_written(log: Path, target: Path) -> None:
 
 
 def test_unknown_requests_are_counted(log: Path, target: Path) -> None:
-    """Those whose bytes or partitions no line has; a METADATA has none to tell."""
+    """These are requests whose bytes or partitions no line has; a METADATA needs none."""
     text = b"\n".join((*REAL, *BY_HAND, request_line(0, version=12)))
     written = made(part_of(log, text), target)
     rows = table(target).to_pylist()
@@ -175,7 +175,7 @@ def test_unknown_requests_are_counted(log: Path, target: Path) -> None:
 
 
 def test_a_part_without_rows_writes_nothing(log: Path, target: Path) -> None:
-    """Within a line that is another part's, of an empty log, and of times that aren't asked for."""
+    """It lies within another part's line, in an empty log, or in times that aren't asked for."""
     part = part_of(log, line("10:00:00,000"))
     until = Span(until=datetime(2026, 11, 15, tzinfo=UTC))
     assert () == made(Part(part.file, 20, 40), target)
@@ -185,7 +185,7 @@ def test_a_part_without_rows_writes_nothing(log: Path, target: Path) -> None:
 
 
 def test_a_packed_file_is_as_a_plain_one(tmp_path: Path, target: Path) -> None:
-    """In files of what is gathered: however much that is, each row once."""
+    """Each row is in the files once, however much is gathered."""
     text = b"".join(line(f"10:{minute:02}:00,000") for minute in range(60))
     plain, packed = tmp_path / "broker-3.log", tmp_path / "broker-3.log.gz"
     made(part_of(plain, text), target)
@@ -208,14 +208,14 @@ def test_what_is_gathered_is_bounded(
     assert 39_600 == sum(file.rows for file in written) == len(set(table(target)["src_offset"]))
 
 
-def test_what_was_not_told_is_never_in_the_table(log: Path, target: Path) -> None:
-    """A killed attempt's torn file, and the whole one of an attempt that was done twice."""
+def test_what_was_not_reported_is_never_in_the_table(log: Path, target: Path) -> None:
+    """An attempt was killed and left a torn file; another was done twice and left a whole one."""
     part = part_of(log, line("10:00:00,000"))
     attempts = attempts_of(target)
     write_parts([part], attempts, "part-00000-0", Span())
     (attempts / f"part-00000-1-0-{HOUR_9}.parquet").write_bytes(b"PAR1 torn")
-    told = write_parts([part], attempts, "part-00000-2", Span())
-    place(told, target)
+    written = write_parts([part], attempts, "part-00000-2", Span())
+    place(written, target)
     assert [f"part-00000-2-0-{HOUR_9 + 1}.parquet"] == [
         path.name for path in files_of(target.parent)
     ]
@@ -223,17 +223,17 @@ def test_what_was_not_told_is_never_in_the_table(log: Path, target: Path) -> Non
 
 
 def test_a_file_that_isnt_there_is_refused(log: Path, target: Path) -> None:
-    """As when a worker has another disk: the table isn't taken for whole."""
-    told = write_parts(
+    """A worker may have another disk: the table isn't taken for whole."""
+    written = write_parts(
         [part_of(log, line("10:00:00,000"))], target.parent / "elsewhere", "a", Span()
     )
     with pytest.raises(NotWrittenError, match=r"Do all of Spark's machines see the same folder"):
-        place(told, target)
+        place(written, target)
 
 
 @contextmanager
 def full_disk(room: int) -> Iterator[None]:
-    """Where a file can't have more bytes than that."""
+    """Lets no file have more bytes than that."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
     try:
@@ -242,22 +242,22 @@ def full_disk(room: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_is_full_is_told(log: Path, target: Path) -> None:
-    """With the folder and what to do; the torn file is not left."""
+def test_a_full_disk_is_reported(log: Path, target: Path) -> None:
+    """The message has the folder and what to do; the torn file is not left."""
     part = part_of(log, line("10:00:00,000"))
     with full_disk(1_000):
-        told = write_parts([part], attempts_of(target), "a", Span())
+        written = write_parts([part], attempts_of(target), "a", Span())
     with pytest.raises(NotWrittenError, match=rf"{target}: .*File too large.*room on the disk"):
-        place(told, target)
+        place(written, target)
     assert [] == files_of(target.parent)
 
 
-def test_a_folder_that_cant_be_made_is_told(log: Path, target: Path) -> None:
-    """Not by a trace of a worker."""
+def test_a_folder_that_cant_be_made_is_reported(log: Path, target: Path) -> None:
+    """The message is not a worker's traceback."""
     target.parent.write_text("a file")
-    told = write_parts([part_of(log, line("10:00:00,000"))], attempts_of(target), "a", Span())
+    written = write_parts([part_of(log, line("10:00:00,000"))], attempts_of(target), "a", Span())
     with pytest.raises(NotWrittenError, match="may this user write there"):
-        place(told, target)
+        place(written, target)
 
 
 class OtherFiles(HadoopFiles):
@@ -269,7 +269,7 @@ class OtherFiles(HadoopFiles):
 
 @pytest.mark.spark
 def test_spark_and_tasks_write_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows, lines that can't be read, and the counts of both: of a plain and a packed file."""
+    """Rows, lines that can't be read, and the counts agree, of a plain and a packed file."""
     logs = tmp_path / "logs"
     logs.mkdir()
     text = b"\n".join((*REAL, *BY_HAND, b"torn", *BY_HAND)) + b"\n"

@@ -21,10 +21,10 @@ EIGHT_S = 1_767_600_000.0
 
 
 def line(second: float, **more: object) -> str:
-    """Of broker 1's /d1."""
-    told = datetime.fromtimestamp(EIGHT_S + second, UTC).isoformat().replace("+00:00", "Z")
+    """Returns a reading of broker 1's /d1."""
+    observed = datetime.fromtimestamp(EIGHT_S + second, UTC).isoformat().replace("+00:00", "Z")
     volume = {"broker_id": 1, "log_dir": "/d1", "total_bytes": 100, "available_bytes": 40}
-    document = {"time": told, "origin": "a", "brokers": [1], "volumes": [volume], "offline": []}
+    document = {"time": observed, "origin": "a", "brokers": [1], "volumes": [volume], "offline": []}
     return json.dumps(document | more)
 
 
@@ -37,7 +37,7 @@ def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
 def test_what_sidecars_write_is_a_row_for_each_volume_and_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Three sidecars at :01, :04 and :11, as the daemon writes them, an hour of them packed."""
+    """Three sidecars write at :01, :04 and :11, as the daemon does; an hour of them is packed."""
     for origin, at_s, available in (("a", 1.0, 40), ("b", 4.0, 39), ("c", 11.0, 38)):
         reading = Reading(
             1, at_s, (Volume(1, "/d1", 100, available),), (OfflineLogDir("/d2", "offline"),)

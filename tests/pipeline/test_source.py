@@ -32,20 +32,20 @@ TEXT = b"\n".join((*REAL, *BY_HAND, b"torn", *BY_HAND)) + b"\n"
 
 @pytest.fixture
 def logs(tmp_path: Path) -> RequestLogs:
-    """Two brokers': one plain, in parts of 3,000 bytes, and one packed, in Berlin."""
+    """Two brokers have one plain log, in parts of 3,000 bytes, and one packed, in Berlin."""
     (tmp_path / "broker-3.log").write_bytes(TEXT)
     (tmp_path / "broker-4.log.gz").write_bytes(gzip.compress(TEXT))
     return RequestLogs(str(tmp_path), Zones.of(["4=Europe/Berlin"]), split_bytes=3_000)
 
 
 def found(frame: DataFrame) -> list[Row]:
-    """The rows, by place."""
+    """Returns the rows, by place."""
     return sorted(frame.collect(), key=lambda row: (row["broker"], row["src_offset"]))
 
 
 @pytest.mark.spark
 def test_the_source_gives_what_the_parser_gives(spark: SparkSession, logs: RequestLogs) -> None:
-    """Whatever parts and packing: each line once, as a row or in quarantine; in one reading too."""
+    """Each line is a row or in quarantine, once, for any parts and packing; in one reading too."""
     blocks = [
         parse_block(
             TEXT,
@@ -75,7 +75,7 @@ def test_the_source_gives_what_the_parser_gives(spark: SparkSession, logs: Reque
 def test_the_parser_gives_what_sparks_own_functions_give(
     spark: SparkSession, logs: RequestLogs
 ) -> None:
-    """On the lines of a broker and one by hand of every API; but for their places."""
+    """A broker's lines and one by hand of every API agree, but for their places."""
     for broker, zone in ((3, "UTC"), (4, "Europe/Berlin")):
         lines = spark.read.text(f"{logs.path}/broker-{broker}.log*").select(
             "value",
@@ -127,12 +127,12 @@ def test_filters_leave_out_nothing_that_they_let_through(
 def test_one_task_reads_several_small_files(
     tmp_path: Path, options: dict[str, str], tasks: list[str]
 ) -> None:
-    """Each once, in their order; in no fewer tasks than keep all cores busy to the end."""
+    """Each is read once, in order; there are enough tasks to keep all cores busy to the end."""
     (tmp_path / "broker-3").mkdir()
     for name in "abcdefgh":
         (tmp_path / "broker-3" / name).write_bytes(line(0))
-    told = {"path": str(tmp_path), "columns": "src_file", **options}
-    reader = RequestLogReader(Options.of(told))
+    settings = {"path": str(tmp_path), "columns": "src_file", **options}
+    reader = RequestLogReader(Options.of(settings))
     read = [
         "".join(
             Path(name).name for batch in reader.read(task) for name in batch["src_file"].to_pylist()
@@ -144,7 +144,7 @@ def test_one_task_reads_several_small_files(
 
 @pytest.mark.spark
 def test_a_path_without_files_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    """In Spark's exception, the reason can be read."""
+    """Spark's exception has the reason."""
     with pytest.raises(AnalysisException, match="there are no files"):
         requests_of(spark, RequestLogs(f"{tmp_path}/nothing")).count()
 
@@ -160,6 +160,6 @@ def test_a_path_without_files_says_so(spark: SparkSession, tmp_path: Path) -> No
     ],
 )
 def test_options_that_cant_be_used(options: dict[str, str], message: str) -> None:
-    """Which one, and what can."""
+    """The message says which one, and what can be used."""
     with pytest.raises(ValueError, match=message):
         Options.of(options)

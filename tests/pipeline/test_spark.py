@@ -12,7 +12,7 @@ from sidecar.pipeline.tables import TABLES
 
 
 def test_without_java_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before Spark is loaded, in one line with the command."""
+    """One line with the command comes before Spark is loaded."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(NoJavaError, match="apt-get install openjdk-17-jre-headless"):
@@ -20,10 +20,10 @@ def test_without_java_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("error", [Py4JError("no answer"), PySparkRuntimeError("exited")])
-def test_a_master_that_is_not_there_is_told(
+def test_a_master_that_is_not_there_is_reported(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Instead of a traceback; Spark has said by then what is wrong."""
+    """There is no traceback; Spark itself has said by then what is wrong."""
 
     def refused(_: object) -> None:
         raise error
@@ -36,7 +36,7 @@ def test_a_master_that_is_not_there_is_told(
 
 @pytest.mark.spark
 def test_every_table_can_be_made(spark: SparkSession) -> None:
-    """Its types are Spark's, its partitions are its first columns, and select keeps it as it is.
+    """Its types are Spark's, its partitions are its first columns, and select leaves it as it is.
 
     Times are UTC, whatever the machine's zone is.
     """

@@ -14,7 +14,7 @@ from tests.pipeline.build import frame_of
 
 
 def volumes(spark: SparkSession, *days: int, available: int = 1) -> DataFrame:
-    """A reading of each of some days of November."""
+    """Returns a reading of each of some days of November."""
     return frame_of(
         spark,
         SILVER_VOLUME,
@@ -25,7 +25,7 @@ def volumes(spark: SparkSession, *days: int, available: int = 1) -> DataFrame:
     )
 
 
-def told(frame: DataFrame) -> list[tuple[int, int]]:
+def days_and_bytes(frame: DataFrame) -> list[tuple[int, int]]:
     return sorted((row["dt"].day, row["available_bytes"]) for row in frame.collect())
 
 
@@ -33,10 +33,10 @@ def told(frame: DataFrame) -> list[tuple[int, int]]:
 def test_a_run_reads_its_own_days_and_the_last_good_others(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Before it is published and after; a killed run's days are never read, nor kept."""
+    """It does so before publishing and after; a killed run's days are never read, nor retained."""
     output = Output(HadoopFiles(spark), str(tmp_path / "tables"))
     first = Store(spark, output)
-    assert [] == told(first.read(SILVER_VOLUME))
+    assert [] == days_and_bytes(first.read(SILVER_VOLUME))
     first.write(SILVER_VOLUME, volumes(spark, 19, 20, 20))
     first.write(DIM_TOPIC, frame_of(spark, DIM_TOPIC, {"topic": "a"}))
     first.publish(SILVER_VOLUME)
@@ -44,19 +44,19 @@ def test_a_run_reads_its_own_days_and_the_last_good_others(
     killed = Store(spark, output)
     killed.write(SILVER_VOLUME, volumes(spark, 20, 20, available=2))
     killed.write(DIM_TOPIC, frame_of(spark, DIM_TOPIC, {"topic": "b"}))
-    assert [(19, 1), (20, 2), (20, 2)] == told(killed.read(SILVER_VOLUME))
-    assert [(20, 2), (20, 2)] == told(killed.read(SILVER_VOLUME, [date(2026, 11, 20)]))
+    assert [(19, 1), (20, 2), (20, 2)] == days_and_bytes(killed.read(SILVER_VOLUME))
+    assert [(20, 2), (20, 2)] == days_and_bytes(killed.read(SILVER_VOLUME, [date(2026, 11, 20)]))
     assert "b" == killed.read(DIM_TOPIC).collect()[0]["topic"]
 
     recover(output)
     again = Store(spark, output)
-    assert [(19, 1), (20, 1), (20, 1)] == told(again.read(SILVER_VOLUME))
+    assert [(19, 1), (20, 1), (20, 1)] == days_and_bytes(again.read(SILVER_VOLUME))
     assert "a" == again.read(DIM_TOPIC).collect()[0]["topic"]
-    # As if what was removed were still shown.
+    # The listing may still show what was removed.
     killed.write(SILVER_VOLUME, volumes(spark, 21, available=2))
     again.write(SILVER_VOLUME, volumes(spark, 20, available=3))
     with pytest.raises(FewerRowsError, match="2026-11-20 has 2 rows and would have 1"):
         again.publish(SILVER_VOLUME)
-    assert [(19, 1), (20, 3)] == told(again.read(SILVER_VOLUME))
+    assert [(19, 1), (20, 3)] == days_and_bytes(again.read(SILVER_VOLUME))
     again.publish()
-    assert [(19, 1), (20, 3)] == told(Store(spark, output).read(SILVER_VOLUME))
+    assert [(19, 1), (20, 3)] == days_and_bytes(Store(spark, output).read(SILVER_VOLUME))

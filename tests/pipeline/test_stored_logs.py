@@ -11,7 +11,7 @@ UTC = Zones()
 
 
 def put(folder: Path, *names: str) -> None:
-    """Files with their names in them."""
+    """Writes files with their names in them."""
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -19,7 +19,7 @@ def put(folder: Path, *names: str) -> None:
 
 
 def test_files_of_a_folder(tmp_path: Path) -> None:
-    """All below it in order, packed ones too, but hidden ones."""
+    """All below it are in order, packed ones too, but hidden ones are left out."""
     put(tmp_path, "2/b.log", "2/b.log.1.gz", "1/a.log", "1/.a.log.swp", "_temporary/3/x.log")
     assert [
         LogFile(f"{tmp_path}/1/a.log", 1, "Europe/Berlin", 7),
@@ -43,7 +43,7 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
     ],
 )
 def test_globs(tmp_path: Path, glob: str, expected: list[str]) -> None:
-    """As shells have them; in a file's own address, with its scheme, too."""
+    """They are as shells have them, in a file's own address with its scheme, too."""
     put(tmp_path, "1/a.log", "2/a.log", "2/b.log", "2/deep/a.log")
     pattern = r"/(?P<broker>[12])/"
     for at, root in ((str(tmp_path), tmp_path), (tmp_path.as_uri(), tmp_path.as_uri())):

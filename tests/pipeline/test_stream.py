@@ -20,27 +20,27 @@ from tests.pipeline.growing_logs import GrowingLog, line, lines, pack
 def streamed(
     spark: SparkSession, logs: Path, settings: StreamSettings, *tables: Table, max_bytes: int
 ) -> list[Progress]:
-    """Until all is read that is there."""
+    """Streams until all is read that is there."""
     options = StreamOptions(str(logs), max_bytes=max_bytes)
-    told: list[Progress] = []
+    reported: list[Progress] = []
     stream(
         spark,
         lambda table, columns: file_rows(spark, options, table, columns),
         tables,
         settings,
-        told.append,
+        reported.append,
     )
-    return told
+    return reported
 
 
 def rows(frame: DataFrame, *besides: str) -> list[tuple[Any, ...]]:
-    """All of it, in an order; without the names of files, which differ."""
-    kept = frame.drop("src_file", *besides)
-    return sorted(map(tuple, kept.collect()), key=repr)
+    """Returns all rows in an order, without the names of files, which differ."""
+    compared = frame.drop("src_file", *besides)
+    return sorted(map(tuple, compared.collect()), key=repr)
 
 
 def killed(sink: BatchSink, frame: DataFrame, batch_id: int) -> None:
-    """As a kill does: the batch is written, or half of it, and the checkpoint knows nothing."""
+    """Writes the batch, or half of it, and dies: the checkpoint doesn't know of it."""
     write(sink, frame, batch_id)
     if batch_id == 1:
         raise RuntimeError("killed")
@@ -54,7 +54,7 @@ write = BatchSink.write
 def test_a_stream_of_logs_that_rotate_equals_the_batch_of_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed in its second batch and started again, with logs that rotate in between."""
+    """It is killed in its second batch and started again; logs rotate in between."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     settings = StreamSettings(str(out), f"{out}/_checkpoint", watermark_s=5, until_read=True)
     tables = (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE)
@@ -69,9 +69,9 @@ def test_a_stream_of_logs_that_rotate_equals_the_batch_of_them(
     busy.write(lines(200, first=200))
     idle.copy_and_truncate("1")
     idle.write(lines(20, first=20, step_ms=1_000, user="bob") + line(3_600_000, 9, user="last"))
-    told = streamed(spark, logs, settings, *tables, max_bytes=60_000)
-    assert {table.name for table in tables} == {progress.table for progress in told}
-    assert any("2026-11-20T10:59" in progress.watermark for progress in told)
+    reported = streamed(spark, logs, settings, *tables, max_bytes=60_000)
+    assert {table.name for table in tables} == {progress.table for progress in reported}
+    assert any("2026-11-20T10:59" in progress.watermark for progress in reported)
 
     batch = silver_request(requests_of(spark, RequestLogs(str(logs))))
     silver = spark.read.parquet(str(out / SILVER_REQUEST.name))
@@ -95,7 +95,7 @@ def test_a_stream_of_logs_that_rotate_equals_the_batch_of_them(
 def test_lines_that_come_too_late_end_the_stream_and_the_next(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Spark would drop them and go on."""
+    """Spark alone would drop them and continue."""
     logs, out = tmp_path / "logs", tmp_path / "live"
     settings = StreamSettings(str(out), f"{out}/_checkpoint", watermark_s=5, until_read=True)
     GrowingLog(logs, 1, lines(3, step_ms=20_000))

@@ -23,8 +23,8 @@ SCHEMA = (
 OPTIONS = TopicOptions("b1:9092", "request-log", zones=Zones("UTC", {4: "Europe/Berlin"}))
 
 
-def messages(spark: SparkSession, *told: tuple[Any, ...]) -> DataFrame:
-    return spark.createDataFrame(list(told), SCHEMA)
+def messages(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
+    return spark.createDataFrame(list(rows), SCHEMA)
 
 
 def values(frame: DataFrame, columns: Iterable[str]) -> list[tuple[Any, ...]]:
@@ -33,8 +33,8 @@ def values(frame: DataFrame, columns: Iterable[str]) -> list[tuple[Any, ...]]:
 
 @pytest.mark.spark
 def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
-    """By key or header; each at its own offset, in its broker's zone; the rest is quarantined."""
-    told = messages(
+    """Key or header name the broker, with its own offsets and zone; the rest is quarantined."""
+    sent = messages(
         spark,
         (b"broker-3", line(0), "log", 1, 41, None),
         (b"4", line(100).rstrip(b"\n"), "log", 1, 42, [("broker", b"3")]),
@@ -44,7 +44,7 @@ def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
         (b"3", line(300), "log", 0, 9, None),
     )
     columns = ("broker", "log_ts", "src_file", "src_offset")
-    found = rows_of_messages(told, OPTIONS, SILVER_REQUEST, columns)
+    found = rows_of_messages(sent, OPTIONS, SILVER_REQUEST, columns)
     assert list(columns) == found.columns
     assert [
         (3, "10:00:00.000", "kafka:log/1", 41),
@@ -54,7 +54,7 @@ def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
         (broker, f"{time:%H:%M:%S}.{time.microsecond // 1000:03}", file, offset)
         for broker, time, file, offset in values(found, columns)
     ]
-    refused = rows_of_messages(told, OPTIONS, QUARANTINE)
+    refused = rows_of_messages(sent, OPTIONS, QUARANTINE)
     assert [
         ("kafka:log/0", 7, "other", 4),
         ("kafka:log/0", 8, "other", 0),
@@ -62,14 +62,14 @@ def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
     ] == values(refused, ("src_file", "src_offset", "kind", "bytes"))
 
     by_header = TopicOptions("b1:9092", "request-log", header="broker")
-    named = rows_of_messages(told, by_header, SILVER_REQUEST, ("broker", "src_offset"))
+    named = rows_of_messages(sent, by_header, SILVER_REQUEST, ("broker", "src_offset"))
     assert [(3, 42), (5, 43)] == values(named, ("broker", "src_offset"))
     with pytest.raises(ConnectorError, match="mvn -f"):
         topic_rows(spark, OPTIONS, SILVER_REQUEST)
 
 
-def test_what_the_connector_is_told() -> None:
-    """Kafka's settings by their own names, and where to begin."""
+def test_the_connectors_options() -> None:
+    """They are Kafka's settings by their own names, and where to begin."""
     options = TopicOptions(
         "b1:9092", "a,b", from_start=False, client={"security.protocol": "SSL"}, max_messages=5
     )
@@ -85,11 +85,11 @@ def test_what_the_connector_is_told() -> None:
     } == options.spark_options()
 
 
-def test_what_the_client_is_told_of_waits_is_left_alone() -> None:
-    """One of the two timeouts could not go with ours."""
-    told = TopicOptions("b1:9092", "a", client={"request.timeout.ms": "60000"}).spark_options()
-    assert "60000" == told["kafka.request.timeout.ms"]
-    assert "kafka.default.api.timeout.ms" not in told
+def test_a_timeout_that_the_user_sets_is_left_alone() -> None:
+    """Our value of the other timeout might not fit it."""
+    options = TopicOptions("b1:9092", "a", client={"request.timeout.ms": "60000"}).spark_options()
+    assert "60000" == options["kafka.request.timeout.ms"]
+    assert "kafka.default.api.timeout.ms" not in options
 
 
 def test_settings_of_the_client_are_in_no_repr() -> None:

@@ -17,7 +17,7 @@ STREAM = "3f2a9c01-0000-0000-0000-000000000000"
 
 
 def sink(spark: SparkSession, root: Path, table: Table = SILVER_VOLUME) -> BatchSink:
-    """As after a restart."""
+    """Returns the sink as it is after a restart."""
     return BatchSink(HadoopFiles(spark), str(root), table, STREAM, 2)
 
 
@@ -27,7 +27,7 @@ def row(day: int, available: int) -> dict[str, Any]:
 
 @pytest.mark.spark
 def test_a_batch_that_is_written_again_is_there_once(spark: SparkSession, tmp_path: Path) -> None:
-    """In place of what a killed attempt left of it, in all partitions; other batches stay."""
+    """It replaces a killed attempt's files in all partitions; other batches stay."""
 
     def rows() -> list[tuple[int, int]]:
         found = spark.read.parquet(str(tmp_path / SILVER_VOLUME.name)).collect()

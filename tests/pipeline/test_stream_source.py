@@ -19,9 +19,9 @@ from tests.pipeline.growing_logs import GrowingLog, line, lines, pack
 
 
 def reader(folder: Path, **options: object) -> DataSourceStreamReader:
-    """As after a restart: it knows nothing but the options."""
-    told = StreamOptions(str(folder), **options).spark_options()  # type: ignore[arg-type]  # its fields
-    return RequestLogStream(told).streamReader(StructType())
+    """Returns a reader as after a restart: it knows nothing but the options."""
+    settings = StreamOptions(str(folder), **options).spark_options()  # type: ignore[arg-type]  # its fields
+    return RequestLogStream(settings).streamReader(StructType())
 
 
 def pieces_of(reading: DataSourceStreamReader, start: Offset, end: Offset) -> list[Piece]:
@@ -29,7 +29,7 @@ def pieces_of(reading: DataSourceStreamReader, start: Offset, end: Offset) -> li
 
 
 def planned(reading: DataSourceStreamReader, start: Offset) -> tuple[Offset, list[Piece]]:
-    """The next batch, through JSON as Spark keeps it."""
+    """Returns the next batch, through JSON as Spark stores it."""
     end = json.loads(json.dumps(reading.latestOffset(start, reading.getDefaultReadLimit())))
     return end, pieces_of(reading, start, end)
 
@@ -39,13 +39,13 @@ def batches_of(reading: DataSourceStreamReader, pieces: list[Piece]) -> list[pa.
 
 
 def numbers(reading: DataSourceStreamReader, pieces: list[Piece]) -> list[int]:
-    """The lines' times in tenths of a second, which ``lines`` counts."""
+    """Returns the lines' times in tenths of a second, which ``lines`` counts."""
     times = [time for batch in batches_of(reading, pieces) for time in batch["log_ts"].to_pylist()]
     return [round((time.minute * 60 + time.second) * 10 + time.microsecond / 1e5) for time in times]
 
 
 def rest(reading: DataSourceStreamReader, start: Offset) -> tuple[Offset, list[int]]:
-    """All batches until nothing is left."""
+    """Returns all batches until nothing is left."""
     found: list[int] = []
     while True:
         end, pieces = planned(reading, start)
@@ -68,7 +68,7 @@ def test_lines_are_read_once_as_a_log_grows(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_rotated_in_every_way_is_read_once(tmp_path: Path) -> None:
-    """By rename, by copy, and packed; a restart in between each time."""
+    """It is renamed, copied and packed, with a restart in between each time."""
     log = GrowingLog(tmp_path, 3)
     offset: Offset = {}
     found: list[int] = []
@@ -86,7 +86,7 @@ def test_a_log_that_is_rotated_in_every_way_is_read_once(tmp_path: Path) -> None
 
 
 def test_a_batch_that_is_done_again_reads_the_same_lines(tmp_path: Path) -> None:
-    """Wherever the file is by then, and whatever has come since."""
+    """The file may be anywhere by then, and have grown since."""
     log = GrowingLog(tmp_path, 3, lines(20))
     first, _ = planned(reader(tmp_path, max_bytes=5_000), {})
     end, pieces = planned(reader(tmp_path, max_bytes=5_000), first)
@@ -95,7 +95,7 @@ def test_a_batch_that_is_done_again_reads_the_same_lines(tmp_path: Path) -> None
     log.write(lines(20, first=20))
     old = log.rotate("1")
     assert expected == numbers(reader(tmp_path), pieces_of(reader(tmp_path), first, end))
-    # Renamed after it was planned, too.
+    # It is renamed after it was planned, too.
     assert expected == numbers(reader(tmp_path), pieces)
     pack(old)
     log.write(lines(1, first=40))
@@ -103,8 +103,8 @@ def test_a_batch_that_is_done_again_reads_the_same_lines(tmp_path: Path) -> None
     assert expected == numbers(reader(tmp_path), pieces)
 
 
-def test_a_file_that_is_gone_before_it_was_read_is_told(tmp_path: Path) -> None:
-    """By whoever notices first: the plan, or the task."""
+def test_a_file_that_is_gone_before_it_was_read_is_reported(tmp_path: Path) -> None:
+    """Whoever notices first reports it: the plan, or the task."""
     log = GrowingLog(tmp_path, 3, lines(5))
     end, pieces = planned(reader(tmp_path), {})
     log.path.write_bytes(lines(5, first=100))
@@ -159,7 +159,7 @@ def test_only_what_was_there_is_read_when_it_is_to_end(tmp_path: Path) -> None:
 
 
 def test_what_is_there_at_the_start_can_be_left_out(tmp_path: Path) -> None:
-    """Only what comes is read."""
+    """Only later lines are read."""
     log = GrowingLog(tmp_path, 3, lines(20))
     reading = reader(tmp_path, from_start=False)
     start = json.loads(json.dumps(reading.initialOffset()))
@@ -168,7 +168,7 @@ def test_what_is_there_at_the_start_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_a_batch_has_as_many_bytes_as_allowed(tmp_path: Path) -> None:
-    """Or all of them, if Spark says so."""
+    """It has all of them if Spark says so."""
     GrowingLog(tmp_path, 3, lines(100))
     reading = reader(tmp_path, max_bytes=10_000)
     assert ReadMaxBytes(10_000) == reading.getDefaultReadLimit()
@@ -179,7 +179,7 @@ def test_a_batch_has_as_many_bytes_as_allowed(tmp_path: Path) -> None:
 
 
 def test_lines_that_cannot_be_read_are_rows_of_quarantine(tmp_path: Path) -> None:
-    """With their places; only the requested columns are given."""
+    """They have their places, and only the requested columns."""
     GrowingLog(tmp_path, 3, line(0) + b"torn\n" + line(1, 1))
     reading = reader(tmp_path, table="quarantine", columns="src_offset,kind")
     _, pieces = planned(reading, {})
@@ -188,6 +188,6 @@ def test_lines_that_cannot_be_read_are_rows_of_quarantine(tmp_path: Path) -> Non
 
 
 def test_a_reader_names_its_columns_and_types() -> None:
-    """In the table's order, without what the table is partitioned by."""
+    """They are in the table's order, without the columns that the table is partitioned by."""
     source = RequestLogStream(StreamOptions("x", columns="quota_bytes,dt,broker").spark_options())
     assert "`broker` int, `quota_bytes` bigint" == source.schema()

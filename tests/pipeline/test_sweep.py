@@ -18,7 +18,7 @@ from sidecar.pipeline.sweep import Scenario, ScenarioError, candidates, scenario
     ],
 )
 def test_scenarios_are_read(text: str, expected: Scenario) -> None:
-    """Of all, of a kind and of an entity, whose name may have colons."""
+    """They are for all, a kind or an entity, whose name may have colons."""
     assert expected == scenario(text)
 
 
@@ -26,7 +26,7 @@ def test_scenarios_are_read(text: str, expected: Scenario) -> None:
     "text", ["", "2", "x", "x0", "=-1", "=inf", "ip:=3", ":user=a:=3", "produce:usr=a:=3"]
 )
 def test_what_makes_no_sense_is_refused(text: str) -> None:
-    """With what to write instead, or what is wrong."""
+    """The message has what to write instead, or what is wrong."""
     with pytest.raises(
         ScenarioError, match=r"is not like|not above 0|is none of|say for which|is no entity"
     ):
@@ -34,14 +34,14 @@ def test_what_makes_no_sense_is_refused(text: str) -> None:
 
 
 def test_a_scenario_is_a_factor_or_a_quota() -> None:
-    """Neither none nor both."""
+    """One without either is refused, as is one with both."""
     for factor, quota in ((None, None), (2.0, 5.0)):
         with pytest.raises(ScenarioError, match="either a factor or a quota"):
             Scenario("?", factor, quota)
 
 
 def test_candidates_rise_by_the_same_factor() -> None:
-    """From what always holds to what never does; equal ones are one."""
+    """They are from one that always throttles to one that never does; equal ones are one."""
     assert (50.0, 229.0, 1050.0) == candidates(1000.0, 3)
     assert 20 == len(candidates(1234567.0, 20))
     for peak, count in ((0.0, 3), (1.0, 1), (float("inf"), 3)):
@@ -50,7 +50,7 @@ def test_candidates_rise_by_the_same_factor() -> None:
 
 
 def test_a_sweep_leaves_out_those_who_used_nothing() -> None:
-    """The others have their candidates each."""
+    """Each of the others has candidates."""
     found = sweep([("produce", "user=alice", 1000.0), ("fetch", "user=bob", 0.0)], 2)
     assert (
         Scenario("=50", quota=50.0, quota_type="produce", entity="user=alice"),

@@ -1,4 +1,4 @@
-"""When a saw is at its limit: expected, and with a range that is kept."""
+"""When a saw is at its limit: expected, and with a range that covers what happens."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ PLAIN = Saw(
 
 
 def test_the_top_of_a_tooth_reaches_it() -> None:
-    """The module's example: (90 - 60 - 20) GB at 0.5 GB an hour; without teeth 60 hours."""
+    """The module's example has (90 - 60 - 20) GB at 0.5 GB an hour; without teeth 60 hours."""
     found = reach(PLAIN, 65 * GB, 90 * GB, YEAR_H)
     assert found.hours is not None
     assert found.low is not None
@@ -59,7 +59,7 @@ def test_a_tooth_that_outgrows_all_others_goes_on_as_it_rises() -> None:
 
 
 def test_beyond_the_horizon_there_is_nothing_to_tell() -> None:
-    """Nor for a disk that shrinks, whose range may still have an early end."""
+    """A disk that shrinks has no time either, though its range may have an early end."""
     assert Reach(None, None, None) == reach(PLAIN, 65 * GB, 90 * GB, 10.0)
     shrinking = replace(PLAIN, growth=-0.5 * GB, newest_growth=-0.5 * GB)
     assert Reach(None, None, None) == reach(shrinking, 65 * GB, 90 * GB, YEAR_H)
@@ -69,7 +69,7 @@ def test_beyond_the_horizon_there_is_nothing_to_tell() -> None:
 
 
 def test_surprises_widen_the_range() -> None:
-    """Without them it is a step or two wide; with 5 GB a step either way it may be never."""
+    """Without them it is a step or two wide; with steps 5 GB off it may have no end."""
     widths = []
     for size in (0.0, 0.5, 5.0):
         surprises = np.resize([size, -size, -size, size], 40) * GB
@@ -82,7 +82,7 @@ def test_surprises_widen_the_range() -> None:
 
 
 def test_a_floor_that_swings_reaches_it_with_a_swing() -> None:
-    """30 GB up and down again between one deletion and the next: no growth, and 10 GB missing."""
+    """It swings by 30 GB between one deletion and the next: no growth, and 10 GB missing."""
     swinging = replace(PLAIN, surprises=np.resize([30 * GB, -30 * GB], 40))
     found = reach(swinging, 65 * GB, 90 * GB, YEAR_H)
     assert found.hours is not None
@@ -102,7 +102,7 @@ def test_a_growth_of_few_points_is_less_sure() -> None:
 
 
 def test_a_step_is_as_long_as_it_is() -> None:
-    """6 hours: some time before the next tooth is at its highest, or between two readings."""
+    """A step has 6 hours: the limit is met before a tooth's peak, or between two readings."""
     toothed = reach(replace(PLAIN, step_hours=6.0), 65 * GB, 90 * GB, YEAR_H)
     assert (20, 23, 26) == pytest.approx((toothed.low, toothed.hours, toothed.high), abs=1)
     bare = replace(PLAIN, heights=np.empty(0), rises=np.empty(0), step_hours=6.0)
@@ -119,10 +119,10 @@ def test_the_same_seed_gives_the_same_range() -> None:
 
 
 @pytest.mark.parametrize("history_h", [72, 168])
-def test_the_range_holds_what_then_happened(history_h: float) -> None:
-    """60 disks with noise and days: 80 % are meant to be in it; two thirds are there at least."""
+def test_the_range_covers_what_then_happened(history_h: float) -> None:
+    """Of 60 disks with noise and days 80 % are meant to be in it; two thirds are at least."""
     rng = np.random.default_rng(11)
-    kept = forecast = 0
+    covered = forecast = 0
     ahead = np.arange(1, 12 * 240) / 12
     hours = np.concatenate([every_5_minutes(history_h), ahead])
     past = hours <= 0
@@ -138,8 +138,8 @@ def test_the_range_holds_what_then_happened(history_h: float) -> None:
         if used[past][-1] >= limit or not len(there):
             continue
         forecast += 1
-        told = reach(found, used[past][-1], limit, YEAR_H)
-        low, high = told.low or 0.0, told.high or np.inf
-        kept += low <= ahead[there[0]] <= high
+        reached = reach(found, used[past][-1], limit, YEAR_H)
+        low, high = reached.low or 0.0, reached.high or np.inf
+        covered += low <= ahead[there[0]] <= high
     assert 50 <= forecast
-    assert 0.67 * forecast <= kept
+    assert 0.67 * forecast <= covered

@@ -1,4 +1,4 @@
-"""Why a stream of topics has ended; a real cluster's words are in the integration tests."""
+"""Why a stream of topics has ended; the integration tests have a real cluster's words."""
 
 import pytest
 
@@ -12,7 +12,7 @@ OPTIONS = TopicOptions("b1:9093", "logs", client={"security.protocol": "SASL_SSL
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("raised", "message"),
     [
         (f"{ERRORS}SaslAuthenticationException: hidden", "b1:9093: the login was refused"),
         (f"{ERRORS}TimeoutException: Timed out", "b1:9093: no broker answers: .* speaks SASL_SSL$"),
@@ -28,10 +28,10 @@ OPTIONS = TopicOptions("b1:9093", "logs", client={"security.protocol": "SASL_SSL
         ("Failed to create new KafkaAdminClient\nCaused by: x", "like org.apache.kafka.common.s"),
     ],
 )
-def test_what_the_cluster_is_to_blame_for(said: str, told: str) -> None:
-    """In a line that says what to do, and nothing that was said."""
-    with pytest.raises(TopicsError, match=told) as refused, topic_failures(OPTIONS):
-        raise StreamError(said)
+def test_what_the_cluster_is_to_blame_for(raised: str, message: str) -> None:
+    """One line says what to do, and nothing of the original text."""
+    with pytest.raises(TopicsError, match=message) as refused, topic_failures(OPTIONS):
+        raise StreamError(raised)
     assert "hidden" not in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -40,7 +40,7 @@ def test_what_the_cluster_is_to_blame_for(said: str, told: str) -> None:
     "error", [StreamError("a disk is full"), SidecarError("SslAuthenticationException")]
 )
 def test_what_is_no_clusters_doing_is_as_it_was(error: SidecarError) -> None:
-    """Other failures."""
+    """Other failures pass unchanged."""
     with pytest.raises(SidecarError) as raised, topic_failures(OPTIONS):
         raise error
     assert error is raised.value

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.spark
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
 
-def told(usage: DataFrame, *names: str) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """By broker, client-id, quota type and second of the minute: these columns."""
+def by_second(usage: DataFrame, *names: str) -> dict[tuple[object, ...], tuple[object, ...]]:
+    """Returns these columns by broker, client-id, quota type and second of the minute."""
     keys = ("broker", "client_id", "quota_type")
     return {
         (*(each[key] for key in keys), each.window_start.second): tuple(each[n] for n in names)
@@ -25,14 +25,14 @@ def told(usage: DataFrame, *names: str) -> dict[tuple[object, ...], tuple[object
 
 
 def at(second: float, **fields: object) -> dict[str, object]:
-    """A PRODUCE of c, charged at a second."""
+    """Returns a PRODUCE of c, charged at a second."""
     charged = TEN + timedelta(seconds=second)
     usual = {"client_id": "c", "api": "PRODUCE", "local_ms": 0.25, "log_ts": charged}
     return {**usual, "quota_ts": charged, "quota_bytes": 100, "bytes_known": True, **fields}
 
 
 def test_each_request_counts_in_its_second_for_what_it_is_charged_with(spark: SparkSession) -> None:
-    """Sums, throttle times and lower bounds by quota type; the second is that of the charge."""
+    """Sums, throttle times and lower bounds are by quota type and the second of the charge."""
     rows = [
         at(0.0, exempt=False),
         at(0.999, exempt=False, throttle_ms=70, log_ts=TEN + timedelta(seconds=5)),
@@ -55,13 +55,13 @@ def test_each_request_counts_in_its_second_for_what_it_is_charged_with(spark: Sp
         (1, "c", "producer_ids", 3): (1.0, 1, 0, 0, False),
         (1, "c", "request", 3): (0.15, 1, 0, 0, True),
         (2, "c", "request", 3): (0.025, 1, 0, 0, True),
-    } == told(usage, "amount", "events", "throttled", "throttle_ms", "lower_bound")
+    } == by_second(usage, "amount", "events", "throttled", "throttle_ms", "lower_bound")
 
 
 def test_partitions_are_counted_on_the_controller_by_the_sizes_that_topics_had(
     spark: SparkSession,
 ) -> None:
-    """Created, grown by, deleted; without the sizes those are left out; refused ones always."""
+    """Creations, growth and deletions count if sizes are known; refused ones never do."""
 
     def topics(
         second: float, api: str, *changes: tuple[object, ...], **fields: object
@@ -85,10 +85,10 @@ def test_partitions_are_counted_on_the_controller_by_the_sizes_that_topics_had(
         (1, *key, 2): (0.0, True),
         (1, *key, 3): (0.0, True),
         (1, *key, 4): (0.0, True),
-    } == told(gold_usage_1s(silver), "amount", "lower_bound")
+    } == by_second(gold_usage_1s(silver), "amount", "lower_bound")
     assert {
         (1, *key, 1): (12.0, False),
         (1, *key, 2): (8.0, True),
         (1, *key, 3): (0.0, True),
         (1, *key, 4): (20.0, True),
-    } == told(gold_usage_1s(silver, dim_topic(silver)), "amount", "lower_bound")
+    } == by_second(gold_usage_1s(silver, dim_topic(silver)), "amount", "lower_bound")

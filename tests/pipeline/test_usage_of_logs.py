@@ -1,4 +1,4 @@
-"""Usage straight from request logs, beside what the stream's code makes of them."""
+"""Usage straight from request logs, against what the stream's code makes of them."""
 
 import gzip
 from datetime import UTC, date, datetime
@@ -25,13 +25,13 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def made(spark: SparkSession, out: Path, logs: Path, **options: object) -> Outcome:
-    given = RequestLogs(str(logs), split_bytes=400_000)
+    source = RequestLogs(str(logs), split_bytes=400_000)
     asked = Options(NOW, **options)  # type: ignore[arg-type]  # each test names what it sets
-    return run(spark, str(out), Inputs(given), asked, stages=[Stage.USAGE])
+    return run(spark, str(out), Inputs(source), asked, stages=[Stage.USAGE])
 
 
 def test_it_is_what_the_requests_give(spark: SparkSession, tmp_path: Path) -> None:
-    """Over midnight, of parts of files, gzip ones and lines of every API, with what can't be read.
+    """Logs cross midnight, in parts, gzip and lines of every API, with what can't be read.
 
     Where there is no disk that tasks see, Spark writes the same.
     """
@@ -61,7 +61,7 @@ def test_it_is_what_the_requests_give(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_a_day_is_replaced_by_logs_of_that_day_alone(spark: SparkSession, tmp_path: Path) -> None:
-    """Not by what the next one's begin with; nor by fewer rows, unless that is asked for."""
+    """The next day's first lines don't replace it, nor do fewer rows without being asked for."""
     out, before, after = tmp_path / "tables", tmp_path / "20", tmp_path / "21"
     day, sliver = date(2026, 11, 20), date(2026, 11, 21)
     late = metadata("2026-11-21 00:00:00,020", send_ms=30.0)
@@ -85,7 +85,7 @@ def test_a_day_is_replaced_by_logs_of_that_day_alone(spark: SparkSession, tmp_pa
 
 
 def test_the_time_that_is_asked_for_is_that_of_charges(spark: SparkSession, tmp_path: Path) -> None:
-    """So that a day is whole although its last requests were answered after it."""
+    """A day is whole although its last requests were answered after it."""
     logs, midnight = tmp_path / "logs", datetime(2026, 11, 21, tzinfo=UTC)
     late = metadata("2026-11-21 00:00:00,020", send_ms=30.0)
     log(logs, 1, metadata("2026-11-20 10:00:00,100"), late, metadata("2026-11-21 10:00:00,100"))

@@ -22,7 +22,7 @@ def by_client(quota_type: str, user: str, client_id: str) -> list[tuple[int, str
 
 @pytest.mark.spark
 def test_workers_read_from_files_what_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
-    """Of the time that is asked for: from its first second up to the last, without it."""
+    """The time that is asked for is from its first second up to the last, without it."""
     rows: list[dict[str, object]] = [
         {
             "dt": TEN.date(),
@@ -38,7 +38,7 @@ def test_workers_read_from_files_what_spark_reads(spark: SparkSession, tmp_path:
     ]
     path = str(tmp_path / "usage")
     usage = frame_of(spark, GOLD_USAGE_1S, *rows).repartition(3, "broker", "window_start")
-    # As older tables have times.
+    # Older tables have such times.
     type_of_times = "spark.sql.parquet.outputTimestampType"
     before = spark.conf.get(type_of_times)
     assert before is not None
@@ -51,7 +51,7 @@ def test_workers_read_from_files_what_spark_reads(spark: SparkSession, tmp_path:
     )
     frame, files = spark.read.parquet(path), tuple(Path(path).glob("*.parquet"))
     since, until = TEN + timedelta(seconds=5), TEN + timedelta(seconds=16)
-    asked = [UsageRows(frame, given, since, until) for given in (None, files)]
+    asked = [UsageRows(frame, paths, since, until) for paths in (None, files)]
     by_spark, by_workers = (
         sorted(
             (name, broker, second, amount)

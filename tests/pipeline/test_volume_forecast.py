@@ -26,24 +26,24 @@ def readings(hours: Floats, used: Floats) -> Readings:
 
 
 def growing(history_h: float = 168, age_h: float = 0.0) -> Readings:
-    """The module's example."""
+    """Returns the module's example."""
     hours = every_5_minutes(history_h)
     used = saw(hours, floor=700 * GB, growth=2 * GB, tooth=90 * GB)
     return readings(hours - age_h, used)
 
 
-def offline(given: Readings, which: slice) -> Readings:
-    """As the table has it: without sizes."""
-    is_offline = given.offline.copy()
+def offline(history: Readings, which: slice) -> Readings:
+    """Returns readings as the table has them offline: without sizes."""
+    is_offline = history.offline.copy()
     is_offline[which] = True
-    sizes = np.where(is_offline, np.nan, given.total_bytes)
+    sizes = np.where(is_offline, np.nan, history.total_bytes)
     return Readings(
-        given.hours, sizes, np.where(is_offline, np.nan, given.available_bytes), is_offline
+        history.hours, sizes, np.where(is_offline, np.nan, history.available_bytes), is_offline
     )
 
 
 def test_the_example() -> None:
-    """80 hours from 700 GB of 950, at 2 GB an hour under 90 GB."""
+    """80 hours remain from 700 GB of 950, at 2 GB an hour under 90 GB."""
     found = forecast_volume(growing(), EXAMPLE)
     assert found.refused is None
     assert (1000 * GB, 50 * GB) == (found.total_bytes, found.limit_bytes)
@@ -58,7 +58,7 @@ def test_the_example() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("history", "reason"),
     [
         (growing(23.9), "23.9 hours of history: 24 are needed"),
         (growing(age_h=25), "the last reading is 25 hours old"),
@@ -71,13 +71,13 @@ def test_the_example() -> None:
     ],
     ids=["short", "stale", "offline", "never seen", "few"],
 )
-def test_what_is_refused_says_why(given: Readings, reason: str) -> None:
-    """With what is known all the same, and no number of the future."""
-    found = forecast_volume(given, EXAMPLE)
+def test_what_is_refused_says_why(history: Readings, reason: str) -> None:
+    """It has what is known all the same, and no number of the future."""
+    found = forecast_volume(history, EXAMPLE)
     assert reason == found.refused
     future = (found.growth_bytes_per_hour, found.hours_to_limit, found.hours_low, found.hours_high)
     assert (None,) * 4 == future
-    assert len(given.online.hours) == found.readings
+    assert len(history.online.hours) == found.readings
     assert (TOTAL if found.readings else None) == found.total_bytes
 
 
@@ -89,14 +89,14 @@ def test_an_hour_offline_in_between_is_only_a_gap() -> None:
 
 
 def test_bounds_are_kept() -> None:
-    """A day, and a day: both are enough by themselves."""
+    """A history of a day and an age of a day are both just enough."""
     assert forecast_volume(growing(24, age_h=24), EXAMPLE).refused is None
     shorter = replace(EXAMPLE, least_history_hours=23.0)
     assert forecast_volume(growing(23.9), shorter).refused is None
 
 
 def test_the_greater_limit_counts() -> None:
-    """Of bytes and share; neither is a full disk."""
+    """It is the greater of bytes and share; without either it is a full disk."""
     assert 100 == Forecasting(limit_bytes=100, limit_ratio=0.05).limit_of(1000)
     assert 50 == Forecasting(limit_bytes=10, limit_ratio=0.05).limit_of(1000)
     assert 0 == Forecasting().limit_of(1000)
@@ -114,6 +114,6 @@ def test_the_greater_limit_counts() -> None:
     ],
 )
 def test_what_makes_no_sense_is_an_error(asked: dict[str, Any], why: str) -> None:
-    """Before any volume is looked at; nothing could be forecast in no time, or from none."""
+    """It fails before any volume is read; nothing can be forecast in no time, or from none."""
     with pytest.raises(ForecastError, match=why):
         Forecasting(**asked)

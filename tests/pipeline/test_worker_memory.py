@@ -1,4 +1,4 @@
-"""What a worker keeps for good, beside its garbage."""
+"""What a worker retains for good, beside its garbage."""
 
 import gc
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.pipeline.growing_logs import line
 
 @pytest.fixture(autouse=True)
 def unsettled() -> Iterator[None]:
-    """A process that has had no task yet."""
+    """Makes this a process that has had no task yet."""
     gc.unfreeze()
     settle.cache_clear()
     yield
@@ -32,7 +32,7 @@ def test_what_is_there_is_left_out_once() -> None:
 
 
 def test_a_task_of_the_source_does_it_at_its_end(tmp_path: Path) -> None:
-    """Not before: its blocks would stay for good."""
+    """Not earlier: the task's blocks would stay for good."""
     (tmp_path / "broker-3.log").write_bytes(line(0))
     reader = RequestLogReader(Options.of({"path": str(tmp_path)}))
     (task,) = reader.partitions()

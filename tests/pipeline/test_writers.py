@@ -13,7 +13,7 @@ def test_a_batch_leaves_a_streams_folder_alone() -> None:
 
 
 def test_a_stream_leaves_the_tables_of_batch_runs_alone() -> None:
-    """Its own it goes on with; a new folder is whose comes first."""
+    """It continues its own; a new folder belongs to whoever comes first."""
     with pytest.raises(OtherWriterError, match="tables has tables of batch runs"):
         refuse_stream("tables", ["_lock", "dim_topic"])
     refuse_stream("live", ["gold_usage_1s", MARK])

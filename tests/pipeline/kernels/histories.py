@@ -1,4 +1,4 @@
-"""Charges of one client with quotas that come, change and go; and what the daemon says of them."""
+"""Charges of one client with quotas that are set, changed and removed, and their predictions."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ OTHER: Final = Entity(client_id="other")
 
 
 class Event(NamedTuple):
-    """A charge, and what was in force.
+    """A charge, and what is in force at its time.
 
     Attributes:
         at_ms: when.
@@ -42,7 +42,7 @@ _AMOUNTS = st.one_of(st.integers(0, 60), st.floats(0, 3000))
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Event]:
-    """Time stands still, goes back and leaps; quotas change on the way."""
+    """Draws times that stand still, run back and leap, and quotas that change meanwhile."""
     at_ms = draw(st.integers(0, 10**12))
     events = []
     for _ in range(draw(st.integers(1, 4))):
@@ -60,7 +60,7 @@ windows = st.builds(QuotaWindow, st.integers(1, 12), st.sampled_from([1, 500, 10
 
 
 def arrays(events: Iterable[Event]) -> tuple[Charges, Doubles]:
-    """As kernels take them: the charges and their limits."""
+    """Returns the charges and their limits as kernels take them."""
     found = list(events)
     made = Charges.none(len(found))
     limit = np.full(len(found), np.nan)
@@ -78,7 +78,7 @@ def predicted(
     window: QuotaWindow,
     mutations: MakeQuota | None = None,
 ) -> list[Prediction]:
-    """What the daemon predicts."""
+    """Returns what the daemon predicts."""
     node = Predictor(window, mutations=mutations)
     found = []
     for each in events:

@@ -24,24 +24,24 @@ DRAINED: Final = [Event(0, 1100.0, True, True, 100.0), Event(0, 5.0, True, True,
 @given(events=histories(), window=windows)
 @example(DRAINED, QuotaWindow())
 def test_waits_and_refusals_are_the_daemons(events: list[Event], window: QuotaWindow) -> None:
-    """Strict and permissive, with quotas that change, go and come back to a full bucket."""
+    """Charges are strict and permissive; quotas change, end and come back to a full bucket."""
     charges, limit = arrays(events)
-    held = ChargeResults.none(limit.size)
-    bucket_waits(charges, limit, window.samples * (window.window_ms / 1000.0), held)
+    results = ChargeResults.none(limit.size)
+    bucket_waits(charges, limit, window.samples * (window.window_ms / 1000.0), results)
     expected = [
         (each.throttle_ms, not each.accepted)
         for each in predicted(events, QuotaKey.CONTROLLER_MUTATION, window)
     ]
-    assert expected == list(zip(held.wait_ms, held.refused, strict=True))
+    assert expected == list(zip(results.wait_ms, results.refused, strict=True))
 
 
 def test_what_is_used_is_a_rate() -> None:
-    """560 of 500 tokens at 5 a second: 5.6, to wait 12 s; a charge without a quota uses none."""
+    """560 of 500 tokens at 5 a second are 5.6 and wait 12 s; without a quota nothing is used."""
     charges, limit = arrays(
         [Event(0, 560.0, False, True, 5.0), Event(0, 1.0, False, True, None)],
     )
-    held = ChargeResults.none(2)
-    bucket_waits(charges, limit, 100.0, held)
-    assert [12_000, 0] == list(held.wait_ms)
-    assert 5.6 == held.used[0]
-    assert math.isnan(held.used[1])
+    results = ChargeResults.none(2)
+    bucket_waits(charges, limit, 100.0, results)
+    assert [12_000, 0] == list(results.wait_ms)
+    assert 5.6 == results.used[0]
+    assert math.isnan(results.used[1])

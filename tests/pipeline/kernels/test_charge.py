@@ -13,17 +13,17 @@ def records(*places: int) -> Records:
 
 
 def test_records_of_a_shard_come_together_whole() -> None:
-    """In the order in which they came."""
+    """They are in the order in which they came."""
     pieces = [(records(7, 8, 9), np.array([2, 0, 2])), (records(10), np.array([2]))]
     rows = pa.Table.from_batches(list(packed(pieces, 4)))
     assert [0, 2] == rows.column("shard").to_pylist()
-    told = [unpacked(rows.slice(at, 1), CHARGE)["place"].tolist() for at in range(2)]
-    assert [[8], [7, 9, 10]] == told
+    places = [unpacked(rows.slice(at, 1), CHARGE)["place"].tolist() for at in range(2)]
+    assert [[8], [7, 9, 10]] == places
     assert [] == unpacked(rows.slice(0, 0), CHARGE).tolist()
 
 
 def test_many_records_of_a_shard_keep_their_order() -> None:
-    """More than a sort would leave as they are by chance."""
+    """There are more than a sort would leave as they are by chance."""
     order = np.random.default_rng(6).permutation(10_000)
     (row,) = packed([(records(*order), np.arange(10_000) % 2)], 2)
     found = [unpacked(pa.Table.from_batches([row.slice(at, 1)]), CHARGE)["place"] for at in (0, 1)]
@@ -31,7 +31,7 @@ def test_many_records_of_a_shard_keep_their_order() -> None:
 
 
 def test_any_number_of_shards_and_of_records() -> None:
-    """More shards than are sorted by their digits, the last one of them; and no record at all."""
+    """Shards may be too many for a sort by digits, and there may be no record."""
     shard = np.array([70_000, 4464, 70_000])
     (row,) = packed([(records(1, 2, 3), shard)], 70_001)
     assert [4464, 70_000] == row.column("shard").to_pylist()

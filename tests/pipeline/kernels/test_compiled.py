@@ -1,4 +1,4 @@
-"""Where machine code is kept."""
+"""Where machine code is stored."""
 
 import os
 import pickle
@@ -20,14 +20,14 @@ print(*(sum(found.values()) for found in (stats.cache_hits, stats.cache_misses))
 
 
 def copied(to: Path) -> Path:
-    """A copy of the package without any code that was compiled."""
+    """Returns a copy of the package without any compiled code."""
     home = Path(sidecar.__file__).parent
     shutil.copytree(home, to / "sidecar", ignore=shutil.ignore_patterns("__pycache__"))
     return to
 
 
 def package_without_place(to: Path) -> Path:
-    """A copy of the package with no folder for code in it, as if it were read-only."""
+    """Copies the package with no folder for code in it, as if it were read-only."""
     copied(to)
     for folder in [to / "sidecar", *(to / "sidecar").rglob("*/")]:
         (folder / "__pycache__").touch()
@@ -35,7 +35,7 @@ def package_without_place(to: Path) -> Path:
 
 
 def run(package: Path, **environment: str) -> str:
-    """How often a new process found the kernel's code, and how often it didn't."""
+    """Returns how often a new process found the kernel's code, and how often it didn't."""
     said = subprocess.run(
         [sys.executable, "-P", "-c", KERNEL],
         env={"PYTHONPATH": str(package), "HOME": os.devnull, **environment},
@@ -48,7 +48,7 @@ def run(package: Path, **environment: str) -> str:
 
 @pytest.mark.slow
 def test_workers_of_an_executor_without_other_places_compile_once(tmp_path: Path) -> None:
-    """In the first of its folders; the second process loads what the first one compiled."""
+    """The first compiles in the first of its folders; the second process loads that."""
     package = package_without_place(tmp_path / "package")
     folders = f"{tmp_path / 'blocks'},{tmp_path / 'others'}"
     assert ["0 1", "1 0"] == [run(package, SPARK_LOCAL_DIRS=folders) for _ in range(2)]
@@ -57,7 +57,7 @@ def test_workers_of_an_executor_without_other_places_compile_once(tmp_path: Path
 
 @pytest.mark.slow
 def test_a_kernel_without_any_place_still_runs(tmp_path: Path) -> None:
-    """Compiled by each process, also where the executor's folder can't be written to."""
+    """Each process compiles it, also where the executor's folder can't be written to."""
     package = package_without_place(tmp_path / "package")
     blocks = f"{os.devnull}/blocks"
     found = [run(package), run(package), run(package, SPARK_LOCAL_DIRS=blocks)]

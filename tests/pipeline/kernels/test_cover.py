@@ -7,7 +7,7 @@ import pyarrow as pa
 from sidecar.pipeline.kernels.cover import covered
 
 
-def test_a_slot_of_a_broker_is_told_with_its_last_second() -> None:
+def test_a_slot_of_a_broker_has_its_last_second() -> None:
     """Rows come in any order; a batch may have none."""
     charged = [(2, 700), (1, 599), (1, 600), (1, 5), (2, 650)]
     rows = [

@@ -19,7 +19,7 @@ def longs(*values: int) -> Longs:
 
 
 def test_a_weight_is_how_often_a_value_counts() -> None:
-    """The worked number of the module; one value alone is every percentile."""
+    """The worked number of the module is met; one value alone is every percentile."""
     assert 20.0 == percentile(doubles(20, 10), longs(3, 1), 0.5)
     assert pytest.approx(13.0) == percentile(doubles(20, 10), longs(3, 1), 0.1)
     assert 5.0 == percentile(doubles(5), longs(1_000_000), 0.99)
@@ -30,7 +30,7 @@ def test_a_weight_is_how_often_a_value_counts() -> None:
     st.floats(0, 1),
 )
 def test_it_is_that_of_the_repeated_values(ranked: list[tuple[int, int]], share: float) -> None:
-    """As numpy has it of each value as often as its weight says."""
+    """It equals numpy's, of each value as often as its weight says."""
     values, weights = (longs(*each) for each in zip(*ranked, strict=True))
     expected = np.percentile(np.repeat(values, weights), share * 100)
     found = percentile(values.astype(np.float64), weights, share)
@@ -72,7 +72,7 @@ def test_the_broker_with_the_highest_rate_counts() -> None:
 
 
 def test_an_old_rate_counts_less() -> None:
-    """A day old, of a half-life of half a day: a quarter, and so the lower half is wider."""
+    """A rate a day old, with a half-life of half a day, weighs a quarter."""
     rates = packed({0: 100.0, 86_400: 10.0}, 1)
     half_day, long = (
         Decayed(10, 2, 0.5, days * 86_400).rows(rates).to_pylist()[0]["percentile_rate"]

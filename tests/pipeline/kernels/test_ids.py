@@ -29,7 +29,7 @@ EVENTS = st.lists(
 def test_new_ids_and_waits_are_the_daemons(
     events: list[tuple[int, int, float | None]], samples: int, window_s: int
 ) -> None:
-    """Ids that come back before, at and after the end of their filter; limits that change."""
+    """Ids come back before, at and after the end of their filter; limits change."""
     settings = ProducerIdSettings(samples, window_s, false_positive_rate=1e-9)
     daemon = ProducerIds(settings)
     at_ms, number = longs(len(events)), longs(len(events))
@@ -45,10 +45,10 @@ def test_new_ids_and_waits_are_the_daemons(
         seen = daemon.record("alice", one, now_ms)
         expected.append((seen.is_new, seen.throttle_ms))
     is_new: Flags = np.zeros(len(events), np.bool_)
-    held = ChargeResults.none(len(events))
+    results = ChargeResults.none(len(events))
     new_ids(at_ms, number, 9, window_s * 1000, is_new)
-    id_waits(at_ms, is_new, limit, Span(samples, window_s * 1000), held)
-    assert expected == list(zip(is_new, held.wait_ms, strict=True))
+    id_waits(at_ms, is_new, limit, Span(samples, window_s * 1000), results)
+    assert expected == list(zip(is_new, results.wait_ms, strict=True))
 
 
 def longs(size: int) -> Longs:
@@ -56,11 +56,11 @@ def longs(size: int) -> Longs:
 
 
 def test_the_docstrings_ids() -> None:
-    """50 an hour: 550 pass, the 551st waits 72 s, and uses 50.09 ids a window."""
+    """At 50 an hour 550 pass; the 551st waits 72 s, and uses 50.09 ids a window."""
     at_ms, number = longs(551), np.arange(551, dtype=np.int64)
     is_new: Flags = np.zeros(551, np.bool_)
-    held = ChargeResults.none(551)
+    results = ChargeResults.none(551)
     new_ids(at_ms, number, 551, 3_600_000, is_new)
-    id_waits(at_ms, is_new, np.full(551, 50.0), Span(11, 3_600_000), held)
-    assert [0, 72_000] == list(held.wait_ms[-2:])
-    assert 50.09 == round(float(held.used[-1]), 2)
+    id_waits(at_ms, is_new, np.full(551, 50.0), Span(11, 3_600_000), results)
+    assert [0, 72_000] == list(results.wait_ms[-2:])
+    assert 50.09 == round(float(results.used[-1]), 2)

@@ -55,8 +55,8 @@ def requests(*rows: dict[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{**usual, **each} for each in rows], ROWS)
 
 
-def told(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-    """Slot, time after ten, line, amount and id, in the order of lines."""
+def laid_out(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    """Returns slot, time after ten, line, amount and id, in the order of lines."""
     records = unpacked(pa.Table.from_batches(list(LAYOUT.of_requests([batch]))), CHARGE)
     assert {(DAY << BROKER_BITS) | 7} == set(records["place"].tolist())
     names = ("slot", "at_ms", "line", "amount", "extra")
@@ -65,14 +65,14 @@ def told(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
 
 
 def test_a_request_is_charged_with_its_bytes_and_its_time() -> None:
-    """In the slot of its client, kind and time; ties of a line are in the order of charges."""
+    """The slot is that of client, kind and time; ties of a line are in the order of charges."""
     late = TEN + timedelta(microseconds=10_999)
     assert [
         (0, 0, 500, 100.0, 0),
         (1, 10, 500, 100.0, 0),
         (2, 0, (1 << LINE_BITS) + 500, 7.0, 0),
         (5, 0, 501, pytest.approx(0.0258), 0),
-    ] == told(
+    ] == laid_out(
         requests(
             {"exempt": False},
             {"quota_ts": late},
@@ -81,8 +81,8 @@ def test_a_request_is_charged_with_its_bytes_and_its_time() -> None:
     )
 
 
-def test_what_no_line_tells_has_no_amount_and_waits_are_told() -> None:
-    """So that a replay leaves it out, and can be compared with what brokers did."""
+def test_what_no_line_says_has_no_amount_and_throttle_times_are_laid_out() -> None:
+    """A replay leaves that charge out; its result is compared with the brokers' throttle times."""
     batch = requests(
         {"api": "FETCH", "bytes_known": False, "quota_bytes": None, "throttle_ms": 70},
         {"src_offset": 600, "throttle_ms": 5},
@@ -94,10 +94,10 @@ def test_what_no_line_tells_has_no_amount_and_waits_are_told() -> None:
     assert 100.0 == by_line[1][1]
 
 
-def test_a_client_that_nobody_told_of_is_an_error() -> None:
+def test_a_client_without_a_number_is_an_error() -> None:
     """Its charges would be another's."""
     with pytest.raises(KeyError, match="carol"):
-        told(requests({"user": "carol"}))
+        laid_out(requests({"user": "carol"}))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_client_that_nobody_told_of_is_an_error() -> None:
 def test_what_a_request_is_charged_with(
     fields: dict[str, Any], expected: list[tuple[int, int, bool]]
 ) -> None:
-    """By its API; what no line has is charged with an unknown amount."""
+    """The API decides; what no line has is charged with an unknown amount."""
     found = charged(requests(fields))
     assert expected == list(
         zip(found.kind.tolist(), found.amount.tolist(), found.known.tolist(), strict=True)
@@ -134,21 +134,21 @@ def test_what_a_request_is_charged_with(
         ({"api": "ALTER_CLIENT_QUOTAS"}, []),
     ],
 )
-def test_mutations_are_what_a_controllers_line_tells(
+def test_mutations_are_what_a_controllers_line_says(
     fields: dict[str, Any], expected: list[tuple[int, int, bool]]
 ) -> None:
     """Refused ones were asked for, and no line counts them; brokers' lines are the same request."""
     usual = {"api": "CREATE_TOPICS", "is_forwarded": True, "bytes_known": None}
     batch = requests({**usual, **fields}, {"quota_bytes": 7})
     found = charged_with_mutations(batch)
-    told = zip(found.kind.tolist(), found.amount.tolist(), found.known.tolist(), strict=True)
-    assert [(0, 7, True), *expected] == list(told)
+    charges = zip(found.kind.tolist(), found.amount.tolist(), found.known.tolist(), strict=True)
+    assert [(0, 7, True), *expected] == list(charges)
     assert [1, *[0] * len(expected)] == found.row.tolist()
 
 
 @pytest.mark.parametrize("workers", [[[0, 1]], [[1], [0]]], ids=["one", "two"])
 def test_seconds_are_summed_over_batches(workers: list[list[int]]) -> None:
-    """By place, client and kind; what a line doesn't tell makes a sum a lower bound."""
+    """A sum has a place, client and kind; an amount that no line has makes it a lower bound."""
     half = TEN + timedelta(milliseconds=999)
     batches = [
         requests({"exempt": False}, {"quota_ts": half, "throttle_ms": 70}),
@@ -159,8 +159,8 @@ def test_seconds_are_summed_over_batches(workers: list[list[int]]) -> None:
         ),
     ]
     # Two workers meet the clients in another order.
-    told = [row for own in workers for row in packed([batches[at] for at in own], 1)]
-    rows = used(pa.Table.from_batches(told)).to_pylist()
+    packed_rows = [row for own in workers for row in packed([batches[at] for at in own], 1)]
+    rows = used(pa.Table.from_batches(packed_rows)).to_pylist()
     later = TEN + timedelta(seconds=1)
     assert [
         (TEN.date(), 7, "alice", "etl", "produce", TEN, 300.0, 3, 1, 70, False),
@@ -171,11 +171,11 @@ def test_seconds_are_summed_over_batches(workers: list[list[int]]) -> None:
 
 
 def test_what_a_client_used_of_a_broker_is_in_one_shard() -> None:
-    """Whichever worker has read it, and however often that one packs what it has."""
+    """It doesn't matter which worker read it, or how often that one packs what it has."""
     clients = [{"user": f"user{at}", "broker": at % 3} for at in range(40)]
     workers = [clients, clients[::-1], clients[5:9]]
-    told = [row for own in workers for row in packed([requests(*own)] * 2, 8, gathered=1)]
-    shards = pa.Table.from_batches(told)
+    packed_rows = [row for own in workers for row in packed([requests(*own)] * 2, 8, gathered=1)]
+    shards = pa.Table.from_batches(packed_rows)
     found: dict[tuple[int, str], set[int]] = {}
     for shard in sorted(set(shards.column("shard").to_pylist())):
         of_shard = used(shards.filter(pc.equal(shards.column("shard"), shard))).to_pylist()

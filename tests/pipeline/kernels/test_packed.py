@@ -50,7 +50,7 @@ def by_client(quota_type: str, user: str, client_id: str) -> list[tuple[int, str
 
 
 def by_both_later(quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
-    """From the second 12 on by user, and web's from the beginning."""
+    """Etl is by user from the second 12 on, and web from the beginning."""
     del quota_type
     later = [(12, f"user={user}")]
     return (
@@ -60,14 +60,14 @@ def by_both_later(quota_type: str, user: str, client_id: str) -> list[tuple[int,
     )
 
 
-def told(used: Used) -> tuple[str, str, int, list[int], list[float], list[int]]:
+def values(used: Used) -> tuple[str, str, int, list[int], list[float], list[int]]:
     arrays = (used.second.tolist(), used.amount.tolist(), used.events.tolist())
     return (used.quota_type, used.name, used.broker, *arrays)
 
 
 @pytest.mark.parametrize("coded", [False, True])
 def test_a_row_has_all_seconds_of_a_name_on_a_broker(*, coded: bool) -> None:
-    """Whatever batches they come in, with names or with their numbers."""
+    """Batches may come in any cut, with names or with their numbers."""
     usage = [("web", 1, 12, 5, 1), ("etl", 1, 9, 1, 1), ("web", 1, 10, 7, 2), ("web", 3, 10, 4, 1)]
     [rows] = packed(batches(usage, coded=coded), by_client)
     found = {(row["name"], row["broker"]): row for row in rows.to_pylist()}
@@ -92,7 +92,7 @@ def test_those_who_share_are_added_up_while_they_do() -> None:
     assert [
         ("produce", "client-id=etl", 1, [9], [4.0], [4]),
         ("produce", "user=alice", 1, [12, 13], [21.0, 300.0], [3, 3]),
-    ] == [told(each) for each in unpacked(rows)]
+    ] == [values(each) for each in unpacked(rows)]
 
 
 def test_steps_begin_where_those_of_the_clock_do() -> None:

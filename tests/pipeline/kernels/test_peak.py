@@ -31,7 +31,7 @@ def test_ids_count_over_ten_hours() -> None:
 
 @given(st.dictionaries(st.integers(0, 60), st.integers(0, 1000), min_size=1))
 def test_it_is_the_greatest_of_all_windows(amounts: dict[int, int]) -> None:
-    """As a loop over them has it."""
+    """It equals that of a loop over them."""
     windows = (
         sum(amount for at, amount in amounts.items() if second - 10 <= at <= second)
         for second in amounts

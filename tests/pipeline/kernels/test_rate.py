@@ -22,14 +22,14 @@ from tests.pipeline.kernels.histories import (
 FETCHES: Final = [Event(0, amount, False, True, 100.0) for amount in (900.0, 200.0, 50.0)]
 
 
-def told(seen: Rates, limit: Doubles, most_ms: int) -> list[tuple[float | None, int]]:
-    """The rate where a limit holds, and the wait, of each charge."""
+def compiled(seen: Rates, limit: Doubles, most_ms: int) -> list[tuple[float | None, int]]:
+    """Returns the rate of each charge where a limit is in force, and its wait."""
     wait_ms: Longs = seen.over_ms.copy()
     waits(seen, limit, most_ms, wait_ms)
-    held = [is_limit(float(each)) for each in limit]
+    limited = [is_limit(float(each)) for each in limit]
     return [
         (float(rate) if is_throttled else None, int(wait))
-        for rate, is_throttled, wait in zip(seen.rate, held, wait_ms, strict=True)
+        for rate, is_throttled, wait in zip(seen.rate, limited, wait_ms, strict=True)
     ]
 
 
@@ -42,20 +42,20 @@ def expected(predictions: list[Prediction]) -> list[tuple[float | None, int]]:
 def test_rates_and_waits_are_the_daemons(
     key: QuotaKey, events: list[Event], window: QuotaWindow
 ) -> None:
-    """To the last bit, whatever time does; request time is bounded by the window."""
+    """They agree to the last bit at any times; request time is bounded by the window."""
     charges, limit = arrays(events)
     seen = Rates.none(limit.size)
     is_throttled = (limit > 0) & (limit < float("inf"))
     rates(charges, is_throttled, Span(window.samples, window.window_ms), seen)
     most_ms = window.window_ms if key is QuotaKey.REQUEST else LONG_MAX
-    assert expected(predicted(events, key, window)) == told(seen, limit, most_ms)
+    assert expected(predicted(events, key, window)) == compiled(seen, limit, most_ms)
 
 
 @given(events=histories(), window=windows)
 @example(FETCHES, QuotaWindow())
 def test_a_throttled_fetch_is_taken_back(events: list[Event], window: QuotaWindow) -> None:
-    """As the daemon does: what comes after it is judged without it."""
+    """The daemon does so too: what comes after it is charged without it."""
     charges, limit = arrays(events)
     seen = Rates.none(limit.size)
     fetch_rates(charges, limit, Span(window.samples, window.window_ms), seen)
-    assert expected(predicted(events, QuotaKey.FETCH, window)) == told(seen, limit, LONG_MAX)
+    assert expected(predicted(events, QuotaKey.FETCH, window)) == compiled(seen, limit, LONG_MAX)

@@ -1,4 +1,4 @@
-"""Groups of charges found in a table, and held against quotas."""
+"""Groups of charges found in a table, and compared with quotas."""
 
 import math
 from datetime import date
@@ -25,7 +25,7 @@ SLOTS = Slots(
 
 
 def charges(*rows: tuple[int, int, float]) -> Records:
-    """Of a broker, at a time, so many bytes; on the second day of 1970."""
+    """Returns charges of a broker, at a time, of so many bytes, on the second day of 1970."""
     records = np.zeros(len(rows), CHARGE)
     records["place"] = [(1 << BROKER_BITS) | broker for broker, _, _ in rows]
     records["line"] = range(len(rows))
@@ -37,7 +37,7 @@ def charges(*rows: tuple[int, int, float]) -> Records:
 def test_brokers_are_groups_and_scenarios_are_rows() -> None:
     """Each broker's 1,500 bytes wait 5 s for themselves, and nothing at twice the quota."""
     sweep = Sweep(Windows(), SLOTS, (IN_FORCE, Scenario("x2", factor=2.0)))
-    told = sweep.rows(charges((7, 0, 1500.0), (8, 0, 1500.0), (8, 1, math.nan))).to_pylist()
+    rows = sweep.rows(charges((7, 0, 1500.0), (8, 0, 1500.0), (8, 1, math.nan))).to_pylist()
     assert [
         (date(1970, 1, 2), 7, "in force", 1, 5000, 0),
         (date(1970, 1, 2), 7, "x2", 1, 0, 0),
@@ -45,17 +45,17 @@ def test_brokers_are_groups_and_scenarios_are_rows() -> None:
         (date(1970, 1, 2), 8, "x2", 1, 0, 1),
     ] == [
         (r["dt"], r["broker"], r["scenario"], r["events"], r["throttle_ms_max"], r["unknown"])
-        for r in told
+        for r in rows
     ]
 
 
-def test_what_is_not_known_is_not_retold() -> None:
-    """Not even when nothing is."""
+def test_an_unknown_amount_is_not_compared() -> None:
+    """There is no row even when no amount is known."""
     comparison = Comparison(Windows(), SLOTS, ["a.log"])
-    told = comparison.rows(charges((7, 0, math.nan), (7, 5, 1500.0))).to_pylist()
+    rows = comparison.rows(charges((7, 0, math.nan), (7, 5, 1500.0))).to_pylist()
     assert [(7, "user=alice", "a.log", 1, 5000)] == [
         (r["broker"], r["shared_by"], r["src_file"], r["src_offset"], r["throttle_ms"])
-        for r in told
+        for r in rows
     ]
     assert [] == comparison.rows(charges((7, 0, math.nan))).to_pylist()
     assert [] == comparison.rows(charges()).to_pylist()

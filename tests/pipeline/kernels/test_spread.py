@@ -18,23 +18,23 @@ from tests.pipeline.kernels.histories import (
 
 @given(events=histories(), window=windows)
 def test_waits_and_refusals_are_the_daemons(events: list[Event], window: QuotaWindow) -> None:
-    """Strict and permissive, with quotas that change, go and come back to nothing recorded."""
+    """Charges are strict and permissive; quotas change, end and come back to an empty rate."""
     charges, limit = arrays(events)
-    held = ChargeResults.none(limit.size)
-    spread_waits(charges, limit, Span(window.samples, window.window_ms), held)
-    told = predicted(
+    results = ChargeResults.none(limit.size)
+    spread_waits(charges, limit, Span(window.samples, window.window_ms), results)
+    predictions = predicted(
         events, QuotaKey.CONTROLLER_MUTATION, window, lambda rate, _now_ms: BurstRate(rate, window)
     )
-    expected = [(each.throttle_ms, not each.accepted) for each in told]
-    assert expected == list(zip(held.wait_ms, held.refused, strict=True))
+    expected = [(each.throttle_ms, not each.accepted) for each in predictions]
+    assert expected == list(zip(results.wait_ms, results.refused, strict=True))
 
 
 def test_what_is_used_is_the_spread_rate() -> None:
-    """560 at 5 a second over 100 s: 5.6, to wait 12 s; then 4.928 and a permissive one."""
+    """560 at 5 a second over 100 s are 5.6 and wait 12 s; a permissive charge then finds 4.928."""
     charges, limit = arrays(
         [Event(0, 560.0, False, True, 5.0), Event(12_000, 0.0, False, True, 5.0)]
     )
-    held = ChargeResults.none(2)
-    spread_waits(charges, limit, Span(100, 1000), held)
-    assert [12_000, 0] == list(held.wait_ms)
-    assert [5.6, 4.928] == [round(float(each), 12) for each in held.used]
+    results = ChargeResults.none(2)
+    spread_waits(charges, limit, Span(100, 1000), results)
+    assert [12_000, 0] == list(results.wait_ms)
+    assert [5.6, 4.928] == [round(float(each), 12) for each in results.used]

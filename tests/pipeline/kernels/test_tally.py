@@ -9,17 +9,17 @@ from sidecar.pipeline.kernels.values import ChargeResults
 from sidecar.pipeline.kernels.wait import LONG_MAX
 
 
-def held(*used: float) -> ChargeResults:
+def charge_results(*used: float) -> ChargeResults:
     found = ChargeResults.none(len(used))
     found.used[:] = found.rate[:] = used
     return found
 
 
 def test_near_and_over_are_counted() -> None:
-    """Rates of 70, 80, 100 and 150 at 100: 3 near, 1 over, or 2 where 100 is used up."""
+    """Of rates of 70, 80, 100 and 150 at 100, 3 are near and 1 is over, or 2 where 100 is over."""
     for over_at, over in ((False, 1), (True, 2)):
         sums = Sums.none(1)
-        seen = held(70, 80, 100, 150)
+        seen = charge_results(70, 80, 100, 150)
         seen.wait_ms[3] = 7
         tally(np.zeros(4, np.int64), seen, np.full(4, 100.0), over_at, sums)
         assert [4, 1, 7, 7, 3, over] == list(sums.counts[0])
@@ -27,8 +27,8 @@ def test_near_and_over_are_counted() -> None:
 
 
 def test_entities_are_summed_apart_and_endless_waits_stay_so() -> None:
-    """The last limit is kept, and that it ended; a refusal is a throttled charge without a wait."""
-    seen = held(1, 2, 3, 4)
+    """The last limit is retained, or that it ended; a refusal is throttled without a wait."""
+    seen = charge_results(1, 2, 3, 4)
     seen.wait_ms[:2] = LONG_MAX
     seen.refused[2] = True
     limit = np.array([5.0, 5.0, 6.0, math.nan])

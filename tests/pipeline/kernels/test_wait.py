@@ -13,5 +13,5 @@ from sidecar.quotas import throttle_time
 @example(2.0**63)
 @example(float("inf"))
 def test_waits_are_rounded_as_javas(wait_ms: float) -> None:
-    """A half up, and no further than the longest long."""
+    """A half is rounded up, and no wait is above the longest long."""
     assert throttle_time.rounded_ms(wait_ms) == wait.rounded_ms(wait_ms)

@@ -24,7 +24,7 @@ def usage(second: int, user: str, amount: float, quota_type: str = "produce") ->
 
 
 def forecast(broker: int, early: float | None, expected: float | None, late: float | None) -> Row:
-    """Of 500 GB of which 200 are used, with the limit at 400; in hours from ``NOW``."""
+    """Returns one of 500 GB with 200 used and the limit at 400; hours are from ``NOW``."""
     return {
         "broker": broker,
         "log_dir": "/data",
@@ -44,7 +44,7 @@ def forecast(broker: int, early: float | None, expected: float | None, late: flo
 
 
 def reading(hours: float, available: int | None) -> Row:
-    """Of broker 1, so many hours before ``NOW``; offline without available bytes."""
+    """Returns one of broker 1, so many hours before ``NOW``; offline it has no available bytes."""
     return {
         "broker": 1,
         "log_dir": "/data",

@@ -8,7 +8,7 @@ READINGS = [reading(24, 400 * GB), reading(0, 300 * GB)]
 
 
 def height(used: float) -> float:
-    """Where so many GB are drawn: 510 GB are the plot's whole height."""
+    """Returns where so many GB are drawn: 510 GB are the plot's whole height."""
     return round(214 - used / 510 * 202, 1)
 
 
@@ -17,7 +17,7 @@ def across(hours: float, whole: float) -> float:
 
 
 def test_the_line_meets_the_limit_when_expected() -> None:
-    """24 h of readings, 24 h to the limit, 36 h at the latest: 60 h in all."""
+    """24 h of readings, 24 h to the limit and 36 h at the latest make 60 h in all."""
     drawn = disk_section([forecast(1, 12.0, 24.0, 36.0)], READINGS)
     used, expected = paths(drawn, "line")[:2]
     assert [(92.0, height(100)), (across(24, 60), height(200))] == used
@@ -38,7 +38,7 @@ def test_far_ends_do_not_hide_the_readings() -> None:
 
 
 def test_a_volume_without_a_forecast_has_its_readings() -> None:
-    """And no band."""
+    """It has no band."""
     drawn = disk_section([forecast(1, None, None, None)], READINGS)
     assert [] == paths(drawn, "band")
     assert 1 == len(paths(drawn, "line"))

@@ -15,7 +15,7 @@ VOID = frozenset({"meta"})
 
 
 class Page(HTMLParser):
-    """What is in a page: its elements, its text, and whether each is closed."""
+    """A page as parsed: its elements, its text, and whether each is closed."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ def test_it_stands_alone() -> None:
 
 
 def test_every_number_is_there() -> None:
-    """With its unit: of usage, replay, recommendation, disks and what couldn't be read.
+    """Usage, replay, recommendation, disks and what couldn't be read have their units.
 
     2 MB/s are recommended and 1 MB/s stays in force: half of a capacity of 6.
     """
@@ -142,11 +142,11 @@ def test_every_number_is_there() -> None:
         *("3 lines, by file and reason", "2026-01-05 08:00:00 UTC", "4 others"),
         *("in force", "recommended", "full", "limit"),
     ]
-    assert [] == [told for told in expected if told not in texts]
+    assert [] == [each for each in expected if each not in texts]
 
 
 def test_plots_are_within_their_frame() -> None:
-    """Every line and mark of a plot of 720 x 240."""
+    """Every line and mark lies within a plot of 720 x 240."""
     page = report(FULL, NOW)
     plots = re.findall(r'<svg viewBox="0 0 720 240".*?</svg>', page, re.DOTALL)
     assert 2 + 1 + 3 == len(plots)
@@ -174,7 +174,7 @@ def test_empty_tables_are_said_to_be(tables: dict[str, list[Row]]) -> None:
 
 
 def test_what_is_no_time_is_refused() -> None:
-    """With what is wrong."""
+    """The message says what is wrong."""
     row = {**usage(0, "alice", 1.0), "window_start": 5}
     with pytest.raises(ReportError, match="where a time should be"):
         report({"gold_usage_1s": [row]}, NOW)

@@ -15,7 +15,7 @@ from sidecar.pipeline.report import figures
     ],
 )
 def test_sizes(expected: str, count: float | None) -> None:
-    """Three digits, in units of 1,000."""
+    """They have three digits, in units of 1,000."""
     assert expected == figures.size(count)
 
 
@@ -24,12 +24,12 @@ def test_sizes(expected: str, count: float | None) -> None:
     [("12 ms", 12), ("1.5 s", 1500), ("1 min 34 s", 93_784), ("2.5 h", 9e6), ("3.01 days", 2.6e8)],
 )
 def test_durations(expected: str, ms: float) -> None:
-    """Two units at most."""
+    """They have two units at most."""
     assert expected == figures.duration(ms)
 
 
 def test_rates_and_amounts_are_in_the_quotas_unit() -> None:
-    """Bytes, threads, partitions, ids."""
+    """The units are bytes, threads, partitions and ids."""
     types = ("produce", "request", "controller_mutation", "producer_ids")
     expected = ["2.5 kB/s", "2,500 % of a thread", "2,500 partitions/s", "2,500 ids/h"]
     assert expected == [figures.rate(2500.0, each) for each in types]

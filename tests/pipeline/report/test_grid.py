@@ -6,7 +6,7 @@ from sidecar.pipeline.report.grid import Cell, named, table
 
 
 def test_headings_stand_over_their_cells() -> None:
-    """Numbers to the right, known or not; texts to the left."""
+    """Numbers stand to the right, known or not; texts stand to the left."""
     drawn = table("t", ("Who", "Rate", "Share"), [[named("alice"), Cell("2", 2.0), Cell("-")]])
     expected = ["", ' class="n"', ' class="n"']
     assert expected == re.findall(r'<th scope="col"(.*?)>', drawn)

@@ -9,7 +9,7 @@ from tests.pipeline.report.drawn import paths
 
 
 def test_a_line_goes_from_corner_to_corner() -> None:
-    """From the lowest and first to the highest and last; beyond the axes it stays on the frame."""
+    """It leads from the lowest and first to the highest and last; outside it stays on the frame."""
     axis = Axis(0.0, 10.0, ())
     drawn = svg(
         Plot("t", axis, axis, [Series("a", [(-5, -5), (0, 0), (5, 5), (10, 10), (99, 99)])])
@@ -32,7 +32,7 @@ def test_equal_factors_are_equal_steps() -> None:
     ],
 )
 def test_ticks_are_round(expected: tuple[float, ...], low: float, high: float) -> None:
-    """A handful, 1, 2 or 5 times a power of ten apart."""
+    """There is a handful, 1, 2 or 5 times a power of ten apart."""
     assert pytest.approx(expected) == round_ticks(low, high)
 
 

@@ -14,7 +14,7 @@ START = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
 
 
 def write_usage(out: Path, seconds: int) -> None:
-    """A row a second, as Spark writes them: a folder for each day."""
+    """Writes a row a second as Spark does: a folder for each day."""
     moments = [START + timedelta(seconds=second) for second in range(seconds)]
     for day in sorted({moment.date() for moment in moments}):
         mine = [moment for moment in moments if moment.date() == day]
@@ -70,15 +70,15 @@ def test_a_table_has_its_days(tmp_path: Path) -> None:
 
 
 def test_no_tables_are_refused(tmp_path: Path) -> None:
-    """With the command that makes them; an empty one is none to be read."""
+    """The message has the command that makes them; an empty table counts as none."""
     with pytest.raises(ReportError, match="pipeline run"):
         read_tables(str(tmp_path))
     (tmp_path / "gold_usage_1s").mkdir()
     assert {"gold_usage_1s": []} == read_tables(str(tmp_path))
 
 
-def test_a_damaged_file_is_told(tmp_path: Path) -> None:
-    """Not with a traceback."""
+def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
+    """There is no traceback."""
     folder = tmp_path / "gold_replay"
     folder.mkdir()
     (folder / "part-0.parquet").write_bytes(b"no Parquet at all")

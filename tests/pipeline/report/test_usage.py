@@ -13,7 +13,7 @@ from tests.pipeline.report.rows import usage
     [("2 MB/s", "produce", 2e6), ("40 %", "request", 40.0), ("6,000 ids/h", "producer_ids", 2.0)],
 )
 def test_the_axis_has_rates(expected: str, quota_type: str, amount: float) -> None:
-    """What was used in a bucket, by its length; ids by the hour, brokers together."""
+    """A bucket's usage is divided by its length; ids are by the hour, brokers are summed."""
     rows = [usage(second, "alice", amount, quota_type) for second in range(3600)]
     [plot] = re.findall(r"<svg.*?</svg>", usage_section(rows))
     labels = re.findall(r'text-anchor="end">([^<]+)<', plot)
@@ -21,7 +21,7 @@ def test_the_axis_has_rates(expected: str, quota_type: str, amount: float) -> No
 
 
 def test_one_tenant_without_a_line_is_one_other() -> None:
-    """Not "1 others"."""
+    """The plot doesn't say "1 others"."""
     rows = [usage(second, str(second), 1.0) for second in range(6)]
     page = usage_section(rows)
     assert (True, False) == (">1 other<" in page, "1 others" in page)

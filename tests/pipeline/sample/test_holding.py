@@ -13,7 +13,7 @@ from sidecar.requestlog.mutation_counts import TopicSizes
 from sidecar.requestlog.request_detail import QuotaChanges, detail
 
 SAMPLE = Sample(6_000_000, brokers=2)
-TOLD_BY = {
+QUOTA_OF_USER = {
     "alice": QuotaKey.PRODUCE,
     "edge": QuotaKey.REQUEST,
     "grace": QuotaKey.CONTROLLER_MUTATION,
@@ -21,7 +21,7 @@ TOLD_BY = {
 
 
 def test_throttle_times_are_found_again(tmp_path: Path) -> None:
-    """Of each broker's requests of three tenants: bytes, request time and mutations."""
+    """Each broker's requests of three tenants have bytes, request time and mutations."""
     written = write_sample(tmp_path, SAMPLE)
     quotas = {
         Entity.of(entry["entity"]): dict(entry["quotas"])
@@ -29,12 +29,12 @@ def test_throttle_times_are_found_again(tmp_path: Path) -> None:
     }
     changed = dict(quotas)
     for folder in sorted(written.request_logs.iterdir()):
-        expected, predicted = _told_and_predicted(folder, quotas, changed)
+        expected, predicted = _logged_and_predicted(folder, quotas, changed)
         assert any(expected)
         assert expected == predicted
 
 
-def _told_and_predicted(
+def _logged_and_predicted(
     folder: Path,
     quotas: dict[Entity, dict[str, float]],
     changed: dict[Entity, dict[str, float]],
@@ -50,16 +50,16 @@ def _told_and_predicted(
         found += [
             (charge, line.throttle_ms)
             for charge in charges(line, sizes).charges
-            if charge.key is TOLD_BY.get(line.user)
+            if charge.key is QUOTA_OF_USER.get(line.user)
         ]
     half_ms = (SAMPLE.start_s + SAMPLE.seconds // 2) * 1000
-    told, predicted = [], []
+    logged, predicted = [], []
     for charge, throttle_ms in sorted(found, key=lambda each: each[0].at_ms):
         if charge.at_ms >= half_ms:
             predictor.set_quotas(changed)
-        told.append(throttle_ms)
+        logged.append(throttle_ms)
         predicted.append(predictor.charge(charge).throttle_ms)
-    return told, predicted
+    return logged, predicted
 
 
 def _lines(folder: Path) -> list[Line]:

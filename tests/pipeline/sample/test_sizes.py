@@ -1,4 +1,4 @@
-"""What made-up requests are charged with, against the size that their lines tell."""
+"""What made-up requests are charged with, against the size that their lines have."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -27,7 +27,7 @@ FLOWS = [flow for flow in flows(3) if flow.records]
 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: f"{flow.shape.api}-{flow.shape.version}")
 def test_a_batch_is_sized_as_its_lines_are(flow: Flow) -> None:
-    """Each line of every version, lengths of 1 byte to 4, at their ends too."""
+    """Lines are of every version, with lengths of 1 byte to 4, at their ends too."""
     rng = np.random.default_rng(5)
     times = Times(rng)
     drawn = drawn_batch(flow, np.arange(len(ENDS), dtype=np.int64) * 10, rng, times)

@@ -12,7 +12,7 @@ def logs_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_every_line_is_read(tmp_path: Path) -> None:
-    """The daemon's parser rejects none, nor what they say besides."""
+    """The daemon's parser rejects no line and no detail."""
     written = write_sample(tmp_path, Sample(1_000_000))
     lines = [line for text in logs_of(tmp_path).values() for line in text.splitlines()]
     read = [parse(line) for line in lines]
@@ -24,14 +24,14 @@ def test_every_line_is_read(tmp_path: Path) -> None:
 
 
 def test_the_size_is_met(tmp_path: Path) -> None:
-    """Within 2 %, whatever the lines' length."""
+    """It is within 2 %, whatever the lines' length."""
     written = write_sample(tmp_path, Sample(3_000_000, seed=3, brokers=4, hours=0.5))
     assert written.bytes == sum(map(len, logs_of(tmp_path).values()))
     assert abs(written.bytes - 3_000_000) <= 60_000
 
 
 def test_a_seed_gives_the_same_bytes(tmp_path: Path) -> None:
-    """And another seed gives others."""
+    """Another seed gives others."""
     for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
         write_sample(tmp_path / folder, Sample(200_000, seed=seed))
     assert logs_of(tmp_path / "a") == logs_of(tmp_path / "b")
