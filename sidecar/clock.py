@@ -9,6 +9,7 @@ and ``wall(1060)`` is 1,360.
 """
 
 import time
+from collections.abc import Callable
 
 _STEP_S = 0.5
 """A smaller difference between the two clocks is drift: following it would make printed times
@@ -18,19 +19,28 @@ flicker."""
 class SteadyClock:
     """Seconds since the epoch by a clock that never steps, not even over a suspended machine."""
 
-    __slots__ = ("_anchor", "_offset")
+    __slots__ = ("_anchor", "_boot", "_epoch", "_offset")
 
-    def __init__(self) -> None:
-        self._anchor = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    def __init__(
+        self, boot: Callable[[], float] | None = None, epoch: Callable[[], float] | None = None
+    ) -> None:
+        """Takes both clocks of the machine: seconds since its boot, and epoch seconds."""
+        self._boot = boot or _since_boot
+        self._epoch = epoch or time.time
+        self._anchor = self._epoch() - self._boot()
         self._offset = 0.0
 
     def now(self) -> float:
         """Steady seconds."""
-        return self._anchor + time.clock_gettime(time.CLOCK_BOOTTIME)
+        return self._anchor + self._boot()
 
     def wall(self, steady_s: float) -> float:
         """The epoch seconds that the machine's clock showed, or will show, at a steady time."""
-        offset = time.time() - self.now()
+        offset = self._epoch() - self.now()
         if abs(offset - self._offset) > _STEP_S:
             self._offset = offset
         return steady_s + self._offset
+
+
+def _since_boot() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

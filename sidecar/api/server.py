@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import uvicorn
@@ -38,6 +38,10 @@ _ACCEPTED_AT_ONCE: Final = 16
 for the backlog too, which is set anew."""
 
 
+Listen = Callable[[HostPort], list[socket.socket]]
+"""Makes the sockets that listen on an address."""
+
+
 class HttpServer:
     """Serves an app at an address.
 
@@ -45,14 +49,26 @@ class HttpServer:
         address: where it listens: the port that was taken when 0 was requested.
     """
 
-    def __init__(self, app: ASGIApp, listen: HostPort, connections: Connections) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        address: HostPort,
+        connections: Connections,
+        listen: Listen | None = None,
+    ) -> None:
         """Starts to listen; port 0 takes a free one.
+
+        Args:
+            app: what is served.
+            address: where.
+            connections: how many clients there may be.
+            listen: makes the sockets; None: on this machine.
 
         Raises:
             ListenError: the address can't be listened on.
         """
-        self._sockets = _listen(listen)
-        self.address = HostPort(listen.host, self._sockets[0].getsockname()[1])
+        self._sockets = (listen or listen_on)(address)
+        self.address = HostPort(address.host, self._sockets[0].getsockname()[1])
         config = uvicorn.Config(
             app,
             loop="none",
@@ -135,8 +151,12 @@ class _Server(uvicorn.Server):
             await asyncio.sleep(_GRACE_S / _CHECKS)
 
 
-def _listen(listen: HostPort) -> list[socket.socket]:
-    """A listening socket for each address that the name stands for; one port for all."""
+def listen_on(listen: HostPort) -> list[socket.socket]:
+    """A listening socket for each address that the name stands for; one port for all.
+
+    Raises:
+        ListenError: the address can't be listened on.
+    """
     sockets: list[socket.socket] = []
     port = listen.port
     try:

@@ -136,8 +136,9 @@ class Board:
         memory: Memory | None = None,
         restored: PersistedState | None = None,
         listeners: tuple[Listener, ...] = (),
+        start_id: str | None = None,
     ) -> None:
-        self.start_id = secrets.token_hex(4)
+        self.start_id = start_id or secrets.token_hex(4)
         self.tally = Tally()
         self.changes: deque[Change] = deque(maxlen=MOST_CHANGES)
         self.readers = Readers()

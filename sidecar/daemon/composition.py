@@ -16,8 +16,7 @@ from typing import Final
 from sidecar import __version__
 from sidecar.api.connections import Connections
 from sidecar.api.readiness import Polling
-from sidecar.api.server import HttpServer
-from sidecar.clock import SteadyClock
+from sidecar.api.server import HttpServer, Listen
 from sidecar.control.board import Board, PersistedState
 from sidecar.control.capability import Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
@@ -31,6 +30,7 @@ from sidecar.daemon.capabilities import (
     register_collectors,
     tasks_of,
 )
+from sidecar.daemon.machine import Machine
 from sidecar.daemon.reload import Credentials, Reload
 from sidecar.daemon.start_files import read_start_files
 from sidecar.kafka import KafkaVolumeSource
@@ -40,6 +40,7 @@ from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import Settings
 from sidecar.state import Damaged, StateFile
+from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
 from sidecar.status.contents import FetchContents, VolumeContents
 from sidecar.throttle.decision import Disabled, VolumeLimit
@@ -91,7 +92,10 @@ class Composition:
 
 
 def compose(
-    settings: Settings, load: Callable[[], Settings], connections: Connections
+    settings: Settings,
+    load: Callable[[], Settings],
+    connections: Connections,
+    machine: Machine | None = None,
 ) -> Composition:
     """Builds every part, in a running loop, and binds the addresses.
 
@@ -99,15 +103,17 @@ def compose(
         settings: as loaded.
         load: loads them again, for SIGHUP; raises SidecarError when they can't be used.
         connections: how many clients there may be.
+        machine: where the daemon runs; None: on this one.
 
     Raises:
         SidecarError: it can't start: an address is taken, a file can't be read.
     """
     files = read_start_files(settings)
     credentials = Credentials(files.token, settings.kafka_admin)
-    clock = SteadyClock()
+    machine = machine or Machine()
+    clock = machine.clock
     factors = _factors(settings)
-    board, writer = _board(settings, factors, files.state_file, clock)
+    board, writer = _board(settings, factors, files.state_file, machine)
     failures = CapabilityFailures((*CAPABILITIES, _REQUEST_LOG, _STATE, _STATUS))
     log_file = settings.request_log_file
     request_log = None if log_file is None else LogReader(log_file)
@@ -151,6 +157,7 @@ def compose(
         capabilities=capabilities,
         contents=contents,
         connections=connections,
+        listen=machine.listen,
     )
     vital["expiry"] = board.publish_expiries
     vital |= {f"http {server.address}": server.serve for server in servers}
@@ -174,22 +181,24 @@ def _factors(settings: Settings) -> VolumeLimit | None:
 
 
 def _board(
-    settings: Settings, factors: VolumeLimit | None, path: Path | None, clock: SteadyClock
+    settings: Settings, factors: VolumeLimit | None, path: Path | None, machine: Machine
 ) -> tuple[Board, StateWriter | None]:
     """The board with what an earlier run left, and what keeps it for the next."""
-    state = _state_file(path, factors)
+    clock = machine.clock
+    state = _state_file(path, factors, machine.disk)
     board = Board(
         factors or Disabled(),
         clock.now,
         restored=_load(state, clock.now()),
         listeners=(log_publication,),
+        start_id=machine.start_id(),
     )
     if state is None:
         return board, None
     return board, StateWriter(board, state, clock.wall, settings.validity_s)
 
 
-def _state_file(path: Path | None, factors: VolumeLimit | None) -> StateFile | None:
+def _state_file(path: Path | None, factors: VolumeLimit | None, disk: Disk) -> StateFile | None:
     if factors is None:
         return None
     if path is None:
@@ -199,7 +208,7 @@ def _state_file(path: Path | None, factors: VolumeLimit | None) -> StateFile | N
             "and the override"
         )
         return None
-    return StateFile(path, factors.limit)
+    return StateFile(path, factors.limit, disk)
 
 
 def _load(state: StateFile | None, now: float) -> PersistedState | None:
@@ -219,6 +228,7 @@ def _servers(
     capabilities: Sequence[Capability],
     contents: VolumeContents | None,
     connections: Connections,
+    listen: Listen,
 ) -> Sequence[HttpServer]:
     """The API and, where they have an address of their own, the metrics; both bound."""
     board = services.board
@@ -236,10 +246,10 @@ def _servers(
         contents=contents,
         peers=settings.peers,
     )
-    servers = [HttpServer(app, settings.http_listen, connections)]
+    servers = [HttpServer(app, settings.http_listen, connections, listen)]
     if settings.metrics_listen is not None:
         metrics = build_metrics_app(board, registry=registry, polling=polling)
-        servers.append(HttpServer(metrics, settings.metrics_listen, connections))
+        servers.append(HttpServer(metrics, settings.metrics_listen, connections, listen))
     addresses = " and ".join(f"http://{server.address}" for server in servers)
     _log.info("throttle-sidecar %s listens on %s", __version__, addresses)
     return servers

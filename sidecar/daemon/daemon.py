@@ -80,6 +80,11 @@ async def _run(settings: Settings, load: Callable[[], Settings], connections: Co
         loop.add_signal_handler(number, _on_stop, number, stop)
     loop.add_signal_handler(signal.SIGHUP, on_reload)
     parts = compose(settings, load, connections)
+    await serve(parts, stop)
+
+
+async def serve(parts: Composition, stop: asyncio.Event) -> None:
+    """Runs every part until the event is set, or until a part ends that must not."""
     log_publication(None, parts.board.snapshot)
     async with AsyncExitStack() as stack:
         if parts.source is not None:

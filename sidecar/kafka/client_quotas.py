@@ -8,7 +8,6 @@ then has ``Entity(client_id="etl"): {"producer_byte_rate": 1e6}``.
 """
 
 import asyncio
-import time
 from collections.abc import Sequence
 
 from aiokafka.protocol.api import Response
@@ -98,7 +97,7 @@ async def alter_each(
         For each alteration None, or why it was not done. A failure instead says that there was no
         answer: nothing was sent if no broker could be reached, else it may have been done.
     """
-    security = load_security(admin, time.monotonic)
+    security = load_security(admin, asyncio.get_running_loop().time)
     request = AlterClientQuotas(alterations, validate_only=validate_only)
     failure = Failure(FailureKind.CONNECT, "there is no address to ask")
     try:
@@ -127,7 +126,7 @@ async def _dial(
     share_s = timeout_s / len(admin.bootstrap_servers)
     try:
         async with asyncio.timeout(share_s):
-            return await dial(endpoint, security, admin.client_id, time.monotonic)
+            return await dial(endpoint, security, admin.client_id, asyncio.get_running_loop().time)
     except EXPECTED_ERRORS as error:
         return to_failure(error, str(endpoint), "connecting", security.names)
 

@@ -10,15 +10,15 @@ Example: ``{"version": 1, "sha256": "9f86...", "state": {"limit": {"type": "..."
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sidecar.control.board import PersistedState
+from sidecar.state.disk import Disk, MachineDisk
 from sidecar.state.form import StateRecord, from_record, to_record
 from sidecar.state.retained import problem_of
 from sidecar.throttle.limits import Limit
@@ -50,10 +50,12 @@ class StateFile:
     Attributes:
         path: the file; its folder must exist.
         limit: the limit that volumes are compared with now.
+        disk: what it lies on.
     """
 
     path: Path
     limit: Limit
+    disk: Disk = field(default_factory=MachineDisk)
 
     def load(self, now: float) -> PersistedState | Damaged | None:
         """Reads the file.
@@ -65,7 +67,7 @@ class StateFile:
             What was stored; None when there is no file; Damaged when it can't be used.
         """
         try:
-            raw = self.path.read_bytes()
+            raw = self.disk.read(self.path)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -89,7 +91,7 @@ class StateFile:
             OSError: the file or its folder can't be written; the old file is still whole.
         """
         state = to_record(kept, self.limit, wall).model_dump(mode="json")
-        _replace(
+        self.disk.replace(
             self.path,
             json.dumps({"version": 1, "sha256": _checksum(state), "state": state}).encode(),
         )
@@ -97,7 +99,7 @@ class StateFile:
     def _set_aside(self, problem: str) -> Damaged:
         aside = self.path.with_name(f"{self.path.name}.damaged")
         try:
-            self.path.replace(aside)
+            self.disk.rename(self.path, aside)
         except OSError as error:
             message = f"it can't be set aside: {error.strerror}"
         else:
@@ -108,24 +110,3 @@ class StateFile:
 def _checksum(state: object) -> str:
     canonical = json.dumps(state, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    # Always the same name: what a crash leaves there is overwritten by the next write.
-    beside = path.with_name(f".{path.name}.new")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    # The rename itself is on disk only once the folder is.
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

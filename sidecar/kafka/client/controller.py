@@ -8,7 +8,6 @@ Example: of three addresses the first does not answer: after 5 s the second is t
 """
 
 import asyncio
-import time
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -48,7 +47,7 @@ class Controller:
 
     def __init__(self, admin: KafkaAdmin) -> None:
         self._admin = admin
-        self._security = load_security(admin, time.monotonic)
+        self._security = load_security(admin, asyncio.get_running_loop().time)
         self._addresses = admin.bootstrap_servers
         self._connection: GuardedConnection | None = None
 
@@ -127,7 +126,9 @@ class Controller:
         soon = asyncio.get_running_loop().time() + DIAL_TIMEOUT_S
         try:
             async with asyncio.timeout_at(deadline if alone else min(deadline, soon)):
-                return await dial(address, self._security, self._admin.client_id, time.monotonic)
+                return await dial(
+                    address, self._security, self._admin.client_id, asyncio.get_running_loop().time
+                )
         except EXPECTED_ERRORS as error:
             return to_failure(error, str(address), "connecting", self._security.names)
 
@@ -139,4 +140,4 @@ class Controller:
 
 def _ended(connection: GuardedConnection) -> bool:
     ends_at = connection.session_ends_at
-    return ends_at is not None and time.monotonic() >= ends_at
+    return ends_at is not None and asyncio.get_running_loop().time() >= ends_at

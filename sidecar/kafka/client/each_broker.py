@@ -9,7 +9,6 @@ the time-out.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -78,7 +77,7 @@ async def query_each(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    pool = Pool.of(admin, time.monotonic)
+    pool = Pool.of(admin, asyncio.get_running_loop().time)
     deadline = asyncio.get_running_loop().time() + timeout_s
 
     async def ask(broker_id: int) -> T | Failure:

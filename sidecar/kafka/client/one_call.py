@@ -7,7 +7,6 @@ Example: of three addresses the first hangs: the second is tried a quarter of a 
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -44,7 +43,7 @@ async def query_any(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    pool = Pool.of(admin, time.monotonic)
+    pool = Pool.of(admin, asyncio.get_running_loop().time)
     deadline = asyncio.get_running_loop().time() + timeout_s
     try:
         return await pool.call_any(request, deadline, read, subject)
