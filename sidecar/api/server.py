@@ -31,6 +31,9 @@ _CHECKS: Final = 30
 _KEEP_ALIVE_S: Final = 75
 """Longer than the usual scrape interval of 15 to 60 s, so that Prometheus keeps its connection."""
 
+_DATE_S: Final = 1.0
+"""How often the header Date is made anew."""
+
 _BACKLOG: Final = 1024
 
 _ACCEPTED_AT_ONCE: Final = 16
@@ -96,7 +99,7 @@ class HttpServer:
 
     def stop(self) -> None:
         """Ends ``serve`` soon; before it ran, closes the sockets."""
-        self._server.should_exit = True
+        self._server.exit()
         # At once: a reader that is woken now must not come back on the same connection.
         self._server.close_when_answered()
         if not self._server.started:
@@ -109,6 +112,22 @@ class HttpServer:
 
 class _Server(uvicorn.Server):
     """uvicorn's server without its signal handlers, and with an end to its shutdown."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._exiting = asyncio.Event()
+
+    def exit(self) -> None:
+        """Ends ``serve`` soon."""
+        self.should_exit = True
+        self._exiting.set()
+
+    async def main_loop(self) -> None:
+        """Waits for the end; uvicorn's own wakes up ten times a second."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_DATE_S):
+                    await self._exiting.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,0 +1,211 @@
+"""An event loop whose time is a number: when nobody can run, it is set to the next timer.
+
+Everything that waits, in whatever process of the simulation, waits here, so an hour takes as long
+as its callbacks. Callbacks belong to the process in whose context they were made: one that is
+frozen (SIGSTOP) has them collected until it is continued, and one that is killed has none any more,
+not even those that would clean up.
+
+Example: a process sleeps for 1 s and is frozen from 0.5 s to 9 s: it continues at 9 s.
+"""
+
+import asyncio
+import heapq
+from asyncio.events import Handle, TimerHandle
+from collections.abc import Callable, Coroutine
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, Final
+
+_PROCESS: Final[ContextVar["Process | None"]] = ContextVar("process", default=None)
+
+_RESOLUTION_S: Final = 1e-9
+
+
+class DeadlockError(Exception):
+    """Somebody waits, and nothing is left that could happen."""
+
+
+class Process:
+    """A process of the simulated world: what it runs, and whether it does.
+
+    Attributes:
+        name: such as "sidecar 1".
+        is_alive: False from the kill on.
+        is_frozen: whether it is stopped for now.
+        thread_s: how long a call in another thread takes, seconds.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_alive = True
+        self.is_frozen = False
+        self.thread_s = 0.0005
+        self.tasks: list[asyncio.Task[Any]] = []
+        self._waiting: list[Handle] = []
+        self.context = copy_context()
+        self.context.run(_PROCESS.set, self)
+
+    def __repr__(self) -> str:
+        return f"Process({self.name})"
+
+    def start(self, part: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Runs a part of the process as a task."""
+        loop = asyncio.get_running_loop()
+        return loop.create_task(part, name=name, context=self.context)
+
+    def freeze(self) -> None:
+        """Stops it until ``thaw``."""
+        self.is_frozen = True
+
+    def thaw(self) -> None:
+        """Continues with all that was to be done meanwhile."""
+        self.is_frozen = False
+        waiting, self._waiting = self._waiting, []
+        for handle in waiting:
+            if not handle.cancelled():
+                handle._run()
+
+    def kill(self) -> None:
+        """Ends it at once; nothing of it runs any more."""
+        self.is_alive = False
+        self._waiting = []
+        for task in self.tasks:
+            # asyncio would report each of them as forgotten.
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+    def postpones(self, handle: Handle) -> bool:
+        """Whether a callback of it must not run now."""
+        if not self.is_alive:
+            return True
+        if self.is_frozen:
+            self._waiting.append(handle)
+        return self.is_frozen
+
+
+def current_process() -> Process | None:
+    """Whose code runs."""
+    return _PROCESS.get()
+
+
+class _Handle(Handle):
+    __slots__ = ()
+
+    def _run(self) -> None:
+        process = self._context.get(_PROCESS)  # type: ignore[attr-defined]
+        if process is None or not process.postpones(self):
+            super()._run()  # type: ignore[misc]
+
+
+class _TimerHandle(TimerHandle):
+    __slots__ = ()
+
+    def _run(self) -> None:
+        process = self._context.get(_PROCESS)  # type: ignore[attr-defined]
+        if process is None or not process.postpones(self):
+            super()._run()  # type: ignore[misc]
+
+
+class _Selector:
+    """Waits for nothing: it sets the loop's time."""
+
+    def __init__(self, loop: "VirtualLoop") -> None:
+        self._loop = loop
+
+    def select(self, timeout: float | None) -> list[Any]:
+        """Lets so much time pass, seconds."""
+        if timeout is None:
+            raise DeadlockError
+        self._loop.now += timeout
+        return []
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """The loop; its connections are a network's of ``net``.
+
+    Attributes:
+        now: seconds since its start.
+        network: what makes connections; set before the first is made.
+    """
+
+    network: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self._selector = _Selector(self)
+        self._clock_resolution = _RESOLUTION_S
+        self.set_task_factory(_task)
+
+    def time(self) -> float:
+        """See ``now``."""
+        return self.now
+
+    def call_at(  # type: ignore[override] # typeshed knows no context here
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> TimerHandle:
+        """As asyncio's, for a process."""
+        timer = _TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
+        timer._scheduled = True  # type: ignore[attr-defined]
+        return timer
+
+    def _call_soon(
+        self, callback: Callable[..., object], args: Any, context: Context | None
+    ) -> Handle:
+        handle = _Handle(callback, args, self, context)
+        self._ready.append(handle)  # type: ignore[attr-defined]
+        return handle
+
+    def run_in_executor(  # type: ignore[override] # there are no executors
+        self, executor: None, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Calls a function as if in another thread: after a while, at once."""
+        assert executor is None
+        process = current_process()
+        future: asyncio.Future[Any] = self.create_future()
+
+        def run() -> None:
+            try:
+                result = func(*args)
+            except BaseException as error:  # noqa: BLE001 - as an executor does
+                if not future.done():
+                    future.set_exception(error)
+            else:
+                if not future.done():
+                    future.set_result(result)
+
+        self.call_later(0.0 if process is None else process.thread_s, run)
+        return future
+
+    async def create_connection(self, *args: Any, **options: Any) -> Any:
+        """See ``net.Network.connect``."""
+        return await self.network.connect(*args, **options)
+
+    async def create_server(self, *args: Any, **options: Any) -> Any:
+        """See ``net.Network.serve``."""
+        return self.network.serve(*args, **options)
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+    async def shutdown_default_executor(self) -> None:
+        """There is none."""
+
+
+def _task(
+    loop: asyncio.AbstractEventLoop, coroutine: Any, context: Context | None = None
+) -> asyncio.Task[Any]:
+    task = asyncio.Task(coroutine, loop=loop, context=context)
+    process = (context or copy_context()).get(_PROCESS)
+    if process is not None:
+        tasks = process.tasks
+        tasks.append(task)
+        if len(tasks) > 500:
+            process.tasks = [each for each in tasks if not each.done()]
+    return task
