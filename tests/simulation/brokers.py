@@ -1,0 +1,128 @@
+"""Simulated brokers: they speak Kafka's protocol from bytes, in order on each connection.
+
+What they say is true at the moment at which it is answered: the volumes of ``volumes.py``, and who
+is a member. A broker that is slow answers DescribeLogDirs late, and whatever was sent behind it on
+the same connection later still, as Kafka does. A twist changes what is sent.
+
+Example: broker 1 takes 2.5 s for its log dirs; DescribeCluster, sent 10 ms after them on the same
+connection, is answered after 2.5 s too.
+"""
+
+import asyncio
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from tests.simulation.loop import Process
+from tests.simulation.net import Network
+from tests.simulation.volumes import Volume
+from tests.support.fake_broker import (
+    DESCRIBE_LOG_DIRS,
+    FakeBroker,
+    FakeCluster,
+    FakeConnection,
+    FakeLogDir,
+    FakeRequest,
+)
+
+FIRST_PORT: Final = 9092
+SERVICE_S: Final = 0.002
+"""How long a broker takes for an answer."""
+
+Spoil = Callable[[bytes], bytes]
+"""What a broker sends in place of an answer."""
+
+
+class SimulatedBroker(FakeBroker):
+    """A broker of the simulated cluster.
+
+    Attributes:
+        process: what runs it; another one after each restart.
+        volume: what its log dir lies on.
+        is_offline: whether its log dir is.
+        slow_s: how long it takes for its log dirs besides, seconds.
+        spoil: what becomes of its answers; None: nothing.
+        served: who asked for its log dirs, when, and what was available: the newest of each.
+    """
+
+    def __init__(self, broker_id: int, cluster: FakeCluster, network: Network, volume: Volume):
+        super().__init__(broker_id, cluster, ())
+        self.port = FIRST_PORT + broker_id
+        self.volume = volume
+        self.process = Process(self.name)
+        self.is_offline = False
+        self.slow_s = 0.0
+        self.spoil: Spoil | None = None
+        self._network = network
+
+    @property
+    def name(self) -> str:
+        """As faults and messages call it."""
+        return f"broker {self.broker_id}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it serves anybody now."""
+        return self.process.is_alive and not self.process.is_frozen
+
+    def boot(self) -> None:
+        """Starts to listen, as a new process."""
+        self.process = Process(self.name)
+        loop = asyncio.get_running_loop()
+        self.process.context.run(
+            lambda: self._network.serve(
+                lambda: OrderedConnection(self, loop), self.cluster.host, self.port
+            )
+        )
+
+    def kill(self) -> None:
+        """Ends at once."""
+        self.process.kill()
+        self._network.lose(self.process)
+        self.connections.clear()
+
+    def answer(self, request: FakeRequest) -> bytes:
+        """The answer's body."""
+        self.requests.clear()
+        if request.api_key == DESCRIBE_LOG_DIRS:
+            return self._log_dirs(request.api_version)
+        return super().answer(request)
+
+    def _log_dirs(self, version: int) -> bytes:
+        volume = self.volume
+        total, available = volume.total_bytes, volume.available_bytes
+        self.log_dirs = (
+            FakeLogDir(volume.log_dir, -1, -1, error_code=56)
+            if self.is_offline
+            else FakeLogDir(volume.log_dir, total, available),
+        )
+        return self._describe_log_dirs(version)
+
+
+class OrderedConnection(FakeConnection):
+    """One client, whose requests are answered one after another."""
+
+    def __init__(self, broker: SimulatedBroker, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(broker)
+        self._of = broker
+        self._loop = loop
+        self._waiting: deque[bytes] = deque()
+
+    def _handle(self, frame: bytes) -> None:
+        self._waiting.append(frame)
+        if len(self._waiting) == 1:
+            self._next()
+
+    def _next(self) -> None:
+        (key,) = struct.unpack_from(">h", self._waiting[0], 4)
+        slow_s = self._of.slow_s if key == DESCRIBE_LOG_DIRS else 0.0
+        self._loop.call_later(SERVICE_S + slow_s, self._serve)
+
+    def _serve(self) -> None:
+        spoil = self._of.spoil
+        self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
+        super()._handle(self._waiting[0])
+        self._waiting.popleft()
+        if self._waiting and not self.transport.is_closing():
+            self._next()

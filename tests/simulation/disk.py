@@ -1,0 +1,43 @@
+"""The disk of a sidecar's state: it outlives the process, and can fail.
+
+Example: it is full from 10 s to 20 s: writes of that time raise ENOSPC, and the file has what the
+last write before left.
+"""
+
+import errno
+import os
+from pathlib import Path
+
+
+class SimulatedDisk:
+    """See ``sidecar.state.disk.Disk``.
+
+    Attributes:
+        is_full: whether writes fail.
+        files: by path.
+    """
+
+    def __init__(self) -> None:
+        self.is_full = False
+        self.files: dict[Path, bytes] = {}
+
+    def read(self, path: Path) -> bytes:
+        """See ``Disk``."""
+        try:
+            return self.files[path]
+        except KeyError:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from None
+
+    def replace(self, path: Path, content: bytes) -> None:
+        """See ``Disk``."""
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.files[path] = content
+
+    def rename(self, path: Path, to: Path) -> None:
+        """See ``Disk``."""
+        self.files[to] = self.files.pop(path)
+
+    def damage(self) -> None:
+        """Cuts every file in the middle."""
+        self.files = {path: content[: len(content) // 2] for path, content in self.files.items()}

@@ -1,0 +1,119 @@
+"""Sidecars of the simulated world: the real daemon, as its composition root builds it.
+
+Each has an address, a disk that outlives it, and a wall clock that can be stepped. A start is a new
+process; a kill ends it without a word; a stop is what SIGTERM does.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from sidecar.api.connections import Connections
+from sidecar.clock import SteadyClock
+from sidecar.daemon.composition import Composition, compose
+from sidecar.daemon.daemon import serve
+from sidecar.daemon.machine import Machine
+from sidecar.settings import HostPort, Settings, load
+from tests.simulation.disk import SimulatedDisk
+from tests.simulation.loop import Process
+from tests.simulation.net import Network
+
+EPOCH_S: Final = 1_700_000_000.0
+FIRST_PORT: Final = 8080
+_MOST_CONNECTIONS: Final = 512
+
+
+class SimulatedSidecar:
+    """The sidecar beside a broker.
+
+    Attributes:
+        number: the broker's node id.
+        address: where it listens.
+        disk: what its state lies on.
+        process: what runs it; another one after each start.
+        parts: the running daemon's; None before the first start.
+        step_s: by how much its machine's wall clock was stepped.
+        starts: how often it was started.
+        ended: why its daemon ended by itself; None while it runs or was killed.
+    """
+
+    def __init__(
+        self, number: int, environ: Mapping[str, str], network: Network, chance: random.Random
+    ) -> None:
+        self.number = number
+        self.address = HostPort("127.0.0.1", FIRST_PORT + number)
+        self.disk = SimulatedDisk()
+        self.process = Process(self.name)
+        self.process.kill()
+        self.parts: Composition | None = None
+        self.step_s = 0.0
+        self.starts = 0
+        self.ended: str | None = None
+        self._environ = {
+            **environ,
+            "SIDECAR_HTTP_LISTEN": str(self.address),
+            "SIDECAR_STATE_FILE": f"/tmp/sidecar-{number}.json",
+        }
+        self._network = network
+        self._chance = chance
+        self._stop = asyncio.Event()
+
+    @property
+    def name(self) -> str:
+        """As faults and messages call it."""
+        return f"sidecar {self.number}"
+
+    @property
+    def url(self) -> str:
+        """Its API's."""
+        return f"http://{self.address}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it can answer anybody now."""
+        return self.process.is_alive and not self.process.is_frozen
+
+    def start(self, on_start: Callable[["SimulatedSidecar"], None]) -> None:
+        """Starts it, as a new process.
+
+        Args:
+            on_start: is called when it is composed, before it runs.
+        """
+        self.process = Process(self.name)
+        self.starts += 1
+        self.process.start(self._run(on_start), self.name)
+
+    def kill(self) -> None:
+        """Ends it at once, as SIGKILL does."""
+        self.process.kill()
+        self._network.lose(self.process)
+
+    def stop(self) -> None:
+        """Ends it, as SIGTERM does."""
+        self._stop.set()
+
+    async def _run(self, on_start: Callable[["SimulatedSidecar"], None]) -> None:
+        process = self.process
+        try:
+            settings: Settings = load(environ=self._environ).settings
+            self._stop = asyncio.Event()
+            clock = asyncio.get_running_loop().time
+            machine = Machine(
+                SteadyClock(clock, lambda: EPOCH_S + self.step_s + clock()),
+                self.disk,
+                lambda: f"{self._chance.getrandbits(32):08x}",
+                self._network.listen_for(process),
+            )
+            self.parts = compose(settings, lambda: settings, Connections(_MOST_CONNECTIONS), machine)
+            on_start(self)
+            await serve(self.parts, self._stop)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the claims are to see it
+            self.ended = f"{type(error).__name__}: {error}"
+        else:
+            if not self._stop.is_set():
+                self.ended = "it ended by itself"
+        finally:
+            if process.is_alive:
+                process.kill()
+                self._network.lose(process)

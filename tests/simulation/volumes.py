@@ -1,0 +1,72 @@
+"""Volumes that fill by what clients append, and what is counted of each.
+
+A volume is one broker's. It violates while its available bytes are at most the limit's. Beyond that
+moment each append counts as bytes past the limit, by why it was possible.
+
+Example: 130 MB with a limit of 40 MB violate from 90 MB used on; an append of 1 MB a second later
+is 1 MB past the limit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Volume:
+    """A volume.
+
+    Attributes:
+        log_dir: the log dir on it.
+        total_bytes: its size.
+        limit_bytes: at so many available bytes or fewer it violates.
+        used_bytes: what lies on it.
+        violates_since: when it began to violate, seconds; None while it does not.
+        past_bytes: by cause, what was appended while it violated, since it last began to.
+        is_full: whether an append did not fit, since the start.
+    """
+
+    log_dir: str
+    total_bytes: int
+    limit_bytes: int
+    used_bytes: int = 0
+    violates_since: float | None = None
+    past_bytes: dict[str, int] = field(default_factory=dict)
+    is_full: bool = False
+
+    @property
+    def available_bytes(self) -> int:
+        """What may still be written."""
+        return self.total_bytes - self.used_bytes
+
+    def append(self, count: int, now: float, cause: str) -> bool:
+        """Appends bytes; False when they did not fit.
+
+        Args:
+            count: bytes.
+            now: seconds.
+            cause: why this was possible although the volume violates.
+        """
+        if count > self.available_bytes:
+            self.is_full = True
+            return False
+        if self.violates_since is not None:
+            self.past_bytes[cause] = self.past_bytes.get(cause, 0) + count
+        self.used_bytes += count
+        self._judge(now)
+        return True
+
+    def free(self, count: int, now: float) -> None:
+        """Retention removes bytes."""
+        self.used_bytes = max(0, self.used_bytes - count)
+        self._judge(now)
+
+    def past(self) -> Mapping[str, int]:
+        """See ``past_bytes``."""
+        return self.past_bytes
+
+    def _judge(self, now: float) -> None:
+        if self.available_bytes > self.limit_bytes:
+            self.violates_since = None
+        elif self.violates_since is None:
+            self.violates_since = now
+            self.past_bytes = {}
