@@ -43,7 +43,7 @@ class SimulatedBroker(FakeBroker):
         is_offline: whether its log dir is.
         slow_s: how long it takes for its log dirs besides, seconds.
         spoil: what becomes of its answers; None: nothing.
-        served: who asked for its log dirs, when, and what was available: the newest of each.
+        served: who asked for its log dirs, and what it last answered was available.
     """
 
     def __init__(self, broker_id: int, cluster: FakeCluster, network: Network, volume: Volume):
@@ -54,6 +54,7 @@ class SimulatedBroker(FakeBroker):
         self.is_offline = False
         self.slow_s = 0.0
         self.spoil: Spoil | None = None
+        self.served: dict[str, int] = {}
         self._network = network
 
     @property
@@ -121,6 +122,10 @@ class OrderedConnection(FakeConnection):
 
     def _serve(self) -> None:
         spoil = self._of.spoil
+        peer = self.transport.peer.process  # type: ignore[attr-defined] # a Pipe
+        (key,) = struct.unpack_from(">h", self._waiting[0], 4)
+        if key == DESCRIBE_LOG_DIRS and spoil is None and not self._of.is_offline:
+            self._of.served[peer.name] = self._of.volume.available_bytes
         self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
         super()._handle(self._waiting[0])
         self._waiting.popleft()

@@ -146,9 +146,7 @@ class Pipe(asyncio.Transport):
         if not self._closing:
             self._closing = self._lost = True
             self._network.pipes.discard(self)
-            self.peer.arrive(
-                ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-            )
+            self.peer.arrive(ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
 
     def _end(self, own: BaseException | None, for_peer: BaseException | None) -> None:
         if self._closing:

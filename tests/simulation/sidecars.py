@@ -105,7 +105,9 @@ class SimulatedSidecar:
                 lambda: f"{self._chance.getrandbits(32):08x}",
                 self._network.listen_for(process),
             )
-            self.parts = compose(settings, lambda: settings, Connections(_MOST_CONNECTIONS), machine)
+            self.parts = compose(
+                settings, lambda: settings, Connections(_MOST_CONNECTIONS), machine
+            )
             on_start(self)
             await serve(self.parts, self._stop)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the claims are to see it

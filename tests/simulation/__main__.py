@@ -1,0 +1,60 @@
+"""Runs seeds: ``python -m tests.simulation --seeds 1-20 --hours 1``; 1 when a claim is broken."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.simulation.faults import Fault, shrunk
+from tests.simulation.world import Plan, Report, run
+
+
+def main() -> int:
+    """Runs all, prints a line for each, and all about those that break a claim."""
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", default="1-5", help="one, or FIRST-LAST")
+    parser.add_argument("--hours", type=float, default=1.0)
+    parser.add_argument("--brokers", type=int, default=3)
+    parser.add_argument("--spacing", type=float, default=60.0, help="mean seconds between faults")
+    options = parser.parse_args()
+    first, _, last = options.seeds.partition("-")
+    failed = 0
+    for seed in range(int(first), int(last or first) + 1):
+        plan = Plan(seed, options.hours * 3600.0, options.brokers, options.spacing)
+        began = time.perf_counter()
+        report = run(plan)
+        took_s = time.perf_counter() - began
+        speed = plan.duration_s / took_s
+        print(
+            f"seed {seed}: {'FAILED' if report.violations else 'ok'} {report.digest[:12]}"
+            f" {speed:.0f} times real time {report.figures}",
+            flush=True,
+        )
+        if report.violations:
+            failed += 1
+            explain(plan, report)
+    return 1 if failed else 0
+
+
+def explain(plan: Plan, report: Report) -> None:
+    """Prints what was broken, the faults that matter, the last events, and how to repeat it."""
+    for violation in report.violations[:5]:
+        print(f"  broken at {violation}")
+
+    def fails(faults: Sequence[Fault]) -> bool:
+        fewer = Plan(plan.seed, plan.duration_s, plan.brokers, plan.spacing_s, faults)
+        return bool(run(fewer).violations)
+
+    for fault in shrunk(plan.schedule(), fails):
+        print(f"  needs {fault}")
+    for event in report.events:
+        print(f"    {event}")
+    print(f"  repeat: make simulate SEEDS={plan.seed} HOURS={plan.duration_s / 3600:g}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,276 @@
+"""What must hold in a simulated world, checked at each step; docs/reliability.md states it.
+
+1. Bytes past a limit, by cause. From the moment at which a volume violates, ``reaction_s`` pass in
+   which it can be seen and heard of: an interval, a poll's deadline, two long polls. After that
+   patient clients land one request each pause, and the leak. What comes while a fault touches the
+   sidecar or the broker concerned, and ``RECOVERY_S`` after, is counted and not bounded; so is what
+   clients write that open a connection for every request.
+2. A factor rises by observation only if each broker's last answer to that sidecar shows no
+   violation.
+3. No client is told to wait for longer than the callback's longest pause.
+4. When faults have ended and space is free, all sidecars agree and traffic is back; see ``calm``.
+5. Generations grow by one, an ETag is never another decision's, ``computed_at`` does not run
+   backwards while the same volumes violate.
+6. No traceback, no task that ended by itself, no open connection after a stop.
+
+Example: two clients of 3 MB/s, an interval of 5 s: 2 x 3 x 4 (catching up) x (5 + 5 + 4) = 336 MB
+may land while a violation is not heard of yet.
+"""
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from sidecar.control.board import Snapshot
+from sidecar.throttle.decision import Source
+from tests.simulation.clients import CATCH_UP, Client, Patience
+from tests.simulation.faults import Fault, Kind
+
+if TYPE_CHECKING:
+    from tests.simulation.brokers import SimulatedBroker
+    from tests.simulation.sidecars import SimulatedSidecar
+    from tests.simulation.world import World
+
+RECOVERY_S: Final = 15.0
+"""Backoff of connections (10 s), fencing's delay apart."""
+PAUSE_MAX_S: Final = 4.0
+LEAK_RATIO: Final = 0.01
+HEARD_S: Final = 4.0
+"""Two long polls of a callback that is told to come back, and its time-out."""
+_CALM_S: Final = 60.0
+_FREE_S: Final = 2.0
+_BACK: Final = 0.9
+_HAIR_S: Final = 0.002
+
+
+class Claims:
+    """Watches a world.
+
+    Attributes:
+        violations: in words.
+    """
+
+    def __init__(self, world: "World") -> None:
+        self.violations: list[str] = []
+        self._world = world
+        self._disturbed: Counter[str] = Counter()
+        self._quiet_since: dict[str, float] = {}
+        self._decisions: dict[str, object] = {}
+        self._past: Counter[str] = Counter()
+        self._longest_pause_s = 0.0
+        self._releases = 0
+        self._starts = 0
+
+    @property
+    def reaction_s(self) -> float:
+        """How long it may take until a violation is seen and heard of."""
+        interval_s = self._world.interval_s
+        return interval_s + min(10.0, max(2.0, interval_s)) + HEARD_S
+
+    def broken(self, what: str) -> None:
+        """A claim does not hold."""
+        self._world.note(f"BROKEN: {what}")
+        self.violations.append(f"{self._world.now():.3f} s: {what}")
+
+    def disturb(self, fault: Fault) -> None:
+        """A fault begins."""
+        for name in _touched(fault):
+            self._disturbed[name] += 1
+
+    def undisturb(self, fault: Fault) -> None:
+        """It has ended."""
+        for name in _touched(fault):
+            self._disturbed[name] -= 1
+            self._quiet_since[name] = self._world.now()
+
+    def is_undisturbed(self, *names: str) -> bool:
+        """Whether no fault touches any of them, nor has for as long as it takes to recover."""
+        since = self._world.now() - RECOVERY_S - self.reaction_s
+        return not any(
+            self._disturbed[name] or self._quiet_since.get(name, 0.0) > since for name in names
+        )
+
+    def cause(self, client: Client, leader: "SimulatedBroker", at: "SimulatedBroker") -> str:
+        """Why a client can append to a volume that violates; "" while it does not."""
+        since = at.volume.violates_since
+        if since is None:
+            return ""
+        world = self._world
+        names = [leader.name, at.name, world.sidecars[leader.broker_id].name]
+        if not self.is_undisturbed(*names):
+            return "fault"
+        if world.now() - since <= self.reaction_s:
+            return "reaction"
+        return "hasty" if client.patience is Patience.HASTY else "leak"
+
+    def paused(self, client: Client, pause_s: float) -> None:
+        """A client was told to wait."""
+        self._longest_pause_s = max(self._longest_pause_s, pause_s)
+        if pause_s > PAUSE_MAX_S + _HAIR_S:
+            self.broken(f"client {client.number} was told to wait for {pause_s:.3f} s")
+
+    def full(self, broker: "SimulatedBroker") -> None:
+        """An append did not fit: the end of a broker."""
+        past = dict(broker.volume.past())
+        if self._past["full volumes"] == 0:
+            self._world.note(f"the volume of {broker.name} is full; past the limit: {past}")
+        self._past["full volumes"] += 1
+
+    def unhandled(self, context: dict[str, Any]) -> None:
+        """The loop has an exception that nobody took."""
+        self.broken(f"nobody took: {context.get('message')} {context.get('exception')!r}")
+
+    def watch(self, sidecar: "SimulatedSidecar") -> None:
+        """A sidecar is composed: its decisions are watched."""
+        assert sidecar.parts is not None
+        board = sidecar.parts.board
+        self._starts += 1
+
+        def published(before: Snapshot | None, after: Snapshot) -> None:
+            self._published(sidecar, board.start_id, before, after)
+
+        board._listeners = (*board._listeners, published)
+        published(None, board.snapshot)
+
+    def _published(
+        self, sidecar: "SimulatedSidecar", start: str, before: Snapshot | None, after: Snapshot
+    ) -> None:
+        name, decision = sidecar.name, after.decision
+        volumes = [(each.volume.broker_id, each.volume.log_dir) for each in decision.violations]
+        identity = (decision.factor, decision.source, tuple(volumes), tuple(decision.users))
+        known = self._decisions.setdefault(f"{start}-{after.generation}", identity)
+        if known != identity:
+            self.broken(f"{name}: ETag {start}-{after.generation} is of {known} and {identity}")
+        if before is None:
+            return
+        if not 0 <= after.generation - before.generation <= 1:
+            self.broken(f"{name}: generation {before.generation} before {after.generation}")
+        last = before.decision
+        same = (
+            decision.violations
+            and last.violations
+            and volumes
+            == [(each.volume.broker_id, each.volume.log_dir) for each in last.violations]
+        )
+        if same and (decision.computed_at or 0.0) < (last.computed_at or 0.0):
+            self.broken(
+                f"{name}: computed_at runs back from {last.computed_at} to {decision.computed_at}"
+            )
+        if decision.factor > last.factor:
+            self._released(sidecar, last.source, decision.source)
+
+    def _released(self, sidecar: "SimulatedSidecar", last: Source, source: Source) -> None:
+        self._releases += 1
+        world = self._world
+        if source is not Source.OBSERVATION or last is Source.OVERRIDE:
+            return
+        for broker in world.brokers.values():
+            available = broker.served.get(sidecar.name)
+            if available is None or available > broker.volume.limit_bytes:
+                continue
+            if self.is_undisturbed(sidecar.name, broker.name):
+                self.broken(
+                    f"{sidecar.name} released though {broker.name} last answered it with "
+                    f"{available} bytes available, a limit of {broker.volume.limit_bytes}"
+                )
+
+    async def run(self) -> None:
+        """Checks what only time can break, each second."""
+        world = self._world
+        while True:
+            await asyncio.sleep(1.0)
+            for sidecar in world.sidecars.values():
+                if sidecar.ended is not None:
+                    self.broken(f"{sidecar.name} ended: {sidecar.ended}")
+                    sidecar.ended = None
+            for broker in world.brokers.values():
+                self._bound(broker)
+
+    def _bound(self, broker: "SimulatedBroker") -> None:
+        volume, world = broker.volume, self._world
+        past = volume.past()
+        since = volume.violates_since
+        if since is None:
+            return
+        patient = [each for each in world.clients if each.patience is not Patience.HASTY]
+        rate = CATCH_UP * sum(each.bytes_per_s for each in world.clients)
+        largest = sum(each.request_bytes for each in world.clients)
+        reaction = rate * self.reaction_s + largest
+        for_s = world.now() - since
+        landed = sum(each.request_bytes for each in patient)
+        leak = landed * (1 + for_s / PAUSE_MAX_S) + LEAK_RATIO * rate * for_s
+        for cause, bound in (("reaction", reaction), ("leak", leak)):
+            count = past.get(cause, 0)
+            self._past[f"most by {cause}"] = max(self._past[f"most by {cause}"], count)
+            if count > bound:
+                self.broken(
+                    f"{count} bytes by {cause} past the limit of {broker.name}, violated for "
+                    f"{for_s:.1f} s; {bound:.0f} may be"
+                )
+                volume.past_bytes[cause] = 0
+
+    async def calm(self) -> None:
+        """The second phase: no fault is left."""
+        world = self._world
+        world.free_all()
+        keep = asyncio.create_task(self._keep_free(), name="keep free")
+        try:
+            await asyncio.sleep(_CALM_S + self.reaction_s + RECOVERY_S)
+            await self._well()
+        finally:
+            keep.cancel()
+
+    async def _keep_free(self) -> None:
+        while True:
+            await asyncio.sleep(_FREE_S)
+            self._world.free_all()
+
+    async def _well(self) -> None:
+        world = self._world
+        began = {each.number: each.written_bytes for each in world.clients}
+        for_s = 20.0
+        for sidecar in world.sidecars.values():
+            assert sidecar.parts is not None
+            decision = sidecar.parts.board.snapshot.decision
+            if (1.0, Source.OBSERVATION) != (decision.factor, decision.source):
+                self.broken(
+                    f"{sidecar.name} has {decision.factor:g} by {decision.source} when all is "
+                    f"well: {decision.reason}"
+                )
+        await asyncio.sleep(for_s)
+        for each in world.clients:
+            rate = (each.written_bytes - began[each.number]) / for_s
+            if rate < _BACK * each.bytes_per_s - each.request_bytes / for_s:
+                self.broken(f"client {each.number} writes {rate:.0f} of {each.bytes_per_s:.0f} B/s")
+
+    def stopped(self) -> None:
+        """All sidecars were stopped a while ago."""
+        world = self._world
+        for sidecar in world.sidecars.values():
+            if sidecar.process.is_alive:
+                self.broken(f"{sidecar.name} did not stop")
+            left = len([*world.network.of(sidecar.process)])
+            if left:
+                self.broken(f"{sidecar.name} left {left} connections")
+
+    def figures(self) -> dict[str, float]:
+        """What was counted."""
+        return {
+            "longest pause, s": round(self._longest_pause_s, 3),
+            "releases": self._releases,
+            "starts": self._starts,
+            **self._past,
+        }
+
+
+def _touched(fault: Fault) -> list[str]:
+    """The processes that a fault may make blind, deaf, or slow."""
+    kind, target = fault.kind, fault.target
+    if kind in {Kind.CLOCK_STEPPED, Kind.RELOAD, Kind.LEADERS_MOVE}:
+        return []
+    if kind.name.startswith(("BROKER", "LOG_DIR")):
+        return [f"broker {target}"]
+    touched = [f"sidecar {target}"]
+    if kind is Kind.CUT_FROM_BROKER:
+        touched.append(f"broker {fault.other:.0f}")
+    return touched

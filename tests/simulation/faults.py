@@ -1,0 +1,140 @@
+"""Which faults happen when, by a seed: a value that is made before the world begins.
+
+Each fault begins, lasts, and ends; no two of the same target overlap, so that each end is the end.
+A schedule can be shortened and is still one: that is how a failure is reduced to what matters.
+
+Example: ``schedule(1, 3600.0, 60.0, 3)`` has some 60 faults, the same in every run.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """What goes wrong."""
+
+    BROKER_KILLED = "broker killed"
+    BROKER_FROZEN = "broker frozen"
+    BROKER_SLOW = "broker slow"
+    BROKER_CUTS_ANSWERS = "broker cuts answers"
+    BROKER_SENDS_GARBAGE = "broker sends garbage"
+    LOG_DIR_OFFLINE = "log dir offline"
+    LEADERS_MOVE = "leaders move away"
+    SIDECAR_KILLED = "sidecar killed"
+    SIDECAR_STOPPED = "sidecar stopped"
+    SIDECAR_FROZEN = "sidecar frozen"
+    CUT_FROM_BROKER = "sidecar cut off from broker"
+    CUT_FROM_CALLBACK = "sidecar cut off from its callback"
+    CUT_FROM_PEER = "sidecar cut off from sidecar"
+    NO_NAMES = "names don't resolve"
+    CLOCK_STEPPED = "wall clock stepped"
+    DISK_FULL = "disk of the state full"
+    DISK_SLOW = "disk of the state slow"
+    STATE_DAMAGED = "state file damaged"
+    OVERRIDE = "override"
+    RELOAD = "reload"
+
+
+_LONGEST_S: Final[Mapping[Kind, float]] = {
+    Kind.STATE_DAMAGED: 0.0,
+    Kind.LEADERS_MOVE: 0.0,
+    Kind.RELOAD: 0.0,
+    Kind.SIDECAR_STOPPED: 5.0,
+    Kind.OVERRIDE: 60.0,
+}
+_USUAL_LONGEST_S: Final = 20.0
+_SHORTEST_S: Final = 0.5
+_PAUSE_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault.
+
+    Attributes:
+        at_s: when it begins.
+        for_s: how long it lasts; 0.0 for one that only happens.
+        kind: what goes wrong.
+        target: the broker's or sidecar's number.
+        other: a second one, or a number of the kind's own: seconds of a step, a factor.
+    """
+
+    at_s: float
+    for_s: float
+    kind: Kind
+    target: int
+    other: float = 0.0
+
+    @property
+    def ends_s(self) -> float:
+        """When it ends."""
+        return self.at_s + self.for_s
+
+    def __str__(self) -> str:
+        lasts = f" for {self.for_s:.1f} s" if self.for_s else ""
+        return f"{self.at_s:9.3f} s  {self.kind}: {self.target} ({self.other:g}){lasts}"
+
+
+def schedule(seed: int, duration_s: float, spacing_s: float, brokers: int) -> tuple[Fault, ...]:
+    """The faults of a seed, in the order of their beginnings.
+
+    Args:
+        seed: decides all.
+        duration_s: all have ended by then.
+        spacing_s: the mean time between two.
+        brokers: how many brokers, and sidecars, there are.
+    """
+    chance = random.Random(f"faults {seed}")
+    faults: list[Fault] = []
+    free_at: dict[str, float] = {}
+    at_s = chance.expovariate(1.0 / spacing_s)
+    while at_s < duration_s:
+        kind = chance.choice(list(Kind))
+        target = chance.randrange(brokers)
+        longest = min(_LONGEST_S.get(kind, _USUAL_LONGEST_S), duration_s - at_s)
+        for_s = chance.uniform(min(_SHORTEST_S, longest), longest)
+        key = f"{'broker' if kind in _OF_BROKERS else 'sidecar'} {target}"
+        fault = Fault(round(at_s, 3), round(for_s, 3), kind, target, _other(kind, chance, brokers))
+        if free_at.get(key, 0.0) <= at_s:
+            faults.append(fault)
+            free_at[key] = fault.ends_s + _PAUSE_S
+        at_s += chance.expovariate(1.0 / spacing_s)
+    return tuple(faults)
+
+
+def shrunk(faults: Sequence[Fault], fails: Callable[[Sequence[Fault]], bool]) -> Sequence[Fault]:
+    """The fewest faults found that still fail, by leaving out halves, quarters, and so on.
+
+    Args:
+        faults: that fail together.
+        fails: runs the world with some of them.
+    """
+    size = len(faults)
+    while size > 1:
+        size = (size + 1) // 2
+        start = 0
+        while start < len(faults):
+            fewer = [*faults[:start], *faults[start + size :]]
+            if len(fewer) < len(faults) and fails(fewer):
+                faults = fewer
+            else:
+                start += size
+    return faults
+
+
+_OF_BROKERS: Final = frozenset(
+    kind for kind in Kind if kind.name.startswith(("BROKER", "LOG_DIR", "LEADERS"))
+)
+
+
+def _other(kind: Kind, chance: random.Random, brokers: int) -> float:
+    if kind is Kind.CLOCK_STEPPED:
+        return round(chance.choice([-1, 1]) * 10 ** chance.uniform(0.0, 5.0), 1)
+    if kind is Kind.OVERRIDE:
+        return chance.choice([0.0, 0.5, 1.0])
+    if kind is Kind.BROKER_SLOW:
+        return round(chance.uniform(0.2, 8.0), 1)
+    return float(chance.randrange(brokers))

@@ -1,0 +1,205 @@
+"""Makes faults happen in a world, and ends them."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.simulation.faults import Fault, Kind
+from tests.simulation.http_get import http_get
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+GARBAGE: Final = b"\x00\x00\x00\x10\xff\xff\xff\xffnot Kafka's."
+SLOW_DISK_S: Final = 3.0
+_OVERRIDE_S: Final = 10.0
+
+End = Callable[[], None]
+
+
+class Injector:
+    """Injects a schedule of faults; all of them have ended when it has."""
+
+    def __init__(self, world: "World", faults: Sequence[Fault]) -> None:
+        self._world = world
+        self._faults = faults
+        self._begins: dict[Kind, Callable[[Fault], End]] = {
+            Kind.BROKER_KILLED: self._kill_broker,
+            Kind.BROKER_FROZEN: self._freeze_broker,
+            Kind.BROKER_SLOW: self._slow_broker,
+            Kind.BROKER_CUTS_ANSWERS: lambda fault: self._spoil(fault, _cut),
+            Kind.BROKER_SENDS_GARBAGE: lambda fault: self._spoil(fault, lambda _: GARBAGE),
+            Kind.LOG_DIR_OFFLINE: self._offline,
+            Kind.LEADERS_MOVE: self._move,
+            Kind.SIDECAR_KILLED: self._kill_sidecar,
+            Kind.SIDECAR_STOPPED: self._stop_sidecar,
+            Kind.SIDECAR_FROZEN: self._freeze_sidecar,
+            Kind.CUT_FROM_BROKER: lambda fault: self._cut(fault, f"broker {fault.other:.0f}"),
+            # The callback is in the broker's process, and its requests are of another direction
+            # only: from it, nothing is reached but its own sidecar.
+            Kind.CUT_FROM_CALLBACK: lambda fault: self._cut(fault, f"broker {fault.target}"),
+            Kind.CUT_FROM_PEER: lambda fault: self._cut(fault, f"sidecar {fault.other:.0f}"),
+            Kind.NO_NAMES: self._no_names,
+            Kind.CLOCK_STEPPED: self._step,
+            Kind.DISK_FULL: self._fill_disk,
+            Kind.DISK_SLOW: self._slow_disk,
+            Kind.STATE_DAMAGED: self._damage,
+            Kind.OVERRIDE: self._override,
+            Kind.RELOAD: self._reload,
+        }
+
+    async def run(self, until_s: float) -> None:
+        """Injects all, and returns when ``until_s`` is reached or a claim is broken."""
+        world = self._world
+        ends: list[tuple[float, Fault, End]] = []
+        waiting = list(self._faults)
+        while not world.claims.violations:
+            now = world.now()
+            for at_s, fault, end in [each for each in ends if each[0] <= now]:
+                world.note(f"end of: {fault.kind} {fault.target}")
+                end()
+                world.claims.undisturb(fault)
+                ends.remove((at_s, fault, end))
+            if now >= until_s and not ends:
+                return
+            while waiting and waiting[0].at_s <= now:
+                fault = waiting.pop(0)
+                world.note(f"fault: {fault.kind} {fault.target} ({fault.other:g}, {fault.for_s} s)")
+                world.claims.disturb(fault)
+                ends.append((fault.ends_s, fault, self._begins[fault.kind](fault)))
+            due = [until_s, *(each[0] for each in ends), *(each.at_s for each in waiting[:1])]
+            later = [each for each in due if each > now]
+            await asyncio.sleep(min(1.0, min(later, default=now + 0.001) - now))
+
+    def _kill_broker(self, fault: Fault) -> End:
+        broker = self._world.brokers[fault.target]
+        self._world.kill(broker)
+        return lambda: self._world.boot(broker)
+
+    def _freeze_broker(self, fault: Fault) -> End:
+        process = self._world.brokers[fault.target].process
+        process.freeze()
+        return process.thaw
+
+    def _slow_broker(self, fault: Fault) -> End:
+        broker = self._world.brokers[fault.target]
+        broker.slow_s = fault.other
+
+        def end() -> None:
+            broker.slow_s = 0.0
+
+        return end
+
+    def _spoil(self, fault: Fault, spoil: Callable[[bytes], bytes]) -> End:
+        broker = self._world.brokers[fault.target]
+        broker.spoil = spoil
+
+        def end() -> None:
+            broker.spoil = None
+
+        return end
+
+    def _offline(self, fault: Fault) -> End:
+        broker = self._world.brokers[fault.target]
+        broker.is_offline = True
+        self._world.move_leaders(fault.target)
+
+        def end() -> None:
+            broker.is_offline = False
+
+        return end
+
+    def _move(self, fault: Fault) -> End:
+        self._world.move_leaders(fault.target)
+        return _nothing
+
+    def _kill_sidecar(self, fault: Fault) -> End:
+        sidecar = self._world.sidecars[fault.target]
+        sidecar.kill()
+        return lambda: sidecar.start(self._world.claims.watch)
+
+    def _stop_sidecar(self, fault: Fault) -> End:
+        sidecar = self._world.sidecars[fault.target]
+        sidecar.stop()
+
+        def end() -> None:
+            sidecar.kill()
+            sidecar.start(self._world.claims.watch)
+
+        return end
+
+    def _freeze_sidecar(self, fault: Fault) -> End:
+        process = self._world.sidecars[fault.target].process
+        process.freeze()
+        return process.thaw
+
+    def _cut(self, fault: Fault, other: str) -> End:
+        network, one = self._world.network, f"sidecar {fault.target}"
+        network.cut(one, other)
+        return lambda: network.mend(one, other)
+
+    def _no_names(self, fault: Fault) -> End:
+        names, name = self._world.network.no_names, f"sidecar {fault.target}"
+        names.add(name)
+        return lambda: names.discard(name)
+
+    def _step(self, fault: Fault) -> End:
+        sidecar = self._world.sidecars[fault.target]
+        sidecar.step_s += fault.other
+        return _nothing
+
+    def _fill_disk(self, fault: Fault) -> End:
+        disk = self._world.sidecars[fault.target].disk
+        disk.is_full = True
+
+        def end() -> None:
+            disk.is_full = False
+
+        return end
+
+    def _slow_disk(self, fault: Fault) -> End:
+        process = self._world.sidecars[fault.target].process
+        usual_s, process.thread_s = process.thread_s, SLOW_DISK_S
+
+        def end() -> None:
+            process.thread_s = usual_s
+
+        return end
+
+    def _damage(self, fault: Fault) -> End:
+        self._world.sidecars[fault.target].disk.damage()
+        return _nothing
+
+    def _override(self, fault: Fault) -> End:
+        self._change(fault, "PUT", {"factor": fault.other, "reason": "a drill", "duration": "PT1H"})
+        return lambda: self._change(fault, "DELETE", None)
+
+    def _change(self, fault: Fault, method: str, document: object) -> None:
+        sidecar = self._world.sidecars[fault.target]
+        token = (Path(__file__).with_name("token")).read_text().strip()
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        body = b"" if document is None else json.dumps(document).encode()
+        url = f"{sidecar.url}/v1/override"
+
+        async def change() -> None:
+            answer = await http_get(url, headers, _OVERRIDE_S, method, body)
+            status = None if answer is None else answer.status
+            self._world.note(f"{method} override at {sidecar.name}: {status}")
+
+        self._world.errand(change())
+
+    def _reload(self, fault: Fault) -> End:
+        sidecar = self._world.sidecars[fault.target]
+        if sidecar.parts is not None and sidecar.is_running:
+            sidecar.process.context.run(sidecar.parts.reload)
+        return _nothing
+
+
+def _cut(sent: bytes) -> bytes:
+    return sent[: len(sent) // 2]
+
+
+def _nothing() -> None:
+    """It has happened."""

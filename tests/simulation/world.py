@@ -1,0 +1,401 @@
+"""The simulated world: brokers, sidecars, callbacks, clients and faults, all of one seed.
+
+It has one topic, of as many partitions as brokers; each partition has a replica on every broker, on
+the broker's one volume. Clients append to a partition's leader, followers copy, and an operator
+frees space some time after a volume has violated. The controller fences a broker that was silent
+for ``SESSION_S``, and another one leads its partitions then.
+
+After ``duration_s`` faults have ended and space is free: what must be right again then is
+``claims.py``'s, as is all that must hold at each step.
+
+Example: ``run(Plan(1, 3600.0))`` is an hour in some seconds; its trace is the same each time.
+"""
+
+import asyncio
+import hashlib
+import logging
+import random
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.simulation.brokers import SimulatedBroker
+from tests.simulation.callback import Callback, Request
+from tests.simulation.claims import Claims
+from tests.simulation.clients import Client, clients
+from tests.simulation.faults import Fault, schedule
+from tests.simulation.http_get import http_get
+from tests.simulation.injector import Injector
+from tests.simulation.loop import VirtualLoop, current_process
+from tests.simulation.net import Network
+from tests.simulation.sidecars import SimulatedSidecar
+from tests.simulation.volumes import Volume
+from tests.support.fake_broker import FakeCluster
+
+SESSION_S: Final = 9.0
+"""broker.session.timeout.ms."""
+UNFENCED_S: Final = 1.5
+"""From a broker's start to its first heartbeat that counts."""
+CATCH_UP_BYTES_PER_S: Final = 50_000_000
+"""What a follower copies that was away."""
+MB: Final = 1_000_000
+
+TOKEN_FILE: Final = Path(__file__).with_name("token")
+
+_LAST_EVENTS: Final = 50
+_CHECK_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is simulated.
+
+    Attributes:
+        seed: decides all else.
+        duration_s: for how long there are faults.
+        brokers: how many brokers, and sidecars, there are.
+        spacing_s: the mean time between two faults.
+        faults: in place of the seed's own; None: the seed's own.
+    """
+
+    seed: int
+    duration_s: float
+    brokers: int = 3
+    spacing_s: float = 60.0
+    faults: Sequence[Fault] | None = None
+
+    def schedule(self) -> Sequence[Fault]:
+        """The faults."""
+        if self.faults is not None:
+            return self.faults
+        return schedule(self.seed, self.duration_s, self.spacing_s, self.brokers)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run showed.
+
+    Attributes:
+        violations: of claims, in words; none is good.
+        events: the last ones, in words.
+        digest: of the whole trace.
+        figures: what was counted, by name.
+    """
+
+    violations: Sequence[str]
+    events: Sequence[str]
+    digest: str
+    figures: dict[str, float]
+
+
+@dataclass(slots=True)
+class Partition:
+    """A partition: who leads it, and what each replica that is away has not copied yet."""
+
+    leader: int
+    behind: dict[int, int] = field(default_factory=dict)
+
+
+def run(plan: Plan) -> Report:
+    """Runs a plan in a loop of its own."""
+    loop = VirtualLoop()
+    asyncio.set_event_loop(loop)
+    try:
+        return loop.run_until_complete(World(plan, loop).run())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+class World:
+    """Everything there is.
+
+    Attributes:
+        plan: what is simulated.
+        interval_s: the sidecars' check interval.
+        brokers: by node id.
+        sidecars: by the broker's node id.
+        callbacks: likewise.
+        clients: all of them.
+        partitions: by index.
+        claims: what must hold.
+    """
+
+    def __init__(self, plan: Plan, loop: VirtualLoop) -> None:
+        chance = random.Random(f"world {plan.seed}")
+        self.plan = plan
+        self.loop = loop
+        self.network = loop.network = Network(loop)
+        self.cluster = FakeCluster()
+        self.interval_s = chance.choice([5.0, 10.0, 30.0])
+        total_bytes = int(chance.uniform(300, 2000)) * MB
+        limit_bytes = int(total_bytes * chance.uniform(0.15, 0.3))
+        self.brokers = {
+            number: SimulatedBroker(
+                number,
+                self.cluster,
+                self.network,
+                Volume("/var/lib/kafka", total_bytes, limit_bytes, total_bytes // 2),
+            )
+            for number in range(plan.brokers)
+        }
+        self.cluster.brokers.update(self.brokers)
+        ports = ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers.values())
+        environ = {
+            "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": ports,
+            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(limit_bytes),
+            "SIDECAR_TOKEN_FILE": str(TOKEN_FILE),
+            "SIDECAR_STORAGE_CHECK_INTERVAL": f"PT{self.interval_s:.0f}S",
+        }
+        self.sidecars = {
+            number: SimulatedSidecar(number, environ, self.network, chance)
+            for number in self.brokers
+        }
+        self.callbacks: dict[int, Callback] = {}
+        self.partitions = [Partition(number) for number in self.brokers]
+        self.clients = clients(chance, len(self.partitions), hasty=chance.random() < 0.3)
+        self.claims = Claims(self)
+        self._events: deque[str] = deque(maxlen=_LAST_EVENTS)
+        self._digest = hashlib.sha256()
+        self._errands: set[asyncio.Task[None]] = set()
+        self._relief_s = chance.uniform(10.0, 90.0)
+        self._gone_since: dict[int, float] = {}
+        self._back_since: dict[int, float] = {}
+
+    def now(self) -> float:
+        """Seconds since the world began."""
+        return self.loop.now
+
+    def note(self, text: str) -> None:
+        """Adds an event to the trace."""
+        line = f"{self.now():10.3f} s  {text}"
+        self._events.append(line)
+        self._digest.update(line.encode())
+
+    async def run(self) -> Report:
+        """From the beginning to the end."""
+        handler = _Log(self)
+        root = logging.getLogger("sidecar")
+        level, propagates = root.level, root.propagate
+        root.addHandler(handler)
+        root.setLevel(logging.INFO)
+        root.propagate = False
+        self.loop.set_exception_handler(lambda _, context: self.claims.unhandled(context))
+        try:
+            await self._run()
+        finally:
+            root.removeHandler(handler)
+            root.setLevel(level)
+            root.propagate = propagates
+        figures = self.claims.figures()
+        return Report(self.claims.violations, [*self._events], self._digest.hexdigest(), figures)
+
+    async def _run(self) -> None:
+        for broker in self.brokers.values():
+            self._boot(broker)
+        for sidecar in self.sidecars.values():
+            sidecar.start(self.claims.watch)
+        tasks = [
+            asyncio.create_task(part, name=name)
+            for name, part in (
+                ("controller", self._control()),
+                ("operator", self._relieve()),
+                ("claims", self.claims.run()),
+                *((f"client {each.number}", self._produce(each)) for each in self.clients),
+            )
+        ]
+        injector = Injector(self, self.plan.schedule())
+        await injector.run(self.plan.duration_s)
+        if not self.claims.violations:
+            await self._calm_down()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._stop()
+
+    async def _calm_down(self) -> None:
+        """The second phase: no fault is left, space is free, and all must be well soon."""
+        for broker in self.brokers.values():
+            if broker.volume.is_full:
+                return
+        self.note("faults have ended")
+        await self.claims.calm()
+
+    async def _stop(self) -> None:
+        for sidecar in self.sidecars.values():
+            sidecar.stop()
+        await asyncio.sleep(5.0)
+        self.claims.stopped()
+        for broker in self.brokers.values():
+            broker.kill()
+
+    def errand(self, part: Coroutine[None, None, None]) -> None:
+        """Lets somebody do something beside all else."""
+        task = asyncio.get_running_loop().create_task(part)
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    def free_all(self) -> None:
+        """An operator frees space on every volume."""
+        for broker in self.brokers.values():
+            half = broker.volume.total_bytes // 2
+            broker.volume.free(max(0, broker.volume.used_bytes - half), self.now())
+        for partition in self.partitions:
+            partition.behind.clear()
+
+    def kill(self, broker: SimulatedBroker) -> None:
+        """A broker's process ends."""
+        broker.kill()
+        self.callbacks.pop(broker.broker_id, None)
+
+    def boot(self, broker: SimulatedBroker) -> None:
+        """A broker's process starts anew."""
+        self._boot(broker)
+
+    def move_leaders(self, away_from: int) -> None:
+        """Other brokers lead what one led."""
+        others = [
+            number
+            for number, broker in self.brokers.items()
+            if number != away_from and broker.is_running and not broker.fenced
+        ]
+        for index, partition in enumerate(self.partitions):
+            if partition.leader == away_from and others:
+                partition.leader = others[index % len(others)]
+                self.note(f"broker {partition.leader} leads partition {index}")
+
+    def _boot(self, broker: SimulatedBroker) -> None:
+        broker.boot()
+        url = self.sidecars[broker.broker_id].url
+        callback = Callback(broker.broker_id, [url], self.now())
+        self.callbacks[broker.broker_id] = callback
+        broker.process.start(self._follow(broker, callback), f"callback {broker.broker_id}")
+
+    async def _follow(self, broker: SimulatedBroker, callback: Callback) -> None:
+        """The callback's thread: requests of its sidecar, and what expires."""
+        running: asyncio.Task[None] | None = None
+        inbox = asyncio.Event()
+        before = ""
+        while True:
+            request = callback.next_request(self.now())
+            if request is not None:
+                running = asyncio.create_task(self._ask(callback, request, inbox))
+            state = f"{callback.source(self.now())} {callback.factor(self.now()):g}"
+            if state != before:
+                self.note(f"callback {broker.broker_id}: {state}")
+                before = state
+            wait_s = max(0.001, callback.next_wake(self.now()) - self.now())
+            try:
+                async with asyncio.timeout(min(wait_s, 10.0)):
+                    await inbox.wait()
+            except TimeoutError:
+                pass
+            inbox.clear()
+        del running
+
+    async def _ask(self, callback: Callback, request: Request, inbox: asyncio.Event) -> None:
+        answer = await http_get(request.url, request.headers, request.timeout_s)
+        if answer is None:
+            callback.on_answer(request, None, {}, b"", self.now())
+        else:
+            callback.on_answer(request, answer.status, answer.headers, answer.body, self.now())
+        inbox.set()
+
+    async def _produce(self, client: Client) -> None:
+        client.sent_until = self.now()
+        while True:
+            await asyncio.sleep(client.next_s(self.now()))
+            partition = self.partitions[client.partition]
+            leader = self.brokers[partition.leader]
+            if not leader.is_running or leader.is_offline or leader.broker_id not in self.callbacks:
+                await asyncio.sleep(1.0)
+                continue
+            pause_s = self._append(client, partition, leader)
+            if pause_s > 0.0:
+                await asyncio.sleep(client.waits_s(pause_s))
+
+    def _append(self, client: Client, partition: Partition, leader: SimulatedBroker) -> float:
+        """Appends a request to all replicas; the pause that the client is given, seconds."""
+        count = client.request_bytes
+        for number, broker in self.brokers.items():
+            if not broker.process.is_alive or broker.process.is_frozen or broker.is_offline:
+                partition.behind[number] = partition.behind.get(number, 0) + count
+                continue
+            cause = self.claims.cause(client, leader, broker)
+            if not broker.volume.append(count, self.now(), cause):
+                self.claims.full(broker)
+        client.wrote()
+        pause_ms = self.callbacks[leader.broker_id].charge(
+            f"user-{client.number}", f"client-{client.number}", client.connection, count, self.now()
+        )
+        self.claims.paused(client, pause_ms / 1000)
+        return pause_ms / 1000
+
+    async def _control(self) -> None:
+        """The controller: fences, unfences, and elects; and followers copy what they missed."""
+        while True:
+            await asyncio.sleep(_CHECK_S)
+            now = self.now()
+            for number, broker in self.brokers.items():
+                if broker.is_running:
+                    self._gone_since.pop(number, None)
+                    if (
+                        broker.fenced
+                        and now - self._back_since.setdefault(number, now) > UNFENCED_S
+                    ):
+                        self._fence(broker, fenced=False)
+                    self._copy(number, broker)
+                else:
+                    self._back_since.pop(number, None)
+                    gone_s = now - self._gone_since.setdefault(number, now)
+                    if not broker.fenced and gone_s > SESSION_S:
+                        self._fence(broker, fenced=True)
+                        self.move_leaders(number)
+                if broker.fenced:
+                    self.move_leaders(number)
+
+    def _copy(self, number: int, broker: SimulatedBroker) -> None:
+        if broker.is_offline:
+            return
+        left = int(CATCH_UP_BYTES_PER_S * _CHECK_S)
+        for partition in self.partitions:
+            count = min(left, partition.behind.get(number, 0))
+            if count:
+                partition.behind[number] -= count
+                left -= count
+                if not broker.volume.append(count, self.now(), "replication"):
+                    self.claims.full(broker)
+
+    def _fence(self, broker: SimulatedBroker, *, fenced: bool) -> None:
+        self.note(f"{broker.name} is {'fenced' if fenced else 'unfenced'}")
+        fences = {number for number, each in self.brokers.items() if each.fenced}
+        fences = fences | {broker.broker_id} if fenced else fences - {broker.broker_id}
+        self.cluster.fence(*fences)
+
+    async def _relieve(self) -> None:
+        """An operator frees space a while after a volume began to violate."""
+        while True:
+            await asyncio.sleep(1.0)
+            since = [each.volume.violates_since for each in self.brokers.values()]
+            first = min((at for at in since if at is not None), default=None)
+            if first is not None and self.now() - first > self._relief_s:
+                self.note("space is freed")
+                self.free_all()
+
+
+class _Log(logging.Handler):
+    """Adds what the sidecars log to the trace, and shows the claims each traceback."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        process = current_process()
+        name = process.name if process is not None else "nobody"
+        self._world.note(f"{name} {record.levelname}: {record.getMessage()}")
+        if record.exc_info is not None or record.levelno >= logging.CRITICAL:
+            text = logging.Formatter().format(record)
+            self._world.claims.broken(f"{name} logged a traceback: {text}")
