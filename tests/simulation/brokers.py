@@ -43,10 +43,13 @@ class SimulatedBroker(FakeBroker):
         is_offline: whether its log dir is.
         slow_s: how long it takes for its log dirs besides, seconds.
         spoil: what becomes of its answers; None: nothing.
-        served: who asked for its log dirs, and what it last answered was available.
+        served: who asked for its log dirs, when it was last answered, and what was then
+            last known to be available.
     """
 
-    def __init__(self, broker_id: int, cluster: FakeCluster, network: Network, volume: Volume):
+    def __init__(
+        self, broker_id: int, cluster: FakeCluster, network: Network, volume: Volume
+    ) -> None:
         super().__init__(broker_id, cluster, ())
         self.port = FIRST_PORT + broker_id
         self.volume = volume
@@ -54,7 +57,7 @@ class SimulatedBroker(FakeBroker):
         self.is_offline = False
         self.slow_s = 0.0
         self.spoil: Spoil | None = None
-        self.served: dict[str, int] = {}
+        self.served: dict[str, tuple[float, int]] = {}
         self._network = network
 
     @property
@@ -124,8 +127,11 @@ class OrderedConnection(FakeConnection):
         spoil = self._of.spoil
         peer = self.transport.peer.process  # type: ignore[attr-defined] # a Pipe
         (key,) = struct.unpack_from(">h", self._waiting[0], 4)
-        if key == DESCRIBE_LOG_DIRS and spoil is None and not self._of.is_offline:
-            self._of.served[peer.name] = self._of.volume.available_bytes
+        if key == DESCRIBE_LOG_DIRS and spoil is None:
+            volume = self._of.volume
+            _, known = self._of.served.get(peer.name, (0.0, volume.total_bytes))
+            available = known if self._of.is_offline else volume.available_bytes
+            self._of.served[peer.name] = (self._loop.time(), available)
         self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
         super()._handle(self._waiting[0])
         self._waiting.popleft()

@@ -1,7 +1,8 @@
 """What must hold in a simulated world, checked at each step; docs/reliability.md states it.
 
 1. Bytes past a limit, by cause. From the moment at which a volume violates, ``reaction_s`` pass in
-   which it can be seen and heard of: an interval, a poll's deadline, two long polls. After that
+   which it can be seen and heard of: an interval, a poll's deadline, two long polls,
+   and twice what a slow broker takes. After that
    patient clients land one request each pause, and the leak. What comes while a fault touches the
    sidecar or the broker concerned, and ``RECOVERY_S`` after, is counted and not bounded; so is what
    clients write that open a connection for every request.
@@ -9,8 +10,8 @@
    violation.
 3. No client is told to wait for longer than the callback's longest pause.
 4. When faults have ended and space is free, all sidecars agree and traffic is back; see ``calm``.
-5. Generations grow by one, an ETag is never another decision's, ``computed_at`` does not run
-   backwards while the same volumes violate.
+5. A reading is not newer than the answer that it is of. Generations grow by one, an ETag is never
+   another decision's, ``computed_at`` does not run backwards while the same volumes violate.
 6. No traceback, no task that ended by itself, no open connection after a stop.
 
 Example: two clients of 3 MB/s, an interval of 5 s: 2 x 3 x 4 (catching up) x (5 + 5 + 4) = 336 MB
@@ -18,17 +19,18 @@ may land while a violation is not heard of yet.
 """
 
 import asyncio
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Source
 from tests.simulation.clients import CATCH_UP, Client, Patience
-from tests.simulation.faults import Fault, Kind
+from tests.simulation.faults import SEEN_SLOW_S, Fault, Kind
+from tests.simulation.sidecars import EPOCH_S, SimulatedSidecar
 
 if TYPE_CHECKING:
     from tests.simulation.brokers import SimulatedBroker
-    from tests.simulation.sidecars import SimulatedSidecar
     from tests.simulation.world import World
 
 RECOVERY_S: Final = 15.0
@@ -41,6 +43,8 @@ _CALM_S: Final = 60.0
 _FREE_S: Final = 2.0
 _BACK: Final = 0.9
 _HAIR_S: Final = 0.002
+_FRESH_S: Final = 0.1
+"""For the network and the fold."""
 
 
 class Claims:
@@ -65,7 +69,7 @@ class Claims:
     def reaction_s(self) -> float:
         """How long it may take until a violation is seen and heard of."""
         interval_s = self._world.interval_s
-        return interval_s + min(10.0, max(2.0, interval_s)) + HEARD_S
+        return interval_s + min(10.0, max(2.0, interval_s)) + HEARD_S + 2 * SEEN_SLOW_S
 
     def broken(self, what: str) -> None:
         """A claim does not hold."""
@@ -120,7 +124,7 @@ class Claims:
         """The loop has an exception that nobody took."""
         self.broken(f"nobody took: {context.get('message')} {context.get('exception')!r}")
 
-    def watch(self, sidecar: "SimulatedSidecar") -> None:
+    def watch(self, sidecar: SimulatedSidecar) -> None:
         """A sidecar is composed: its decisions are watched."""
         assert sidecar.parts is not None
         board = sidecar.parts.board
@@ -133,7 +137,7 @@ class Claims:
         published(None, board.snapshot)
 
     def _published(
-        self, sidecar: "SimulatedSidecar", start: str, before: Snapshot | None, after: Snapshot
+        self, sidecar: SimulatedSidecar, start: str, before: Snapshot | None, after: Snapshot
     ) -> None:
         name, decision = sidecar.name, after.decision
         volumes = [(each.volume.broker_id, each.volume.log_dir) for each in decision.violations]
@@ -145,6 +149,14 @@ class Claims:
             return
         if not 0 <= after.generation - before.generation <= 1:
             self.broken(f"{name}: generation {before.generation} before {after.generation}")
+        for number, state in after.memory.brokers.items():
+            served_s, _ = self._world.brokers[number].served.get(name, (math.inf, 0))
+            read_s = (state.read_at or 0.0) - EPOCH_S
+            if read_s > served_s + _FRESH_S and state.failure is None:
+                self.broken(
+                    f"{name} has a reading of broker {number} of {read_s:.3f} s, which answered "
+                    f"it last at {served_s:.3f} s"
+                )
         last = before.decision
         same = (
             decision.violations
@@ -159,14 +171,14 @@ class Claims:
         if decision.factor > last.factor:
             self._released(sidecar, last.source, decision.source)
 
-    def _released(self, sidecar: "SimulatedSidecar", last: Source, source: Source) -> None:
+    def _released(self, sidecar: SimulatedSidecar, last: Source, source: Source) -> None:
         self._releases += 1
         world = self._world
         if source is not Source.OBSERVATION or last is Source.OVERRIDE:
             return
         for broker in world.brokers.values():
-            available = broker.served.get(sidecar.name)
-            if available is None or available > broker.volume.limit_bytes:
+            _, available = broker.served.get(sidecar.name, (0.0, broker.volume.total_bytes))
+            if available > broker.volume.limit_bytes:
                 continue
             if self.is_undisturbed(sidecar.name, broker.name):
                 self.broken(
@@ -266,7 +278,7 @@ class Claims:
 def _touched(fault: Fault) -> list[str]:
     """The processes that a fault may make blind, deaf, or slow."""
     kind, target = fault.kind, fault.target
-    if kind in {Kind.CLOCK_STEPPED, Kind.RELOAD, Kind.LEADERS_MOVE}:
+    if kind in {Kind.CLOCK_STEPPED, Kind.RELOAD, Kind.LEADERS_MOVE, Kind.BROKER_STAYS_SLOW}:
         return []
     if kind.name.startswith(("BROKER", "LOG_DIR")):
         return [f"broker {target}"]

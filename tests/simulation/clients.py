@@ -87,7 +87,7 @@ def clients(chance: random.Random, partitions: int, *, hasty: bool) -> list[Clie
     kinds = [Patience.PATIENT, Patience.DIALS_ANEW, *([Patience.HASTY] if hasty else [])]
     rates = [chance.uniform(0.3e6, 3e6) for _ in kinds]
     return [
-        # One to three requests a second: what is smaller takes the simulation's time, not a client's.
+        # One to three requests a second: smaller ones would only take longer to simulate.
         Client(
             number,
             kind,

@@ -19,6 +19,7 @@ class Kind(StrEnum):
     BROKER_KILLED = "broker killed"
     BROKER_FROZEN = "broker frozen"
     BROKER_SLOW = "broker slow"
+    BROKER_STAYS_SLOW = "broker stays slow"
     BROKER_CUTS_ANSWERS = "broker cuts answers"
     BROKER_SENDS_GARBAGE = "broker sends garbage"
     LOG_DIR_OFFLINE = "log dir offline"
@@ -44,8 +45,11 @@ _LONGEST_S: Final[Mapping[Kind, float]] = {
     Kind.RELOAD: 0.0,
     Kind.SIDECAR_STOPPED: 5.0,
     Kind.OVERRIDE: 60.0,
+    Kind.BROKER_STAYS_SLOW: 300.0,
 }
 _USUAL_LONGEST_S: Final = 20.0
+SEEN_SLOW_S: Final = 2.5
+"""A broker that takes so long for its log dirs is seen all the same."""
 _SHORTEST_S: Final = 0.5
 _PAUSE_S: Final = 1.0
 
@@ -135,6 +139,8 @@ def _other(kind: Kind, chance: random.Random, brokers: int) -> float:
         return round(chance.choice([-1, 1]) * 10 ** chance.uniform(0.0, 5.0), 1)
     if kind is Kind.OVERRIDE:
         return chance.choice([0.0, 0.5, 1.0])
+    if kind is Kind.BROKER_STAYS_SLOW:
+        return round(chance.uniform(0.5, SEEN_SLOW_S), 1)
     if kind is Kind.BROKER_SLOW:
         return round(chance.uniform(0.2, 8.0), 1)
     return float(chance.randrange(brokers))

@@ -57,14 +57,14 @@ async def _exchange(
         head: h11.Response | None = None
         received = b""
         while True:
-            event = connection.next_event()
-            if event is h11.NEED_DATA:
+            came = connection.next_event()
+            if came is h11.NEED_DATA:
                 connection.receive_data(await reader.read(_PIECE))
-            elif isinstance(event, h11.Response):
-                head = event
-            elif isinstance(event, h11.Data):
-                received += bytes(event.data)
-            elif isinstance(event, h11.EndOfMessage) and head is not None:
+            elif isinstance(came, h11.Response):
+                head = came
+            elif isinstance(came, h11.Data):
+                received += bytes(came.data)
+            elif isinstance(came, h11.EndOfMessage) and head is not None:
                 found = {name.decode(): value.decode() for name, value in head.headers}
                 return Answer(head.status_code, found, received)
             else:

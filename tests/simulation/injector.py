@@ -29,6 +29,7 @@ class Injector:
             Kind.BROKER_KILLED: self._kill_broker,
             Kind.BROKER_FROZEN: self._freeze_broker,
             Kind.BROKER_SLOW: self._slow_broker,
+            Kind.BROKER_STAYS_SLOW: self._slow_broker,
             Kind.BROKER_CUTS_ANSWERS: lambda fault: self._spoil(fault, _cut),
             Kind.BROKER_SENDS_GARBAGE: lambda fault: self._spoil(fault, lambda _: GARBAGE),
             Kind.LOG_DIR_OFFLINE: self._offline,

@@ -92,7 +92,7 @@ class _Handle(Handle):
     def _run(self) -> None:
         process = self._context.get(_PROCESS)  # type: ignore[attr-defined]
         if process is None or not process.postpones(self):
-            super()._run()  # type: ignore[misc]
+            super()._run()
 
 
 class _TimerHandle(TimerHandle):
@@ -101,7 +101,7 @@ class _TimerHandle(TimerHandle):
     def _run(self) -> None:
         process = self._context.get(_PROCESS)  # type: ignore[attr-defined]
         if process is None or not process.postpones(self):
-            super()._run()  # type: ignore[misc]
+            super()._run()
 
 
 class _Selector:

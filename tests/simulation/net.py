@@ -1,8 +1,8 @@
 """The simulated network: names, listeners and connections between processes, with faults.
 
 A connection is a pair of transports. What one end writes arrives at the other in order, a latency
-later. Between two hosts that are cut off from each other nothing arrives and nothing fails until the
-cut is mended: then all of it arrives, as TCP repeats it. The connections of a killed process are
+later. Between two hosts that are cut off from each other nothing arrives and nothing fails until
+the cut is mended: then all of it arrives, as TCP repeats it. A killed process's connections are
 reset; a frozen one accepts, as its kernel does, and says nothing.
 
 Example: sidecar 0 is cut off from broker 1: a new connection waits, and one that is open is silent.

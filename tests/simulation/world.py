@@ -275,13 +275,12 @@ class World:
 
     async def _follow(self, broker: SimulatedBroker, callback: Callback) -> None:
         """The callback's thread: requests of its sidecar, and what expires."""
-        running: asyncio.Task[None] | None = None
         inbox = asyncio.Event()
         before = ""
         while True:
             request = callback.next_request(self.now())
             if request is not None:
-                running = asyncio.create_task(self._ask(callback, request, inbox))
+                self.errand(self._ask(callback, request, inbox))
             state = f"{callback.source(self.now())} {callback.factor(self.now()):g}"
             if state != before:
                 self.note(f"callback {broker.broker_id}: {state}")
@@ -293,7 +292,6 @@ class World:
             except TimeoutError:
                 pass
             inbox.clear()
-        del running
 
     async def _ask(self, callback: Callback, request: Request, inbox: asyncio.Event) -> None:
         answer = await http_get(request.url, request.headers, request.timeout_s)

@@ -1,0 +1,47 @@
+"""Schedules of faults, and how a failing one is reduced."""
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+
+from tests.simulation.faults import Fault, Kind, schedule, shrunk
+
+
+def test_a_seed_has_one_schedule() -> None:
+    """Another seed has another one."""
+    assert schedule(1, 3600.0, 60.0, 3) == schedule(1, 3600.0, 60.0, 3)
+    assert schedule(1, 3600.0, 60.0, 3) != schedule(2, 3600.0, 60.0, 3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_faults_of_one_target_do_not_overlap_and_all_end(seed: int) -> None:
+    """Of a broker, and of a sidecar: the end of one is no end of another."""
+    faults = schedule(seed, 3600.0, 20.0, 3)
+    assert len(faults) > 50
+    assert all(fault.ends_s <= 3600.0 for fault in faults)
+    of_brokers = ("BROKER", "LOG_DIR", "LEADERS")
+    for target in range(3):
+        for is_broker in (True, False):
+            own = [
+                fault
+                for fault in faults
+                if fault.target == target and fault.kind.name.startswith(of_brokers) == is_broker
+            ]
+            assert all(one.ends_s < two.at_s for one, two in itertools.pairwise(own))
+
+
+def test_every_kind_happens() -> None:
+    """In a few hours."""
+    kinds = {fault.kind for seed in range(5) for fault in schedule(seed, 3600.0, 30.0, 3)}
+    assert set(Kind) == kinds
+
+
+def test_what_does_not_matter_is_left_out() -> None:
+    """Of 16 faults the two that fail together are left."""
+    faults = [Fault(float(at), 1.0, Kind.RELOAD, 0) for at in range(16)]
+
+    def fails(some: Sequence[Fault]) -> bool:
+        return {3.0, 12.0} <= {fault.at_s for fault in some}
+
+    assert [3.0, 12.0] == [fault.at_s for fault in shrunk(faults, fails)]
