@@ -27,8 +27,6 @@ from tests.support.fake_broker import (
 )
 
 FIRST_PORT: Final = 9092
-SERVICE_S: Final = 0.002
-"""How long a broker takes for an answer."""
 
 Spoil = Callable[[bytes], bytes]
 """What a broker sends in place of an answer."""
@@ -41,20 +39,27 @@ class SimulatedBroker(FakeBroker):
         process: what runs it; another one after each restart.
         volume: what its log dir lies on.
         is_offline: whether its log dir is.
-        slow_s: how long it takes for its log dirs besides, seconds.
+        service_s: how long it takes for an answer, seconds.
+        slow_s: how much longer for its log dirs.
         spoil: what becomes of its answers; None: nothing.
         served: who asked for its log dirs, when it was last answered, and what was then
             last known to be available.
     """
 
     def __init__(
-        self, broker_id: int, cluster: FakeCluster, network: Network, volume: Volume
+        self,
+        broker_id: int,
+        cluster: FakeCluster,
+        network: Network,
+        volume: Volume,
+        service_s: float,
     ) -> None:
         super().__init__(broker_id, cluster, ())
         self.port = FIRST_PORT + broker_id
         self.volume = volume
         self.process = Process(self.name)
         self.is_offline = False
+        self.service_s = service_s
         self.slow_s = 0.0
         self.spoil: Spoil | None = None
         self.served: dict[str, tuple[float, int]] = {}
@@ -121,7 +126,7 @@ class OrderedConnection(FakeConnection):
     def _next(self) -> None:
         (key,) = struct.unpack_from(">h", self._waiting[0], 4)
         slow_s = self._of.slow_s if key == DESCRIBE_LOG_DIRS else 0.0
-        self._loop.call_later(SERVICE_S + slow_s, self._serve)
+        self._loop.call_later(self._of.service_s + slow_s, self._serve)
 
     def _serve(self) -> None:
         spoil = self._of.spoil

@@ -5,7 +5,8 @@
    and twice what a slow broker takes. After that
    patient clients land one request each pause, and the leak. What comes while a fault touches the
    sidecar or the broker concerned, and ``RECOVERY_S`` after, is counted and not bounded; so is what
-   clients write that open a connection for every request.
+   clients write that open a connection for every request. And by that moment each callback that no
+   fault touches throttles; nor does it ``reaction_s`` after the last volume has enough space.
 2. A factor rises by observation only if each broker's last answer to that sidecar shows no
    violation.
 3. No client is told to wait for longer than the callback's longest pause.
@@ -27,7 +28,7 @@ from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Source
 from tests.simulation.clients import CATCH_UP, Client, Patience
 from tests.simulation.faults import SEEN_SLOW_S, Fault, Kind
-from tests.simulation.sidecars import EPOCH_S, SimulatedSidecar
+from tests.simulation.sidecars import SimulatedSidecar
 
 if TYPE_CHECKING:
     from tests.simulation.brokers import SimulatedBroker
@@ -64,6 +65,7 @@ class Claims:
         self._longest_pause_s = 0.0
         self._releases = 0
         self._starts = 0
+        self._well_since = 0.0
 
     @property
     def reaction_s(self) -> float:
@@ -151,7 +153,7 @@ class Claims:
             self.broken(f"{name}: generation {before.generation} before {after.generation}")
         for number, state in after.memory.brokers.items():
             served_s, _ = self._world.brokers[number].served.get(name, (math.inf, 0))
-            read_s = (state.read_at or 0.0) - EPOCH_S
+            read_s = (state.read_at or 0.0) - sidecar.anchor_s
             if read_s > served_s + _FRESH_S and state.failure is None:
                 self.broken(
                     f"{name} has a reading of broker {number} of {read_s:.3f} s, which answered "
@@ -191,12 +193,34 @@ class Claims:
         world = self._world
         while True:
             await asyncio.sleep(1.0)
+            if any(each.volume.violates_since is not None for each in world.brokers.values()):
+                self._well_since = world.now()
             for sidecar in world.sidecars.values():
                 if sidecar.ended is not None:
                     self.broken(f"{sidecar.name} ended: {sidecar.ended}")
                     sidecar.ended = None
             for broker in world.brokers.values():
                 self._bound(broker)
+                self._heard(broker)
+
+    def _heard(self, at: "SimulatedBroker") -> None:
+        """Whether a broker's callback has heard what is so since a while."""
+        world = self._world
+        callback, sidecar = world.callbacks.get(at.broker_id), world.sidecars[at.broker_id]
+        if callback is None or sidecar.parts is None or not at.is_running:
+            return
+        names = [*(each.name for each in world.brokers.values()), sidecar.name]
+        is_overridden = sidecar.parts.board.snapshot.decision.source is Source.OVERRIDE
+        if is_overridden or not self.is_undisturbed(*names):
+            return
+        since = [each.volume.violates_since for each in world.brokers.values()]
+        for_s = world.now() - min((at for at in since if at is not None), default=math.inf)
+        released_s = world.now() - self._well_since
+        factor = callback.factor(world.now())
+        if for_s > self.reaction_s and factor == 1.0:
+            self.broken(f"{at.name} throttles nobody; a volume has violated for {for_s:.1f} s")
+        if all(at is None for at in since) and released_s > self.reaction_s and factor < 1.0:
+            self.broken(f"{at.name} throttles; no volume has violated for {released_s:.1f} s")
 
     def _bound(self, broker: "SimulatedBroker") -> None:
         volume, world = broker.volume, self._world

@@ -35,6 +35,7 @@ class SimulatedSidecar:
         parts: the running daemon's; None before the first start.
         step_s: by how much its machine's wall clock was stepped.
         starts: how often it was started.
+        anchor_s: what its steady clock read when the world began, had it run.
         ended: why its daemon ended by itself; None while it runs or was killed.
     """
 
@@ -49,6 +50,7 @@ class SimulatedSidecar:
         self.parts: Composition | None = None
         self.step_s = 0.0
         self.starts = 0
+        self.anchor_s = EPOCH_S
         self.ended: str | None = None
         self._environ = {
             **environ,
@@ -82,6 +84,7 @@ class SimulatedSidecar:
         """
         self.process = Process(self.name)
         self.starts += 1
+        self.anchor_s = EPOCH_S + self.step_s
         self.process.start(self._run(on_start), self.name)
 
     def kill(self) -> None:

@@ -130,14 +130,17 @@ class World:
         self.network = loop.network = Network(loop)
         self.cluster = FakeCluster()
         self.interval_s = chance.choice([5.0, 10.0, 30.0])
-        total_bytes = int(chance.uniform(300, 2000)) * MB
-        limit_bytes = int(total_bytes * chance.uniform(0.15, 0.3))
+        largest = int(chance.uniform(300, 2000)) * MB
+        limit_bytes = int(largest * chance.uniform(0.1, 0.2))
+        service_s = chance.choice([0.002, 0.02, 0.2])
         self.brokers = {
             number: SimulatedBroker(
                 number,
                 self.cluster,
                 self.network,
-                Volume("/var/lib/kafka", total_bytes, limit_bytes, total_bytes // 2),
+                # One of them is full first.
+                Volume("/var/lib/kafka", int(largest * chance.uniform(0.6, 1.0)), limit_bytes),
+                service_s,
             )
             for number in range(plan.brokers)
         }
