@@ -4,13 +4,13 @@ It keeps every event that ever happened and answers each question by looking thr
 again; it folds nothing and remembers nothing. It was written before the code that it is compared
 with was read. Where the rules leave room, the readings taken are:
 
-- An offline log dir keeps its last state while its broker answers and is gone when no longer
+- An offline log dir retains its last state while its broker answers and is gone when no longer
   reported; a healthy or a never seen one blocks nothing.
-- What fenced brokers hold, and what silent members were last seen to violate, counts like what was
-  seen: the factor is 0.0 even if other members are missing.
-- A broker that was fenced holds its violation until it answers, is unregistered (a list that can
-  tell has it neither as active nor as fenced) or is forgotten. To be active again without answering
-  ends nothing, and a list that can't tell fenced brokers ends nothing.
+- The violations of fenced brokers and the last ones of silent members count like those of brokers
+  that answered: the factor is 0.0 even if other members are missing.
+- A broker that was fenced retains its violation until it answers, is unregistered (a list with the
+  fenced brokers has it neither as active nor as fenced) or is forgotten. To be active again without
+  answering ends nothing, and a list without the fenced brokers ends nothing.
 - A broker that leaves the active ones without a violation is not remembered when it comes back.
 - Partial observations never fail. They renew the time of the computed factor only if a broker that
   answered them has a violation; otherwise it is the time of the last whole observation. Once that
@@ -37,7 +37,7 @@ LogDirs = frozenset[tuple[int, str]]
 
 @dataclass(frozen=True)
 class Seen:
-    """A poll that gave an observation, whole or partial."""
+    """A poll that returned an observation, whole or partial."""
 
     observation: Observation
 
@@ -48,7 +48,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Failed:
-    """A poll that gave nothing at all."""
+    """A poll that returned nothing at all."""
 
     at: float
 
@@ -72,7 +72,7 @@ class Cleared:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """An operator said forget."""
+    """An operator had a broker forgotten."""
 
     at: float
     broker_id: int
@@ -80,10 +80,10 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class Restarted:
-    """The sidecar started again, with or without what it had on disk."""
+    """The sidecar started again, with or without its state file."""
 
     at: float
-    kept: bool
+    with_state: bool
 
 
 Event = Seen | Failed | Overridden | Cleared | Forgotten | Restarted
@@ -91,7 +91,7 @@ Event = Seen | Failed | Overridden | Cleared | Forgotten | Restarted
 
 @dataclass(frozen=True)
 class Computed:
-    """What the volumes said."""
+    """The factor that follows from the volumes."""
 
     factor: float
     computed_at: float
@@ -103,7 +103,7 @@ class InForce:
     """What is in force at one instant: two that differ in anything but ``until`` are a change.
 
     Attributes:
-        until: the last instant at which this holds without news; infinity when it always does.
+        until: the last instant at which this is in force without news, or infinity.
     """
 
     factor: float
@@ -128,7 +128,7 @@ class Reference:
         self._pasts: dict[int, _Past] = {}
 
     def past(self, count: int) -> "_Past":
-        """All that follows from the first so many events."""
+        """Returns all that follows from the first so many events."""
         if count not in self._pasts:
             self._pasts[count] = _Past(self, tuple(self.events[:count]))
         return self._pasts[count]
@@ -140,7 +140,7 @@ class Reference:
     def expiries(self, before: float) -> Iterator[tuple[float, InForce]]:
         """The changes that come by themselves after the last event and before an instant.
 
-        Each is told at the first float after its boundary.
+        Each is reported at the first float after its boundary.
         """
         yield from self.past(len(self.events)).expiries(before)
 
@@ -172,8 +172,8 @@ class Reference:
 class _Past:
     """What follows from all that has happened up to the last of some events.
 
-    Numbers are those of the events. Nothing here changes, so answers given once are kept: only the
-    time that a test takes depends on it.
+    Numbers are those of the events. Nothing here changes, so answers are cached, which only saves
+    the tests time.
     """
 
     def __init__(self, reference: Reference, events: Sequence[Event]) -> None:
@@ -181,7 +181,7 @@ class _Past:
         self.validity_s = reference.validity_s
         self.events = events
         self.end = len(events)
-        blank = [n for n, e in enumerate(events) if isinstance(e, Restarted) and not e.kept]
+        blank = [n for n, e in enumerate(events) if isinstance(e, Restarted) and not e.with_state]
         self.begin = blank[-1] if blank else 0
         self.lists = [
             (number, event.observation.membership)
@@ -272,7 +272,7 @@ class _Past:
         return Computed(1.0, listed_at[-1], frozenset())
 
     def computed_after_forgetting(self, broker_id: int) -> Computed | None:
-        """What an operator's word leaves of the factor computed before it."""
+        """What is left of the factor computed before a broker was forgotten."""
         before = self.reference.past(self.end - 1).computed()
         if before is None or broker_id not in {violating for violating, _ in before.violating}:
             return before
@@ -295,7 +295,7 @@ class _Past:
         return frozenset(
             log_dir
             for broker_id in asked
-            if self.is_throttled(broker_id) or self.is_known(broker_id, now)
+            if self.was_fenced(broker_id) or self.is_known(broker_id, now)
             for log_dir in self.violating_log_dirs(broker_id)
         )
 
@@ -362,7 +362,7 @@ class _Past:
                     return True
         return False
 
-    def is_throttled(self, broker_id: int) -> bool:
+    def was_fenced(self, broker_id: int) -> bool:
         """Whether a broker was listed as fenced since it last answered."""
         readings = self.readings(broker_id)
         return bool(readings) and any(
@@ -399,7 +399,7 @@ class _Past:
 
 
 def _last_volume(readings: Sequence[Reading], log_dir: str) -> Volume | None:
-    """A log dir's last state: the newest told, if the log dir was reported ever since."""
+    """A log dir's last state: the newest reported, if the log dir was reported ever since."""
     for reading in readings:
         for volume in reading.volumes:
             if volume.log_dir == log_dir:

@@ -160,15 +160,15 @@ class Life(RuleBasedStateMachine):
             lambda: self.board.forget(broker_id),
         )
 
-    @rule(when=times, kept=st.booleans())
-    def restart(self, when: tuple[str, int], kept: bool) -> None:
+    @rule(when=times, with_state=st.booleans())
+    def restart(self, when: tuple[str, int], with_state: bool) -> None:
         self.clock.now = self.after(when)
-        self.reference.events.append(Restarted(self.clock.now, kept))
-        memory = self.board.snapshot.memory if kept else None
+        self.reference.events.append(Restarted(self.clock.now, with_state))
+        memory = self.board.snapshot.memory if with_state else None
         self.board = Board(self.factors, self.clock, memory=memory)
         self.agrees(self.reference.at(self.clock.now))
 
-    # What always holds.
+    # Invariants.
 
     @invariant()
     def remembers_no_more_than_was_reported(self) -> None:
@@ -177,7 +177,7 @@ class Life(RuleBasedStateMachine):
             last = self.readings.get(broker_id)
             reported = (
                 {volume.log_dir for volume in last.volumes}
-                | {dark.log_dir for dark in last.offline}
+                | {each.log_dir for each in last.offline}
                 if last is not None
                 else set()
             )
@@ -198,7 +198,7 @@ class Life(RuleBasedStateMachine):
     # The parts of it.
 
     def after(self, when: tuple[str, int]) -> float:
-        """The time of the next event."""
+        """Returns the time of the next event."""
         kind, which = when
         now = self.clock.now
         validity_s = self.factors.validity_s
@@ -241,8 +241,8 @@ class Life(RuleBasedStateMachine):
             read_at = max(read_at, self.readings[broker_id].read_at)
         log_dirs = self.log_dirs[broker_id].items()
         volumes = [Volume(broker_id, key, *SIZES[size]) for key, size in log_dirs if size in SIZES]
-        dark = [OfflineLogDir(key, "offline") for key, size in log_dirs if size == "offline"]
-        self.readings[broker_id] = Reading(broker_id, read_at, tuple(volumes), tuple(dark))
+        offline = [OfflineLogDir(key, "offline") for key, size in log_dirs if size == "offline"]
+        self.readings[broker_id] = Reading(broker_id, read_at, tuple(volumes), tuple(offline))
         return self.readings[broker_id]
 
     def happens(self, event: Event, publish: Callable[[], Snapshot]) -> None:
