@@ -44,7 +44,7 @@ def test_all_of_it_comes_back_as_it_was(
     put: dict[str | Default, ProducerIdQuota],
     enforced: dict[str, float],
 ) -> None:
-    """Quotas by user, the default's among them, and percentages, to the last bit."""
+    """Quotas by user, the default's among them, and percentages come back, to the last bit."""
     first = board()
     before = Retained(first)
     before.set_quotas(put)
