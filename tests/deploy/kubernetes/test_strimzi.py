@@ -59,7 +59,7 @@ def test_each_property_of_the_callback_stays(kafka: Resource) -> None:
     assert [] == [key for key in names if dropped_by_strimzi(key)]
 
 
-def test_the_clusters_own_principals_are_never_throttled(found: list[Resource], kafka: Resource) -> None:
+def test_cluster_principals_are_never_throttled(found: list[Resource], kafka: Resource) -> None:
     """They are the brokers' and Cruise Control's users, by the cluster's name, as in its plugin."""
     cluster = one(found, "Kafka")["metadata"]["name"]
     own = {f"User:CN={cluster}-{each},O=io.strimzi" for each in ("kafka", "cruise-control")}
