@@ -35,7 +35,7 @@ def _exists(pid: int) -> bool:
 
 @pytest.fixture(params=["plain", "best"])
 def supervisor(request: pytest.FixtureRequest) -> Iterator[Supervisor]:
-    """Without a namespace, and with the best that this machine has."""
+    """It runs without a namespace, and with the best that this machine has."""
     with Supervisor(_PLAIN if request.param == "plain" else probe()) as supervisor:
         yield supervisor
 

@@ -1,4 +1,4 @@
-"""The known traffic is such that a wait never changes what is sent next, by Kafka's arithmetic."""
+"""The known traffic has waits that never change what is sent next, by Kafka's arithmetic."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def test_a_wait_is_over_before_the_connections_next_request(plan: Plan, factor: 
 
 @PLANS
 def test_three_of_the_four_are_over_their_quotas(plan: Plan) -> None:
-    """With doubled quotas only alice is: both have to be predicted."""
+    """With doubled quotas alice alone is: both have to be predicted."""
     throttled = [
         {
             user

@@ -59,7 +59,7 @@ def test_no_tokens_left_is_not_exceeded() -> None:
 
 
 def test_a_new_rate_counts_from_the_last_event() -> None:
-    """As in Kafka: a debt of 60 is paid by 6 s at 10 per second, though it was 5 at first."""
+    """A debt of 60 is paid by 6 s at 10 per second, though it was 5 at first, as in Kafka."""
     bucket = TokenBucket.over(KIP_599, 5, 0)
     bucket.take(560, 0)
     bucket.set_rate(10)

@@ -225,6 +225,6 @@ async def test_a_log_to_which_nothing_is_written_is_reported_once(
 async def test_a_log_that_has_lines_is_not_reported_as_silent(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nor is a missing one, which is reported as such."""
+    """A missing one is not either: it is reported as such."""
     await follow_for_long(empty, ANSWER)
     assert [] == caplog.records

@@ -197,5 +197,5 @@ def test_even_filling_is_reported_exactly(rate: int, steps: list[float]) -> None
     ],
 )
 def test_seconds_to(headroom: float, rate: float | None, expected: float | None) -> None:
-    """Nothing left is 0.0 at any rate; what does not fill, or is unknown, has no time."""
+    """If nothing is left it is 0.0 at any rate; what does not fill, or is unknown, has no time."""
     assert expected == seconds_to(headroom, rate)

@@ -122,7 +122,7 @@ def test_violating_volume_has_no_time_left_whatever_is_rounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "goes_back_s"),
+    ("before", "span_s"),
     [
         (Memory(), 5.0),
         (Memory(computed=Computed(1.0, 0.0, ())), 5.0),
@@ -131,7 +131,7 @@ def test_violating_volume_has_no_time_left_whatever_is_rounded() -> None:
     ],
 )
 def test_fill_rates_over_long_are_known_while_producers_may_be_throttled(
-    before: Memory, goes_back_s: float
+    before: Memory, span_s: float
 ) -> None:
     """Otherwise a large cluster's marks would take up memory for nothing."""
     memory = before
@@ -139,7 +139,7 @@ def test_fill_rates_over_long_are_known_while_producers_may_be_throttled(
         seen = whole(float(second), [reading(1, float(second), {"/d": 50})])
         memory = fold_in(memory, seen, LIMIT, VALIDITY_S)
     trail = only_volume(memory).fill.trail
-    assert goes_back_s == trail[-1].read_at - trail[0].read_at
+    assert span_s == trail[-1].read_at - trail[0].read_at
 
 
 def test_fill_continues_after_offline() -> None:

@@ -36,7 +36,7 @@ def test_docstring_example() -> None:
 
 
 def test_producers_that_pause_for_a_minute() -> None:
-    """60 bytes land in a minute's first second: 1 byte/s, and neither 12 nor none."""
+    """60 bytes that land in a minute's first second are 1 byte/s, and neither 12 nor none."""
     seen = [
         whole(
             float(at), [reading(1, float(at), {"/d": 9000 - 60 * (at // 60), "/e": 5}, total=9999)]

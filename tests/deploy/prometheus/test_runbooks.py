@@ -61,7 +61,7 @@ def names() -> set[str]:
 
 
 def test_every_alert_has_its_page_and_every_page_its_alert() -> None:
-    """By its name."""
+    """The page has the alert's name."""
     assert names() == {page.stem for page in PAGES}
 
 

@@ -25,7 +25,7 @@ def test_docstring_example(phase_ms: int) -> None:
 
 
 def test_it_is_the_rate_of_parts_in_each_window() -> None:
-    """Of a burst of 100 over 4 windows a quarter goes with each, all after the fourth."""
+    """A burst of 100 over 4 windows loses a quarter with each, and is gone after the fourth."""
     quota = BurstRate(1000, QuotaWindow(4, 500))
     quota.admit(100, 0, strict=True)
     rates = [quota.rate(now_ms) for now_ms in (0, 499, 500, 1000, 1500, 2000, 9000)]
@@ -97,7 +97,7 @@ def test_the_wait_that_is_reported_is_enough(
 
 
 @given(small_windows, histories)
-def test_it_is_what_a_ring_of_samples_gives(
+def test_it_equals_that_of_a_ring_of_samples(
     window: QuotaWindow, history: list[tuple[float, int]]
 ) -> None:
     """Parts put into each window one by one, as the KIP describes it, sum up to the same rate."""

@@ -72,7 +72,7 @@ def test_an_unknown_id_is_forgotten_after_a_window() -> None:
     assert ids.allocated("eve", 8) is None
 
 
-def test_an_id_that_goes_on_writing_is_reported_a_few_times_in_a_window() -> None:
+def test_an_id_that_continues_to_write_is_reported_a_few_times_in_a_window() -> None:
     """It is reported at least four times, so that who forgets it after a window counts it again."""
     ids = ActiveIds(HOUR_MS)
     ids.allocated("bob", 7)

@@ -169,7 +169,7 @@ def test_window_that_is_skipped_wholly() -> None:
 
 
 def test_silent_user_is_forgotten() -> None:
-    """Without a limit as soon as no filter is live; nothing is left of them."""
+    """A user without a limit is, as soon as no filter is live; nothing is left of the user."""
     ids = producer_ids()
     ids.record("ann", 1, 0)
     assert None is not ids.status("ann", HOUR_MS)
@@ -244,7 +244,7 @@ def test_who_is_gone_makes_room() -> None:
     assert ["bob"] == [status.user for status in ids.statuses(HOUR_MS + 1000)]
 
 
-def test_places_are_looked_for_once_a_second() -> None:
+def test_room_is_sought_once_a_second() -> None:
     """A flood of users does not go through all others for each of its ids."""
     ids = producer_ids(None, replace(SURE, most_users=1))
     ids.record("ann", 1, 0)

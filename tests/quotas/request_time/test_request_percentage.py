@@ -47,7 +47,7 @@ def test_network_threads_time_counts_for_the_next_check() -> None:
 
 
 @pytest.mark.parametrize(("connections", "request_ms"), [(5, 100), (2, 30), (40, 7)])
-def test_the_bound_of_the_kip_holds_and_is_reached(connections: int, request_ms: int) -> None:
+def test_the_bound_of_the_kip_is_met_and_reached(connections: int, request_ms: int) -> None:
     """Connections that send whenever they may use C x R of a window, and not more.
 
     The seconds before the windows are full do not count: the user was idle before them.

@@ -95,7 +95,7 @@ class EmergencyTest {
             moments.pass(Math.max(0, until - moments.nowMs()));
         }
 
-        /** The rate that a sidecar reports: over the requested window, 5 s at least, or a bit more. */
+        /** A sidecar's reported rate: over the requested window, 5 s at least, or a bit more. */
         private double secondsToFull() {
             double windowS = Math.max(5, rig.enforcement.fillWindowMs() / 1000) * 1.3;
             double[] last = readings.getLast();
