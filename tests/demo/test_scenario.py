@@ -222,7 +222,7 @@ def sidecars(
 async def test_the_whole_scenario_is_measured_from_what_the_file_systems_say(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The factor's of its twenty steps take a sidecar's reaction and a volume's next reading."""
+    """Of its twenty steps the factor's are as late as a sidecar reacts and a volume is read."""
     started = sidecars(monkeypatch, cluster)
     scenario = Scenario()
     await play(scenario, cluster)

@@ -48,7 +48,7 @@ def judged(limit: Limit, total: int, available: int, rate: float | None = None) 
     ],
 )
 def test_boundaries(total: int, available: int, by_bytes: bool, by_ratio: bool) -> None:
-    """A limit of 100 bytes does not depend on the size; a ratio is of the size."""
+    """At most 100 bytes available violate one limit at any size; at most a tenth the other."""
     assert by_bytes == judged(MinAvailableBytes(100), total, available).violates
     assert by_ratio == judged(MinAvailableRatio(0.1), total, available).violates
 
