@@ -133,7 +133,6 @@ class Board:
         factors: FactorRules,
         clock: Callable[[], float],
         *,
-        memory: Memory | None = None,
         restored: PersistedState | None = None,
         listeners: tuple[Listener, ...] = (),
     ) -> None:
@@ -148,7 +147,7 @@ class Board:
         self._changed = asyncio.Event()
         self._closed = False
         now = clock()
-        memory = memory or (restored.memory if restored else Memory())
+        memory = restored.memory if restored is not None else Memory()
         decision = factors.decide(memory, now)
         same = restored is not None and (restored.factor, restored.source) == _effect(decision)
         since = restored.since if restored is not None and same else now

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from sidecar.control.board import Board
+from sidecar.control.board import Board, PersistedState
 from sidecar.errors import SettingsError
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.producer_ids.request_quotas import RequestQuotaEnforcer
@@ -17,7 +17,7 @@ from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.quotas.entities import ClientQuotas, Entity
 from sidecar.quotas.producer_ids.id_quotas import InForce, Origin, ProducerIdQuota
 from sidecar.quotas.producer_ids.throttle_signature import SIGNATURE
-from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from sidecar.volumes import Failure, FailureKind
@@ -125,7 +125,8 @@ def scene(
     memory: Memory | None = None, kafka: FakeKafka | None = None, percentage: float | None = 0.01
 ) -> Scene:
     clock = FakeClock(1000.0)
-    board = Board(VolumeLimit(MinAvailableBytes(30), 120.0, 1.0), clock, memory=memory)
+    restored = PersistedState(memory or Memory(), 1.0, Source.FALLBACK, 0.0)
+    board = Board(VolumeLimit(MinAvailableBytes(30), 120.0, 1.0), clock, restored=restored)
     retained = Retained(board)
     kafka = kafka or FakeKafka()
     persisted: list[dict[str, float]] = []

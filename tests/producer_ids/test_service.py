@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from sidecar.control.board import Board, Listener
+from sidecar.control.board import Board, Listener, PersistedState
 from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.producer_ids.service import ProducerIdWatch, user_throttles_of
 from sidecar.quotas.entities import DEFAULT
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import Origin, ProducerIdQuota, ProducerIdQuotas
-from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from sidecar.throttle.user_throttles import UserThrottle
@@ -35,7 +35,8 @@ def watching(
     window_s: int = 3600,
 ) -> tuple[Board, ProducerIdWatch]:
     factors = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=1.0)
-    board = Board(factors, clock, memory=memory, listeners=(listener,))
+    restored = PersistedState(memory or Memory(), 1.0, Source.FALLBACK, 0.0)
+    board = Board(factors, clock, restored=restored, listeners=(listener,))
     settings = ProducerIdSettings(window_size_s=window_s, most_throttle_s=LONGEST_S)
     watch = ProducerIdWatch(board, Retained(board), settings, quota, cleanup_s=60.0, file=file)
     return board, watch

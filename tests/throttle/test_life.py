@@ -14,7 +14,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from sidecar.control.board import Board, Snapshot
+from sidecar.control.board import Board, PersistedState, Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
@@ -164,8 +164,9 @@ class Life(RuleBasedStateMachine):
     def restart(self, when: tuple[str, int], with_state: bool) -> None:
         self.clock.now = self.after(when)
         self.reference.events.append(Restarted(self.clock.now, with_state))
-        memory = self.board.snapshot.memory if with_state else None
-        self.board = Board(self.factors, self.clock, memory=memory)
+        before, decision = self.board.snapshot, self.board.snapshot.decision
+        restored = PersistedState(before.memory, decision.factor, decision.source, before.since)
+        self.board = Board(self.factors, self.clock, restored=restored if with_state else None)
         self.agrees(self.reference.at(self.clock.now))
 
     # Invariants.
