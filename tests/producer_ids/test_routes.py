@@ -8,7 +8,7 @@ import pytest
 
 from sidecar.control.board import Snapshot
 from sidecar.producer_ids.retained import NAME
-from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
+from sidecar.quotas.entities import LONGEST_USER
 from tests.api.build import BEARER, FakeSidecar
 from tests.producer_ids.build import CLICKS, REFUSED, SILENT, WatchScene
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sidecar.quotas.mutations.algorithm import Admission
+from sidecar.quotas.admission import Admission
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.token_bucket import TokenBucket
 

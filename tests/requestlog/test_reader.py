@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
+from sidecar.quotas.entities import LONGEST_USER
 from sidecar.requestlog.allocated_ids import producer_id
 from sidecar.requestlog.line import Line, RejectedKind
 from sidecar.requestlog.reader import SILENT_S, LogReader

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.quotas.admission import Admission
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.mutations.admissions import (
     AdmissionRequest,
@@ -15,7 +16,6 @@ from sidecar.quotas.mutations.admissions import (
     MutationAdmissions,
     Muted,
 )
-from sidecar.quotas.mutations.algorithm import Admission
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.token_bucket import TokenBucket
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.quotas.mutations.algorithm import Admission
+from sidecar.quotas.admission import Admission
 from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.throttle_time import unbounded_ms

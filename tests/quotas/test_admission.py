@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from sidecar.quotas.mutations.algorithm import AT_ONCE, Admission, MutationQuota
+from sidecar.quotas.admission import AT_ONCE, Admission, MutationQuota
 from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.rate_quota import RateQuota
