@@ -214,6 +214,29 @@ async def test_a_broker_that_is_always_slow_is_seen_in_spite_of_short_deadlines(
         assert await until_seen(source, 1, clock, timeout_s=0.05) < 1.0
 
 
+@pytest.mark.parametrize("slow", [0, 2])
+@pytest.mark.parametrize("takes_s", [{DESCRIBE_LOG_DIRS: 2.5}, {35: 2.5, DESCRIBE_CLUSTER: 2.5}])
+async def test_a_slow_broker_is_seen_at_short_deadlines_wherever_it_is_listed(
+    slow: int, takes_s: dict[int, float]
+) -> None:
+    """2.5 s, polls of 1 s each second: every third poll has its answer, over one connection."""
+    now = asyncio.get_running_loop().time
+    async with (
+        FakeCluster().add(3) as cluster,
+        KafkaVolumeSource(admin(bootstrap(cluster)), clock=now) as source,
+    ):
+        await seen(source)
+        cluster.brokers[slow].takes_s = takes_s
+        polls = []
+        for _ in range(12):
+            due = now() + 1.0
+            polls.append(kinds(await seen(source, timeout_s=1.0)))
+            await asyncio.sleep(max(0.0, due - now()))
+        assert 3 <= sum(poll[slow] is None for poll in polls)
+        assert all(poll[1] is None for poll in polls)
+        assert cluster.brokers[slow].connected <= 2
+
+
 async def test_a_broker_that_left_while_it_was_asked_is_not_waited_for(clock: Clock) -> None:
     """Its late answer is nobody's, and closing leaves nothing of it."""
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:

@@ -2,8 +2,8 @@
 
 A call takes the connection that is there or dials one, within the caller's deadline. A connection
 that dropped during a call is dialled anew once, since all our calls are reads that may be repeated.
-One that missed a deadline is closed: its answer would come late and for nobody. A failure starts a
-pause in which calls fail at once; an answer that has an error does not.
+One that missed a deadline is closed, unless another call waits on it. A failure starts a pause in
+which calls fail at once; an answer that has an error does not.
 """
 
 import asyncio
@@ -50,6 +50,11 @@ class Link:
             and self._connection_dial is self._dial
             and (connection.session_ends_at is None or self._clock() < connection.session_ends_at)
         )
+
+    @property
+    def owes(self) -> bool:
+        """Whether an answer is to come over it: Kafka answers in order, so the next one waits."""
+        return self._connection is not None and self._connection.owed > 0
 
     async def call(self, request: AdminRequest, deadline: float) -> Response | Failure:
         """The answer to a request, or why there is none.

@@ -2,10 +2,11 @@
 
 The list of brokers is read from a broker that is connected, then from the configured addresses,
 then from any known broker; so a cluster whose brokers were all replaced behind a stable address is
-found again. Links of brokers that have left or moved are closed when the new list is known.
+found again. Of the connected ones those that owe no answer come first, and of these the one that
+answered last. Links of brokers that have left or moved are closed when the new list is known.
 
 Example: three brokers, the first one hung. The list comes from the second a quarter of a second
-late, once: the hung one then has no connection any more, and connected ones are tried first.
+late, once: from then on the second is asked first.
 """
 
 import asyncio
@@ -68,6 +69,7 @@ class Pool:
         self._clock = clock
         self._brokers: dict[int, Link] = {}
         self._bootstrap_links: dict[HostPort, Link] = {}
+        self._answered_last: Link | None = None
 
     @classmethod
     def of(cls, admin: KafkaAdmin, clock: Callable[[], float]) -> Self:
@@ -113,6 +115,7 @@ class Pool:
             answer = await link.call(request, deadline)
             if isinstance(answer, Failure):
                 return answer
+            self._answered_last = link
             return read(answer, link.endpoint)
 
         left_s = deadline - asyncio.get_running_loop().time()
@@ -172,7 +175,9 @@ class Pool:
 
     def _to_ask(self) -> Iterator[Link]:
         known = list(self._brokers.values())
-        connected = [link for link in known if link.usable][:CONNECTED_ASKED_FIRST]
+        connected = [link for link in known if link.usable]
+        connected.sort(key=lambda link: (link.owes, link is not self._answered_last))
+        del connected[CONNECTED_ASKED_FIRST:]
         yield from connected
         own = {link.endpoint: link for link in known}
         tried = set(map(id, connected))
