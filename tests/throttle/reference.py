@@ -12,13 +12,13 @@ with was read. Where the rules leave room, the readings taken are:
   fenced brokers has it neither as active nor as fenced) or is forgotten. To be active again without
   answering ends nothing, and a list without the fenced brokers ends nothing.
 - A broker that leaves the active ones without a violation is not remembered when it comes back.
-- Partial observations never fail. They renew the time of the computed factor only if a broker that
-  answered them has a violation; otherwise it is the time of the last whole observation. Once that
+- Partial observations never fail. They renew the time of the computed factor only if they read a
+  violation, to when it was read; otherwise it is the time of the last whole observation. Once that
   is older than the validity they can't say that all is well.
 - A whole observation without active brokers and without a violation counts as failed.
 - Another cluster id forgets everything but the override.
-- To forget a broker takes its violations out of the computed factor without renewing it; where the
-  rest does not suffice, no computed factor is left.
+- To forget a broker takes its violations out of the computed factor, which is then as old as the
+  rest; where that does not suffice, no computed factor is left.
 - To start with the fallback is not a transition to it.
 """
 
@@ -254,17 +254,10 @@ class _Past:
 
     def computed_from(self, event: Seen) -> Computed | None:
         """What an observation that has just come settles; None when it does not suffice."""
-        whole = event.observation.membership is not None
         listed_at = [self.events[number].at for number, _ in self.lists]
         violating = self.violating(event.at)
-        answered = {
-            broker_id
-            for broker_id, answer in event.observation.answers.items()
-            if isinstance(answer, Reading)
-        }
         if violating:
-            saw = any(broker_id in answered for broker_id, _ in violating)
-            return Computed(0.0, event.at if whole or saw else listed_at[-1], violating)
+            return Computed(0.0, self.seen_at(violating), violating)
         if not listed_at or event.at > listed_at[-1] + self.validity_s:
             return None
         if not self.members() or not all(self.is_known(m, event.at) for m in self.members()):
@@ -279,10 +272,20 @@ class _Past:
         at = before.computed_at
         left = frozenset(log_dir for log_dir in before.violating if log_dir[0] != broker_id)
         if left:
-            return Computed(0.0, at, left)
+            return Computed(0.0, self.seen_at(left), left)
         if self.members() and all(self.is_known(member, at) for member in self.members()):
-            return Computed(1.0, at, frozenset())
+            return Computed(1.0, self.seen_at(left), left)
         return None
+
+    def seen_at(self, violating: LogDirs) -> float:
+        """When the brokers were last listed, or a volume that violates was last read."""
+        read = [
+            reading.read_at
+            for broker_id, log_dir in violating
+            for _, reading in self.readings(broker_id)
+            if log_dir in {volume.log_dir for volume in reading.volumes}
+        ]
+        return max([self.events[self.lists[-1][0]].at, *read])
 
     def violating(self, now: float) -> LogDirs:
         """All log dirs that count as violating."""

@@ -417,6 +417,27 @@ def test_partial_observation_renews_only_a_violation_that_it_sees(
     assert computed_at == factors.decide(memory, 10.0).computed_at
 
 
+def test_computed_at_never_runs_backwards_while_the_same_volumes_violate() -> None:
+    """Broker 2 was seen full at 50 s; asking broker 1 alone at 51 s makes that no older."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, ROOMY)]),
+        partial(50.0, [reading(2, 50.0, FULL)]),
+        partial(51.0, [reading(1, 51.0, ROOMY)]),
+    )
+    assert 50.0 == factors.decide(memory, 51.0).computed_at
+    assert (
+        60.0 == factors.decide(after(whole(60.0, silent=[1, 2]), memory=memory), 60.0).computed_at
+    )
+
+
+def test_partial_observation_of_a_late_answer_renews_from_when_it_was_asked_for() -> None:
+    """An answer that came too late for its poll is old news."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, ROOMY)], silent=[2]), partial(50.0, [reading(2, 40.0, FULL)])
+    )
+    assert 40.0 == factors.decide(memory, 50.0).computed_at
+
+
 def test_partial_observation_completes_an_incomplete_one() -> None:
     """What was missing may be reported later, and the others are not asked again."""
     memory = after(

@@ -119,15 +119,22 @@ class Life(RuleBasedStateMachine):
         self.happens(Seen(observation), lambda: self.board.observe(observation))
 
     @precondition(lambda self: self.board.snapshot.memory.membership is not None)
-    @rule(when=times, changes=changes, asked=st.sets(st.sampled_from(BROKERS)))
-    def partial_poll(self, when: tuple[str, int], changes: Changes, asked: set[int]) -> None:
+    @rule(
+        when=times,
+        changes=changes,
+        asked=st.sets(st.sampled_from(BROKERS)),
+        lag_s=st.sampled_from([0.0, 0.25]),
+    )
+    def partial_poll(
+        self, when: tuple[str, int], changes: Changes, asked: set[int], lag_s: float
+    ) -> None:
         now = self.after(when)
         self.become(changes)
         membership = self.board.snapshot.memory.membership
         asked &= set() if membership is None else set(membership.active)
         up = asked & set(self.those("answers"))
         observation = partial(
-            now, [self.says(broker_id, now) for broker_id in sorted(up)], silent=asked - up
+            now, [self.says(broker_id, now - lag_s) for broker_id in sorted(up)], silent=asked - up
         )
         self.happens(Seen(observation), lambda: self.board.observe(observation))
 
