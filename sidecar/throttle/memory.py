@@ -38,7 +38,7 @@ class VolumeState:
 
     Attributes:
         volume: the sizes as last read.
-        read_at: when that was, steady seconds.
+        read_at: when its broker was asked for them, steady seconds.
         verdict: what the limit said of it then.
         online: False while its broker reports the log dir without sizes.
         fill: how it fills.
@@ -66,7 +66,7 @@ class BrokerState:
     """A broker as last seen.
 
     Attributes:
-        read_at: when it last answered, steady seconds; None when it never did.
+        read_at: when it was asked what it last answered, steady seconds; None when it never did.
         volumes: its volumes whose sizes were ever known.
         offline: its log dirs without sizes in its last answer.
         failure: why it did not answer when last asked; None when it did.
