@@ -70,6 +70,7 @@ class Pool:
         self._brokers: dict[int, Link] = {}
         self._bootstrap_links: dict[HostPort, Link] = {}
         self._answered_last: Link | None = None
+        self._closed = False
 
     @classmethod
     def of(cls, admin: KafkaAdmin, clock: Callable[[], float]) -> Self:
@@ -137,6 +138,7 @@ class Pool:
             if id(link) not in retained:
                 link.close()
         self._brokers = brokers
+        self._bootstrap_links = {}
 
     def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
         """Reads new TLS material and credentials.
@@ -162,7 +164,8 @@ class Pool:
         return apply
 
     async def close(self) -> None:
-        """Close every connection and wait until the sockets are closed."""
+        """Close every connection for good and wait until the sockets are closed."""
+        self._closed = True
         links = (*self._brokers.values(), *self._bootstrap_links.values())
         closing = [closed for link in links if (closed := link.close()) is not None]
         self._brokers = {}
@@ -171,7 +174,10 @@ class Pool:
             await asyncio.wait(closing, timeout=CLOSE_TIMEOUT_S)
 
     def _link(self, endpoint: HostPort) -> Link:
-        return Link(endpoint, self._dial, self._clock)
+        link = Link(endpoint, self._dial, self._clock)
+        if self._closed:
+            link.close()
+        return link
 
     def _to_ask(self) -> Iterator[Link]:
         known = list(self._brokers.values())
