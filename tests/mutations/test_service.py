@@ -139,7 +139,7 @@ async def test_a_quota_that_changes_applies_soon() -> None:
 
 
 async def test_reading_ends_when_nobody_asks_any_more() -> None:
-    """It begins again with the next request, which uses what is known if that is young enough."""
+    """It begins again with the next request, which waits for it."""
     brokers = Brokers()
     async with running(brokers) as mutations:
         await mutations.admit(asked())
@@ -149,9 +149,19 @@ async def test_reading_ends_when_nobody_asks_any_more() -> None:
         brokers.takes_s = 1.0
         before = now()
         await mutations.admit(asked())
-        # What was read last is older than 300 s by now.
         assert before + 1.0 == now()
         assert reads + 1 == len(brokers.asked)
+
+
+async def test_after_a_silence_nobody_is_judged_by_quotas_from_before_it() -> None:
+    """Reading had ended 200 s ago, and the quota was changed since."""
+    brokers = Brokers()
+    async with running(brokers) as mutations:
+        await mutations.admit(asked(60))
+        await asyncio.sleep(FORGOTTEN_AFTER_S + READ_EVERY_S + 200.0)
+        brokers.answer = {}
+        await mutations.admit(asked(1000))
+        assert (await judged(mutations)).admissions[0].accepted
 
 
 @pytest.mark.parametrize(
