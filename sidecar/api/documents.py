@@ -326,7 +326,7 @@ class OverrideCleared:
 
 @described
 class BrokerForgotten:
-    """A broker's last reading no longer counts."""
+    """The last reading of a broker, or of one of its log dirs, no longer counts."""
 
     broker_id: int
     """The broker's node id."""

@@ -215,9 +215,9 @@ class Board:
         """Publishes the factor that an operator set by hand; None ends it."""
         return self.update(lambda memory: replace(memory, override=override))
 
-    def forget(self, broker_id: int) -> Snapshot:
-        """Publishes what follows when a broker's last reading no longer counts."""
-        return self.update(lambda memory: self._factors.forget(memory, broker_id))
+    def forget(self, broker_id: int, log_dir: str | None = None) -> Snapshot:
+        """Publishes what follows when the last reading of a broker or log dir no longer counts."""
+        return self.update(lambda memory: self._factors.forget(memory, broker_id, log_dir))
 
     def throttle_users(
         self,

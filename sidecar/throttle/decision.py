@@ -22,7 +22,7 @@ from sidecar.throttle.memory import (
     VolumeState,
     fail,
     fold_in,
-    forget_broker,
+    forget,
 )
 from sidecar.throttle.user_throttles import UserThrottle, in_force, next_end
 from sidecar.throttle.validity import is_valid
@@ -88,8 +88,14 @@ class FactorRules(Protocol):
         """Memory after an observation."""
         ...
 
-    def forget(self, memory: Memory, broker_id: int) -> Memory:
-        """Memory after an operator said that a broker's last reading no longer counts."""
+    def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
+        """Memory after an operator said that a last reading no longer counts.
+
+        Args:
+            memory: before it.
+            broker_id: whose reading; the broker will not come back.
+            log_dir: the path of the only log dir that will not come back; None: all of them.
+        """
         ...
 
 
@@ -105,7 +111,7 @@ class Disabled:
         """Nothing is polled, so nothing is remembered."""
         return memory
 
-    def forget(self, memory: Memory, broker_id: int) -> Memory:  # noqa: ARG002
+    def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:  # noqa: ARG002
         """Nothing is remembered, so nothing is forgotten."""
         return memory
 
@@ -185,17 +191,21 @@ class VolumeLimit:
         memory = replace(memory, computed=_computed(memory, tuple(violations)))
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
-    def forget(self, memory: Memory, broker_id: int) -> Memory:
-        """Memory after an operator said that a broker's last reading no longer counts.
+    def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
+        """Memory after an operator said that a last reading no longer counts.
 
         A computed factor that it made 0.0 is computed anew at once, as of when the rest was seen.
         Where the rest does not suffice to compute one, there is none, and the fallback is in force.
         """
-        memory = forget_broker(memory, broker_id)
+        memory = forget(memory, broker_id, log_dir)
         before = memory.computed
         if before is None:
             return memory
-        left = tuple(state for state in before.violations if state.volume.broker_id != broker_id)
+        left = tuple(
+            state
+            for state in before.violations
+            if state.volume.broker_id != broker_id or log_dir not in {None, state.volume.log_dir}
+        )
         if left == before.violations:
             return memory
         _, missing = self._survey(memory, before.computed_at)

@@ -72,10 +72,11 @@ class Cleared:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """An operator had a broker forgotten."""
+    """An operator had a broker, or one of its log dirs, forgotten."""
 
     at: float
     broker_id: int
+    log_dir: str | None = None
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,7 @@ class _Past:
             event = self.events[number]
             past = self.reference.past(number + 1)
             if isinstance(event, Forgotten):
-                return past.computed_after_forgetting(event.broker_id)
+                return past.computed_after_forgetting(event)
             if isinstance(event, Seen):
                 verdict = past.computed_from(event)
                 if verdict is not None or past.is_another_cluster():
@@ -264,13 +265,19 @@ class _Past:
             return None
         return Computed(1.0, listed_at[-1], frozenset())
 
-    def computed_after_forgetting(self, broker_id: int) -> Computed | None:
-        """What is left of the factor computed before a broker was forgotten."""
+    def computed_after_forgetting(self, event: Forgotten) -> Computed | None:
+        """What is left of the factor computed before something was forgotten."""
         before = self.reference.past(self.end - 1).computed()
-        if before is None or broker_id not in {violating for violating, _ in before.violating}:
-            return before
+        if before is None:
+            return None
         at = before.computed_at
-        left = frozenset(log_dir for log_dir in before.violating if log_dir[0] != broker_id)
+        left = frozenset(
+            (broker_id, log_dir)
+            for broker_id, log_dir in before.violating
+            if broker_id != event.broker_id or event.log_dir not in {None, log_dir}
+        )
+        if left == before.violating:
+            return before
         if left:
             return Computed(0.0, self.seen_at(left), left)
         if self.members() and all(self.is_known(member, at) for member in self.members()):
@@ -346,7 +353,7 @@ class _Past:
         """Whether an event ends all that was known of a broker before it."""
         event = self.events[number]
         if isinstance(event, Forgotten):
-            return event.broker_id == broker_id
+            return event.broker_id == broker_id and event.log_dir is None
         if not isinstance(event, Seen) or event.observation.membership is None:
             return False
         membership = event.observation.membership
@@ -388,16 +395,34 @@ class _Past:
 
     def violating_log_dirs(self, broker_id: int) -> LogDirs:
         """The log dirs of a broker whose last state violates."""
-        readings = [reading for _, reading in self.readings(broker_id)]
+        readings = self.readings(broker_id)
         if not readings:
             return frozenset()
-        reported = {volume.log_dir for volume in readings[0].volumes}
-        reported |= {offline.log_dir for offline in readings[0].offline}
-        last = {log_dir: _last_volume(readings, log_dir) for log_dir in reported}
+        reported = {volume.log_dir for volume in readings[0][1].volumes}
+        reported |= {offline.log_dir for offline in readings[0][1].offline}
+        last = {
+            log_dir: _last_volume(
+                [each for number, each in readings if number > self.forgotten(broker_id, log_dir)],
+                log_dir,
+            )
+            for log_dir in reported
+        }
         return frozenset(
             (broker_id, log_dir)
             for log_dir, volume in last.items()
             if volume is not None and self.violates(volume)
+        )
+
+    def forgotten(self, broker_id: int, log_dir: str) -> int:
+        """The last event that forgot a log dir alone; -1 when there is none."""
+        return max(
+            (
+                number
+                for number, event in enumerate(self.events)
+                if isinstance(event, Forgotten)
+                and (broker_id, log_dir) == (event.broker_id, event.log_dir)
+            ),
+            default=-1,
         )
 
 

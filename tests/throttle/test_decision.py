@@ -516,6 +516,30 @@ def test_forgetting_a_live_violating_member_brings_the_fallback() -> None:
     assert FALLBACK == in_force(memory, 1.0)
 
 
+def test_forgetting_an_offline_log_dir_of_a_live_broker() -> None:
+    """It throttles for as long as it is offline; forgotten, it is not seen again until it is read.
+
+    The broker's other volumes, and those of others at the same path, still count.
+    """
+    dark = reading(1, 600.0, {"/d1": 99}, offline=["/d0"])
+    memory = after(
+        whole(0.0, [reading(1, 0.0, {"/d0": 30, "/d1": 99}), reading(2, 0.0, ROOMY)]),
+        whole(600.0, [dark, reading(2, 600.0, ROOMY)]),
+    )
+    assert OBSERVED_FULL == in_force(memory, 600.0)
+    for broker_id, log_dir in ((1, "/d1"), (2, "/d0"), (1, "/d")):
+        assert OBSERVED_FULL == in_force(factors.forget(memory, broker_id, log_dir), 600.0)
+    memory = factors.forget(memory, 1, "/d0")
+    decision = factors.decide(memory, 600.0)
+    assert OBSERVED_ROOMY == (decision.factor, decision.source)
+    assert 600.0 == decision.computed_at
+    again = whole(700.0, [replace(dark, read_at=700.0), reading(2, 700.0, ROOMY)])
+    memory = after(again, memory=memory)
+    assert OBSERVED_ROOMY == in_force(memory, 700.0)
+    back = whole(800.0, [reading(1, 800.0, {"/d0": 30, "/d1": 99}), reading(2, 800.0, ROOMY)])
+    assert OBSERVED_FULL == in_force(after(back, memory=memory), 800.0)
+
+
 def test_forgetting_is_no_failed_poll() -> None:
     """To forget a broker that violates nothing leaves a valid factor in force."""
     memory = after(

@@ -159,12 +159,16 @@ class Life(RuleBasedStateMachine):
             lambda: self.board.set_override(override),
         )
 
-    @rule(when=times, broker_id=st.sampled_from(BROKERS))
-    def forget(self, when: tuple[str, int], broker_id: int) -> None:
+    @rule(
+        when=times,
+        broker_id=st.sampled_from(BROKERS),
+        log_dir=st.sampled_from([None, "/d0", "/d1"]),
+    )
+    def forget(self, when: tuple[str, int], broker_id: int, log_dir: str | None) -> None:
         now = self.after(when)
         self.happens(
-            Forgotten(now, broker_id),
-            lambda: self.board.forget(broker_id),
+            Forgotten(now, broker_id, log_dir),
+            lambda: self.board.forget(broker_id, log_dir),
         )
 
     @rule(when=times, with_state=st.booleans())
