@@ -187,7 +187,7 @@ class VolumeDocument:
     limit_violated: bool | None
     """Whether it was at or below the limit when last read."""
     read_at: Time | None
-    """When the sizes were read."""
+    """When the broker was asked for the sizes."""
     fill_bytes_per_second: float | None
     """How fast it fills, negative while it empties; null before a second reading and offline."""
     seconds_to_limit: Annotated[float, Field(ge=0)] | None
