@@ -63,7 +63,7 @@ class Reading:
 
     Attributes:
         broker_id: the broker's node id.
-        read_at: when its answer arrived, steady seconds.
+        read_at: when it was asked, steady seconds.
         volumes: one for each log dir whose sizes are known.
         offline: the log dirs whose sizes are not.
     """

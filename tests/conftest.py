@@ -47,6 +47,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Else the interpreter's end passes over that, and DuckDB's binding reports leaks."""
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def logging_restored() -> Iterator[None]:
     """Puts back what ``sidecar.logs.set_up`` changes.

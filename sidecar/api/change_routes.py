@@ -1,4 +1,4 @@
-"""The routes that change: the override, and forgetting a broker; and the token they need.
+"""The routes that change: the override, and forgetting a broker or log dir; and the token.
 
 Example: without a token ``PUT /v1/override`` answers 401, and 403 when none is configured.
 """
@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, FastAPI, Path, params
+from fastapi import Depends, FastAPI, Path, Query, params
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BeforeValidator, Field
 from starlette.exceptions import HTTPException
@@ -70,20 +70,32 @@ def add_changing(app: FastAPI, changes: Changes, token: Callable[[], str | None]
         responses={200: {"model": BrokerForgotten}, **documented(401, 403, 404, 409, 422)},
         **guarded,
     )
-    async def forget_broker(
-        broker_id: Annotated[
-            int,
-            Field(ge=0, le=_NODE_ID_MAX),
-            BeforeValidator(_digits),
-            Path(description="The broker's node id."),
-        ],
-    ) -> Response:
+    async def forget_broker(broker_id: _BrokerId) -> Response:
         """For a broker that will not come back: its full volume no longer throttles producers.
 
         404 when nothing is remembered of it, 409 when it is active and answers. Where the rest does
         not suffice to compute a factor, the fallback is in force until the next whole observation.
         """
-        return answer(await changes.forget_broker(broker_id))
+        return answer(await changes.forget(broker_id))
+
+    @app.delete(
+        "/v1/brokers/{broker_id}/log-dirs",
+        summary="Forget the last reading of a log dir that is offline",
+        responses={200: {"model": BrokerForgotten}, **documented(401, 403, 404, 409, 422)},
+        **guarded,
+    )
+    async def forget_log_dir(
+        broker_id: _BrokerId,
+        path: Annotated[
+            str, Query(min_length=1, max_length=4096, description="The log dir's, on the broker.")
+        ],
+    ) -> Response:
+        """For a full disk that will not be repaired soon: it no longer throttles producers.
+
+        Also while its broker lives. 404 when nothing is remembered of it, 409 when its broker is
+        active and reads it. Once it is back its sizes count again.
+        """
+        return answer(await changes.forget(broker_id, path))
 
 
 def _digits(text: str) -> str:
@@ -91,6 +103,14 @@ def _digits(text: str) -> str:
     if not (text.isascii() and text.isdigit()):
         raise ValueError("must be a number in digits")
     return text
+
+
+_BrokerId = Annotated[
+    int,
+    Field(ge=0, le=_NODE_ID_MAX),
+    BeforeValidator(_digits),
+    Path(description="The broker's node id."),
+]
 
 
 def needs_token(token: Callable[[], str | None]) -> params.Depends:

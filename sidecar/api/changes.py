@@ -1,4 +1,4 @@
-"""What an operator may change: the override, and what is remembered of a dead broker.
+"""What an operator may change: the override, and what is remembered of a dead broker or log dir.
 
 A change needs the bearer token. It is checked whole before anything happens, published in one step
 of the board, and on disk when the answer says so.
@@ -127,26 +127,32 @@ class Changes:
         persisted = await self.persist()
         return OverrideCleared(cleared, persisted, self.board.snapshot.decision.factor)
 
-    async def forget_broker(self, broker_id: int) -> BrokerForgotten:
-        """Forgets a broker's last reading, and decides anew at once.
+    async def forget(self, broker_id: int, log_dir: str | None = None) -> BrokerForgotten:
+        """Forgets the last reading of a broker, or of one log dir, and decides anew at once.
 
         Raises:
-            HTTPException: 404 when nothing is remembered of it; 409 when it is active and answers,
-                since the next poll would remember it again.
+            HTTPException: 404 when nothing is remembered of it; 409 when its broker is active and
+                answers, unless it is a log dir that is offline: the next poll would remember it
+                again.
         """
         memory = self.board.snapshot.memory
         broker = memory.brokers.get(broker_id)
-        if broker is None:
-            raise HTTPException(404, "Nothing is remembered of this broker.")
-        if broker_id in memory.active and broker.failure is None:
+        volumes = broker.volumes if broker is not None else ()
+        known = [each for each in volumes if log_dir in {None, each.volume.log_dir}]
+        if broker is None or (log_dir is not None and not known):
+            raise HTTPException(404, "Nothing is remembered of it.")
+        answers = broker_id in memory.active and broker.failure is None
+        if answers and (log_dir is None or known[0].online):
             raise HTTPException(
-                409, "This broker is active and answers: the next poll would read it again."
+                409,
+                "This broker is active and answers: the next poll would read it again. A log dir"
+                " that is offline is forgotten by its path.",
             )
-        self.board.forget(broker_id)
+        self.board.forget(broker_id, log_dir)
         persisted = await self.persist()
         return BrokerForgotten(
             broker_id,
-            [known.volume.log_dir for known in broker.volumes],
+            [each.volume.log_dir for each in known],
             persisted,
             self.board.snapshot.decision.factor,
         )

@@ -64,7 +64,8 @@ class LongPoll:
         window_s = fill_window_s(sent.get("throttle-fill-window", ""))
         headers = {
             **NO_STORE,
-            "ETag": f'"{self._board.etag}"',
+            # Weak: JSON and text share it, and what may change between two answers with it.
+            "ETag": f'W/"{self._board.etag}"',
             VALID_FOR: str(int(self._valid_for_s(now) * 1000)),
             **document.headers(snapshot, now, window_s),
             **further,

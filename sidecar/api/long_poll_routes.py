@@ -121,7 +121,7 @@ def _responses(
             "headers": {
                 "ETag": {
                     "schema": {"type": "string"},
-                    "description": "The start's id and the generation; never repeated.",
+                    "description": "Weak: the start's id and the generation; never repeated.",
                 },
                 VALID_FOR: {
                     "schema": {"type": "integer"},

@@ -1,11 +1,13 @@
-"""``throttle-sidecar forget``: a broker that will not return no longer throttles producers.
+"""``throttle-sidecar forget``: a broker or disk that will not return no longer throttles producers.
 
 The last reading of a fenced broker that violated the limit counts until it answers, is unregistered
-or is forgotten; by every sidecar of the cluster, since each decides for itself.
+or is forgotten, and that of a log dir that is offline likewise, also while its broker lives; by
+every sidecar of the cluster, since each decides for itself.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
@@ -26,26 +28,35 @@ from sidecar.cli.sidecar_options import (
     epilog="""\b
 Examples:
   throttle-sidecar forget 3
+  throttle-sidecar forget 3 --log-dir /data/d1
   throttle-sidecar forget 3 --sidecars b1:7070,b2:7070 --token-file token
 """,
 )
 @click.argument("broker_id", type=click.IntRange(0, 2**31 - 1))
+@click.option(
+    "--log-dir", metavar="PATH", help="Forget this log dir alone, which its broker reports offline."
+)
 @sidecars_options
 @token_option
 @click.pass_context
 def command(
     context: click.Context,
+    *,
     broker_id: int,
+    log_dir: str | None,
     sidecars: tuple[Address, ...],
     token_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Forget the last reading of a broker that will not return.
+    """Forget the last reading of a broker, or of a log dir, that will not return.
 
     Every sidecar's answer is printed. The exit code is 0 only if all forgot it; a sidecar that has
     no reading of it answers so.
     """
-    answers = change(Request("DELETE", f"/v1/brokers/{broker_id}"), sidecars, token_file)
+    path = f"/v1/brokers/{broker_id}"
+    if log_dir is not None:
+        path += f"/log-dirs?path={quote(log_dir, safe='')}"
+    answers = change(Request("DELETE", path), sidecars, token_file)
     report(answers, AnswerTable(["Answer"], _forgotten_cells), as_json)
     context.exit(exit_code(answers))
 

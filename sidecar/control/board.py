@@ -133,7 +133,6 @@ class Board:
         factors: FactorRules,
         clock: Callable[[], float],
         *,
-        memory: Memory | None = None,
         restored: PersistedState | None = None,
         listeners: tuple[Listener, ...] = (),
         start_id: str | None = None,
@@ -149,7 +148,7 @@ class Board:
         self._changed = asyncio.Event()
         self._closed = False
         now = clock()
-        memory = memory or (restored.memory if restored else Memory())
+        memory = restored.memory if restored is not None else Memory()
         decision = factors.decide(memory, now)
         same = restored is not None and (restored.factor, restored.source) == _effect(decision)
         since = restored.since if restored is not None and same else now
@@ -217,9 +216,9 @@ class Board:
         """Publishes the factor that an operator set by hand; None ends it."""
         return self.update(lambda memory: replace(memory, override=override))
 
-    def forget(self, broker_id: int) -> Snapshot:
-        """Publishes what follows when a broker's last reading no longer counts."""
-        return self.update(lambda memory: self._factors.forget(memory, broker_id))
+    def forget(self, broker_id: int, log_dir: str | None = None) -> Snapshot:
+        """Publishes what follows when the last reading of a broker or log dir no longer counts."""
+        return self.update(lambda memory: self._factors.forget(memory, broker_id, log_dir))
 
     def throttle_users(
         self,

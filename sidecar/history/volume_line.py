@@ -8,7 +8,7 @@ sidecar kafka-0-7070 at 0.5 s of 1970 (one line)::
      "offline":[{"broker_id":1,"log_dir":"/d2"}]}
 
 The time is when the observation was complete: a broker may have answered sooner, by the poll's
-deadline (10 s) at most. ``brokers`` are those who answered.
+deadline (10 s) at most, or since an earlier poll if it is slow. ``brokers`` are those who answered.
 """
 
 import time

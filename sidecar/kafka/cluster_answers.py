@@ -79,7 +79,7 @@ def read_log_dirs(
     Args:
         response: v4 or v5; topics in it are ignored.
         broker_id: who answered.
-        read_at: when, steady seconds.
+        read_at: when it was asked, steady seconds.
         principal: whom to grant what is missing, for the failure's message.
     """
     code = response.error_code

@@ -9,6 +9,7 @@ producers all wrote lately. One that moves to broker 1 is not: the sidecar there
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from aiokafka.protocol.api import Response
@@ -35,7 +36,8 @@ class Leaders:
 
     Attributes:
         partitions: broker id -> those that are scanned and led by it, by topic and index.
-        new: those of them that were not there when leaders were first read.
+        new: those that were not there when leaders were first read and were not reported since:
+            of the scanned ones, and of those that have no leader yet.
         skipped: how many are not scanned because they are too many.
     """
 
@@ -91,23 +93,27 @@ class Leaders:
             return
         before, self._topics = self._topics, topics
         self._brokers = set(brokers)
-        self._choose(topics)
+        leaderless = self._choose(topics)
         if before is not None:
-            scanned = [each for partitions in self.partitions.values() for each in partitions]
-            self.new.intersection_update(scanned)
-            self.new.update(each for each in scanned if not _has(before, each))
+            listed = chain(leaderless, *self.partitions.values())
+            self.new = {each for each in listed if each in self.new or not _has(before, each)}
 
-    def _choose(self, topics: Mapping[str, Sequence[int]]) -> None:
+    def _choose(self, topics: Mapping[str, Sequence[int]]) -> list[Partition]:
+        """Chooses those to be scanned, and returns those without an active leader."""
         self.partitions = {}
+        leaderless: list[Partition] = []
         count = 0
         for topic in sorted(topics):
             found = topics[topic]
             for index, leader in zip(found[::2], found[1::2], strict=True):
-                if leader in self._brokers and self._broker_id in {None, leader}:
+                if leader not in self._brokers:
+                    leaderless.append((topic, index))
+                elif self._broker_id in {None, leader}:
                     count += 1
                     if count <= MOST_PARTITIONS:
                         self.partitions.setdefault(leader, []).append((topic, index))
         self.skipped = max(0, count - MOST_PARTITIONS)
+        return leaderless
 
 
 def _has(topics: Mapping[str, Sequence[int]], partition: Partition) -> bool:

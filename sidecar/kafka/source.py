@@ -4,14 +4,16 @@ DescribeCluster lists the brokers, then DescribeLogDirs is sent to every active 
 naming no topic, so that answers do not grow with partitions. One deadline covers all of it: a
 broker that misses it has that as its answer, and the others' answers count.
 
-A request to a slow broker stays open: a later poll takes its answer when it is there, and does not
-wait for it again. So a broker that hangs delays one poll and not the next ones, and one that
-is always slow is seen all the same. It has ``ANSWER_TIMEOUT_S``, or the poll's deadline if that is
-longer; one that did not answer in that time has ``SLOW_ANSWER_TIMEOUT_S``, until it is quick again.
+A request to a slow broker stays open, and later polls do not wait for it again: so a broker that
+hangs delays one poll and not the next ones. A reading counts from when the broker was asked. The
+first poll after a late answer asks again, and takes the late one if no newer one comes by its
+deadline: so a broker that is always slow is seen all the same. It has ``ANSWER_TIMEOUT_S``, or the
+poll's deadline if that is longer; one that did not answer in that time has
+``SLOW_ANSWER_TIMEOUT_S``, until it is quick again.
 
 Example: of three brokers one takes 2.5 s to answer, and polls with a deadline of 1 s come every
-second. The first ends after 1 s with two readings and one failure of kind timeout, the second at
-once with the same, the third with three readings.
+second. The first ends after 1 s with two readings and one failure of kind timeout, the next two at
+once with the same, the fourth after 1 s with three readings, the slow broker's 3 s old.
 """
 
 import asyncio
@@ -109,6 +111,8 @@ class KafkaVolumeSource:
         self, brokers: Collection[int], cluster: ClusterList | None, deadline: float
     ) -> Observation:
         now = asyncio.get_running_loop().time
+        done = [key for key in brokers if key in self._requests and self._requests[key].done()]
+        late = {broker_id: self._requests.pop(broker_id).result() for broker_id in done}
         new = [broker_id for broker_id in brokers if broker_id not in self._requests]
         for broker_id in new:
             patience_s = SLOW_ANSWER_TIMEOUT_S if broker_id in self._slow else ANSWER_TIMEOUT_S
@@ -124,17 +128,22 @@ class KafkaVolumeSource:
             observed_at=self._clock(),
             origin=ORIGIN,
             membership=cluster.membership if cluster is not None else None,
-            answers={broker_id: self._answer(broker_id) for broker_id in brokers},
+            answers={
+                broker_id: self._answer(broker_id, late.get(broker_id)) for broker_id in brokers
+            },
         )
 
-    def _answer(self, broker_id: int) -> Reading | Failure:
-        if not self._requests[broker_id].done():
-            return Failure(FailureKind.TIMEOUT, f"broker {broker_id}: no answer in time yet")
-        return self._requests.pop(broker_id).result()
+    def _answer(self, broker_id: int, late: Reading | Failure | None) -> Reading | Failure:
+        answer: Reading | Failure
+        if self._requests[broker_id].done():
+            answer = self._requests.pop(broker_id).result()
+        else:
+            answer = Failure(FailureKind.TIMEOUT, f"broker {broker_id}: no answer in time yet")
+        return late if isinstance(answer, Failure) and isinstance(late, Reading) else answer
 
     async def _read(self, broker_id: int, deadline: float) -> Reading | Failure:
         now = asyncio.get_running_loop().time
-        asked_at = now()
+        asked_at, read_at = now(), self._clock()
         answer = await self._pool.call(broker_id, _DESCRIBE_LOG_DIRS, deadline)
         if isinstance(answer, Failure):
             if answer.kind is FailureKind.TIMEOUT:
@@ -142,4 +151,4 @@ class KafkaVolumeSource:
             return answer
         if now() < asked_at + ANSWER_TIMEOUT_S:
             self._slow.discard(broker_id)
-        return read_log_dirs(answer, broker_id, self._clock(), self._pool.principal)
+        return read_log_dirs(answer, broker_id, read_at, self._pool.principal)

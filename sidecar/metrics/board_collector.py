@@ -9,6 +9,7 @@ Example: two volumes at their limit, seen by 30 polls, add 60 to
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Histogram
@@ -18,10 +19,10 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from sidecar import __version__
-from sidecar.control.board import Board
+from sidecar.control.board import Board, Snapshot
 from sidecar.throttle.decision import Source
 from sidecar.throttle.full import full_at
-from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
 
 _UNITS: Final = ("bytes_per_second", "bytes", "seconds")
@@ -40,6 +41,7 @@ class SidecarRegistry(CollectorRegistry):
 
     def __init__(self) -> None:
         super().__init__()
+        self._collectors: list[Collector] = []
         self.poll_duration = Histogram(
             "kafka_throttle_poll_duration_seconds",
             "How long polls took, in seconds, failed ones too.",
@@ -47,13 +49,19 @@ class SidecarRegistry(CollectorRegistry):
             registry=self,
         )
 
+    def register(self, collector: Collector) -> None:
+        """Adds a collector; one that writes its metrics bit by bit notes at first what they say."""
+        super().register(collector)
+        self._collectors.append(collector)
+
     def collect(self) -> Iterable[Metric]:
         """Every metric with the unit that its name ends in, and none of the library's ``_created``.
 
+        All collectors begin before the first metric is written, so that all are of one moment.
         A ``_created`` series for each counter would show when this process started, which
         ``process_start_time_seconds`` does; the library's own switch for them is global.
         """
-        for metric in super().collect():
+        for metric in chain.from_iterable([each.collect() for each in self._collectors]):
             # Of the process's metrics too, which the library exposes without.
             metric.unit = metric.unit or _unit(metric.name)
             if metric.type == "histogram":
@@ -92,15 +100,15 @@ class _BoardCollector(Collector):
         self._labels: dict[tuple[int, str], dict[str, str]] = {}
 
     def collect(self) -> Iterable[Metric]:
-        """Reads the board once."""
-        yield from self._decision()
-        yield from self._readers()
-        yield from self._counts()
-        yield from self._volumes()
-        yield self._throttled_fill()
-
-    def _decision(self) -> Iterator[Metric]:
+        """Reads the board once; what each of thousands of volumes says is written bit by bit."""
         snapshot = self._board.snapshot
+        return chain(
+            [*self._decision(snapshot), *self._readers(), *self._counts()],
+            self._volumes(snapshot.memory),
+            [self._throttled_fill()],
+        )
+
+    def _decision(self, snapshot: Snapshot) -> Iterator[Metric]:
         decision, memory = snapshot.decision, snapshot.memory
         yield _gauge(
             "factor", "The throttle factor in force, 0 to 1, whatever its source.", decision.factor
@@ -201,8 +209,7 @@ class _BoardCollector(Collector):
         build.add_metric([__version__], 1.0)
         yield build
 
-    def _volumes(self) -> Iterator[Metric]:
-        memory = self._board.snapshot.memory
+    def _volumes(self, memory: Memory) -> Iterator[Metric]:
         states = list(memory.volumes())
         keys = [(state.volume.broker_id, state.volume.log_dir) for state in states]
         # Kept from scrape to scrape: 12,000 new dicts each time would cost a full collection.

@@ -24,8 +24,7 @@ class BrokerCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Every metric is there, whether or not a broker is known."""
-        yield from self._members()
-        yield self._readers()
+        return [*self._members(), self._readers()]
 
     def _members(self) -> Iterator[Metric]:
         memory = self._board.snapshot.memory

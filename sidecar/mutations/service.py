@@ -30,7 +30,7 @@ READ_EVERY_S: Final = 30.0
 RETRY_AFTER_S: Final = 1.0
 """The same after a read that failed."""
 FORGOTTEN_AFTER_S: Final = 600.0
-"""So long after the last request the quotas are no longer read."""
+"""So long after the last request the quotas are no longer read, and those known are forgotten."""
 TIMEOUT_S: Final = 5.0
 """How long a request waits for quotas when none are known."""
 
@@ -106,6 +106,8 @@ class ControllerMutations:
             await asyncio.sleep(self._every_s if read else RETRY_AFTER_S)
             if self._clock() > self._requested_at + FORGOTTEN_AFTER_S:
                 self._wanted.clear()
+                # From now on they age unseen: the next request waits for new ones.
+                self._read_at = None
 
     def _known(self) -> bool:
         return self._read_at is not None and self._clock() <= self._read_at + self._validity_s

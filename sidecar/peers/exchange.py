@@ -21,7 +21,7 @@ from typing import Annotated, Final
 import msgspec
 
 from sidecar.http import HttpError, request
-from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
+from sidecar.quotas.entities import LONGEST_USER
 
 _log = logging.getLogger(__name__)
 

@@ -38,8 +38,8 @@ from sidecar.producer_ids.documents import (
 )
 from sidecar.producer_ids.quota_file import QuotaForm
 from sidecar.producer_ids.service import ProducerIdWatch, user_throttles_of
-from sidecar.quotas.entities import DEFAULT, Default, user_name
-from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER, InForce, quota_of
+from sidecar.quotas.entities import DEFAULT, LONGEST_USER, Default, user_name
+from sidecar.quotas.producer_ids.id_quotas import InForce, quota_of
 from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings.values import IdsCount

@@ -69,6 +69,10 @@ Name = str | Default | None
 PRINCIPAL_TYPE: Final = "User:"
 """What ACLs have before a user's name."""
 
+LONGEST_USER: Final = 1024
+"""Characters of a principal's name; a certificate's subject has some hundreds. Who has a longer one
+has no quota on producer ids, so that what is remembered of users is bounded."""
+
 _USER = "user"
 _CLIENT_ID = "client-id"
 _IP = "ip"

@@ -29,8 +29,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from sidecar.quotas.admission import MutationQuota
 from sidecar.quotas.entities import ClientQuotas, QuotaKey, Resolved, resolve
-from sidecar.quotas.mutations.algorithm import MutationQuota
 from sidecar.quotas.rate import QuotaWindow, Rate
 from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
 from sidecar.quotas.token_bucket import TokenBucket

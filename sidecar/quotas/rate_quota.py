@@ -12,7 +12,7 @@ A burst stays in its sample until the whole sample is dropped. KIP-599's example
 Source: Kafka's ClientQuotaManager and Sensor.
 """
 
-from sidecar.quotas.mutations.algorithm import AT_ONCE, Admission, checked_rate
+from sidecar.quotas.admission import AT_ONCE, Admission, checked_rate
 from sidecar.quotas.rate import QuotaWindow, Rate
 from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
 

@@ -17,7 +17,7 @@ ControllerMutationQuotaManager.
 
 from typing import Self
 
-from sidecar.quotas.mutations.algorithm import AT_ONCE, Admission, checked_rate
+from sidecar.quotas.admission import AT_ONCE, Admission, checked_rate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.throttle_time import rounded_ms
 

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
-from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
+from sidecar.quotas.entities import LONGEST_USER
 from sidecar.requestlog.client_usage import Usage
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.tail import Tail, follow

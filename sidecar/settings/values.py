@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic import SecretStr
 
 from sidecar.quotas.mutations.admissions import Algorithm
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
@@ -42,7 +42,8 @@ class HostPort(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class KafkaAdmin(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaAdmin:
     """How to connect and authenticate to the brokers, by the Java admin client's names.
 
     Material for TLS is a file or its text (PEM), never both.
@@ -69,8 +70,6 @@ class KafkaAdmin(BaseModel):
         client_id: what brokers log and count us as.
         settings_source: where the reader of a message would set one of these.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     bootstrap_servers: tuple[HostPort, ...]
     security_protocol: SecurityProtocol = "PLAINTEXT"
@@ -143,7 +142,8 @@ class HistorySection:
     max_bytes: int
 
 
-class Settings(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
     """All of the daemon's settings.
 
     Attributes:
@@ -166,8 +166,6 @@ class Settings(BaseModel):
         log_format: for people or for machines.
         log_level: the least level that is written.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     check_interval_s: float
     check_interval_minimum_s: float

@@ -2,7 +2,8 @@
 
 It is JSON: a version, a checksum over the state, and the state. A new one is written beside it,
 synced and renamed over it, so that a reader finds the old or the new one whole, whatever is cut off
-in between. What can't be used is renamed to ``NAME.damaged`` and logged; it never stops a start.
+in between. What can't be read or used is renamed to ``NAME.damaged`` and logged; it never stops a
+start.
 
 Example: ``{"version": 1, "sha256": "9f86...", "state": {"limit": {"type": "...", "value": 1},
 ...}}``.
@@ -71,7 +72,7 @@ class StateFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            return Damaged(f"the state file {self.path} can't be read: {error.strerror}")
+            return self._set_aside(f"it can't be read: {error.strerror}")
         try:
             envelope = _Envelope.model_validate_json(raw)
             if envelope.sha256 != _checksum(envelope.state):

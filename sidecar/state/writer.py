@@ -91,14 +91,14 @@ class StateWriter:
             except OSError as error:
                 if not self._failing:
                     _log.warning(
-                        "the state can't be kept in %s: %s; a restart would forget it",
+                        "the state can't be written to %s: %s; a restart would forget it",
                         self._file.path,
                         error.strerror,
                     )
                 self._failing = True
                 return False
             if self._failing:
-                _log.info("the state is kept in %s again", self._file.path)
+                _log.info("the state is written to %s again", self._file.path)
             self._failing = False
             self._written = snapshot
             return True

@@ -8,6 +8,7 @@ Example: 91 of 100 GB used under a limit of 10 GB: 91 % of the bar, and the limi
 """
 
 import math
+import shlex
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Final
@@ -41,6 +42,7 @@ class Row:
         fills: how fast; "" when that is not known.
         to_limit: when the limit is reached at that rate, "" when it is not.
         read: how old the reading is, when it is not of the last poll or that failed; else "".
+        forget: the command by which it no longer counts, while it violates and is offline; else "".
     """
 
     broker_id: int
@@ -54,6 +56,7 @@ class Row:
     fills: str
     to_limit: str
     read: str
+    forget: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,9 @@ def _row(found: _Found, snapshot: Snapshot, now: Now) -> Row:
         fills=rate(_fill_rate(known, snapshot)),
         to_limit=_to_limit(known, now.now),
         read=_read(known, snapshot, now),
+        forget=""
+        if known.online or not known.violates
+        else f"throttle-sidecar forget {found.broker_id} --log-dir {shlex.quote(found.log_dir)}",
     )
 
 

@@ -8,7 +8,7 @@ Example (the proposal's own): validity 2 min, fallback 0.0. Minute 0 computes 1.
 fail: 1.0, since 2 <= 0 + 2. Minute 3 fails: 0.0. Minute 4 computes 1.0.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
@@ -22,11 +22,11 @@ from sidecar.throttle.memory import (
     VolumeState,
     fail,
     fold_in,
-    forget_broker,
+    forget,
 )
 from sidecar.throttle.user_throttles import UserThrottle, in_force, next_end
 from sidecar.throttle.validity import is_valid
-from sidecar.volumes import Failure, FailureKind, Observation, Reading
+from sidecar.volumes import Failure, FailureKind, Observation
 
 
 class Source(StrEnum):
@@ -88,8 +88,14 @@ class FactorRules(Protocol):
         """Memory after an observation."""
         ...
 
-    def forget(self, memory: Memory, broker_id: int) -> Memory:
-        """Memory after an operator said that a broker's last reading no longer counts."""
+    def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
+        """Memory after an operator said that a last reading no longer counts.
+
+        Args:
+            memory: before it.
+            broker_id: whose reading; the broker will not come back.
+            log_dir: the path of the only log dir that will not come back; None: all of them.
+        """
         ...
 
 
@@ -105,7 +111,7 @@ class Disabled:
         """Nothing is polled, so nothing is remembered."""
         return memory
 
-    def forget(self, memory: Memory, broker_id: int) -> Memory:  # noqa: ARG002
+    def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:  # noqa: ARG002
         """Nothing is remembered, so nothing is forgotten."""
         return memory
 
@@ -172,47 +178,40 @@ class VolumeLimit:
     def fold(self, memory: Memory, observation: Observation) -> Memory:
         """Memory after an observation, with the factor computed from all that is known then.
 
-        A whole observation renews the validity. A partial one renews it only when it sees a
+        A whole observation renews the validity. A partial one renews it only when it reads a
         violation itself: what the brokers that were not asked said is as old as the last whole one.
         A whole observation that does not suffice (no violation, and a member neither seen nor
         remembered) counts as a failed poll.
         """
-        now = observation.observed_at
         memory = fold_in(memory, observation, self.limit, self.validity_s)
         whole = observation.membership is not None
-        violations, missing = self._survey(memory, now)
-        if violations:
-            seen = any(
-                isinstance(observation.answers.get(state.volume.broker_id), Reading)
-                for state in violations
-            )
-            at = now if whole or seen else memory.membership_at
-        elif missing is None:
-            at = memory.membership_at
-        else:
+        violations, missing = self._survey(memory, observation.observed_at)
+        if missing is not None and not violations:
             return fail(memory, missing) if whole else memory
-        if at is None:
-            return memory
-        memory = replace(memory, computed=Computed(_factor(violations), at, tuple(violations)))
+        memory = replace(memory, computed=_computed(memory, tuple(violations)))
         return replace(memory, failed_polls=0, failure=None) if whole else memory
 
-    def forget(self, memory: Memory, broker_id: int) -> Memory:
-        """Memory after an operator said that a broker's last reading no longer counts.
+    def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
+        """Memory after an operator said that a last reading no longer counts.
 
-        A computed factor that it made 0.0 is computed anew at once, without renewing its validity.
+        A computed factor that it made 0.0 is computed anew at once, as of when the rest was seen.
         Where the rest does not suffice to compute one, there is none, and the fallback is in force.
         """
-        memory = forget_broker(memory, broker_id)
+        memory = forget(memory, broker_id, log_dir)
         before = memory.computed
         if before is None:
             return memory
-        left = tuple(state for state in before.violations if state.volume.broker_id != broker_id)
+        left = tuple(
+            state
+            for state in before.violations
+            if state.volume.broker_id != broker_id or log_dir not in {None, state.volume.log_dir}
+        )
         if left == before.violations:
             return memory
         _, missing = self._survey(memory, before.computed_at)
         if not left and missing is not None:
             return replace(memory, computed=None)
-        return replace(memory, computed=Computed(_factor(left), before.computed_at, left))
+        return replace(memory, computed=_computed(memory, left))
 
     def _survey(self, memory: Memory, now: float) -> tuple[list[VolumeState], Failure | None]:
         """The violating volumes that count now, and why sight of the cluster is not complete."""
@@ -237,6 +236,14 @@ class VolumeLimit:
         return violations, None
 
 
-def _factor(violations: Collection[VolumeState]) -> float:
-    """The lowest factor of a violating volume; 1.0 when none violates."""
-    return min((state.verdict.factor for state in violations), default=1.0)
+def _computed(memory: Memory, violations: tuple[VolumeState, ...]) -> Computed | None:
+    """The lowest factor of a violating volume; 1.0 when none violates.
+
+    It is as of the last list of brokers, or of a later reading of a volume that violates. So its
+    time never runs backwards while the same volumes violate.
+    """
+    if memory.membership_at is None:
+        return None
+    factor = min((state.verdict.factor for state in violations), default=1.0)
+    computed_at = max([memory.membership_at, *(state.read_at for state in violations)])
+    return Computed(factor, computed_at, violations)

@@ -7,8 +7,8 @@ Rules (docs/how-it-decides.md):
 - Of a fenced broker, or one that has left a cluster that can't list its fenced brokers, only the
   volumes that violated when last read are retained: fenced without end, departed for the validity.
   So restarting the full broker releases nobody, and a dead healthy one blocks nothing.
-- The last state of an offline log dir is retained while its broker answers; a log dir that its
-  broker no longer reports is forgotten.
+- The last state of an offline log dir is retained while its broker answers, until an operator says
+  forget; a log dir that its broker no longer reports is forgotten.
 - What is remembered is of one cluster: another cluster id forgets all but the override and what
   capabilities retain.
 
@@ -38,7 +38,7 @@ class VolumeState:
 
     Attributes:
         volume: the sizes as last read.
-        read_at: when that was, steady seconds.
+        read_at: when its broker was asked for them, steady seconds.
         verdict: what the limit said of it then.
         online: False while its broker reports the log dir without sizes.
         fill: how it fills.
@@ -66,7 +66,7 @@ class BrokerState:
     """A broker as last seen.
 
     Attributes:
-        read_at: when it last answered, steady seconds; None when it never did.
+        read_at: when it was asked what it last answered, steady seconds; None when it never did.
         volumes: its volumes whose sizes were ever known.
         offline: its log dirs without sizes in its last answer.
         failure: why it did not answer when last asked; None when it did.
@@ -209,9 +209,13 @@ def fail(memory: Memory, failure: Failure) -> Memory:
     return replace(memory, failed_polls=memory.failed_polls + 1, failure=failure)
 
 
-def forget_broker(memory: Memory, broker_id: int) -> Memory:
-    """Memory without a broker's last reading: an operator says that it will not come back."""
-    brokers = {key: state for key, state in memory.brokers.items() if key != broker_id}
+def forget(memory: Memory, broker_id: int, log_dir: str | None) -> Memory:
+    """Memory without the last reading of a broker, or of one of its log dirs."""
+    brokers = dict(memory.brokers)
+    state = brokers.pop(broker_id, None)
+    if state is not None and log_dir is not None:
+        left = tuple(known for known in state.volumes if known.volume.log_dir != log_dir)
+        brokers[broker_id] = replace(state, volumes=left)
     return replace(memory, brokers=brokers)
 
 

@@ -224,7 +224,13 @@ async def test_a_body_over_64_kib(headers: dict[str, str], read: int) -> None:
     assert read == body.read
 
 
-CHANGES = [("PUT", URL), ("DELETE", URL), ("DELETE", "/v1/brokers/1"), ("DELETE", "/v1/brokers/x")]
+CHANGES = [
+    ("PUT", URL),
+    ("DELETE", URL),
+    ("DELETE", "/v1/brokers/1"),
+    ("DELETE", "/v1/brokers/x"),
+    ("DELETE", "/v1/brokers/1/log-dirs?path=/d"),
+]
 
 
 def overridden() -> FakeSidecar:
@@ -354,6 +360,31 @@ async def test_an_active_broker_that_does_not_answer_is_forgotten() -> None:
     response, _ = await send(sidecar, "DELETE", "/v1/brokers/1")
     assert response.status_code == 200
     assert response.json()["factor"] == 0.5
+
+
+async def test_an_offline_log_dir_of_a_live_broker_is_forgotten() -> None:
+    """Only that; 409 for one that is read, 404 for one of which nothing is remembered."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d 0": 5, "/d1": 50})]))
+    url = "/v1/brokers/1/log-dirs"
+    response, before = await send(sidecar, "DELETE", url, params={"path": "/d 0"})
+    assert_problem(response, 409)
+    sidecar.see(whole(1.0, [reading(1, 1.0, {"/d1": 50}, offline=["/d 0"])]))
+    assert_problem((await send(sidecar, "DELETE", "/v1/brokers/1"))[0], 409)
+    for path, status in (("/d1", 409), ("/d2", 404), ("", 422)):
+        response, before = await send(sidecar, "DELETE", url, params={"path": path})
+        assert_problem(response, status)
+        assert sidecar.board.snapshot is before
+    assert_problem((await send(sidecar, "DELETE", url))[0], 422)
+    assert_problem((await send(sidecar, "DELETE", "/v1/brokers/2/log-dirs?path=%2Fd"))[0], 404)
+    response, _ = await send(sidecar, "DELETE", url, params={"path": "/d 0"})
+    assert response.json() == {
+        "broker_id": 1,
+        "log_dirs": ["/d 0"],
+        "persisted": True,
+        "factor": 1.0,
+    }
+    assert [sidecar.board.snapshot] == sidecar.disk.written
 
 
 @pytest.mark.parametrize("broker_id", ["-1", "2147483648", "x", "1.5", "1_0", "%00", "٣"])

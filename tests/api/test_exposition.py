@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from sidecar.api.exposition import exposition
 from sidecar.metrics.board_collector import build_registry
+from sidecar.metrics.broker_collector import BrokerCollector
 from tests.api.build import FakeSidecar
 from tests.throttle.build import reading, whole
 
@@ -55,6 +56,22 @@ async def test_the_format_is_negotiated(accept: str, expected: str) -> None:
     response = await fresh.get("/metrics", accept=accept)
     assert response.headers["content-type"].startswith(expected)
     assert (accept == OPENMETRICS) is response.text.endswith("# EOF\n")
+
+
+async def test_a_scrape_is_of_one_moment() -> None:
+    """What is published while it is written is in the next one, with all that belongs to it."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
+    registry = build_registry(sidecar.board, sidecar.wall, 300.0)
+    registry.register(BrokerCollector(sidecar.board))
+    encoder, _ = choose_encoder("")
+    before = encoder(registry)
+    pieces = exposition(registry, encoder)
+    written = [await anext(pieces)]
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})], silent=[2]))
+    written += [piece async for piece in pieces]
+    ours = [line for line in before.splitlines() if line.startswith(b"kafka_")]
+    assert ours == [line for line in b"".join(written).splitlines() if line.startswith(b"kafka_")]
 
 
 async def test_a_scrape_lets_others_have_their_turn() -> None:

@@ -48,7 +48,7 @@ async def test_every_field_of_a_violation() -> None:
     assert response.headers["content-type"] == "application/json"
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["throttle-valid-for-ms"] == "298500"
-    assert response.headers["etag"] == f'"{sidecar.board.start_id}-2"'
+    assert response.headers["etag"] == f'W/"{sidecar.board.start_id}-2"'
 
 
 async def test_a_ratio_as_the_limit() -> None:
@@ -146,7 +146,7 @@ async def test_the_bare_number(factor: float) -> None:
     assert response.headers["content-type"] == "text/plain; charset=utf-8"
     assert response.headers["vary"] == "Accept"
     assert response.headers["throttle-valid-for-ms"] == "300000"
-    assert response.headers["etag"] == f'"{sidecar.board.etag}"'
+    assert response.headers["etag"] == f'W/"{sidecar.board.etag}"'
 
 
 async def test_head_has_the_headers_and_no_body() -> None:
@@ -155,4 +155,4 @@ async def test_head_has_the_headers_and_no_body() -> None:
     async with sidecar.client() as client:
         head = await client.head(URL)
     assert head.status_code == 200
-    assert head.headers["etag"] == f'"{sidecar.board.etag}"'
+    assert head.headers["etag"] == f'W/"{sidecar.board.etag}"'

@@ -38,7 +38,7 @@ async def test_every_field_of_a_violation() -> None:
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["throttle-valid-for-ms"] == "298500"
     assert response.headers[LEFT] == "3.500"
-    assert response.headers["etag"] == f'"{sidecar.board.start_id}-3"'
+    assert response.headers["etag"] == f'W/"{sidecar.board.start_id}-3"'
     assert "vary" not in response.headers
 
 

@@ -28,6 +28,14 @@ def test_it_reports_what_was_forgotten_and_what_is_in_force(canned: Canned) -> N
     assert 0 == result.exit_code
 
 
+def test_a_log_dir_alone(canned: Canned) -> None:
+    """Its path is sent whole, whatever characters it has."""
+    canned.answers["DELETE /v1/brokers/3/log-dirs?path=%2Fdata%2Fd%201%26x"] = reply(FORGOTTEN)
+    result = run("3", "--log-dir", "/data/d 1&x", "--sidecars", canned.address)
+    assert 0 == result.exit_code
+    assert "forgot 1 volume; the factor is 1.0; " in " ".join(result.output.split())
+
+
 def test_one_that_remembers_nothing_of_it_is_exit_code_1(canned: Canned) -> None:
     """Most likely it is the wrong number."""
     canned.answers["DELETE /v1/brokers/4"] = reply({"detail": "Nothing."}, 404)

@@ -85,7 +85,8 @@ def test_since_goes_on_over_a_restart(effect: tuple[float, Source], since: float
 def test_starts_with_the_fallback_when_the_restored_state_expired() -> None:
     """It expired while nobody published anything: no transition is counted."""
     memory = factors.fold(Memory(), seen(0.0, d0=30))
-    board = Board(factors, FakeClock(VALIDITY_S + 0.5), memory=memory)
+    restored = PersistedState(memory, 0.0, Source.OBSERVATION, 0.0)
+    board = Board(factors, FakeClock(VALIDITY_S + 0.5), restored=restored)
     assert Source.FALLBACK == board.snapshot.decision.source
     assert 0 == board.tally.fallback_applied
 

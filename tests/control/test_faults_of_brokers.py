@@ -236,6 +236,32 @@ class TestOffline:
         assert (1.0, "observation") == effect(await sidecar.poll())
         assert (await sidecar.volumes())[OF_THE_FULL]["online"]
 
+    async def test_a_full_log_dir_throttles_until_it_is_forgotten(
+        self, cluster: FakeCluster, tmp_path: Path
+    ) -> None:
+        """Beyond the validity and over a restart, while its broker lives; and never again."""
+        environ = settings_of(cluster, STATE_FILE=str(tmp_path / "state.json"))
+        async with SteppedSidecar(environ) as before:
+            cluster.brokers[1].has(*FULL)
+            await before.poll()
+            cluster.brokers[1].has(offline(FIRST), volume(SECOND))
+            assert 409 == (await before.forget(1)).status_code, "its broker answers"
+            assert before.writer is not None
+            await before.writer.write()
+        async with SteppedSidecar(environ, before.clock) as sidecar:
+            throttled = await sidecar.poll(after_s=2 * VALIDITY_S)
+            assert (0.0, "observation") == effect(throttled)
+            assert [OF_THE_FULL] == violating(throttled)
+            answer = await sidecar.forget(*OF_THE_FULL)
+            assert (200, 1.0) == (answer.status_code, answer.json()["factor"])
+            assert sidecar.writer is not None
+            await sidecar.writer.write()
+            assert OF_THE_FULL not in sidecar.metrics.volumes("limit_violated")
+        async with SteppedSidecar(environ, before.clock) as again:
+            assert (1.0, "observation") == effect(await again.factor())
+            assert (1.0, "observation") == effect(await again.poll(after_s=2 * VALIDITY_S))
+            assert not (await again.volumes())[OF_THE_FULL]["online"]
+
 
 class TestOutOfSight:
     async def test_a_violation_is_seen_while_another_broker_hangs(

@@ -1,4 +1,4 @@
-"""A cluster for tests of what is built on one: nothing runs, its answers are given."""
+"""A cluster for tests of what is built on one: nothing runs, and a test sets its answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ Run = Callable[[str, Sequence[str], Path], None]
 
 
 def broker(broker_id: int) -> Broker:
-    """A broker that is nowhere, with two volumes."""
+    """A broker that does not run, with two volumes."""
     return Broker(
         id=broker_id,
         address=f"127.0.0.1:{9092 + broker_id}",

@@ -1,4 +1,4 @@
-"""The properties files say what Kafka needs, in the format that Java reads."""
+"""The properties files have what Kafka needs, in the format that Java reads."""
 
 import pytest
 
@@ -26,10 +26,10 @@ from sidecar.demo.broker_properties import (
         ({"a": "", "b": "c"}, "a=\nb=c\n"),
     ],
 )
-def test_rendering_escapes_what_the_format_gives_a_meaning_to(
+def test_rendering_escapes_what_has_a_meaning_in_the_format(
     properties: dict[str, str], expected: str
 ) -> None:
-    """Line ends, blanks at the start, backslashes, separators in keys, and all beyond ASCII."""
+    """Line ends, leading blanks, backslashes, separators in keys, and non-ASCII are escaped."""
     assert expected == render(properties)
 
 
@@ -44,7 +44,7 @@ def _broker(brokers: int) -> dict[str, str]:
     )
 
 
-def test_a_broker_listens_where_it_is_told() -> None:
+def test_a_broker_listens_where_its_endpoints_say() -> None:
     """Every endpoint is a listener, advertised, with its protocol; the first is the brokers'."""
     properties = _broker(3)
     assert "PLAIN://127.0.0.1:1001,SECURE://127.0.0.1:1002" == properties["listeners"]
@@ -58,7 +58,7 @@ def test_a_broker_listens_where_it_is_told() -> None:
 
 
 def test_the_metadata_log_is_off_the_volumes() -> None:
-    """A full volume must not stop the broker by way of its metadata log."""
+    """A full volume must not stop the broker through its metadata log."""
     properties = _broker(3)
     assert "/v/0,/v/1" == properties["log.dirs"]
     assert "/meta" == properties["metadata.log.dir"]
@@ -70,7 +70,7 @@ def test_the_metadata_log_is_off_the_volumes() -> None:
 def test_internal_topics_have_no_more_replicas_than_there_are_brokers(
     brokers: int, replicas: str, in_sync: str
 ) -> None:
-    """Else they could never be created."""
+    """Otherwise they could never be created."""
     properties = _broker(brokers)
     assert replicas == properties["offsets.topic.replication.factor"]
     assert replicas == properties["transaction.state.log.replication.factor"]

@@ -23,7 +23,7 @@ def _names(folder: Path) -> set[str]:
     ],
 )
 def test_where_it_is(environ: dict[str, str], expected: Path) -> None:
-    """As the XDG base directory specification says, relative paths ignored."""
+    """It is where the XDG base directory specification says, relative paths ignored."""
     assert expected == cache_folder(environ)
 
 
@@ -63,7 +63,7 @@ async def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
 
 
 async def test_the_second_waits_for_the_first(tmp_path: Path) -> None:
-    """Two at once: one fills, the other finds it filled."""
+    """Of two at once one fills, and the other finds it filled."""
     seen: list[bool] = []
     inside = 0
 
@@ -81,7 +81,7 @@ async def test_the_second_waits_for_the_first(tmp_path: Path) -> None:
 
 
 async def test_a_cache_that_can_not_be_written_says_so(tmp_path: Path) -> None:
-    """In one line, not a traceback."""
+    """The error is one line, not a traceback."""
     (tmp_path / "file").write_text("x")
     with pytest.raises(ClusterError, match="can't be written"):
         async with filling(tmp_path / "file" / "target"):

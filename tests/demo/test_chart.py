@@ -30,14 +30,14 @@ def _drawn(document: str) -> list[list[tuple[float, float]]]:
 
 
 def _height_of(document: str, label: str) -> float:
-    """The y of the grid line that is labelled so."""
+    """The y of the grid line with this label."""
     labels = [each for each in _elements(document, "text") if each.get("text-anchor") == "end"]
     (at,) = [each.get("y") for each in labels if each.text == label]
     return float(at or "nan") - 4
 
 
 def test_points_are_where_the_labelled_grid_says() -> None:
-    """From 0 to 60 seconds over the width, 10 MB/s at the line of 10."""
+    """The width is 0 to 60 seconds, and 10 MB/s is at the line of 10."""
     panel = Panel("throughput, MB/s", [Line("ours", [(0.0, 0.0), (30.0, 10.0), (60.0, 20.0)])])
     document = svg("Traffic", "seconds", [panel])
     ((begin, middle, end),) = _drawn(document)
@@ -49,7 +49,7 @@ def test_points_are_where_the_labelled_grid_says() -> None:
 
 
 def test_panels_share_their_time_axis() -> None:
-    """The same moment is above itself, also where one panel has less of it."""
+    """Equal moments are above each other, also where one panel has less of it."""
     lower = [Line("free", [(0.0, 5.0), (10.0, 0.0)])]
     panels = [Panel("rate", [Line("a", [(5.0, 1.0), (10.0, 1.0)])]), Panel("space", lower)]
     above, below = _drawn(svg("", "s", panels))
@@ -58,8 +58,8 @@ def test_panels_share_their_time_axis() -> None:
     assert max(y for _, y in above) < min(y for _, y in below)
 
 
-def test_lines_are_told_apart_without_colour() -> None:
-    """By their dashes, and those of one style are alike."""
+def test_lines_are_distinct_without_colour() -> None:
+    """They differ by their dashes, and those of one style are alike."""
     lines = [
         Line(name, [(0.0, 1.0), (1.0, 1.0)], style)
         for name, style in zip("abc", (0, 1, 0), strict=True)
@@ -76,7 +76,7 @@ def test_lines_are_told_apart_without_colour() -> None:
 
 
 def test_marks_are_named_where_they_are() -> None:
-    """A moment at its time, a height at its figure, and a height belongs to the axis."""
+    """A moment is at its time, a height at its figure, and a height belongs to the axis."""
     panel = Panel(
         "free, MB",
         [Line("free", [(0.0, 10.0), (10.0, 10.0)])],
@@ -103,7 +103,7 @@ def test_a_mark_at_the_right_edge_is_named_before_it() -> None:
 
 
 def test_a_flood_is_cut_where_that_is_asked_for() -> None:
-    """So that the rest can still be seen; the line is drawn up to there."""
+    """The rest can still be seen; the line is drawn up to there."""
     points = [(0.0, 10.0), (1.0, 1000.0), (2.0, 10.0)]
     document = svg("", "s", [Panel("", [Line("", points)], top=20.0)])
     assert "200" not in _texts(document)
@@ -113,7 +113,7 @@ def test_a_flood_is_cut_where_that_is_asked_for() -> None:
 
 
 def test_what_has_a_meaning_in_xml_is_text() -> None:
-    """Names are anyone's."""
+    """A name may have any characters."""
     panel = Panel("a < b & c", [Line("<script>", [(0.0, 0.0)])])
     document = svg("x > y", "&", [panel])
     assert {"a < b & c", "<script>", "x > y", "&"} <= set(_texts(document))
@@ -136,7 +136,7 @@ def test_points_that_fall_together_are_drawn_once() -> None:
     ],
 )
 def test_what_can_not_be_drawn_is_refused(panels: list[Panel], why: str) -> None:
-    """Instead of a picture that is empty or no SVG."""
+    """A picture would be empty or no SVG."""
     with pytest.raises(ValueError, match=why):
         svg("", "", panels)
 
@@ -146,12 +146,12 @@ def test_what_can_not_be_drawn_is_refused(panels: list[Panel], why: str) -> None
     [(0.3, 0.5), (1.0, 1.0), (1.1, 2.0), (2.0, 2.0), (2.1, 5.0), (5.1, 10.0), (700.0, 1000.0)],
 )
 def test_steps_are_round(least: float, expected: float) -> None:
-    """1, 2 or 5 times a power of ten, and none is skipped to rounding."""
+    """They are 1, 2 or 5 times a power of ten, and none is skipped to rounding."""
     assert pytest.approx(expected) == round_step(least)
 
 
 def test_a_line_of_zeros_has_an_axis() -> None:
-    """As has a single point."""
+    """A single point has one, too."""
     ((point,),) = _drawn(svg("", "s", [Panel("", [Line("", [(3.0, 0.0)])])]))
     assert pytest.approx(point[1]) == _height_of(
         svg("", "s", [Panel("", [Line("", [(3.0, 0.0)])])]), "0"

@@ -11,13 +11,13 @@ from sidecar.demo.folders import PREFIX, OwnedFolder, sweep
 
 
 def _lock(path: Path) -> int:
-    """Hold the folder's lock as another process would: by a descriptor of its own."""
+    """Takes the folder's lock as another process would: by a descriptor of its own."""
     fd = os.open(path, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
     return fd
 
 
-def test_a_folder_goes_with_its_contents_at_the_end(tmp_path: Path) -> None:
+def test_a_folder_is_removed_with_its_contents_at_the_end(tmp_path: Path) -> None:
     """Closing removes it, and closing again is harmless."""
     with OwnedFolder(tmp_path) as folder:
         (folder.path / "inside").write_text("x")
@@ -27,7 +27,7 @@ def test_a_folder_goes_with_its_contents_at_the_end(tmp_path: Path) -> None:
 
 
 def test_a_dead_owners_folder_is_swept(tmp_path: Path) -> None:
-    """What nobody holds a lock on is removed by the next start."""
+    """The next start removes a folder that nobody has locked."""
     stale = tmp_path / f"{PREFIX}dead"
     (stale / "broker-0").mkdir(parents=True)
     with OwnedFolder(tmp_path) as folder:
@@ -35,7 +35,7 @@ def test_a_dead_owners_folder_is_swept(tmp_path: Path) -> None:
 
 
 def test_a_living_owners_folder_stays(tmp_path: Path) -> None:
-    """Two side by side do not remove each other's."""
+    """Two owners side by side do not remove each other's."""
     with OwnedFolder(tmp_path) as one, OwnedFolder(tmp_path) as two:
         assert () == sweep(tmp_path)
         assert {one.path, two.path} == set(tmp_path.iterdir())
@@ -61,9 +61,9 @@ def test_another_users_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_folder_that_a_sweep_takes_before_its_lock_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_over: bool
 ) -> None:
-    """Between making and locking another start's sweep may come, or hold the lock: a second try."""
+    """Between making and locking another start's sweep may come, or have the lock: a second try."""
     made: list[Path] = []
-    held: list[int] = []
+    locks: list[int] = []
     real = tempfile.mkdtemp
 
     def taken_at_first(**arguments: object) -> str:
@@ -72,7 +72,7 @@ def test_a_folder_that_a_sweep_takes_before_its_lock_is_made_anew(
         if len(made) == 1 and is_over:
             assert (path,) == sweep(tmp_path)
         elif len(made) == 1:
-            held.append(_lock(path))
+            locks.append(_lock(path))
         return str(path)
 
     monkeypatch.setattr(tempfile, "mkdtemp", taken_at_first)
@@ -82,14 +82,14 @@ def test_a_folder_that_a_sweep_takes_before_its_lock_is_made_anew(
             assert made[1] == folder.path
             assert () == sweep(tmp_path)
     finally:
-        for each in held:
+        for each in locks:
             os.close(each)
 
 
-def test_a_folder_that_goes_while_it_is_locked_is_made_anew(
+def test_a_folder_that_is_removed_while_it_is_locked_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lock on what no longer has the name is worth nothing."""
+    """A lock on a folder that no longer has the name is worth nothing."""
     real = fcntl.flock
     locked: list[int] = []
 

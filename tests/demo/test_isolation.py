@@ -1,4 +1,4 @@
-"""What the machine allows is tried, and what it does not is said."""
+"""The isolation that the machine allows is tried, and what it refuses is reported."""
 
 import os
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_root_gets_a_namespace_and_others_one_of_their_own(
 
 
 def test_plain_folders_say_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where namespaces are refused, the reason of each is told, and the parent's death still is."""
+    """If namespaces are refused, each reason is reported; the parent's death still ends brokers."""
     _refuse(monkeypatch, tmp_path, user=False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     found = probe()
@@ -50,7 +50,7 @@ def test_plain_folders_say_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With the line that installs them; brokers run without."""
+    """The message has the line that installs them; brokers run without."""
     monkeypatch.setenv("PATH", str(tmp_path))
     found = probe()
     assert "setpriv and unshare and mount not found (apt-get install -y" in found.why_not

@@ -80,7 +80,7 @@ NOT_RESOLVED = (
 async def test_a_failed_maven_is_reported_in_one_line(
     path: Path, tmp_path: Path, said: str, reason: str
 ) -> None:
-    """Which version, which ones are known, and the cause, which is the end of its first error."""
+    """It has the version, the known ones, and the cause, which is the end of its first error."""
     _fails(path, said)
     with pytest.raises(ClusterError) as raised:
         await jars("9.9.9", tmp_path / "cache")
@@ -102,7 +102,7 @@ async def test_what_is_no_version_is_reported_so(path: Path, tmp_path: Path, ver
 async def test_a_maven_that_fails_otherwise_is_reported_by_its_first_line(
     path: Path, tmp_path: Path
 ) -> None:
-    """Such as a JAVA_HOME that is wrong, or nothing at all."""
+    """It may have a wrong JAVA_HOME, or print nothing at all."""
     for said, reason in (("\nJAVA_HOME is not defined\nbye", "JAVA_HOME"), ("", "nothing")):
         _tool(path, "mvn", f"printf '{said}'; exit 1")
         with pytest.raises(ClusterError, match=rf": [\w ]*{reason}[\w ]*$"):
@@ -121,7 +121,7 @@ async def test_a_failed_maven_leaves_no_folder(path: Path, tmp_path: Path) -> No
 
 
 async def test_a_hung_maven_is_ended(path: Path, tmp_path: Path) -> None:
-    """The deadline holds, and the process is gone."""
+    """It ends at the deadline, and the process is gone."""
     _tool(path, "mvn", "echo $$ > $0.pid; while :; do :; done")
     with pytest.raises(ClusterError, match=r"the jars of Kafka 4\.3\.1 did not come within 1 s"):
         await jars("4.3.1", tmp_path / "cache", timeout_s=1.0)
@@ -135,13 +135,13 @@ async def test_a_missing_maven_is_named_with_its_remedy(path: Path, tmp_path: Pa
 
 
 def test_a_missing_java_is_named_with_its_remedy(path: Path) -> None:
-    """Likewise."""
+    """That line can be pasted, too."""
     with pytest.raises(ClusterError, match=r"java is missing; .* openjdk-17-jdk-headless"):
         java({})
 
 
 def test_java_home_comes_before_the_path(path: Path, tmp_path: Path) -> None:
-    """As every Java tool has it; a JAVA_HOME without java in it is passed over."""
+    """Every Java tool does so; a JAVA_HOME without java in it is ignored."""
     _tool(path, "java", "")
     home = tmp_path / "jdk"
     assert str(path / "java") == java({"JAVA_HOME": str(home)})

@@ -1,4 +1,4 @@
-"""A listener's properties: certificates from files, users where their mechanism has them."""
+"""A listener's properties: certificates from files, and users where their mechanism needs them."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from sidecar.demo.listeners import Listener, Tls, is_scram, listener_properties
 
 
 def test_certificates_come_from_the_files(tmp_path: Path) -> None:
-    """PEM goes into the properties as it stands in the files; a client CA makes it mTLS."""
+    """PEM goes into the properties as it is in the files; a client CA makes it mTLS."""
     for name in ("chain", "key", "ca"):
         (tmp_path / name).write_text(f"{name}\npem\n")
     tls = Tls(tmp_path / "chain", tmp_path / "key", tmp_path / "ca")
@@ -25,7 +25,7 @@ def test_certificates_come_from_the_files(tmp_path: Path) -> None:
 
 
 def test_plain_users_stand_in_the_jaas_configuration() -> None:
-    """With quotes and backslashes in passwords kept."""
+    """Quotes and backslashes in passwords stay."""
     listener = Listener("P", "SASL_PLAINTEXT", mechanism="PLAIN", users={"alice": 'a"b\\c'})
     assert {
         "listener.name.p.sasl.enabled.mechanisms": "PLAIN",
@@ -37,7 +37,7 @@ def test_plain_users_stand_in_the_jaas_configuration() -> None:
 
 
 def test_scram_users_do_not() -> None:
-    """They live in the cluster's metadata, so the broker's file holds no password."""
+    """They live in the cluster's metadata, so the broker's file has no password."""
     listener = Listener("S", "SASL_SSL", mechanism="SCRAM-SHA-512", users={"alice": "secret"})
     assert {
         "listener.name.s.sasl.enabled.mechanisms": "SCRAM-SHA-512",

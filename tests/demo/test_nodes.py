@@ -9,5 +9,5 @@ from sidecar.demo.nodes import version_tuple
     ("text", "expected"), [("4.3.1", (4, 3, 1)), ("3.10.0-rc1", (3, 10, 0)), ("4.0", (4, 0))]
 )
 def test_a_version_is_compared_by_its_numbers(text: str, expected: tuple[int, ...]) -> None:
-    """So that 3.10 comes after 3.9, and a candidate counts as its release."""
+    """3.10 comes after 3.9, and a candidate counts as its release."""
     assert expected == version_tuple(text)

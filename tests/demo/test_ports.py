@@ -8,7 +8,7 @@ from sidecar.demo.ports import Ports
 
 
 def test_a_server_can_listen_on_a_reserved_port() -> None:
-    """As a broker does, with SO_REUSEADDR, while the reservation is held."""
+    """A broker does so, with SO_REUSEADDR, while the reservation lasts."""
     with Ports() as ports:
         port = ports.reserve()
         with socket.socket() as server:
@@ -26,7 +26,7 @@ def test_nobody_answers_on_a_reserved_port() -> None:
 
 
 def test_another_process_can_not_take_a_reserved_port() -> None:
-    """A plain bind to it is refused until it is given back."""
+    """A plain bind to it is refused until it is released."""
     with Ports() as ports:
         port = ports.reserve()
         with socket.socket() as thief, pytest.raises(OSError, match="in use"):
@@ -35,7 +35,7 @@ def test_another_process_can_not_take_a_reserved_port() -> None:
         heir.bind(("127.0.0.1", port))
 
 
-def test_no_port_is_given_twice() -> None:
+def test_no_port_is_reserved_twice() -> None:
     """Many at once are all different."""
     with Ports() as ports:
         assert 200 == len({ports.reserve() for _ in range(200)})

@@ -6,7 +6,7 @@ from sidecar.demo.processes import tail
 
 
 def test_the_last_lines_are_shown(tmp_path: Path) -> None:
-    """Fifteen of them, each cut at 300 characters, from whatever is at the end of a large file."""
+    """Fifteen lines are, each cut at 300 characters, from the end of a large file."""
     log = tmp_path / "log"
     log.write_bytes(b"x" * (1 << 20) + b"\n" + b"".join(b"line %d\n" % n for n in range(20)))
     assert [f"line {n}" for n in range(5, 20)] == tail(log).splitlines()

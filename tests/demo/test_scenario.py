@@ -25,7 +25,7 @@ pytestmark = pytest.mark.looptime(noop_cycles=1)
 
 
 async def test_a_step_is_seen_when_its_block_ends() -> None:
-    """With the seconds that it took."""
+    """It has the seconds that it took."""
     scenario = Scenario()
     async with scenario.step("brokers ready"):
         assert [Step("brokers ready", "its start")] == scenario.steps
@@ -35,7 +35,7 @@ async def test_a_step_is_seen_when_its_block_ends() -> None:
 
 
 async def test_a_step_s_seconds_may_be_counted_from_elsewhere() -> None:
-    """What the block says is kept."""
+    """The seconds that the block sets stay."""
     scenario = Scenario()
     async with scenario.step("factor 0.0", "a crossing") as step:
         await asyncio.sleep(3.5)
@@ -56,7 +56,7 @@ async def test_a_step_that_is_not_seen_in_time_fails_the_scenario() -> None:
 
 
 async def test_a_step_that_breaks_fails_the_scenario() -> None:
-    """Also by several errors at once, which are told as the first of them."""
+    """Several errors at once fail it too, and the first of them is reported."""
     scenario = Scenario()
     with pytest.raises(ClusterError, match="broker 1 ended"):
         async with scenario.step("brokers ready"), asyncio.TaskGroup():
@@ -66,7 +66,7 @@ async def test_a_step_that_breaks_fails_the_scenario() -> None:
 
 
 async def test_a_scenario_is_complete_only_with_every_step_seen() -> None:
-    """One without steps is not, nor one that goes on."""
+    """A scenario without steps is not, nor is one that still runs."""
     scenario = Scenario()
     assert not scenario.complete
     scenario.steps = [Step("brokers ready", "its start", 3.5), Step("sidecars up", "its start")]
@@ -76,7 +76,7 @@ async def test_a_scenario_is_complete_only_with_every_step_seen() -> None:
 
 
 async def test_the_limit_is_half_of_the_fuller_volume() -> None:
-    """Of the broker that is filled, the last one; where volumes are file systems of their own."""
+    """It is of the last broker, which is filled, where volumes are file systems of their own."""
     scenario, cluster = Scenario(), FakeCluster(None)
     cluster.free = {(0, 0): 10, (2, 0): 800, (2, 1): 600}
     with pytest.raises(ClusterError, match="not up"):
@@ -86,7 +86,7 @@ async def test_the_limit_is_half_of_the_fuller_volume() -> None:
 
 
 async def test_on_a_shared_disk_the_limit_is_a_volume_s_size_below_what_is_free() -> None:
-    """Whatever the disk's size is; and it is said."""
+    """It is so whatever the disk's size is, and it is reported."""
     scenario, cluster = Scenario(), FakeCluster(None, real=False)
     cluster.free = {(2, 0): 500_000, (2, 1): 500_000}
     with pytest.raises(ClusterError, match="not up"):
@@ -98,10 +98,10 @@ async def test_on_a_shared_disk_the_limit_is_a_volume_s_size_below_what_is_free(
 
 @dataclass(frozen=True, slots=True)
 class FakeSidecar(Sidecar):
-    """A sidecar that sees what is free at once, or always says the same.
+    """A sidecar that sees what is free at once, or always answers the same.
 
     Attributes:
-        cluster: where it looks.
+        cluster: whose free space it reads.
         always: what it says instead.
     """
 
@@ -124,7 +124,7 @@ class FakeSidecar(Sidecar):
 
 
 class FakeTraffic:
-    """What a producer has seen; the cluster lets it through while nothing is full."""
+    """What a producer has measured; the cluster takes its rate while nothing is full."""
 
     def __init__(self, cluster: FakeCluster, target: float) -> None:
         self.longest_throttle_s = 0.0
@@ -133,12 +133,12 @@ class FakeTraffic:
         self._cluster = cluster
         self._wanted = target
 
-    async def run(self, throttled_share: float, told_s: float) -> None:
+    async def run(self, throttled_share: float, wait_s: float) -> None:
         while True:
             free = min(self._cluster.free.values()) > LIMIT_BYTES
             self.acknowledged_bytes += self._wanted * (1.0 if free else throttled_share) / 10
             if not free:
-                self.longest_throttle_s = told_s
+                self.longest_throttle_s = wait_s
             self.samples.add(asyncio.get_running_loop().time(), self.acknowledged_bytes)
             await asyncio.sleep(0.1)
 
@@ -148,13 +148,13 @@ class Brokers:
     """How the brokers behave.
 
     Attributes:
-        throttled_share: what they let through of a producer's rate while a volume is full.
-        told_s: how long they tell producers to wait.
+        throttled_share: the share of a producer's rate that they take while a volume is full.
+        wait_s: the throttle time in their answers to producers.
         tenant_share: how much of its quota the tenant sends.
     """
 
     throttled_share: float = 0.01
-    told_s: float = 4.0
+    wait_s: float = 4.0
     tenant_share: float = 1.0
 
 
@@ -186,7 +186,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, brokers: Brokers) -
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(
-                    cast("FakeTraffic", load.traffic).run(brokers.throttled_share, brokers.told_s)
+                    cast("FakeTraffic", load.traffic).run(brokers.throttled_share, brokers.wait_s)
                 )
                 for load in running
             ]
@@ -205,7 +205,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, brokers: Brokers) -
 def sidecars(
     monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, **always: float
 ) -> list[dict[str, str]]:
-    """Let these be the cluster's sidecars; the settings that they are started with."""
+    """Makes these the cluster's sidecars; returns the settings that they are started with."""
     started = []
 
     async def start(_cluster: FakeCluster, settings: dict[str, str]) -> tuple[Sidecar, ...]:
@@ -222,7 +222,7 @@ def sidecars(
 async def test_the_whole_scenario_is_measured_from_what_the_file_systems_say(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twenty steps; the factor's are as late as a sidecar reacts and a volume is looked at."""
+    """Of its twenty steps the factor's are as late as a sidecar reacts and a volume is read."""
     started = sidecars(monkeypatch, cluster)
     scenario = Scenario()
     await play(scenario, cluster)
@@ -247,7 +247,7 @@ async def test_the_whole_scenario_is_measured_from_what_the_file_systems_say(
 async def test_what_the_tenant_sent_is_reported_beside_what_its_quota_allows(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both in bytes, since a window lets it be faster than its quota for a while."""
+    """Both are bytes, since within a window it may be faster than its quota."""
     sidecars(monkeypatch, cluster)
     scenario = Scenario()
     await play(scenario, cluster)
@@ -275,7 +275,7 @@ async def test_a_sidecar_that_does_not_see_it_fails_the_scenario(
     always: dict[str, float],
     unseen: str,
 ) -> None:
-    """By name; nothing of the rest is told."""
+    """The error names it; nothing of the rest is reported."""
     sidecars(monkeypatch, cluster, **always)
     scenario = Scenario()
     with pytest.raises(ClusterError, match=re.escape(f"not seen: {unseen} within 60 s")):
@@ -289,8 +289,8 @@ async def test_a_sidecar_that_does_not_see_it_fails_the_scenario(
     ("change", "says"),
     [
         ({"throttled_share": 0.3}, "not seen: producers to broker 0 throttled to a trickle"),
-        ({"told_s": 0.0}, "not seen: throttle_cb makes every producer wait"),
-        ({"told_s": 5.1}, "a producer had to wait for 5.1 s"),
+        ({"wait_s": 0.0}, "not seen: throttle_cb makes every producer wait"),
+        ({"wait_s": 5.1}, "a producer had to wait for 5.1 s"),
         ({"tenant_share": 2.0}, r"the tenant sent \d+"),
     ],
 )
@@ -301,7 +301,7 @@ async def test_brokers_that_do_not_obey_fail_the_scenario(
     change: dict[str, float],
     says: str,
 ) -> None:
-    """Each in its own words."""
+    """Each failure has a message of its own."""
     sidecars(monkeypatch, cluster)
     for name, value in change.items():
         setattr(brokers, name, value)

@@ -27,7 +27,7 @@ FULL = VolumeNow("broker 2 volume 1", 100_000_000, 25_000_000)
 
 
 def text(drawn: RenderableType, *, coloured: bool = False) -> list[str]:
-    """What stands in a terminal."""
+    """The text of a terminal."""
     said = io.StringIO()
     colours: Literal["standard"] | None = "standard" if coloured else None
     Console(file=said, width=80, color_system=colours, force_terminal=coloured).print(drawn)
@@ -35,7 +35,7 @@ def text(drawn: RenderableType, *, coloured: bool = False) -> list[str]:
 
 
 def test_steps_are_drawn_as_seen_failed_or_waited_for() -> None:
-    """A tick and the seconds, a cross, or a spinner."""
+    """They have a tick and the seconds, a cross, or a spinner."""
     scenario = Scenario(
         steps=[
             Step("brokers ready", "its start", 3.456),
@@ -59,14 +59,14 @@ def test_a_volume_s_bar_shows_what_is_used_and_where_the_limit_is() -> None:
 
 
 def test_a_volume_at_the_limit_is_red() -> None:
-    """At it, not only below: the limit is violated there."""
+    """It is red at the limit, not only below: the limit is violated there."""
     for limit_bytes, expected in ((FULL.available_bytes, 1), (FULL.available_bytes - 1, 0)):
         _, line = text(draw(Scenario(limit_bytes=limit_bytes, volumes=[FULL])), coloured=True)
         assert expected == line.count("\x1b[31m25.0 MB left")
 
 
 def test_what_each_sidecar_says_is_drawn() -> None:
-    """In the order of their brokers."""
+    """Sidecars are in the order of their brokers."""
     scenario = Scenario(
         volumes=[FREE], received={2: ReceivedFactor(1.0, 0.0), 0: ReceivedFactor(0.0, 0.0)}
     )
@@ -75,7 +75,7 @@ def test_what_each_sidecar_says_is_drawn() -> None:
 
 
 def test_the_summary_has_every_step_and_says_what_was_not_seen() -> None:
-    """One row each: the seconds, and what they are counted from."""
+    """Each has a row: the seconds, and what they are counted from."""
     scenario = Scenario(
         steps=[
             Step("brokers ready", "its start", 3.456),
@@ -95,8 +95,8 @@ def test_the_summary_has_every_step_and_says_what_was_not_seen() -> None:
     ] == rows
 
 
-def kept(ports: Sequence[int], token_file: Path) -> Scenario:
-    """A story whose sidecars are left running."""
+def left_running(ports: Sequence[int], token_file: Path) -> Scenario:
+    """A scenario whose sidecars are left running."""
     sidecars = tuple(
         Sidecar(number, "127.0.0.1", port, Path(f"{number}.log"))
         for number, port in enumerate(ports)
@@ -116,7 +116,7 @@ def test_the_commands_to_try_are_those_that_there_are(ports: list[int], tmp_path
     token_file = tmp_path / "a folder" / "token"
     token_file.parent.mkdir()
     token_file.write_text("secret")
-    said = addresses(kept(ports, token_file), "127.0.0.1:9092")
+    said = addresses(left_running(ports, token_file), "127.0.0.1:9092")
     assert "secret" not in said
     lines = [line.strip() for line in said.splitlines()]
     commands = [shlex.split(line) for line in lines if line.startswith("throttle-sidecar ")]
@@ -130,8 +130,8 @@ def test_the_commands_to_try_are_those_that_there_are(ports: list[int], tmp_path
 
 
 def test_the_addresses_to_try_are_those_of_the_sidecars() -> None:
-    """The first one's API and metrics, all of them for the command that asks all."""
-    scenario = kept([7000, 7001], Path("token"))
+    """They are the first one's API and metrics, and all of them for the command that asks all."""
+    scenario = left_running([7000, 7001], Path("token"))
     said = addresses(scenario, "127.0.0.1:9092")
     for expected in (
         "Brokers: 127.0.0.1:9092",
@@ -155,7 +155,7 @@ def load(name: str, rates: Sequence[float], quota: float | None = None) -> Load:
 
 
 def test_throughput_is_drawn_second_by_second() -> None:
-    """As high as what is wanted; with what the producer was told to wait."""
+    """The bars are relative to the rate that is wanted; the longest throttle time is shown, too."""
     scenario = Scenario(loads=(load("broker 0", [8e6, 4e6, 0.0]), load("tenant", [1e6], 1e6)))
     first, second = [line for line in text(draw(scenario)) if "MB/s" in line]
     assert "to broker 0 █▄  0.0 MB/s now, longest wait 4.0 s" == first.strip()
@@ -163,7 +163,7 @@ def test_throughput_is_drawn_second_by_second() -> None:
 
 
 def test_the_picture_has_the_lines_the_moments_and_the_table() -> None:
-    """A document of its own, as every browser draws it."""
+    """It is a document of its own, as every browser draws it."""
     scenario = Scenario(
         limit_bytes=50_000_000,
         loads=(load("broker 0", [8e6, 0.0, 8e6]),),

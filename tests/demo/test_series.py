@@ -12,12 +12,12 @@ COUNT = Series([(10.0, 0.0), (10.2, 600.0), (11.0, 600.0)])
     [(9.0, 0.0), (10.0, 0.0), (10.1, 300.0), (10.2, 600.0), (10.7, 600.0), (12.0, 600.0)],
 )
 def test_between_two_samples_it_is_on_their_line(at: float, expected: float) -> None:
-    """And outside of all the nearest one."""
+    """Outside of all samples it is the nearest one."""
     assert pytest.approx(expected) == COUNT.at(at)
 
 
 def test_without_samples_there_is_no_value() -> None:
-    """Nor a rate; but nothing to draw is no error."""
+    """There is no rate either; but nothing to draw is no error."""
     with pytest.raises(ValueError, match="no samples"):
         Series().at(1.0)
     assert [] == Series().rates(0.1, 1.0)
@@ -31,7 +31,7 @@ def test_a_rate_is_growth_for_each_second() -> None:
 
 
 def test_rates_over_time_are_of_the_window_that_ends_at_each_step() -> None:
-    """From the first whole window to the last sample, which is not lost to rounding."""
+    """They run from the first whole window to the last sample, which is not lost to rounding."""
     rates = COUNT.rates(0.2, 0.4)
     assert pytest.approx([10.4, 10.6, 10.8, 11.0]) == [at for at, _ in rates]
     assert pytest.approx([1500.0, 0.0, 0.0, 0.0], abs=1e-6) == [rate for _, rate in rates]
@@ -45,7 +45,7 @@ def test_a_sample_that_is_not_later_is_dropped() -> None:
 
 
 def test_a_window_has_both_its_ends() -> None:
-    """The samples at its ends included."""
+    """The samples at its ends are included."""
     assert [(10.0, 0.0), (10.2, 600.0)] == list(COUNT.window(10.0, 10.2))
 
 
@@ -69,5 +69,5 @@ def test_a_total_has_all_moments_of_its_parts() -> None:
 def test_a_threshold_is_crossed_on_the_line(
     samples: list[tuple[float, float]], expected: float | None
 ) -> None:
-    """At or below 4, between two samples or at one; at once if it begins there; never is None."""
+    """The crossing is between two samples, at one, or at the first; without one it is None."""
     assert pytest.approx(expected) == crossing(Series(samples), 4.0)

@@ -18,7 +18,7 @@ LISTENS = "throttle-sidecar 0.1.0 listens on http://127.0.0.1:{}\n"
 
 
 class Started:
-    """Processes that say at once where they listen."""
+    """Processes that report at once where they listen."""
 
     def __init__(self) -> None:
         self.argv: dict[str, list[str]] = {}
@@ -29,7 +29,7 @@ class Started:
 
 
 async def test_one_daemon_starts_beside_each_broker(tmp_path: Path) -> None:
-    """With the cluster's addresses, the broker's port for it, a state file, the settings given."""
+    """It gets the cluster's addresses, its broker's port, a state file and the other settings."""
     run = Started()
     cluster = FakeCluster(tmp_path, run=run)
     sidecars = await start_sidecars(cluster, {"SIDECAR_LOG_LEVEL": "debug"})
@@ -62,7 +62,7 @@ async def test_an_earlier_start_s_log_is_not_taken_for_news(tmp_path: Path) -> N
 
 
 async def test_a_daemon_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
-    """At once, with the end of its log."""
+    """The error comes at once, with the end of its log."""
 
     def fail(name: str, argv: Sequence[str], log: Path) -> None:
         log.write_text("SIDECAR_LOG_LEVEL: not a level\n")
@@ -77,7 +77,7 @@ async def test_a_daemon_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
 async def test_a_daemon_that_never_listens_is_not_waited_for_longer_than_15_s(
     tmp_path: Path,
 ) -> None:
-    """Nor forgotten: the error has what it said."""
+    """Its output is not lost: the error has it."""
 
     def hang(name: str, argv: Sequence[str], log: Path) -> None:
         log.write_text("still thinking\n")
@@ -95,7 +95,7 @@ async def test_a_cluster_that_is_not_up_has_neither_sidecars_nor_a_token() -> No
 
 
 def test_a_token_is_random_and_for_its_owner_alone(tmp_path: Path) -> None:
-    """In the cluster's folder, so that it goes with it; as the sidecars read one."""
+    """It is in the cluster's folder, so that it is removed with it; the sidecars read it."""
     tokens = set()
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
@@ -108,7 +108,7 @@ def test_a_token_is_random_and_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 async def test_an_answer_has_status_etag_and_body() -> None:
-    """And the request its path and headers."""
+    """The request has its path and headers."""
     said = (200, {"ETag": '"a-1"'}, b'{"factor":\n1.0}\n')
     with serving(Canned({"GET /v1/throttle-factor": said})) as canned:
         port = int(canned.address.rpartition(":")[2])
@@ -122,7 +122,7 @@ async def test_an_answer_has_status_etag_and_body() -> None:
 
 
 async def test_a_sidecar_that_is_gone_is_an_error_with_its_address() -> None:
-    """No traceback for a person who runs the demo."""
+    """There is no traceback for a person who runs the demo."""
     with Ports() as ports:
         port = ports.reserve()
         sidecar = Sidecar(0, "127.0.0.1", port, Path("log"))

@@ -1,4 +1,4 @@
-"""What holds the brokers: it starts, signals and reports processes, and none outlives it."""
+"""The process above the brokers: it starts, signals and reports processes, and none outlives it."""
 
 import os
 import signal
@@ -28,14 +28,14 @@ def _exists(pid: int) -> bool:
     """Whether the process is there and no mere zombie."""
     try:
         return b") Z " not in _proc(pid, "stat")
-    # The second one when it goes between open and read.
+    # The second error comes when it ends between open and read.
     except (FileNotFoundError, ProcessLookupError):
         return False
 
 
 @pytest.fixture(params=["plain", "best"])
 def supervisor(request: pytest.FixtureRequest) -> Iterator[Supervisor]:
-    """Without a namespace, and with the best that this machine has."""
+    """It runs without a namespace, and with the best that this machine has."""
     with Supervisor(_PLAIN if request.param == "plain" else probe()) as supervisor:
         yield supervisor
 
@@ -51,7 +51,7 @@ async def _ended(supervisor: Supervisor, name: str) -> int:
 async def test_a_process_runs_with_its_output_in_its_log(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
-    """Both outputs are appended; its end is told with the exit status."""
+    """Both outputs are appended; its end is reported with the exit status."""
     log = tmp_path / "log"
     for status in (0, 3):
         await supervisor.spawn("p", ["sh", "-c", f"echo out; echo err >&2; exit {status}"], log)
@@ -60,13 +60,13 @@ async def test_a_process_runs_with_its_output_in_its_log(
 
 
 async def test_the_pid_is_the_one_that_we_see(supervisor: Supervisor, tmp_path: Path) -> None:
-    """Also from outside of a pid namespace, where the process has another one inside."""
+    """It is so outside of a pid namespace, too, where the process has another one inside."""
     pid = await supervisor.spawn("p", _SLEEP, tmp_path / "log")
     assert b"sleep\x001000\x00" == _proc(pid, "cmdline")
 
 
 async def test_a_signal_ends_a_process(supervisor: Supervisor, tmp_path: Path) -> None:
-    """And its end says which signal it was; then the name is free again."""
+    """Its end has the signal; then the name is free again."""
     await supervisor.spawn("p", _SLEEP, tmp_path / "log")
     assert supervisor.exit_status("p") is None
     await supervisor.ask("signal", name="p", signal=int(signal.SIGKILL))
@@ -76,7 +76,7 @@ async def test_a_signal_ends_a_process(supervisor: Supervisor, tmp_path: Path) -
 
 
 async def test_a_program_that_is_not_there_says_so(supervisor: Supervisor, tmp_path: Path) -> None:
-    """In its log, with the shell's status for it."""
+    """Its log does, and the status is the shell's for it."""
     await supervisor.spawn("p", ["no-such-program"], tmp_path / "log")
     assert 127 == await _ended(supervisor, "p")
     assert "no-such-program: " in (tmp_path / "log").read_text()
@@ -102,7 +102,7 @@ async def test_files_can_be_put_moved_and_removed(supervisor: Supervisor, tmp_pa
 
 
 async def test_space_is_really_occupied_and_freed(supervisor: Supervisor, tmp_path: Path) -> None:
-    """Growing and shrinking; what does not fit is refused."""
+    """It grows and shrinks; what does not fit is refused."""
     file = tmp_path / "ballast"
     for size in (3 << 20, 1 << 20, 2 << 20):
         await supervisor.ask("occupy", path=str(file), bytes=size)
@@ -139,7 +139,7 @@ async def test_nothing_outlives_a_killed_warden(supervisor: Supervisor, tmp_path
 
 
 async def test_volumes_are_mounted_where_nobody_else_sees_them(tmp_path: Path) -> None:
-    """A tmpfs of the size asked for, inside only; without a namespace there is none to test."""
+    """A tmpfs has the size asked for, inside only; without a namespace there is none to test."""
     isolation = probe()
     if not isolation.has_mounts:
         pytest.skip(f"this machine allows no mounts: {isolation.why_not}")

@@ -1,4 +1,4 @@
-"""The known traffic is such that a wait never changes what is sent next, by Kafka's arithmetic."""
+"""The known traffic has waits that never change what is sent next, by Kafka's arithmetic."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ Connection = tuple[str, str, int]
 
 
 def charges(plan: Plan) -> Iterator[tuple[Connection, Charge]]:
-    """What is sent, by connection; each record is a request of its own."""
+    """The charges by connection; each record is a request of its own."""
     for tenant in plan.senders:
         for number, sends in enumerate(tenant.connections):
             for send in sends:
@@ -31,7 +31,7 @@ def charges(plan: Plan) -> Iterator[tuple[Connection, Charge]]:
 
 
 def waits(plan: Plan, factor: float) -> dict[Connection, list[tuple[int, int]]]:
-    """When each connection's requests come, and how long it is told to wait after each."""
+    """When each connection's requests come, and the throttle time after each."""
     predictor = Predictor(WINDOW)
     predictor.set_quotas(
         {
@@ -48,7 +48,7 @@ def waits(plan: Plan, factor: float) -> dict[Connection, list[tuple[int, int]]]:
 @PLANS
 @pytest.mark.parametrize("factor", [1.0, 2.0])
 def test_a_wait_is_over_before_the_connections_next_request(plan: Plan, factor: float) -> None:
-    """Or the same traffic would not come again under other quotas."""
+    """Otherwise the same traffic would not come again under other quotas."""
     for connection, requests in waits(plan, factor).items():
         for (at_ms, wait_ms), (next_ms, _) in pairwise(requests):
             assert at_ms + wait_ms < next_ms, connection
@@ -56,7 +56,7 @@ def test_a_wait_is_over_before_the_connections_next_request(plan: Plan, factor: 
 
 @PLANS
 def test_three_of_the_four_are_over_their_quotas(plan: Plan) -> None:
-    """And with doubled ones alice alone: both have to be foretold."""
+    """With doubled quotas alice alone is: both have to be predicted."""
     throttled = [
         {
             user
@@ -70,7 +70,7 @@ def test_three_of_the_four_are_over_their_quotas(plan: Plan) -> None:
 
 @PLANS
 def test_windows_are_empty_and_buckets_full_when_the_next_round_begins(plan: Plan) -> None:
-    """What is left of a round would be held against the next, and is in no log of it."""
+    """What is left of a round would count in the next, whose log has nothing of it."""
     last_s = max(
         send.at_s for tenant in plan.senders for each in tenant.connections for send in each
     )

@@ -27,7 +27,7 @@ async def test_what_can_not_be_sent_does_not_pile_up() -> None:
 
 
 async def test_a_wrong_configuration_is_refused() -> None:
-    """By name, before anything is sent."""
+    """The error names it, before anything is sent."""
     traffic = Traffic("127.0.0.1:1", "t", bytes_per_s=1.0, config={"no.such.thing": 1})
     with pytest.raises(ClusterError, match=r"no\.such\.thing"):
         async with traffic:
@@ -35,7 +35,7 @@ async def test_a_wrong_configuration_is_refused() -> None:
 
 
 async def test_what_is_acknowledged_is_sampled_over_time() -> None:
-    """Some ten times a second, also while nothing can be sent, in the order of time."""
+    """It is some ten times a second, also while nothing can be sent, in the order of time."""
     with Ports() as ports:
         address = f"127.0.0.1:{ports.reserve()}"
         async with (

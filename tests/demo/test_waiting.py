@@ -1,4 +1,4 @@
-"""A deadline says what was waited for."""
+"""The error of a deadline says what was waited for."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from sidecar.errors import ClusterError
 
 @pytest.mark.looptime
 async def test_an_expired_deadline_says_what_for() -> None:
-    """In words, at its time."""
+    """It does so in words, at its time."""
     began = asyncio.get_running_loop().time()
     with pytest.raises(ClusterError, match="the moon was not full within 30 s"):
         async with deadline(30.0, "the moon was not full"):
@@ -29,7 +29,7 @@ async def _fail_together(*errors: Exception) -> None:
 
 
 async def test_what_several_tasks_refuse_is_one_refusal() -> None:
-    """Three brokers fail of one cause: one line, the first's."""
+    """Three brokers fail of one cause: the error is one line, the first's."""
     with pytest.raises(ClusterError, match="first"):
         await _fail_together(ClusterError("first"), ClusterError("second"))
 

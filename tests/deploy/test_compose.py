@@ -25,7 +25,7 @@ def services() -> Any:
 
 
 def test_the_specifications_schema_accepts_it() -> None:
-    """The one that comes with the checker: nothing is fetched."""
+    """The schema comes with the checker: nothing is fetched."""
     checker = Path(sys.executable).with_name("check-jsonschema")
     done = subprocess.run(
         [checker, "--builtin-schema", "vendor.compose-spec", FILE],
@@ -55,16 +55,16 @@ def test_what_the_sidecar_needs_from_outside_is_there(services: Any) -> None:
 
 
 def property_of(variable: str) -> str:
-    """What Kafka's image makes of a variable."""
+    """The property that Kafka's image makes of a variable."""
     name = variable.removeprefix("KAFKA_").lower()
     return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
 
 def test_the_broker_loads_the_callback(services: Any) -> None:
-    """By its two properties, and the jar that the first service has copied."""
+    """It has its two properties, and the jar that the first service has copied."""
     environment = services["broker"]["environment"]
-    given = {property_of(name): value for name, value in environment.items()}
-    assert CALLBACK_PROPERTIES == {name: given[name] for name in CALLBACK_PROPERTIES}
+    properties = {property_of(name): value for name, value in environment.items()}
+    assert CALLBACK_PROPERTIES == {name: properties[name] for name in CALLBACK_PROPERTIES}
     command = services["callback"]["command"]
     found = group.get_command(click.Context(group), command[0])
     assert isinstance(found, click.Group)
@@ -76,7 +76,7 @@ def test_the_broker_loads_the_callback(services: Any) -> None:
 
 @pytest.mark.parametrize("name", ["callback", "sidecar"])
 def test_ours_are_shut_in(services: Any, name: str) -> None:
-    """Nothing of the image can be written, and no capability is kept."""
+    """Nothing of the image can be written, and all capabilities are dropped."""
     service = services[name]
     assert (True, ["ALL"]) == (service["read_only"], service["cap_drop"])
     assert ["no-new-privileges:true"] == service["security_opt"]
@@ -86,7 +86,7 @@ def test_ours_are_shut_in(services: Any, name: str) -> None:
 
 
 def test_ports_are_the_machines_alone(services: Any) -> None:
-    """Neither broker nor sidecar asks who one is; the sidecar has the broker's network alone."""
+    """Neither broker nor sidecar authenticates; the sidecar has the broker's network alone."""
     networks = {"broker": None, "callback": "none", "sidecar": "service:broker"}
     assert networks == {name: each.get("network_mode") for name, each in services.items()}
     assert not [name for name, service in services.items() if "networks" in service]

@@ -1,4 +1,4 @@
-"""What can be said of the container's files without building them; ``test_container.py`` does."""
+"""What the container's files show without building them; ``test_container.py`` builds them."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ DOCKERFILES = ("Dockerfile", "deploy/spark/Dockerfile")
 
 @pytest.mark.parametrize("path", DOCKERFILES)
 def test_the_linter_finds_nothing(path: str) -> None:
-    """Hadolint, with the shell's linter in it."""
+    """It is Hadolint, with the shell's linter in it."""
     hadolint = Path(sys.executable).with_name("hadolint")
     done = subprocess.run(
         [hadolint, path], cwd=ROOT, capture_output=True, text=True, check=False, timeout=30
@@ -42,7 +42,7 @@ def test_all_that_is_copied_is_sent(path: str) -> None:
 
 
 def test_one_version_for_all() -> None:
-    """The package's, the image's label and the jar's pom."""
+    """The package, the image's label and the jar's pom have it."""
     label = re.search(r'image\.version="(.*)"', (ROOT / "Dockerfile").read_text())
     pom = (ROOT / "deploy/quota-callback/pom.xml").read_text()
     jar = re.search(
@@ -54,7 +54,7 @@ def test_one_version_for_all() -> None:
 
 
 def test_what_builds_it_is_locked() -> None:
-    """Each package of the build with its hashes, at the version that the tests run with."""
+    """Each package of the build has its hashes, at the version that the tests run with."""
     build, dev = (
         dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", (ROOT / name).read_text(), re.MULTILINE))
         for name in ("requirements-build.txt", "requirements-dev.txt")

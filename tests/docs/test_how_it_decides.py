@@ -84,8 +84,8 @@ def reported(factors: VolumeLimit, memory: Memory, at: float, what: str) -> Memo
     if match := re.fullmatch(r"override ([\d.]+) for (\d+) min", what):
         factor, minutes = float(match[1]), int(match[2])
         return replace(memory, override=Override(factor, "by hand", at, at + minutes * 60))
-    if match := re.fullmatch(r"forget broker (\d+)", what):
-        return factors.forget(memory, int(match[1]))
+    if match := re.fullmatch(r"forget broker (\d+)('s log dir)?", what):
+        return factors.forget(memory, int(match[1]), "/d1" if match[2] else None)
     assert what in {"", "override ends"}, what
     return memory
 

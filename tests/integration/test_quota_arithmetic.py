@@ -11,7 +11,7 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sidecar.quotas.mutations.algorithm import Admission
+from sidecar.quotas.admission import Admission
 from sidecar.quotas.rate import QuotaWindow, Rate
 from sidecar.quotas.rate_quota import RateQuota
 from sidecar.quotas.request_time.request_percentage import percent

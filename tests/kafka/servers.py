@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import trustme
+from pydantic import SecretStr
 
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -104,7 +105,10 @@ def bootstrap(cluster: FakeCluster) -> HostPort:
 
 
 def admin(*addresses: HostPort, **settings: Any) -> KafkaAdmin:
-    """Settings for these addresses."""
+    """Settings for these addresses; secrets may be plain text."""
+    for name in ("sasl_password", "oauth_client_secret", "ssl_key_pem", "ssl_key_password"):
+        if isinstance(settings.get(name), str):
+            settings[name] = SecretStr(settings[name])
     return KafkaAdmin(bootstrap_servers=addresses, **settings)
 
 

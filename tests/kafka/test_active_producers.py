@@ -107,6 +107,21 @@ async def test_a_partition_that_is_made_later_is_new_and_one_that_moves_is_not(
     assert [set(), {C}, set()] == [each.new for each in (first, second, third)]
 
 
+async def test_a_partition_that_is_listed_before_it_has_a_leader_is_new_when_it_has_one(
+    clock: Clock,
+) -> None:
+    """One whose first leader is another broker is not, nor one that lost its leader for a while."""
+    fake = FakeProducers({A: 0})
+    async with fake.of(FakeCluster().add(2)) as cluster, scanner(cluster, clock, 0) as source:
+        scans = []
+        for changed in ({}, {A: -1, B: -1, C: -1}, {B: 0, C: 1}, {A: 0, C: 0}):
+            fake.leaders |= changed
+            clock.now += LEADERS_S
+            await source.scan(taken := Taken(), PATIENCE_S)
+            scans.append((set(taken.states), taken.new))
+    assert [({A}, set()), (set(), set()), ({B}, {B}), ({A, B, C}, set())] == scans
+
+
 async def test_leaders_are_asked_for_seldom_and_soon_after_one_changed(clock: Clock) -> None:
     """What a partition's former leader says is that partition's failure."""
     fake = FakeProducers({A: 0, B: 0})

@@ -5,6 +5,7 @@ import itertools
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -139,7 +140,7 @@ async def test_a_hung_broker_costs_only_its_own_answer(clock: Clock) -> None:
 
 
 async def test_a_slow_broker_delays_one_poll_and_is_seen_all_the_same(clock: Clock) -> None:
-    """What it was asked stays asked: later polls neither wait for it nor lose its answer."""
+    """What it was asked stays asked: the next poll does not wait for it, a later one has it."""
     owed: list[tuple[FakeConnection, bytes]] = []
 
     def keep_back(connection: FakeConnection, request: FakeRequest, frame: bytes) -> bytes | None:
@@ -203,8 +204,8 @@ async def test_a_broker_that_is_always_slow_is_seen_in_spite_of_short_deadlines(
         cluster.brokers[1].twist = slow
         for _ in range(2):
             await until_seen(source, 1, clock, timeout_s=0.05)
-        asked = times_asked(cluster.brokers[1], DESCRIBE_LOG_DIRS)
-        assert 3 == asked
+        # The lost one, and each time that it is seen it is asked anew.
+        assert 4 == times_asked(cluster.brokers[1], DESCRIBE_LOG_DIRS)
         # Quick again, it has the short time again: a lost answer does not hide it for long.
         cluster.brokers[1].twist = None
         await until_seen(source, 1, clock, timeout_s=0.05)
@@ -212,6 +213,60 @@ async def test_a_broker_that_is_always_slow_is_seen_in_spite_of_short_deadlines(
         await seen(source, timeout_s=0.05)
         cluster.brokers[1].twist = None
         assert await until_seen(source, 1, clock, timeout_s=0.05) < 1.0
+
+
+@pytest.mark.parametrize("slow", [0, 2])
+@pytest.mark.parametrize("takes_s", [{DESCRIBE_LOG_DIRS: 2.5}, {35: 2.5, DESCRIBE_CLUSTER: 2.5}])
+async def test_a_slow_broker_is_seen_at_short_deadlines_wherever_it_is_listed(
+    slow: int, takes_s: dict[int, float]
+) -> None:
+    """2.5 s, polls of 1 s each second: every third poll has its answer, over one connection."""
+    now = asyncio.get_running_loop().time
+    async with (
+        FakeCluster().add(3) as cluster,
+        KafkaVolumeSource(admin(bootstrap(cluster)), clock=now) as source,
+    ):
+        await seen(source)
+        cluster.brokers[slow].takes_s = takes_s
+        polls = []
+        for _ in range(12):
+            due = now() + 1.0
+            polls.append(kinds(await seen(source, timeout_s=1.0)))
+            await asyncio.sleep(max(0.0, due - now()))
+        assert 3 <= sum(poll[slow] is None for poll in polls)
+        assert all(poll[1] is None for poll in polls)
+        assert cluster.brokers[slow].connected <= 2
+
+
+async def test_a_late_answer_is_old_news() -> None:
+    """It counts from when it was asked for, and the broker is asked again in the poll that has it.
+
+    Asked at 0 s it answers at 2.5 s, with 30 GiB left; the next poll comes at 6 s.
+    """
+    now = asyncio.get_running_loop().time
+
+    def said(observation: Observation) -> tuple[float, int]:
+        answer = observation.answers[1]
+        assert isinstance(answer, Reading)
+        return answer.read_at, answer.volumes[0].available_bytes // GIB
+
+    async with (
+        FakeCluster().add(2, volumes=1) as cluster,
+        KafkaVolumeSource(admin(bootstrap(cluster)), clock=now) as source,
+    ):
+        broker = cluster.brokers[1]
+        (log_dir,) = broker.log_dirs
+        broker.has(replace(log_dir, available_bytes=30 * GIB))
+        broker.takes_s = {DESCRIBE_LOG_DIRS: 2.5}
+        assert {0: None, 1: FailureKind.TIMEOUT} == kinds(await seen(source, timeout_s=1.0))
+        await asyncio.sleep(5.0)
+        broker.has(replace(log_dir, available_bytes=20 * GIB))
+        # Slow again, its old answer is all there is; then it answers at once.
+        assert (0.0, 30) == said(await seen(source, timeout_s=1.0))
+        await asyncio.sleep(5.0)
+        broker.takes_s = {}
+        broker.has(replace(log_dir, available_bytes=10 * GIB))
+        assert (now(), 10) == said(await seen(source, timeout_s=1.0))
 
 
 async def test_a_broker_that_left_while_it_was_asked_is_not_waited_for(clock: Clock) -> None:

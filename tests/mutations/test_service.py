@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -139,7 +139,7 @@ async def test_a_quota_that_changes_applies_soon() -> None:
 
 
 async def test_reading_ends_when_nobody_asks_any_more() -> None:
-    """It begins again with the next request, which uses what is known if that is young enough."""
+    """It begins again with the next request, which waits for it."""
     brokers = Brokers()
     async with running(brokers) as mutations:
         await mutations.admit(asked())
@@ -149,9 +149,19 @@ async def test_reading_ends_when_nobody_asks_any_more() -> None:
         brokers.takes_s = 1.0
         before = now()
         await mutations.admit(asked())
-        # What was read last is older than 300 s by now.
         assert before + 1.0 == now()
         assert reads + 1 == len(brokers.asked)
+
+
+async def test_after_a_silence_nobody_is_judged_by_quotas_from_before_it() -> None:
+    """Reading had ended 200 s ago, and the quota was changed since."""
+    brokers = Brokers()
+    async with running(brokers) as mutations:
+        await mutations.admit(asked(60))
+        await asyncio.sleep(FORGOTTEN_AFTER_S + READ_EVERY_S + 200.0)
+        brokers.answer = {}
+        await mutations.admit(asked(1000))
+        assert (await judged(mutations)).admissions[0].accepted
 
 
 @pytest.mark.parametrize(
@@ -228,7 +238,7 @@ async def test_failures_are_logged_once(caplog: pytest.LogCaptureFixture) -> Non
 async def test_new_settings_apply_from_the_next_read_on() -> None:
     """They come with SIGHUP."""
     brokers = Brokers()
-    moved = ADMIN.model_copy(update={"client_id": "new"})
+    moved = replace(ADMIN, client_id="new")
     async with running(brokers) as mutations:
         await mutations.admit(asked())
         mutations.reload(moved)

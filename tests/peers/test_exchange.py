@@ -18,7 +18,7 @@ from sidecar.peers.exchange import (
     AllocatedIdPage,
     Peers,
 )
-from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
+from sidecar.quotas.entities import LONGEST_USER
 from tests.api.build import until
 from tests.support.virtual_time import VIRTUAL_TIME
 

@@ -1,4 +1,4 @@
-"""A watch of ids that write, over leaders that say what a test says."""
+"""A watch of ids that write, over leaders whose answers a test sets."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ def packed(*written: tuple[int, int]) -> ProducerStates:
 
 
 class FakeSource:
-    """Leaders that say what a test says."""
+    """Leaders whose answers a test sets."""
 
     def __init__(self) -> None:
         self.partitions: Mapping[int, list[Partition]] = {0: [ORDERS, CLICKS]}
@@ -36,12 +36,12 @@ class FakeSource:
         self.failure: Failure | None = None
         self.skipped = 0
         self.took_s = 0.0
-        self.looks: list[float] = []
+        self.scanned_at: list[float] = []
 
     async def scan(self, on_states: OnStates, timeout_s: float) -> ScanResult | Failure:
-        """Looks once."""
+        """Scans once."""
         assert timeout_s > 0
-        self.looks.append(asyncio.get_running_loop().time())
+        self.scanned_at.append(asyncio.get_running_loop().time())
         await asyncio.sleep(self.took_s)
         if self.failure is not None:
             return self.failure
@@ -51,28 +51,28 @@ class FakeSource:
         return ScanResult(len(self.written), producers, 0, self.failures, self.skipped)
 
 
-class Looking:
-    """A watch over a fake source, with what came of it."""
+class WatchScene:
+    """A watch over a fake source, with what it counted and reported."""
 
     def __init__(self) -> None:
         self.clock: Callable[[], float] = lambda: 1000.0
         self.source = FakeSource()
         self.counted: list[tuple[str, int]] = []
-        self.told: list[tuple[str | None, int]] = []
+        self.reported: list[tuple[str | None, int]] = []
         self.watch = ActiveIdWatch(
             self.source,
             ActiveIds(3_600_000),
             lambda user, producer_id: self.counted.append((user, producer_id)),
-            lambda user, producer_id: self.told.append((user, producer_id)),
+            lambda user, producer_id: self.reported.append((user, producer_id)),
             self.now,
             interval_s=2.0,
         )
 
     def now(self) -> float:
-        """Steady seconds."""
+        """Monotonic seconds."""
         return self.clock()
 
     async def see(self, *written: tuple[int, int], at: Partition = ORDERS) -> None:
-        """A look at which a partition has these producers."""
+        """Scans when a partition has these producers."""
         self.source.written[at] = packed(*written)
         await self.watch.scan()

@@ -1,4 +1,4 @@
-"""The metrics of producer ids: who is told, and that each is there whatever is followed."""
+"""The metrics of producer ids: which users they report, and that each always exists."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from tests.producer_ids.build import CLICKS, ORDERS, REFUSED, SILENT, Looking
+from tests.producer_ids.build import CLICKS, ORDERS, REFUSED, SILENT, WatchScene
 from tests.throttle.build import FakeClock
 
 SETTINGS = ProducerIdSettings()
@@ -43,7 +43,7 @@ def reported(
 
 
 def test_all_are_there_when_nothing_is_followed() -> None:
-    """At 0, but those of users, of whom there are none."""
+    """They are 0, except for those of users, of whom there are none."""
     expected = {
         "producer_ids_dropped_total",
         "producer_ids_filter_bytes",
@@ -59,7 +59,7 @@ def test_all_are_there_when_nothing_is_followed() -> None:
 
 
 def test_users_under_a_quota_are_reported_with_what_they_have_left() -> None:
-    """The module's example; of users without a quota there is nothing to tell."""
+    """The module's example; a user without a quota has no metrics."""
     watch = watching(50)
     for producer_id in range(552):
         watch.seen("bob", producer_id)
@@ -76,7 +76,7 @@ def test_users_under_a_quota_are_reported_with_what_they_have_left() -> None:
 
 
 def test_of_very_many_users_those_with_the_fewest_tokens_are_reported() -> None:
-    """And what there was no room for is counted."""
+    """The users that there was no room for are counted."""
     settings = dataclasses.replace(SETTINGS, most_users=MOST_USERS + 2)
     watch = watching(50, settings)
     for user in ("zoe", *map(str, range(MOST_USERS + 2))):
@@ -90,7 +90,7 @@ def test_of_very_many_users_those_with_the_fewest_tokens_are_reported() -> None:
 
 
 def test_what_is_followed_is_reported() -> None:
-    """Peers of whom one fails and one had lost."""
+    """Of these peers one fails and one has lost some."""
     peers = Peers(["http://a:1", "http://b:1"], lambda *_: None)
     peers.peers[0].failure = "it answers 500"
     peers.peers[1].lost = 3
@@ -99,14 +99,14 @@ def test_what_is_followed_is_reported() -> None:
     assert 3 == samples["peer_producer_ids_lost_total"]
 
 
-async def test_looks_at_ids_that_write_are_reported() -> None:
-    """What was seen and what was not, and whether anybody can be asked."""
-    looking = Looking()
-    looking.source.new = {ORDERS}
-    looking.source.failures = {CLICKS: REFUSED}
-    looking.source.skipped = 2
-    await looking.see((7, 0))
-    looking.watch.ids.tick(2_000_000)
+async def test_scans_for_ids_that_write_are_reported() -> None:
+    """What was read and what was not is reported, and whether anybody can be asked."""
+    scene = WatchScene()
+    scene.source.new = {ORDERS}
+    scene.source.failures = {CLICKS: REFUSED}
+    scene.source.skipped = 2
+    await scene.see((7, 0))
+    scene.watch.ids.tick(2_000_000)
     expected = {
         "producer_ids_active": 1,
         "producer_partitions_read": 1,
@@ -114,8 +114,8 @@ async def test_looks_at_ids_that_write_are_reported() -> None:
         "producer_scans_failing": 0,
         "producer_ids_unknown_owner_total": 1,
     }
-    samples = reported(watching(None), active=looking.watch)
+    samples = reported(watching(None), active=scene.watch)
     assert expected == {name: samples[name] for name in expected}
-    looking.source.failure = SILENT
-    await looking.watch.scan()
-    assert 1 == reported(watching(None), active=looking.watch)["producer_scans_failing"]
+    scene.source.failure = SILENT
+    await scene.watch.scan()
+    assert 1 == reported(watching(None), active=scene.watch)["producer_scans_failing"]

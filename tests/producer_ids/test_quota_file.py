@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_it_says_who_may_have_how_many(path: Path) -> None:
-    """The default, a user, and one without limit whose name needs quotes."""
+    """It has the default, a user, and one without limit whose name needs quotes."""
     path.write_text(EXAMPLE)
     expected = {
         "alice": ProducerIdQuota(50, 0.01),
@@ -73,7 +73,7 @@ def test_it_says_who_may_have_how_many(path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_reported_with_its_place(path: Path, text: str, message: str) -> None:
-    """By the names that the file has."""
+    """The message has the names of the file."""
     path.write_text(text, errors="surrogateescape")
     with pytest.raises(SettingsError) as raised:
         IdQuotaFile(path).load()
@@ -81,13 +81,13 @@ def test_what_is_wrong_is_reported_with_its_place(path: Path, text: str, message
 
 
 def test_a_file_that_is_not_there_stops_the_start(path: Path) -> None:
-    """It was asked for."""
+    """The setting asked for it."""
     with pytest.raises(SettingsError, match="can't be read: No such file"):
         IdQuotaFile(path).load()
 
 
 def later(file: IdQuotaFile) -> ProducerIdQuotas | None:
-    """What it says when it is looked at twice."""
+    """The change that a file reports when it is read twice."""
     assert file.read_change() is None, "a file that may be being written is not read"
     return file.read_change()
 
@@ -95,7 +95,7 @@ def later(file: IdQuotaFile) -> ProducerIdQuotas | None:
 def test_a_change_is_reported_and_a_wrong_one_changes_nothing(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A warning once, not at each look; a file that is gone is such a change too."""
+    """There is one warning, not one for each read; so it is for a file that is gone."""
     caplog.set_level(logging.INFO)
     path.write_text(EXAMPLE)
     file = IdQuotaFile(path)
@@ -115,7 +115,7 @@ def test_a_change_is_reported_and_a_wrong_one_changes_nothing(
 
 
 def test_a_file_that_is_being_written_is_not_read(path: Path) -> None:
-    """Emptied and written anew: without the wait everybody would be without a quota in between."""
+    """It is emptied first: without the wait everybody would be without a quota in between."""
     path.write_text(EXAMPLE)
     file = IdQuotaFile(path)
     expected = file.load()
@@ -130,7 +130,7 @@ def test_a_file_that_is_being_written_is_not_read(path: Path) -> None:
 def test_what_can_not_be_read_is_tried_again(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No file was free at that moment, say: the change counts a look later, and is told once."""
+    """With no descriptor free, say, the change counts one read later, and is reported once."""
     path.write_text(EXAMPLE)
     file = IdQuotaFile(path)
     file.load()
@@ -148,7 +148,7 @@ def test_what_can_not_be_read_is_tried_again(
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
 def test_what_is_no_file_neither_hangs_nor_counts(path: Path, make: Callable[[Path], None]) -> None:
-    """A folder, as a mount that failed leaves it, or a named pipe nobody writes to."""
+    """It is a folder, as a failed mount leaves it, or a named pipe nobody writes to."""
     path.write_text(EXAMPLE)
     file = IdQuotaFile(path)
     file.load()
@@ -174,7 +174,7 @@ def write(path: Path, text: str) -> None:
 
 @pytest.mark.looptime
 async def test_it_is_followed_until_it_is_cancelled(path: Path) -> None:
-    """What is wrong ends nothing; what is right again is told."""
+    """An invalid file ends nothing; a valid one after it is reported."""
     write(path, EXAMPLE)
     file = IdQuotaFile(path)
     file.load()

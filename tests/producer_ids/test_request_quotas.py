@@ -1,4 +1,4 @@
-"""The request_percentage of users who are held: set, taken back, and never an operator's."""
+"""The request_percentage of throttled users: set, taken back, and never an operator's."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from sidecar.control.board import Board
+from sidecar.control.board import Board, PersistedState
 from sidecar.errors import SettingsError
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.producer_ids.request_quotas import RequestQuotaEnforcer
@@ -17,7 +17,7 @@ from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.quotas.entities import ClientQuotas, Entity
 from sidecar.quotas.producer_ids.id_quotas import InForce, Origin, ProducerIdQuota
 from sidecar.quotas.producer_ids.throttle_signature import SIGNATURE
-from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from sidecar.volumes import Failure, FailureKind
@@ -107,7 +107,7 @@ class Scene:
         await self.user_throttles.settle()
 
     async def settled_later(self, seconds: float = 73.0) -> None:
-        """By default no one is throttled any more."""
+        """After the default time no one is throttled any more."""
         self.clock.now += seconds
         self.board.update(lambda memory: memory)
         await self.user_throttles.settle()
@@ -125,7 +125,8 @@ def scene(
     memory: Memory | None = None, kafka: FakeKafka | None = None, percentage: float | None = 0.01
 ) -> Scene:
     clock = FakeClock(1000.0)
-    board = Board(VolumeLimit(MinAvailableBytes(30), 120.0, 1.0), clock, memory=memory)
+    restored = PersistedState(memory or Memory(), 1.0, Source.FALLBACK, 0.0)
+    board = Board(VolumeLimit(MinAvailableBytes(30), 120.0, 1.0), clock, restored=restored)
     retained = Retained(board)
     kafka = kafka or FakeKafka()
     persisted: list[dict[str, float]] = []
@@ -147,7 +148,7 @@ def scene(
 
 
 async def test_it_is_set_while_the_user_is_throttled_and_taken_back_after() -> None:
-    """Noted on disk before Kafka has it; the user's other quotas stay."""
+    """It is noted on disk before Kafka has it; the user's other quotas stay."""
     kafka = FakeKafka({BOB: {"producer_byte_rate": 5.0}})
     one = scene(kafka=kafka)
     await one.user_throttles.settle()
@@ -160,13 +161,13 @@ async def test_it_is_set_while_the_user_is_throttled_and_taken_back_after() -> N
     assert {} == one.noted
     kafka.log.clear()
     await one.user_throttles.settle()
-    assert [] == kafka.log, "nobody is held: Kafka is not asked"
+    assert [] == kafka.log, "nobody is throttled: Kafka is not asked"
 
 
-async def test_what_an_operator_gave_is_neither_overwritten_nor_taken_away(
+async def test_what_an_operator_set_is_neither_overwritten_nor_taken_away(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Given before the hold it stays, told once a hold; changed during it, it stays after."""
+    """Set before a throttle it stays, with one warning each; changed during one it stays after."""
     one = scene(kafka=FakeKafka({BOB: {KEY: 200.0}}))
     for _ in range(2):
         await one.throttled()
@@ -185,7 +186,7 @@ async def test_what_an_operator_gave_is_neither_overwritten_nor_taken_away(
 
 
 async def test_what_a_killed_sidecar_set_is_taken_back() -> None:
-    """By the state file, and without one by the number itself."""
+    """It is known by the state file, and without one by the number itself."""
     left = {BOB: {KEY: OURS}}
     part = {"quotas": [], "enforced_request_percentages": {"bob": OURS}}
     noted = scene(Memory(retained={NAME: part}), FakeKafka({**left}))
@@ -200,7 +201,7 @@ async def test_what_a_killed_sidecar_set_is_taken_back() -> None:
 
 
 async def test_what_kafka_did_not_take_is_tried_again() -> None:
-    """And what it did not give back, too."""
+    """A removal that Kafka refused is tried again, too."""
     one = scene()
     await one.user_throttles.settle()
     one.kafka.failure = DOWN
@@ -231,7 +232,7 @@ async def test_no_number_of_an_operator_is_taken_for_ours(value: float) -> None:
 
 @pytest.mark.parametrize("asked", [1e-5, 0.0000149, 0.123456, 1 / 3, 7.0, 1e5])
 async def test_any_percentage_that_may_be_asked_for_is_known_again(asked: float) -> None:
-    """Without a state file, by its last digits."""
+    """Without a state file its last digits identify it."""
     one = scene(percentage=asked)
     await one.throttled()
     assert asked == pytest.approx(one.percentage, abs=0.6e-5)
@@ -243,7 +244,7 @@ async def test_any_percentage_that_may_be_asked_for_is_known_again(asked: float)
 async def test_certificates_that_are_being_replaced_end_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Neither when it asks nor when it sets; one warning, and one line when all is well again."""
+    """Reading and setting fail with one warning, and there is one line when all is well again."""
     caplog.set_level(logging.INFO)
     one = scene()
     await one.user_throttles.settle()
@@ -260,8 +261,8 @@ async def test_certificates_that_are_being_replaced_end_nothing(
     ] == lines
 
 
-async def test_one_user_who_is_refused_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    """And it is told once, not at every look, although each look begins well."""
+async def test_one_user_who_is_refused_delays_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    """The refusal is reported once, not at every review, although each review begins well."""
     caplog.set_level(logging.INFO)
     one = scene(kafka=FakeKafka(refused={"bob"}))
     for user in ("alice", "bob", "carol"):
@@ -270,7 +271,7 @@ async def test_one_user_who_is_refused_holds_up_no_other(caplog: pytest.LogCaptu
         await one.user_throttles.settle()
     assert (OURS, None, OURS) == tuple(map(one.kafka.percentage, ("alice", "bob", "carol")))
     assert 1 == sum("can't be set" in line for line in caplog.messages)
-    assert 0 == sum("kept in Kafka again" in line for line in caplog.messages)
+    assert 0 == sum("set in Kafka again" in line for line in caplog.messages)
     one.kafka.refused = {"alice"}
     await one.settled_later()
     assert {"alice": OURS} == one.noted
@@ -289,7 +290,7 @@ async def test_many_users_are_one_request() -> None:
 async def test_a_scan_for_what_was_left_that_fails_is_no_alarm(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nobody asked for a request_percentage: INFO. As soon as somebody is held it is a WARNING."""
+    """It is INFO while no user needs a request_percentage, and WARNING once one is throttled."""
     caplog.set_level(logging.INFO)
     one = scene(kafka=FakeKafka(failure=REFUSED))
     await one.user_throttles.settle()
@@ -299,8 +300,8 @@ async def test_a_scan_for_what_was_left_that_fails_is_no_alarm(
     assert [logging.INFO, logging.WARNING] == [record.levelno for record in caplog.records]
 
 
-async def test_two_sidecars_that_hold_a_user_leave_nothing_behind() -> None:
-    """The first one sets, both would take back; one of them may be killed in between."""
+async def test_two_sidecars_that_throttle_a_user_leave_nothing_behind() -> None:
+    """The first one sets it, both would take it back; one may be killed in between."""
     kafka = FakeKafka()
     one, other = scene(kafka=kafka), scene(kafka=kafka)
     for each in (one, other):
@@ -311,8 +312,8 @@ async def test_two_sidecars_that_hold_a_user_leave_nothing_behind() -> None:
     assert kafka.percentage() is None
 
 
-async def test_who_still_holds_sets_it_anew() -> None:
-    """The other's hold ended first."""
+async def test_who_still_throttles_sets_it_anew() -> None:
+    """The other's throttle ended first."""
     kafka = FakeKafka()
     one, other = scene(kafka=kafka), scene(kafka=kafka)
     one.throttle_user(for_s=10.0)
@@ -340,7 +341,7 @@ async def test_sidecars_that_disagree_do_not_set_it_in_turns() -> None:
 
 
 async def test_a_percentage_that_is_changed_counts_during_the_throttle() -> None:
-    """Larger, smaller and none."""
+    """It becomes larger, smaller and none."""
     one = scene()
     one.throttle_user()
     for asked in (5.0, 0.5, 200.0):
@@ -353,7 +354,7 @@ async def test_a_percentage_that_is_changed_counts_during_the_throttle() -> None
 
 
 async def test_a_stop_takes_back_what_it_can() -> None:
-    """The user is still held, and an operator's is still not touched."""
+    """The user is still throttled, and an operator's quota is still not touched."""
     kafka = FakeKafka({Entity(user="alice"): {KEY: 200.0}})
     one = scene(kafka=kafka)
     await one.throttled("alice", "bob")
@@ -370,7 +371,7 @@ async def test_a_stop_takes_back_what_it_can() -> None:
 async def test_a_stop_does_not_wait_for_a_broker_that_hangs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What is left is noted for the next start, and told by name."""
+    """What is left is noted for the next start, and reported by name."""
     one = scene()
     await one.throttled()
     one.kafka.takes_s = 60.0
@@ -383,7 +384,7 @@ async def test_a_stop_does_not_wait_for_a_broker_that_hangs(
 
 @VIRTUAL
 async def test_a_stop_while_it_is_being_set_takes_it_back() -> None:
-    """What is under way when the task is cancelled is waited for: it may have been done."""
+    """A request that is cancelled while it runs is waited for: it may have been done."""
     one = scene(kafka=FakeKafka(takes_s=0.5))
     one.throttle_user()
     task = asyncio.create_task(one.user_throttles.run())
@@ -398,8 +399,8 @@ async def test_a_stop_while_it_is_being_set_takes_it_back() -> None:
 
 
 @VIRTUAL
-async def test_a_disk_that_hangs_holds_nobody_for_ever() -> None:
-    """The number itself is known again."""
+async def test_a_disk_that_hangs_throttles_nobody_for_ever() -> None:
+    """The number itself is recognized."""
     one = scene()
 
     async def hangs() -> bool:
@@ -414,7 +415,7 @@ async def test_a_disk_that_hangs_holds_nobody_for_ever() -> None:
 
 @asynccontextmanager
 async def running(one: Scene) -> AsyncIterator[asyncio.Task[None]]:
-    """In virtual time, which the board's clock follows; the task must not end by itself."""
+    """Runs in virtual time, which the board's clock follows; the task must not end by itself."""
     loop = asyncio.get_running_loop()
     began = one.clock.now - loop.time()
     task = asyncio.create_task(one.user_throttles.run())
@@ -441,8 +442,8 @@ async def running(one: Scene) -> AsyncIterator[asyncio.Task[None]]:
 
 
 @VIRTUAL
-async def test_it_follows_holds_by_itself() -> None:
-    """Set within a moment, taken back with its end; Kafka is not asked while nobody is held."""
+async def test_it_follows_throttles_by_itself() -> None:
+    """It is set at once and removed at the end; while nobody is throttled Kafka is not asked."""
     one = scene()
     async with running(one):
         await asyncio.sleep(200)
@@ -463,7 +464,7 @@ async def test_it_follows_holds_by_itself() -> None:
 async def test_a_percentage_that_is_put_during_a_user_throttle_is_set_without_another_change() -> (
     None
 ):
-    """And one that an operator takes away makes room for it."""
+    """When an operator removes a quota, the percentage is set, too."""
     one = scene(percentage=None, kafka=FakeKafka({BOB: {KEY: 200.0}}))
     async with running(one):
         one.throttle_user(for_s=3600.0)
@@ -477,8 +478,8 @@ async def test_a_percentage_that_is_put_during_a_user_throttle_is_set_without_an
 
 
 @VIRTUAL
-async def test_short_holds_that_follow_each_other_do_not_wear_kafka() -> None:
-    """Two a second for twenty seconds: at most one look a second."""
+async def test_short_throttles_that_follow_each_other_do_not_wear_kafka() -> None:
+    """Two a second for twenty seconds cause at most one request a second."""
     one = scene()
     async with running(one):
         before = one.board.snapshot.generation
@@ -493,7 +494,7 @@ async def test_short_holds_that_follow_each_other_do_not_wear_kafka() -> None:
 
 @VIRTUAL
 async def test_an_unreachable_cluster_is_asked_every_now_and_then() -> None:
-    """Every 5 s while somebody is held, every 30 s while it is only looked for what was left."""
+    """It is asked every 5 s while a user is throttled, and every 30 s for what was left."""
     one = scene(kafka=FakeKafka(failure=DOWN))
     async with running(one):
         await asyncio.sleep(310)

@@ -25,17 +25,17 @@ quotas = st.builds(
 percentages = st.dictionaries(names, st.floats(0, 1e18, exclude_min=True), max_size=3)
 
 
-def board(memory: Memory | None = None) -> Board:
-    return Board(Disabled(), FakeClock(NOW), memory=memory)
+def board(restored: PersistedState | None = None) -> Board:
+    return Board(Disabled(), FakeClock(NOW), restored=restored)
 
 
-def restarted(path: Path, memory: Memory) -> Memory:
+def restarted(path: Path, memory: Memory) -> PersistedState:
     """What the next start takes over, through the file."""
     file = StateFile(path / "state.json", MinAvailableBytes(10))
     file.save(PersistedState(memory, 1.0, Source.FALLBACK, NOW), lambda steady_s: steady_s)
     loaded = file.load(NOW)
     assert isinstance(loaded, PersistedState)
-    return loaded.memory
+    return loaded
 
 
 @given(st.dictionaries(names | st.just(DEFAULT), quotas, max_size=3), percentages)
@@ -44,13 +44,13 @@ def test_all_of_it_comes_back_as_it_was(
     put: dict[str | Default, ProducerIdQuota],
     enforced: dict[str, float],
 ) -> None:
-    """Quotas by user, the default's among them, and percentages, to the last bit."""
+    """Quotas by user, the default's among them, and percentages come back, to the last bit."""
     first = board()
     before = Retained(first)
     before.set_quotas(put)
     before.set_enforced_request_percentages(enforced)
-    memory = restarted(tmp_path_factory.getbasetemp(), first.snapshot.memory)
-    after = Retained(board(memory))
+    restored = restarted(tmp_path_factory.getbasetemp(), first.snapshot.memory)
+    after = Retained(board(restored))
     assert (put, enforced) == (after.quotas, after.enforced_request_percentages)
 
 
@@ -76,15 +76,15 @@ def test_a_damaged_part_is_refused_and_costs_nothing_else(
 ) -> None:
     """The override is taken over; the part stays in the file until there is another."""
     override = Override(0.5, "x", NOW, NOW + 60)
-    memory = restarted(tmp_path, Memory(override=override, retained={NAME: part, "other": 1}))
-    published = board(memory)
+    restored = restarted(tmp_path, Memory(override=override, retained={NAME: part, "other": 1}))
+    published = board(restored)
     retained = Retained(published)
     assert ({}, {}) == (retained.quotas, retained.enforced_request_percentages)
     (line,) = caplog.messages
     assert line.startswith("the part of producer_ids in the state file is damaged (")
     assert problem in line
     assert "hunter2" not in line
-    assert (override, part) == (memory.override, published.snapshot.memory.retained[NAME])
+    assert (override, part) == (restored.memory.override, published.snapshot.memory.retained[NAME])
     retained.set_quotas({"bob": ProducerIdQuota(1e-6, 1e-5)})
     assert 1 == published.snapshot.memory.retained["other"]
     assert retained.quotas == Retained(published).quotas

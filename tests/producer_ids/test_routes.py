@@ -1,4 +1,4 @@
-"""Producer ids over HTTP: who is held, which quota holds, and what other sidecars are told."""
+"""Producer ids over HTTP: throttled users, quotas in force, and reports to other sidecars."""
 
 import dataclasses
 from typing import Any
@@ -8,9 +8,9 @@ import pytest
 
 from sidecar.control.board import Snapshot
 from sidecar.producer_ids.retained import NAME
-from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
+from sidecar.quotas.entities import LONGEST_USER
 from tests.api.build import BEARER, FakeSidecar
-from tests.producer_ids.build import CLICKS, REFUSED, SILENT, Looking
+from tests.producer_ids.build import CLICKS, REFUSED, SILENT, WatchScene
 
 FIFTY = {"producer_ids_rate": 50}
 ALICE = "/v1/quotas/producer-ids/users/alice"
@@ -25,7 +25,7 @@ def sidecar() -> FakeSidecar:
 async def change(
     sidecar: FakeSidecar, method: str, path: str, body: object = None
 ) -> httpx.Response:
-    """One change, with the token."""
+    """Sends one change, with the token."""
     async with sidecar.client() as client:
         return await client.request(method, path, json=body, headers=BEARER)
 
@@ -42,7 +42,7 @@ def opens(sidecar: FakeSidecar, user: str, count: int) -> None:
 
 
 async def test_nobody_is_known_at_first(sidecar: FakeSidecar) -> None:
-    """And the windows are the KIP's."""
+    """The windows are the KIP's."""
     expected: dict[str, object] = {
         "window_num": 11,
         "window_size_seconds": 3600,
@@ -58,7 +58,7 @@ async def test_nobody_is_known_at_first(sidecar: FakeSidecar) -> None:
 
 
 async def test_a_user_over_the_quota_is_shown_and_has_a_factor(sidecar: FakeSidecar) -> None:
-    """Rate, tokens and throttle time; in the brokers' document the user's factor is 0."""
+    """Rate, tokens and throttle time are shown; in the brokers' document the user's factor is 0."""
     assert 200 == (await change(sidecar, "PUT", ALICE, FIFTY)).status_code
     opens(sidecar, "alice", 552)
     sidecar.ids.watch.review()
@@ -84,8 +84,8 @@ async def test_a_user_over_the_quota_is_shown_and_has_a_factor(sidecar: FakeSide
     assert {"alice": 0.0} == factors["users"]
 
 
-async def test_quotas_say_who_said_them(sidecar: FakeSidecar) -> None:
-    """What is put is the API's, and kept; the rest is the setting's."""
+async def test_quotas_show_where_they_were_set(sidecar: FakeSidecar) -> None:
+    """What is put is the API's, and retained; the rest is the setting's."""
     done = (
         await change(sidecar, "PUT", ALICE, {**FIFTY, "throttled_request_percentage": 0.01})
     ).json()
@@ -103,7 +103,7 @@ async def test_quotas_say_who_said_them(sidecar: FakeSidecar) -> None:
     assert (None, None, "api") == (first["user"], first["producer_ids_rate"], first["origin"])
 
 
-async def test_a_quota_that_is_taken_away_leaves_what_was_said_elsewhere(
+async def test_a_quota_that_is_taken_away_leaves_what_was_set_elsewhere(
     sidecar: FakeSidecar,
 ) -> None:
     """A second time there is nothing to take, which is no error."""
@@ -124,8 +124,8 @@ async def test_a_quota_that_is_taken_away_leaves_what_was_said_elsewhere(
     )
 
 
-async def test_a_name_may_hold_anything(sidecar: FakeSidecar) -> None:
-    """A certificate's subject, slashes and all; one too long is refused."""
+async def test_a_name_may_have_any_characters(sidecar: FakeSidecar) -> None:
+    """It may be a certificate's subject, slashes and all; one too long is refused."""
     await change(sidecar, "PUT", "/v1/quotas/producer-ids/users/CN%3Da%2Fb%20c%2CO%3D%C3%A9", FIFTY)
     assert ["CN=a/b c,O=é"] == retained(sidecar.board.snapshot)
     lines = "/v1/quotas/producer-ids/users/%0Aa%0Ab%0A"
@@ -137,7 +137,7 @@ async def test_a_name_may_hold_anything(sidecar: FakeSidecar) -> None:
 
 
 async def test_a_principal_is_not_taken_for_a_users_name(sidecar: FakeSidecar) -> None:
-    """Nobody is called so, and nobody would be held by that quota."""
+    """Nobody has that name, and nobody would be throttled by that quota."""
     answer = await change(sidecar, "PUT", "/v1/quotas/producer-ids/users/User:alice", FIFTY)
     assert 422 == answer.status_code
     assert "path.user" == answer.json()["errors"][0]["field"]
@@ -162,7 +162,7 @@ async def test_a_principal_is_not_taken_for_a_users_name(sidecar: FakeSidecar) -
 async def test_a_wrong_quota_changes_nothing(
     sidecar: FakeSidecar, body: object, message: str
 ) -> None:
-    """And the answer says what is wrong, without what was given."""
+    """The answer says what is wrong, without the value that was sent."""
     answer = await change(sidecar, "PUT", ALICE, body)
     assert 422 == answer.status_code
     assert message in answer.text
@@ -171,13 +171,13 @@ async def test_a_wrong_quota_changes_nothing(
 
 
 async def test_a_disabled_sidecar_takes_no_quota() -> None:
-    """Nobody would be held."""
+    """Nobody would be throttled."""
     disabled = FakeSidecar(factors=None)
     assert 409 == (await change(disabled, "PUT", ALICE, FIFTY)).status_code
 
 
-async def test_other_sidecars_are_reported_what_this_broker_gave(sidecar: FakeSidecar) -> None:
-    """From where they were on."""
+async def test_other_sidecars_get_what_this_broker_allocated(sidecar: FakeSidecar) -> None:
+    """They get it from their position on."""
     path = "/v1/producer-ids/allocated"
     begin = (await sidecar.get(path)).json()
     assert (0, []) == (begin["lost"], begin["ids"])
@@ -192,10 +192,10 @@ async def test_other_sidecars_are_reported_what_this_broker_gave(sidecar: FakeSi
     assert 422 == (await sidecar.get(f"{path}?after={'9' * 101}")).status_code
 
 
-async def test_what_cannot_be_seen_of_ids_that_write_is_said(sidecar: FakeSidecar) -> None:
-    """Before the first look, while all is seen, while a part is not, and when nobody is asked."""
-    looking = Looking()
-    parts = dataclasses.replace(sidecar.ids, active=looking.watch, counts="active")
+async def test_what_cannot_be_read_of_ids_that_write_is_reported(sidecar: FakeSidecar) -> None:
+    """It is before the first scan, when all or a part is read, and when nobody can be asked."""
+    scene = WatchScene()
+    parts = dataclasses.replace(sidecar.ids, active=scene.watch, counts="active")
     shown = FakeSidecar(ids=parts)
 
     async def message() -> tuple[Any, ...]:
@@ -207,15 +207,15 @@ async def test_what_cannot_be_seen_of_ids_that_write_is_said(sidecar: FakeSideca
         )
 
     assert (False, None, 0, 0) == await message()
-    await looking.see((7, 0))
-    await looking.see((7, 1), (8, 0))
+    await scene.see((7, 0))
+    await scene.see((7, 1), (8, 0))
     assert (True, None, 1, 0) == await message()
     document = (await shown.get("/v1/producer-ids")).json()["active"]
     assert (2, 2, 0) == (document["producers"], document["active"], document["unknown_owner"])
-    looking.source.failures = {CLICKS: REFUSED}
-    looking.source.skipped = 3
-    await looking.watch.scan()
+    scene.source.failures = {CLICKS: REFUSED}
+    scene.source.skipped = 3
+    await scene.watch.scan()
     assert (False, REFUSED.message, 1, 4) == await message()
-    looking.source.failure = SILENT
-    await looking.watch.scan()
+    scene.source.failure = SILENT
+    await scene.watch.scan()
     assert (False, SILENT.message, 0, 0) == await message()

@@ -1,17 +1,17 @@
-"""Users with too many new producer ids are held, for as long as the KIP says, and nobody else."""
+"""Only users with too many new producer ids are throttled, and for as long as the KIP says."""
 
 import asyncio
 from collections.abc import Callable
 
 import pytest
 
-from sidecar.control.board import Board, Listener
+from sidecar.control.board import Board, Listener, PersistedState
 from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.producer_ids.service import ProducerIdWatch, user_throttles_of
 from sidecar.quotas.entities import DEFAULT
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import Origin, ProducerIdQuota, ProducerIdQuotas
-from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from sidecar.throttle.user_throttles import UserThrottle
@@ -35,7 +35,8 @@ def watching(
     window_s: int = 3600,
 ) -> tuple[Board, ProducerIdWatch]:
     factors = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=1.0)
-    board = Board(factors, clock, memory=memory, listeners=(listener,))
+    restored = PersistedState(memory or Memory(), 1.0, Source.FALLBACK, 0.0)
+    board = Board(factors, clock, restored=restored, listeners=(listener,))
     settings = ProducerIdSettings(window_size_s=window_s, most_throttle_s=LONGEST_S)
     watch = ProducerIdWatch(board, Retained(board), settings, quota, cleanup_s=60.0, file=file)
     return board, watch
@@ -71,13 +72,13 @@ def test_a_user_is_throttled_from_the_first_id_too_many_and_no_other_user_is() -
     watch.seen("bob", AT_ONCE + 1)
     watch.review()
     assert 1144.0 == pytest.approx(board.snapshot.decision.users_until)
-    held = user_throttles_of(board)["bob"]
-    assert 1000.0 == held.since
-    assert held.reason.startswith("2 new producer ids too many: 50 per PT1H are allowed, 550 at")
+    bob = user_throttles_of(board)["bob"]
+    assert 1000.0 == bob.since
+    assert bob.reason.startswith("2 new producer ids too many: 50 per PT1H are allowed, 550 at")
 
 
 def test_a_user_throttle_ends_with_the_throttle_time() -> None:
-    """After it the bucket is at nothing, and the next id holds anew."""
+    """Then the bucket is empty, and the next id throttles anew."""
     clock = FakeClock(1000.0)
     board, watch = watching(clock)
     opens(watch, "bob", AT_ONCE + 1)
@@ -89,7 +90,7 @@ def test_a_user_throttle_ends_with_the_throttle_time() -> None:
 
 
 def test_a_quota_that_is_put_counts_at_once() -> None:
-    """Twice as much is waited for half as long; without a limit nobody is held."""
+    """With twice as much the wait is half as long; without a limit nobody is throttled."""
     board, watch = watching(FakeClock(1000.0))
     opens(watch, "bob", AT_ONCE + 2)
     put(watch, bob=100)
@@ -100,7 +101,7 @@ def test_a_quota_that_is_put_counts_at_once() -> None:
 
 
 def test_what_the_file_says_is_for_the_user_or_for_all() -> None:
-    """And what it no longer says is as it was before."""
+    """A quota that the file has no more is as it was before."""
     clock = FakeClock(1000.0)
     board, watch = watching(clock, ProducerIdQuota(None))
     watch.set_file({"bob": ProducerIdQuota(1), DEFAULT: ProducerIdQuota(2)})
@@ -115,7 +116,7 @@ def test_what_the_file_says_is_for_the_user_or_for_all() -> None:
 
 
 def test_a_flood_of_ids_is_published_once_a_second() -> None:
-    """A decision about 12,000 volumes takes milliseconds: not one for each id, nor each user."""
+    """A decision about 12,000 volumes takes milliseconds: no id and no user has its own."""
     clock, published = FakeClock(1000.0), list[float]()
     board, watch = watching(clock, listener=lambda *_: published.append(clock.now))
     for user in map(str, range(20)):
@@ -134,7 +135,7 @@ def test_a_flood_of_ids_is_published_once_a_second() -> None:
 
 
 def test_a_user_throttle_that_is_about_to_end_is_longer_at_once() -> None:
-    """Else the user would be let go until the next review."""
+    """Otherwise the user would be released until the next review."""
     clock = FakeClock(1000.0)
     board, watch = watching(clock)
     opens(watch, "bob", AT_ONCE + 1)
@@ -147,7 +148,7 @@ def throttled_before(ends_at: float, since: float = 900.0) -> Memory:
     return Memory(user_throttles={("bob", NAME): UserThrottle(since, ends_at, "of before", NAME)})
 
 
-def test_a_user_throttle_that_a_restart_took_over_ends_when_it_said() -> None:
+def test_a_user_throttle_that_a_restart_took_over_ends_at_its_time() -> None:
     """The ids of before are forgotten, so nothing that is counted now may end it sooner."""
     clock = FakeClock(1000.0)
     board, watch = watching(clock, memory=throttled_before(1230.0))
@@ -174,7 +175,7 @@ def test_what_is_counted_after_a_restart_can_make_it_longer() -> None:
 
 @pytest.mark.parametrize("rate", [None, 51.0])
 def test_an_operator_can_end_a_user_throttle_that_was_taken_over(rate: float | None) -> None:
-    """At once, by a quota that is larger; by one that is as large or smaller it goes on."""
+    """A larger quota ends it at once; with one that is as large or smaller it continues."""
     board, watch = watching(FakeClock(1000.0), memory=throttled_before(1900.0))
     put(watch, bob=50)
     put(watch, bob=7)
@@ -184,7 +185,7 @@ def test_an_operator_can_end_a_user_throttle_that_was_taken_over(rate: float | N
 
 
 def test_a_quota_that_is_gone_at_the_start_ends_it() -> None:
-    """Taken out of the file while the sidecar was down; with the file as it was it goes on."""
+    """It ends if the quota left the file while the sidecar was down, and continues otherwise."""
     said: ProducerIdQuotas = {"bob": FIFTY}
     for file, expected in ((said, {"bob": 1900.0}), (None, {})):
         board, watch = watching(
@@ -194,7 +195,7 @@ def test_a_quota_that_is_gone_at_the_start_ends_it() -> None:
         assert expected == throttled_until(board)
 
 
-def test_no_hold_outlives_the_longest_after_a_restart() -> None:
+def test_no_throttle_outlives_the_longest_after_a_restart() -> None:
     """The machine's clock was set back by a day: what would end tomorrow ends in an hour."""
     board, watch = watching(FakeClock(1000.0), memory=throttled_before(1000.0 + 86_400.0))
     opens(watch, "bob", 1)
@@ -204,7 +205,7 @@ def test_no_hold_outlives_the_longest_after_a_restart() -> None:
 
 
 def test_a_quota_that_is_put_right_after_the_start_finds_nobody_throttled() -> None:
-    """There was none at the start, so what held before is no quota's."""
+    """There was none at the start, so no quota is the reason of an earlier throttle."""
     board, watch = watching(FakeClock(1000.0), ProducerIdQuota(None), throttled_before(1900.0))
     put(watch, bob=50)
     assert {} == throttled_until(board)
@@ -212,7 +213,7 @@ def test_a_quota_that_is_put_right_after_the_start_finds_nobody_throttled() -> N
 
 @pytest.mark.looptime
 async def test_time_passes_by_itself() -> None:
-    """Put quotas count although no id comes, holds grow, and users who are gone are forgotten."""
+    """Quotas that are put count without new ids, throttles grow, and absent users are forgotten."""
     loop = asyncio.get_running_loop()
     board, watch = watching(loop.time, memory=throttled_before(loop.time() + 86_400.0, loop.time()))
     task = asyncio.create_task(watch.run())
@@ -230,7 +231,7 @@ async def test_time_passes_by_itself() -> None:
 
 @pytest.mark.looptime
 async def test_users_who_are_gone_are_forgotten() -> None:
-    """Two minutes after the last id of a window of one; the memory is free for others."""
+    """That is two minutes after the last id of a window of one; the memory is free for others."""
     _, watch = watching(asyncio.get_running_loop().time, window_s=60)
     task = asyncio.create_task(watch.run())
     opens(watch, "bob", 3)
@@ -242,7 +243,7 @@ async def test_users_who_are_gone_are_forgotten() -> None:
 
 
 async def stopped(task: asyncio.Task[None]) -> None:
-    """It goes on until it is cancelled."""
+    """The service runs until it is cancelled."""
     assert not task.done()
     task.cancel()
     await asyncio.wait([task])
@@ -250,7 +251,7 @@ async def stopped(task: asyncio.Task[None]) -> None:
 
 
 def test_a_part_of_an_id_too_many_is_reported_as_one() -> None:
-    """Some of a token had come back: the sentence never says that nothing is too much."""
+    """Some of a token had come back: the sentence never says that 0 ids are too many."""
     clock = FakeClock(1000.0)
     board, watch = watching(clock)
     opens(watch, "bob", AT_ONCE)

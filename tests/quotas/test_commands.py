@@ -12,7 +12,7 @@ SERVER = ["--bootstrap-server", "localhost:19092"]
 
 @pytest.mark.parametrize("kind", ["users", "clients"])
 def test_the_articles_lines(kind: str) -> None:
-    """Word for word, for the default user and the default client-id."""
+    """The lines are the article's word for word, for the default user and the default client-id."""
     entity = Entity(DEFAULT) if kind == "users" else Entity(client_id=DEFAULT)
     expected = (
         "kafka-configs.sh --bootstrap-server localhost:19092 --alter "
@@ -51,6 +51,6 @@ def test_an_address_is_an_ip() -> None:
     ],
 )
 def test_numbers_are_digits(value: float, expected: str) -> None:
-    """In full, and what is read of them is the same number."""
+    """They are written in full, and parsing them returns the same number."""
     assert expected == number(value)
     assert value == float(number(value))

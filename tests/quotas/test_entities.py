@@ -1,6 +1,6 @@
-"""Who a quota is for, and which of the eight levels a client is under.
+"""Which entity a quota is for, and which of the eight levels a client is under.
 
-The table of levels is the one that the quota callback's own test holds against Kafka's manager.
+The table of levels is the one that the quota callback's own test compares with Kafka's manager.
 """
 
 from typing import Final
@@ -36,7 +36,7 @@ KEY: Final[str] = QuotaKey.PRODUCE
 
 
 def quotas(*levels: int) -> dict[Entity, dict[str, float]]:
-    """Those of some levels, 1 to 8."""
+    """Quotas of some levels, 1 to 8."""
     chosen = [LEVELS[level - 1] for level in levels]
     return {Entity(user, client_id): {KEY: limit} for user, client_id, limit, _ in chosen}
 
@@ -51,7 +51,7 @@ def test_each_level_alone(level: int) -> None:
 
 @pytest.mark.parametrize("level", range(1, 9))
 def test_stricter_level_wins(level: int) -> None:
-    """Of a level and all that come after it, it is the one."""
+    """A level takes precedence over all that come after it."""
     found = resolve(quotas(*range(8, level - 1, -1)), KEY, "ann", "etl")
     assert found is not None
     assert 1000.0 * level == found.limit
@@ -86,7 +86,7 @@ def test_others_have_the_defaults(user: str, client_id: str, level: int) -> None
 def test_empty_names_are_under_no_default(
     levels: tuple[int, ...], user: str, client_id: str, found: int | None
 ) -> None:
-    """As Kafka's own manager answers: a tag that is empty takes no part in the look-up."""
+    """Kafka's own manager answers so: an empty tag is not looked up."""
     resolved = resolve(quotas(*levels), KEY, user, client_id)
     assert (None if found is None else 1000.0 * found) == (resolved and resolved.limit)
 
@@ -110,7 +110,7 @@ def test_each_kind_of_quota_has_its_own_level() -> None:
 
 
 def test_quota_of_zero_is_a_quota() -> None:
-    """0 is found, and not taken for none."""
+    """0 is found, and not taken for a missing quota."""
     found = resolve({Entity("ann"): {KEY: 0.0}, Entity(DEFAULT): {KEY: 9.0}}, KEY, "ann", "etl")
     assert Resolved(Entity("ann"), 0.0, ("ann", "")) == found
 
@@ -148,7 +148,7 @@ def test_addresses_are_under_no_clients_quota() -> None:
     ],
 )
 def test_parts(parts: dict[str, str | None], entity: Entity, message: str) -> None:
-    """Kafka's parts become an entity and come back; a person reads it."""
+    """Kafka's parts become an entity and come back; its text is readable."""
     assert entity == Entity.of(parts)
     assert parts == entity.parts()
     assert message == str(entity)
@@ -218,11 +218,11 @@ def test_whoever_shares_a_quota_is_under_it(
 
 @pytest.mark.parametrize("name", ["alice", "CN=User:alice", "user:alice", "User", ""])
 def test_a_users_name_is_taken_as_it_is(name: str) -> None:
-    """Whatever it holds."""
+    """Any characters are allowed."""
     assert name == user_name(name)
 
 
 def test_a_principal_is_no_users_name() -> None:
-    """As ACLs have it."""
+    """A principal is written as ACLs have it, with its type."""
     with pytest.raises(ValueError, match='without "User:"'):
         user_name("User:alice")

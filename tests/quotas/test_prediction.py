@@ -1,4 +1,4 @@
-"""Throttle times predicted from charges: whose quota, which wait, what is shared, and bounds."""
+"""Throttle times predicted from charges: by which quota, how long, what is shared, and bounds."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ def predictor(limits: Mapping[Entity, float], key: QuotaKey = QuotaKey.PRODUCE) 
 
 
 def limits(*entities: Entity) -> dict[Entity, dict[str, float]]:
-    """100 bytes a second for each."""
+    """A limit of 100 bytes a second for each."""
     return {entity: {QuotaKey.PRODUCE: 100.0} for entity in entities}
 
 
@@ -41,7 +41,7 @@ def charge(
 
 
 def test_the_modules_example() -> None:
-    """1,500 bytes at 100 a second: 5 s; 500 more a second later: 10 s."""
+    """1,500 bytes at 100 a second wait 5 s; with 500 more a second later it is 10 s."""
     etl = predictor({ETL: 100.0})
     reported = [etl.charge(charge(1500)), etl.charge(charge(500, 1000))]
     quota = Resolved(ETL, 100.0, ("", "etl"))
@@ -75,7 +75,7 @@ def test_who_shares_a_quota_waits_for_all() -> None:
 
 
 def test_kinds_of_quota_are_counted_apart() -> None:
-    """Produced bytes say nothing of request time."""
+    """Produced bytes do not count as request time."""
     both = Predictor(WINDOW)
     both.set_quotas({ETL: {QuotaKey.PRODUCE: 100.0, QuotaKey.REQUEST: 10.0}})
     assert 5000 == both.charge(charge(1500)).throttle_ms
@@ -83,7 +83,7 @@ def test_kinds_of_quota_are_counted_apart() -> None:
 
 
 def test_a_kind_without_a_rule_is_refused() -> None:
-    """Not judged by another kind's, whether anybody has such a quota or not."""
+    """It is not predicted by another kind's rule, whether anybody has such a quota or not."""
     for limits_of in ({}, {ETL: 100.0}):
         made = predictor(limits_of, QuotaKey.CONNECTION_CREATION)
         with pytest.raises(ValueError, match="connection_creation_rate"):
@@ -91,7 +91,7 @@ def test_a_kind_without_a_rule_is_refused() -> None:
 
 
 def test_what_is_not_checked_counts_for_the_next() -> None:
-    """As network threads' time: the rate that holds the next charge has it."""
+    """Network threads' time is part of the rate that the next charge is checked by."""
     etl = predictor({ETL: 100.0}, QuotaKey.REQUEST)
     unchecked = etl.charge(charge(1000, key=QuotaKey.REQUEST, checked=False))
     assert (0, None) == (unchecked.throttle_ms, unchecked.rate)
@@ -99,7 +99,7 @@ def test_what_is_not_checked_counts_for_the_next() -> None:
 
 
 def test_a_throttled_fetch_is_taken_back() -> None:
-    """Its answer was empty: the next small one is let through."""
+    """Its answer was empty: the next small one is not throttled."""
     etl = predictor({ETL: 100.0}, QuotaKey.FETCH)
     waits = [etl.charge(charge(size, key=QuotaKey.FETCH)).throttle_ms for size in (900, 200, 50)]
     assert [0, 1000, 0] == waits
@@ -113,7 +113,7 @@ def test_a_fetch_that_reaches_the_limit_counts() -> None:
 
 
 def test_strict_mutations_are_refused_and_not_counted() -> None:
-    """5 a second, a bucket of 55: 60 leave it 5 short; what comes then is refused, to wait 1 s."""
+    """60 at once leave a bucket of 55 in debt by 5: at 5 a second the next is refused for 1 s."""
     etl = predictor({ETL: 5.0}, QuotaKey.CONTROLLER_MUTATION)
     key = QuotaKey.CONTROLLER_MUTATION
     reported = [etl.charge(charge(amount, key=key, strict=True)) for amount in (60, 10, 10)]
@@ -125,7 +125,7 @@ def test_strict_mutations_are_refused_and_not_counted() -> None:
 
 
 def test_mutations_by_the_spread_rate() -> None:
-    """KIP-599 as first proposed: the second of two bursts waits otherwise than by tokens."""
+    """By KIP-599 as first proposed the second of two bursts waits otherwise than by tokens."""
     window = QuotaWindow(100, 1000)
     key = QuotaKey.CONTROLLER_MUTATION
     waits = []
@@ -139,8 +139,8 @@ def test_mutations_by_the_spread_rate() -> None:
     assert 74_000 != expected[1]
 
 
-def test_the_answer_tells_the_wait_that_is_left() -> None:
-    """A controller that took 400 ms to commit tells 600 of 1,000 ms, and none after a second."""
+def test_the_answer_reports_the_wait_that_is_left() -> None:
+    """A controller that took 400 ms of 1,000 to commit reports 600 ms, and none after a second."""
     key = QuotaKey.CONTROLLER_MUTATION
     for waited_ms, expected in ((400, 600), (1500, 0)):
         etl = predictor({ETL: 5.0}, key)
@@ -162,7 +162,7 @@ def test_a_quota_that_changes_keeps_what_was_recorded() -> None:
 
 
 def test_without_any_quota_nothing_is_recorded() -> None:
-    """Who gets the first quota of a kind starts with an empty rate."""
+    """A client that gets the first quota of a kind starts with an empty rate."""
     etl = predictor({})
     assert Prediction() == etl.charge(charge(1500))
     etl.set_quotas({ETL: {QuotaKey.PRODUCE: 100.0}})
@@ -178,7 +178,7 @@ def test_without_any_quota_nothing_is_recorded() -> None:
     ],
 )
 def test_who_has_no_quota_is_recorded_all_the_same(has_quota: Entity, gets_quota: Entity) -> None:
-    """As soon as another has one, by the tags of that kind: a quota set later finds it used."""
+    """Once another client has a quota of that kind, usage counts for a quota that is set later."""
     quotas = limits(has_quota)
     free = Predictor(WINDOW)
     free.set_quotas(quotas)
@@ -188,7 +188,7 @@ def test_who_has_no_quota_is_recorded_all_the_same(has_quota: Entity, gets_quota
 
 
 def test_among_several_kinds_the_free_are_recorded_by_client_id() -> None:
-    """With quotas for a user and for a client-id, who is under neither has the client-id's tag."""
+    """If users and client-ids have quotas, a client under neither has the client-id's tag."""
     mixed = Predictor(WINDOW)
     mixed.set_quotas(limits(Entity(user="bob"), ETL))
     mixed.charge(charge(1500, client_id="web"))

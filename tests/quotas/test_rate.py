@@ -31,7 +31,7 @@ def test_kafka_s_defaults() -> None:
 
 @pytest.mark.parametrize(("samples", "window_ms"), [(0, 1000), (11, 0), (-1, 1000)])
 def test_a_window_of_nothing_is_refused(samples: int, window_ms: int) -> None:
-    """A rate over no time is none."""
+    """A rate over no time is undefined."""
     with pytest.raises(ValueError, match=r"^a quota window is 1 sample of 1 ms at least$"):
         QuotaWindow(samples, window_ms)
 
@@ -73,12 +73,12 @@ def test_long_idleness_forgets_all() -> None:
 
 
 def test_a_negative_value_takes_back() -> None:
-    """As brokers do for a fetch that they then throttle."""
+    """Brokers do so for a fetch that they then throttle."""
     rate = recorded((500, 0), (-200, 10))
     assert 300 / 10.01 == rate.measure(10)
 
 
 def test_time_that_goes_back_loses_nothing() -> None:
-    """Samples that lie ahead count, and missing windows are put in their place."""
+    """Samples that lie ahead count, and missing windows are added."""
     rate = recorded((100, 5000), (100, 2500))
     assert (200 / 9.5, 9500) == (rate.measure(2500), rate.window_ms(2500))

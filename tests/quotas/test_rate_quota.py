@@ -1,4 +1,4 @@
-"""A quota on the sampled rate: Kafka's way of holding produce, fetch and request time."""
+"""A quota on the sampled rate: how Kafka throttles produce, fetch and request time."""
 
 import pytest
 
@@ -9,12 +9,12 @@ WINDOW = QuotaWindow()
 
 
 def test_docstring_example() -> None:
-    """1,500 at once at a limit of 100: 150 per second over 10 s, a wait of 5 s."""
+    """1,500 at once at a limit of 100 are 150 per second over 10 s, and wait 5 s."""
     assert 5000 == RateQuota(100, WINDOW).record(1500, 0)
 
 
-def test_a_burst_is_held_until_its_sample_is_dropped() -> None:
-    """KIP-599's example: 7 topics of 80 within a second, told to wait 12 s, let in after 101."""
+def test_a_burst_is_refused_until_its_sample_is_dropped() -> None:
+    """KIP-599's example: 7 topics of 80 in a second wait 12 s by the answer, 101 s in fact."""
     quota = RateQuota(5, QuotaWindow(100, 1000))
     for number in range(7):
         assert quota.admit(80, number * 999 // 6, strict=True).accepted
@@ -26,7 +26,7 @@ def test_a_burst_is_held_until_its_sample_is_dropped() -> None:
     assert quota.admit(1, 100_999, strict=True).accepted
 
 
-def test_permissive_lets_all_in_and_tells_the_wait() -> None:
+def test_permissive_accepts_all_and_reports_the_wait() -> None:
     """What strict would refuse is counted, and waited for afterwards."""
     quota = RateQuota(10, WINDOW)
     waits = [quota.admit(150, 0, strict=False).throttle_ms for _ in range(2)]
@@ -34,8 +34,8 @@ def test_permissive_lets_all_in_and_tells_the_wait() -> None:
     assert 30.0 == quota.rate(0)
 
 
-def test_a_limit_can_change_on_the_way() -> None:
-    """What was recorded stays and is held against the new limit."""
+def test_a_limit_can_change_meanwhile() -> None:
+    """What was recorded stays and is compared with the new limit."""
     quota = RateQuota(10, WINDOW)
     quota.record_unchecked(150, 0)
     assert 5000 == quota.throttle_ms(0)
@@ -45,8 +45,8 @@ def test_a_limit_can_change_on_the_way() -> None:
     assert 20_000 == quota.throttle_ms(0)
 
 
-def test_a_bound_holds_strict_waits_too() -> None:
-    """Whoever is refused is not told more than the bound."""
+def test_a_bound_limits_strict_waits_too() -> None:
+    """The throttle time of a refusal is never more than the bound."""
     quota = RateQuota(1, WINDOW, most_ms=700)
     quota.record_unchecked(1000, 0)
     assert 700 == quota.admit(1, 0, strict=True).throttle_ms

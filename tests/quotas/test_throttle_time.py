@@ -10,7 +10,7 @@ from sidecar.quotas.throttle_time import bounded_ms, rounded_ms, unbounded_ms
 
 
 def test_docstring_examples() -> None:
-    """15 MB/s at 10 MB/s over 11 s: 5.5 s. 10 % at 1 % over 10 s: 90 s, held to 1 s."""
+    """15 MB/s at 10 MB/s over 11 s wait 5.5 s; 10 % at 1 % over 10 s wait 90 s, bounded to 1 s."""
     assert 5500 == unbounded_ms(15e6, 10e6, 11_000)
     assert 90_000 == unbounded_ms(10.0, 1.0, 10_000)
     assert 1000 == bounded_ms(10.0, 1.0, 10_000, 1000)

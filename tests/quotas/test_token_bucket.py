@@ -2,7 +2,7 @@
 
 import pytest
 
-from sidecar.quotas.mutations.algorithm import Admission
+from sidecar.quotas.admission import Admission
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.token_bucket import TokenBucket
 
@@ -10,7 +10,7 @@ KIP_599 = QuotaWindow(100, 1000)
 
 
 def test_docstring_example() -> None:
-    """KIP-599: 5 per second, a burst of 500; 560 leave -60, which takes 12 s."""
+    """KIP-599: of a burst of 500 at 5 per second, 560 leave -60, which takes 12 s."""
     bucket = TokenBucket.over(KIP_599, 5, 0)
     assert Admission(accepted=True, throttle_ms=0) == bucket.admit(560, 0, strict=True)
     assert -60.0 == bucket.tokens(0)
@@ -21,13 +21,13 @@ def test_docstring_example() -> None:
 
 @pytest.mark.parametrize("now_ms", [0, 1, 1_700_000_000_000])
 def test_it_starts_full(now_ms: int) -> None:
-    """Whatever the time is: fullness doesn't come from a large epoch."""
+    """It is full whatever the time is: fullness doesn't come from a large epoch."""
     assert 500.0 == TokenBucket(5, 500, now_ms).tokens(now_ms)
     assert 55.0 == TokenBucket.over(QuotaWindow(), 5, now_ms).tokens(now_ms)
 
 
-def test_it_holds_no_more_than_its_burst() -> None:
-    """Neither by hours of idleness nor by what is given back."""
+def test_it_has_no_more_than_its_burst() -> None:
+    """Neither hours of idleness nor tokens that are returned exceed it."""
     bucket = TokenBucket(5, 500, 0)
     bucket.take(100, 0)
     assert 500.0 == bucket.tokens(36_000_000)
@@ -44,14 +44,14 @@ def test_a_refusal_takes_nothing() -> None:
 
 
 def test_permissive_may_be_far_in_debt() -> None:
-    """All is let in, and each time the whole debt is waited for."""
+    """All is accepted, and each time the whole debt is waited for."""
     bucket = TokenBucket(10, 10, 0)
     waits = [bucket.admit(30, 0, strict=False).throttle_ms for _ in range(3)]
     assert [2000, 5000, 8000] == waits
 
 
 def test_no_tokens_left_is_not_exceeded() -> None:
-    """Exactly used up is within the quota: the next one is let in."""
+    """With 0 tokens left the quota is not exceeded: the next request is accepted."""
     bucket = TokenBucket(10, 10, 0)
     assert bucket.admit(10, 0, strict=True).accepted
     assert 0 == bucket.throttle_ms(0)
@@ -59,7 +59,7 @@ def test_no_tokens_left_is_not_exceeded() -> None:
 
 
 def test_a_new_rate_counts_from_the_last_event() -> None:
-    """As in Kafka: a debt of 60 is paid by 6 s at 10 per second, though it was 5 at first."""
+    """A debt of 60 is paid by 6 s at 10 per second, though it was 5 at first, as in Kafka."""
     bucket = TokenBucket.over(KIP_599, 5, 0)
     bucket.take(560, 0)
     bucket.set_rate(10)
@@ -75,7 +75,7 @@ def test_a_lower_rate_takes_what_no_longer_fits() -> None:
 
 
 def test_time_that_goes_back_takes_what_it_brings_again() -> None:
-    """Two steps of the clock cancel out; standing still gives nothing."""
+    """Two steps of the clock cancel out; standing still adds nothing."""
     bucket = TokenBucket(10, 100, 10_000)
     assert [90.0, 100.0] == [bucket.tokens(now_ms) for now_ms in (9_000, 10_000)]
     bucket.take(50, 10_000)
@@ -84,6 +84,6 @@ def test_time_that_goes_back_takes_what_it_brings_again() -> None:
 
 @pytest.mark.parametrize(("rate", "burst"), [(0, 1), (1, 0), (-1, 1), (1, float("nan"))])
 def test_a_bucket_that_never_fills_is_refused(rate: float, burst: float) -> None:
-    """There would be no time to wait."""
+    """Its throttle time would be infinite."""
     with pytest.raises(ValueError, match="above 0"):
         TokenBucket(rate, burst, 0)

@@ -14,7 +14,7 @@ NAMES = ("lines_total", "bytes_total", "dropped_bytes_total", "rejected_lines_to
 
 @pytest.mark.parametrize("is_read", [False, True])
 def test_what_is_read_is_reported(*, is_read: bool) -> None:
-    """A log with a line that could not be read; without one every metric is there, at zero."""
+    """A line of the log could not be read; without a log every metric is there, at zero."""
     log = LogReader(Path("requests.log"))
     log.usage.record(parse(b"garbage"))
     log.behind = 7

@@ -1,4 +1,4 @@
-"""Who uses what, over HTTP."""
+"""Which client used what, over HTTP."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ LOG = Path(__file__).parents[1] / "requestlog" / "by-hand.log"
 
 
 async def test_nothing_is_known_without_a_request_log() -> None:
-    """And the answer says so."""
+    """The answer says so."""
     document = (await FakeSidecar().get("/v1/request-usage")).json()
     assert (None, 0, []) == (document["request_log"], document["unread"], document["clients"])
 
 
 async def test_clients_are_reported_by_their_request_time() -> None:
-    """The most first; a line that can't be read is counted."""
+    """The most comes first; a line that can't be read is counted."""
     log = LogReader(LOG)
     lines = [parse(line) for line in LOG.read_bytes().splitlines()]
     slow = next(line for line in lines if isinstance(line, Line) and line.user == "bob")

@@ -43,7 +43,7 @@ def line(api_key: int, **fields: Any) -> bytes:
 
 
 def read(text: bytes) -> Line:
-    """A line that can be read."""
+    """Parses a line, which must be readable."""
     parsed = parse(text)
     assert isinstance(parsed, Line), parsed
     return parsed

@@ -1,4 +1,4 @@
-"""Which user was given which producer id."""
+"""Which producer id was allocated to which user."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from tests.requestlog.lines import BY_HAND, REAL, parsed_line, read
 
 
 def test_events_in_the_order_of_the_lines() -> None:
-    """Only answers that gave an id are events: of 20 lines two."""
+    """Only answers with an id are events: two of 20 lines."""
     at = datetime.fromisoformat
     expected = [
         ProducerIdAllocated(at("2026-11-20 23:05:21.429"), "ANONYMOUS", "alice-app", 0, 0),
@@ -30,5 +30,5 @@ def test_events_in_the_order_of_the_lines() -> None:
     ],
 )
 def test_no_id_is_no_event(response: Any) -> None:
-    """Errors, -1, a damaged answer and no answer."""
+    """Errors, -1, a damaged answer and a missing one are no events."""
     assert producer_id(parsed_line(22, response=response)) is None

@@ -1,4 +1,4 @@
-"""What lines were charged with, and when."""
+"""What requests were charged with by their lines, and when."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ TEN_OCLOCK_MS = 1_795_168_800_000
 
 
 def test_a_produce_is_charged_with_its_size_and_time() -> None:
-    """At the line's 10:00:00.123 less 0.063 and 0.144 ms: in the millisecond before."""
+    """The time is the line's 10:00:00.123 less 0.063 and 0.144 ms: in the millisecond before."""
     at_ms = TEN_OCLOCK_MS + 122
     expected = (
         Charge(at_ms, QuotaKey.PRODUCE, "alice", "orders-writer-3", 25_591),
@@ -40,7 +40,7 @@ def test_without_acknowledgement_no_time_is_charged() -> None:
 
 
 def test_the_controllers_line_is_charged_with_partitions() -> None:
-    """Each topic by itself, with the handlers' time; the broker's line of it with time alone."""
+    """Each topic is charged by itself, with handler time; the broker's line with time alone."""
     sizes = TopicSizes()
     found = [mutations(line, sizes) for line in (CREATED, GROWN, DELETED)]
     assert [[12], [12], [12]] == found
@@ -52,7 +52,7 @@ def test_the_controllers_line_is_charged_with_partitions() -> None:
     ("api_key", "since"), [(CREATE_TOPICS, 6), (CREATE_PARTITIONS, 3), (DELETE_TOPICS, 5)]
 )
 def test_newer_versions_are_strict(api_key: int, since: int) -> None:
-    """From the version on that has the error code, as KIP-599 says."""
+    """A version is strict once it has the error code, as KIP-599 says."""
     for version in (since - 1, since):
         sizes = TopicSizes()
         sizes.learn({"t": 2})
@@ -66,8 +66,8 @@ def test_newer_versions_are_strict(api_key: int, since: int) -> None:
         assert (QuotaKey.CONTROLLER_MUTATION, version >= since) == (first.key, first.strict)
 
 
-def test_what_the_line_doesnt_tell_is_counted() -> None:
-    """A topic of unknown size that is deleted, an unknown version of PRODUCE, and garbage."""
+def test_what_the_line_lacks_is_counted() -> None:
+    """A deleted topic of unknown size, an unknown version of PRODUCE, and garbage are counted."""
     produce = {"acks": 1, "topicData": []}
     for line in (
         DELETED,
@@ -80,7 +80,7 @@ def test_what_the_line_doesnt_tell_is_counted() -> None:
 
 
 def test_mutations_are_charged_before_they_are_committed() -> None:
-    """At 10:00:01.001 less 0.054 and 0.111 ms, and 13.001 ms of waiting; the time after it."""
+    """They are at 10:00:01.001 less 0.054, 0.111 and 13.001 ms of waiting; the time is later."""
     mutation, request = charges(CREATED, TopicSizes()).charges
     assert (TEN_OCLOCK_MS + 1000 - 13, 13) == (mutation.at_ms, mutation.waited_ms)
     assert (TEN_OCLOCK_MS + 1000, 0) == (request.at_ms, request.waited_ms)
@@ -105,5 +105,5 @@ def mutations(line: Line, sizes: TopicSizes) -> list[float]:
 
 
 def rounded(charge: Charge) -> Charge:
-    """To 12 digits: percentages are rounded by floats."""
+    """Rounds to 12 digits, since percentages are rounded by floats."""
     return replace(charge, amount=round(charge.amount, 12))

@@ -1,4 +1,4 @@
-"""Who used what: a fold with bounded memory."""
+"""Which client used what: a fold with bounded memory."""
 
 from dataclasses import fields
 from typing import Any
@@ -12,7 +12,7 @@ from tests.requestlog.lines import BY_HAND, parsed_line, topics_line
 
 
 def test_the_lines_by_hand() -> None:
-    """One of every API: time, exempt time, throttle times, mutations of the forwarded ones."""
+    """Every API has time, exempt time and throttle times; forwarded ones have mutations."""
     usage = _usage()
     for text in BY_HAND:
         usage.record(parse(text))
@@ -30,7 +30,7 @@ def test_the_lines_by_hand() -> None:
 
 
 def test_throttle_times() -> None:
-    """How many requests, the sum and the longest; the forwarded line's is the broker's, too."""
+    """Requests are counted, with sum and longest; a forwarded line's is the broker's, too."""
     usage = _usage()
     for throttle_ms in (0, 198, 20):
         usage.record(parsed_line(0, throttleTimeMs=throttle_ms))
@@ -48,7 +48,7 @@ def test_mutations_are_the_controllers() -> None:
 
 
 def test_sizes_come_from_the_log_or_the_caller() -> None:
-    """Growing and deleting is counted when the size was known, and is told when it wasn't."""
+    """Growing and deleting is counted when the size was known, and reported when it wasn't."""
     usage = _usage()
     usage.learn({"old": 8})
     usage.record(_grow("old", 10))
@@ -74,14 +74,14 @@ def test_validate_only_is_charged_and_changes_nothing() -> None:
     ("error", "expected"), [(0, (3, 0)), (89, (0, 3)), (36, (0, 0)), (41, (0, 0))]
 )
 def test_what_failed_is_not_charged(error: int, expected: tuple[int, int]) -> None:
-    """Only the quota's own refusal is told; other errors cost nothing."""
+    """Only the quota's own refusal is reported; other errors cost nothing."""
     usage = _usage()
     usage.record(_create("t", 3, error=error))
     alice = usage.clients()["alice", "etl"]
     assert expected == (alice.mutations, alice.mutations_refused)
 
 
-def test_a_refused_creation_gives_no_size() -> None:
+def test_a_refused_creation_has_no_size() -> None:
     """What was not created has no partitions to delete."""
     usage = _usage()
     usage.record(_create("t", 3, error=89))
@@ -90,7 +90,7 @@ def test_a_refused_creation_gives_no_size() -> None:
 
 
 def test_the_least_recently_seen_makes_room() -> None:
-    """Who is active stays; the others' sums are kept together, and no sum is lost."""
+    """Active clients stay; the sums of the others are added up together, and none is lost."""
     usage = _usage(most_clients=2)
     for client in ("a", "b", "a", "c", "a", "d"):
         usage.record(parsed_line(0, client_id=client, localTimeMs=2.0, throttleTimeMs=7))
@@ -114,7 +114,7 @@ def test_no_sum_is_forgotten_when_adding() -> None:
 
 
 def test_names_are_cut() -> None:
-    """A client-id may have 32 kB; what is the same up to the bound is counted together."""
+    """A client-id may have 32 kB; names that are equal up to the bound are counted together."""
     usage = _usage(longest_name=4)
     for client in ("abcdef", "abcdgh"):
         usage.record(parsed_line(0, client_id=client, principal="User:alice"))
@@ -124,7 +124,7 @@ def test_names_are_cut() -> None:
 
 
 def test_topics_names_are_cut() -> None:
-    """A broker allows 249 characters, which a line need not keep to."""
+    """A broker allows 249 characters, but a line may have more."""
     usage = _usage(longest_name=4)
     usage.learn({"abcdef": 3})
     usage.record(_delete("abcdgh"))
@@ -133,7 +133,7 @@ def test_topics_names_are_cut() -> None:
 
 
 def test_growing_to_less_is_no_mutation() -> None:
-    """Without an answer nobody knows that it was refused; it takes nothing from the sum."""
+    """Without an answer the refusal is unknown; the mutation subtracts nothing from the sum."""
     usage = _usage()
     usage.learn({"t": 5})
     usage.record(_grow("t", 2, response=""))
@@ -141,7 +141,7 @@ def test_growing_to_less_is_no_mutation() -> None:
 
 
 def test_sizes_are_bounded() -> None:
-    """The topic whose size was told first is forgotten first."""
+    """The topic whose size was recorded first is forgotten first."""
     usage = _usage(most_topics=2)
     usage.learn({"a": 1, "b": 2})
     usage.learn({"a": 1, "c": 4})
@@ -151,7 +151,7 @@ def test_sizes_are_bounded() -> None:
 
 
 def test_what_could_not_be_read_is_counted() -> None:
-    """By kind, from zero; a line whose topics can't be read is counted apart."""
+    """Counts are by kind, from zero; a line whose topics can't be read is counted apart."""
     usage = _usage()
     assert dict.fromkeys(RejectedKind, 0) == usage.rejected
     usage.record(parse(b"garbage"))
@@ -162,7 +162,7 @@ def test_what_could_not_be_read_is_counted() -> None:
     assert 1 == usage.unread
 
 
-def test_the_sums_told_do_not_change() -> None:
+def test_the_sums_returned_do_not_change() -> None:
     """They are as of when they were asked for."""
     usage = _usage()
     usage.record(parsed_line(0))

@@ -1,4 +1,4 @@
-"""Which requests no request quota is charged with."""
+"""Which requests are exempt from request quotas."""
 
 from typing import Any
 
@@ -40,11 +40,11 @@ def test_lines_of_brokers(text: bytes, expected: bool) -> None:
     ],
 )
 def test_by_api(api_key: int, request_body: Any, expected: bool) -> None:
-    """Markers and ALTER_PARTITION always; FETCH by its replica in old and new versions."""
+    """Markers and ALTER_PARTITION are always exempt, FETCH of a replica in old and new versions."""
     assert expected is is_exempt(parsed_line(api_key, request=request_body))
 
 
 @pytest.mark.parametrize(("forwarded", "expected"), [(False, False), (True, True)])
 def test_describe_quorum_is_exempt_on_the_controller(forwarded: bool, expected: bool) -> None:
-    """The broker that passes it on charges it."""
+    """The broker that forwards it charges it."""
     assert expected is is_exempt(parsed_line(55, isForwarded=forwarded))

@@ -22,7 +22,7 @@ from tests.requestlog.lines import BY_HAND, LENGTHS, NAMES, parsed_line, read
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Of an answer."""
+    """A partition of an answer."""
 
     records: int | None
     aborted: int | None
@@ -54,7 +54,7 @@ TOPICS = (
 def test_every_version_has_the_size_that_it_has_on_the_wire(
     version: int, topics: Sequence[tuple[str, Sequence[Partition]]]
 ) -> None:
-    """For any names, numbers and sizes, with what some versions lack; 4 bytes more."""
+    """It has for any names, numbers and sizes, with what some versions lack; 4 bytes more."""
     line = parsed_line(
         FETCH, version=version, response=logged(version, topics, nodeEndpoints=[{"host": "h"}])
     )
@@ -67,7 +67,7 @@ def test_every_version_has_the_size_that_it_has_on_the_wire(
 
 
 def test_the_modules_example() -> None:
-    """The line by hand: 59,882 bytes in one partition are 59,955."""
+    """The line by hand is charged with 59,955 bytes for 59,882 in one partition."""
     answer = fetched(read(BY_HAND[2]))
     assert answer is not None
     assert (59_882, 59_955) == (answer.records_bytes, fetch_bytes(answer, 17))
@@ -78,7 +78,7 @@ def test_the_modules_example() -> None:
     [(0, 4 + 4 + 3 + 4 + 14 + 4 + 5), (1, 4 + 4 + 4 + 3 + 4 + 14 + 4 + 5)],
 )
 def test_versions_before_4(version: int, expected: int) -> None:
-    """Of which kio has none: index, error and high watermark; the throttle time from 1 on."""
+    """For these there is no kio: index, error and high watermark; the throttle time from 1 on."""
     topics = (FetchedTopic("t", (FetchedPartition(5),)),)
     assert expected == fetch_bytes(Fetched(topics), version)
 
@@ -97,12 +97,12 @@ def test_versions_before_4(version: int, expected: int) -> None:
 def test_what_a_throttled_consumer_would_have_got_is_not_known(
     throttle_ms: int, response: object
 ) -> None:
-    """An answer that is empty because of throttling is none, like one that isn't there."""
+    """An answer that is empty because of throttling has no size, nor has a missing one."""
     assert fetched(parsed_line(FETCH, throttleTimeMs=throttle_ms, response=response)) is None
 
 
 def test_an_empty_answer_is_known() -> None:
-    """A consumer that waited for nothing was charged with what says so."""
+    """A consumer that waited for nothing was charged with the empty answer."""
     answer = fetched(parsed_line(FETCH, version=17, response={"responses": []}))
     assert Fetched() == answer
     assert 16 == fetch_bytes(Fetched(), 17)
@@ -110,7 +110,7 @@ def test_an_empty_answer_is_known() -> None:
 
 @pytest.mark.parametrize("version", [-1, NEWEST_FETCH + 1])
 def test_what_is_newer_is_not_known(version: int) -> None:
-    """No size is told for a version whose encoding isn't known."""
+    """A version whose encoding isn't known has no size."""
     assert fetch_bytes(Fetched(), version) is None
 
 

@@ -15,7 +15,7 @@ _PRODUCE = BY_HAND[0]
 
 
 def test_what_every_line_says() -> None:
-    """A throttled PRODUCE, as the docstring has it."""
+    """The line is the docstring's: a throttled PRODUCE."""
     produce = read(_PRODUCE)
     assert datetime.fromisoformat("2026-11-20 10:00:00.123") == produce.time
     assert (0, 11, "PRODUCE") == (produce.api_key, produce.api_version, produce.api)
@@ -65,7 +65,7 @@ def test_the_end_of_a_line_may_be_there(ending: bytes) -> None:
     ],
 )
 def test_throttle_time_is_the_greater(own: int, response: object, expected: int) -> None:
-    """Controllers tell it in the answer alone; without an answer the line's own counts."""
+    """Controllers report it in the answer alone; without an answer the line's own counts."""
     assert expected == parsed_line(0, throttleTimeMs=own, response=response).throttle_ms
 
 
@@ -82,7 +82,7 @@ def test_throttle_time_is_the_greater(own: int, response: object, expected: int)
     ],
 )
 def test_names_are_whole(fields: dict[str, object], expected: tuple[str, str]) -> None:
-    """Of the principal only the type is taken off; client-ids may hold anything or be missing."""
+    """Only the principal's type is removed; a client-id may have any characters or be missing."""
     found = parsed_line(0, **fields)
     assert expected == (found.user, found.client_id)
 
@@ -93,7 +93,7 @@ def test_an_api_without_a_name_is_reported_by_its_number() -> None:
 
 
 def test_unknown_fields_are_skipped() -> None:
-    """A newer Kafka's line is read, whatever it has besides."""
+    """A newer Kafka's line is parsed, whatever else it has."""
     newer = parsed_line(0, somethingNew={"deep": [1, {"x": None}]}, temporaryMemoryBytes=10)
     assert "alice" == newer.user
 
@@ -137,14 +137,14 @@ _START_AT = len("[2026-11-20 10:00:00,123] DEBUG ")
     ],
 )
 def test_what_is_no_line(text: bytes, kind: RejectedKind) -> None:
-    """Other loggers' lines, even with the text of one, as a client-id may have; and torn ones."""
+    """Torn lines and other loggers' are refused, even with a request's text in a client-id."""
     rejected = parse(text)
     assert isinstance(rejected, Rejected)
     assert kind == rejected.kind
 
 
 def test_no_part_of_a_line_is_a_line() -> None:
-    """Torn at any byte, at either end, it is refused."""
+    """A line that is torn at any byte, at either end, is refused."""
     parts = [_PRODUCE[:at] for at in range(len(_PRODUCE))]
     parts += [_PRODUCE[at:] for at in range(1, len(_PRODUCE))]
     assert all(isinstance(parse(part), Rejected) for part in parts)
@@ -173,7 +173,7 @@ def test_what_is_wrong_is_reported(old: bytes, new: bytes, kind: RejectedKind) -
 
 
 def test_the_reason_has_none_of_the_line() -> None:
-    """What is wrong may be logged: it holds no name or value of the line."""
+    """The reason may be logged: it has no name or value of the line."""
     rejected = parse(line(0, principal=["secret"], localTimeMs="secret"))
     assert isinstance(rejected, Rejected)
     assert "secret" not in rejected.message
@@ -182,13 +182,13 @@ def test_the_reason_has_none_of_the_line() -> None:
 
 @given(st.binary())
 def test_garbage_is_never_an_exception(text: bytes) -> None:
-    """Any bytes give a value."""
+    """Any bytes return a value."""
     assert isinstance(parse(text), Rejected)
 
 
 @given(st.sampled_from(REAL + BY_HAND), st.integers(0, 900), st.integers(0, 40), st.binary())
 def test_damage_is_never_an_exception(text: bytes, at: int, cut: int, put: bytes) -> None:
-    """A line with a part replaced gives a value, and what it says can be asked for."""
+    """A line with a part replaced returns a value, whose properties can be read."""
     parsed = parse(text[:at] + put + text[at + cut :])
     if isinstance(parsed, Line):
         assert parsed.throttle_ms >= 0

@@ -1,4 +1,4 @@
-"""Whole lines out of pieces."""
+"""How pieces of text are joined to whole lines."""
 
 from itertools import pairwise
 
@@ -9,13 +9,13 @@ from sidecar.requestlog.line_splitter import Cutter
 
 
 def test_the_example() -> None:
-    """What the docstring tells."""
+    """The docstring's example."""
     cutter = Cutter(5)
     assert [b"abc", b"k"] == _cut(cutter, b"ab", b"c\nd", b"efghi", b"j\nk\n")
     assert (1, 8) == (cutter.dropped_lines, cutter.dropped_bytes)
 
 
-def test_the_longest_line_is_given() -> None:
+def test_the_longest_line_is_returned() -> None:
     """The bound itself is allowed; one byte more is not, in one piece or in two."""
     cutter = Cutter(3)
     assert [b"abc", b"ghi"] == _cut(cutter, b"abc\n", b"defg\nghi\n")
@@ -23,7 +23,7 @@ def test_the_longest_line_is_given() -> None:
     assert (2, 10) == (cutter.dropped_lines, cutter.dropped_bytes)
 
 
-def test_a_long_line_is_not_kept_while_its_end_is_awaited() -> None:
+def test_a_long_line_is_not_buffered_while_its_end_is_awaited() -> None:
     """A line without end costs no memory."""
     cutter = Cutter(10)
     for _ in range(100):
@@ -66,7 +66,7 @@ def test_the_rest_is_a_line() -> None:
 
 @given(st.binary(), st.lists(st.integers(0, 200)), st.integers(1, 20))
 def test_where_it_is_cut_does_not_matter(text: bytes, cuts: list[int], longest: int) -> None:
-    """Any pieces of a text give the same lines and counts, and each byte is given or counted."""
+    """Any pieces of a text have the same lines and counts; each byte is returned or counted."""
     whole = Cutter(longest)
     lines = [*whole.cut(text), *whole.rest()]
     assert [line for line in text.split(b"\n") if len(line) <= longest] in (lines, [*lines, b""])

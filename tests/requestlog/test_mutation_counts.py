@@ -8,7 +8,7 @@ DONE, REFUSED = 0, QUOTA_EXCEEDED
 
 
 def test_the_modules_example() -> None:
-    """Created with 12, grown to 24 and deleted: 12, 12 and 24; 12 when the growth was refused."""
+    """A topic is created with 12, grown to 24 and deleted: 12, 12, 24; with a refused growth 12."""
     for error, deleted in ((DONE, 24), (REFUSED, 12)):
         sizes = TopicSizes()
         created = topics_line(CREATE_TOPICS, {"name": "t", "numPartitions": 12})
@@ -20,7 +20,7 @@ def test_the_modules_example() -> None:
 
 
 def test_each_topic_of_a_request_in_its_order() -> None:
-    """What failed for another reason is left out, and what isn't known says so."""
+    """A topic that failed for another reason is left out, an unknown size is reported as such."""
     topics = [{"name": name, "numPartitions": count} for name, count in (("a", 1), ("b", 2))]
     answers = [{"name": "a", "errorCode": 36}, {"name": "b", "errorCode": REFUSED}]
     both = topics_line(CREATE_TOPICS, *topics, response={"topics": answers})
@@ -29,7 +29,7 @@ def test_each_topic_of_a_request_in_its_order() -> None:
     assert (Mutations(None, refused=False),) == TopicSizes().mutations(unknown)
 
 
-def test_the_first_told_makes_room() -> None:
+def test_the_first_recorded_makes_room() -> None:
     """Of two topics with room for one the newer is known, and long names are one."""
     sizes = TopicSizes(most_topics=1, longest_name=3)
     sizes.learn({"old": 5, "newer": 7})
@@ -40,6 +40,6 @@ def test_the_first_told_makes_room() -> None:
 
 
 def test_a_request_that_cant_be_read() -> None:
-    """It has no mutations that could be told: None, unlike a request without any."""
+    """Its mutations are None, unlike those of a request without any."""
     assert TopicSizes().mutations(parsed_line(CREATE_TOPICS, request={"topics": 1})) is None
     assert () == TopicSizes().mutations(topics_line(CREATE_TOPICS))

@@ -36,7 +36,7 @@ TOPICS = st.lists(
 def test_every_version_has_the_size_that_it_has_on_the_wire(
     version: int, client_id: str | None, transactional_id: str | None, topics: Topics
 ) -> None:
-    """Of the header and the body, for any names, numbers and sizes."""
+    """The sizes of header and body agree for any names, numbers and sizes."""
     line = parsed_line(
         PRODUCE,
         version=version,
@@ -48,31 +48,31 @@ def test_every_version_has_the_size_that_it_has_on_the_wire(
             "topicData": [logged_topic(version, *topic) for topic in topics],
         },
     )
-    said = detail(line)
-    assert isinstance(said, Produce)
+    produce = detail(line)
+    assert isinstance(produce, Produce)
     expected = len(encoded(version, client_id, transactional_id, topics))
-    assert expected == produce_bytes(said, version, line.client_id)
+    assert expected == produce_bytes(produce, version, line.client_id)
 
 
 def test_the_modules_example() -> None:
-    """10,000 bytes of batches for one partition of t1: 10,035 bytes."""
+    """10,000 bytes of batches for one partition of t1 are charged as 10,035 bytes."""
     topic = logged_topic(0, "t1", [10_000])
-    said = detail(parsed_line(PRODUCE, request={"acks": 1, "topicData": [topic]}))
-    assert isinstance(said, Produce)
+    produce = detail(parsed_line(PRODUCE, request={"acks": 1, "topicData": [topic]}))
+    assert isinstance(produce, Produce)
     expected = len(encoded(11, "etl", None, [("t1", [10_000])]))
-    assert 10_035 == expected == produce_bytes(said, 11, "etl")
+    assert 10_035 == expected == produce_bytes(produce, 11, "etl")
 
 
 def test_the_line_by_hand() -> None:
-    """25,532 bytes in two partitions of orders, from orders-writer-3 by version 11: 59 more."""
-    said = detail(read(BY_HAND[0]))
-    assert isinstance(said, Produce)
-    assert 16_412 + 9_120 + 59 == produce_bytes(said, 11, "orders-writer-3")
+    """25,532 bytes in two partitions of orders, from orders-writer-3 by version 11, are 59 more."""
+    produce = detail(read(BY_HAND[0]))
+    assert isinstance(produce, Produce)
+    assert 16_412 + 9_120 + 59 == produce_bytes(produce, 11, "orders-writer-3")
 
 
 @pytest.mark.parametrize("version", [-1, NEWEST_PRODUCE + 1])
 def test_what_is_newer_is_not_known(version: int) -> None:
-    """No size is told for a version whose encoding isn't known."""
+    """A version whose encoding isn't known has no size."""
     assert produce_bytes(Produce(acks=1, topics=()), version, "etl") is None
 
 

@@ -1,4 +1,4 @@
-"""The request log that a sidecar follows: its ids and usage, and what of it is told."""
+"""The request log that a sidecar follows: its ids and usage, and what is reported of it."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.quotas.producer_ids.id_quotas import LONGEST_USER
+from sidecar.quotas.entities import LONGEST_USER
 from sidecar.requestlog.allocated_ids import producer_id
 from sidecar.requestlog.line import Line, RejectedKind
 from sidecar.requestlog.reader import SILENT_S, LogReader
@@ -19,12 +19,12 @@ from tests.requestlog.lines import BY_HAND
 # Threads run in the loop here, so time may move as soon as nothing is ready.
 pytestmark = [pytest.mark.looptime(noop_cycles=1), pytest.mark.usefixtures("_inline")]
 
-GIVEN = next(line for line in BY_HAND if b'"producerId":1000001' in line)
-"""Alice was given id 1000001."""
+ANSWER = next(line for line in BY_HAND if b'"producerId":1000001' in line)
+"""Id 1000001 is allocated to alice."""
 
 
-def given(user: str, producer_id: int) -> bytes:
-    return GIVEN.replace(b'"producerId":1000001', b'"producerId":%d' % producer_id).replace(
+def answer(user: str, producer_id: int) -> bytes:
+    return ANSWER.replace(b'"producerId":1000001', b'"producerId":%d' % producer_id).replace(
         b"User:alice", b"User:" + user.encode()
     )
 
@@ -67,20 +67,20 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def empty(path: Path) -> Path:
-    """A log that is there."""
+    """A log that exists and is empty."""
     path.touch()
     return path
 
 
 async def test_ids_and_usage_come_from_a_log_that_appears_later(path: Path) -> None:
-    """From its first line; rotated, from the next one's."""
+    """They are read from its first line on, and after a rotation from the next one's."""
     async with reading(path) as (reader, on_allocated):
         await asyncio.sleep(0.3)
         assert not reader.exists
-        append(path, given("bob", 1), given("eve", 2))
+        append(path, answer("bob", 1), answer("eve", 2))
         await until(lambda: len(on_allocated) == 2)
         move(path)
-        append(path, given("bob", 3))
+        append(path, answer("bob", 3))
         await until(lambda: len(on_allocated) == 3)
         assert [("bob", 1), ("eve", 2), ("bob", 3)] == on_allocated
         assert {"bob": 2, "eve": 1} == {
@@ -92,29 +92,29 @@ async def test_ids_and_usage_come_from_a_log_that_appears_later(path: Path) -> N
 async def test_a_log_that_is_not_there_is_reported_once(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With what to look at, and again when it is there; a rotation is no news."""
+    """The message says what to check; another one says that it is there; a rotation has none."""
     caplog.set_level(logging.INFO, "sidecar.requestlog.reader")
     async with reading(path) as (_, on_allocated):
         await asyncio.sleep(0.6)
         (message,) = caplog.messages
         assert f"the request log {path} is not there yet" in message
         assert '"throttle-sidecar request-log"' in message
-        append(path, given("bob", 1))
+        append(path, answer("bob", 1))
         await until(lambda: len(on_allocated) == 1)
         assert f"the request log {path} is there now" == caplog.messages[1]
         move(path)
         await asyncio.sleep(0.6)
-        append(path, given("bob", 2))
+        append(path, answer("bob", 2))
         await until(lambda: len(on_allocated) == 2)
         assert 2 == len(caplog.messages)
 
 
 async def test_what_was_there_before_the_start_is_not_counted_again(path: Path) -> None:
-    """A restart would else hold users for ids of yesterday."""
-    append(path, given("bob", 1))
+    """Otherwise a restart would throttle users for yesterday's ids."""
+    append(path, answer("bob", 1))
     async with reading(path) as (reader, on_allocated):
         await until(lambda: reader.exists)
-        append(path, given("bob", 2))
+        append(path, answer("bob", 2))
         await until(lambda: len(on_allocated) > 0)
         assert [("bob", 2)] == on_allocated
 
@@ -124,13 +124,13 @@ async def test_what_was_there_before_the_start_is_not_counted_again(path: Path) 
     [
         b"garbage",
         b"\xff\xfe\x00",
-        GIVEN[:-30],
-        GIVEN.replace(b'"producerId":1000001', b'"producerId":' + b"9" * 5000),
-        GIVEN.replace(b'"producerId":1000001', b'"producerId":"' + b"\xff" + b'"'),
-        GIVEN.replace(b'"producerId":1000001', b'"producerId":' + b"[" * 100_000),
-        GIVEN.replace(b"User:alice", b"User:\xff"),
-        GIVEN.replace(b"User:alice", b"\\ud800"),
-        GIVEN.replace(b"User:alice", b"User:" + b"x" * (LONGEST_USER + 1)),
+        ANSWER[:-30],
+        ANSWER.replace(b'"producerId":1000001', b'"producerId":' + b"9" * 5000),
+        ANSWER.replace(b'"producerId":1000001', b'"producerId":"' + b"\xff" + b'"'),
+        ANSWER.replace(b'"producerId":1000001', b'"producerId":' + b"[" * 100_000),
+        ANSWER.replace(b"User:alice", b"User:\xff"),
+        ANSWER.replace(b"User:alice", b"\\ud800"),
+        ANSWER.replace(b"User:alice", b"User:" + b"x" * (LONGEST_USER + 1)),
     ],
 )
 async def test_a_strange_line_throttles_nobody_and_ends_nothing(
@@ -139,7 +139,7 @@ async def test_a_strange_line_throttles_nobody_and_ends_nothing(
     """The lines around it count."""
     async with reading(empty) as (reader, on_allocated):
         await until(lambda: reader.exists)
-        append(empty, given("bob", 1), strange, given("bob", 2))
+        append(empty, answer("bob", 1), strange, answer("bob", 2))
         await until(lambda: ("bob", 2) in on_allocated)
         assert [("bob", 1), ("bob", 2)] == on_allocated
         assert 3 == sum(reader.usage.rejected.values()) + sum(
@@ -148,10 +148,10 @@ async def test_a_strange_line_throttles_nobody_and_ends_nothing(
 
 
 async def test_what_has_no_name_of_a_user_is_counted_as_nobody(empty: Path) -> None:
-    """A principal without a type or a name."""
+    """It is a principal without a type or a name."""
     async with reading(empty) as (reader, on_allocated):
         await until(lambda: reader.exists)
-        append(empty, GIVEN.replace(b"User:alice", b"alice"), given("", 2), given("é\u202e", 3))
+        append(empty, ANSWER.replace(b"User:alice", b"alice"), answer("", 2), answer("é\u202e", 3))
         await until(lambda: len(on_allocated) == 3)
         assert ["", "", "é\u202e"] == [user for user, _ in on_allocated]
 
@@ -160,7 +160,7 @@ async def test_what_has_no_name_of_a_user_is_counted_as_nobody(empty: Path) -> N
 async def test_what_is_no_log_is_reported_once(
     path: Path, make: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A folder, or a pipe nobody writes to; and a line when there is a log."""
+    """A folder and a pipe nobody writes to are reported; another line says that there is a log."""
     caplog.set_level(logging.INFO, "sidecar.requestlog.reader")
     make(path)
     async with reading(path) as (reader, on_allocated):
@@ -168,19 +168,19 @@ async def test_what_is_no_log_is_reported_once(
         assert 1 == len(caplog.messages)
         assert f"the request log {path} can't be read: not a regular file" == caplog.messages[0]
         move(path)
-        append(path, given("bob", 1))
+        append(path, answer("bob", 1))
         await until(lambda: reader.exists)
-        append(path, given("bob", 2))
+        append(path, answer("bob", 2))
         await until(lambda: ("bob", 2) in on_allocated)
         assert 2 == len(caplog.messages)
         assert "can be read again" in caplog.messages[1]
 
 
-async def test_a_long_backlog_lets_others_have_their_turn(empty: Path) -> None:
-    """10,000 ids at once: all are read, and the loop turns meanwhile."""
+async def test_a_long_backlog_does_not_block_the_loop(empty: Path) -> None:
+    """Of 10,000 ids at once all are read, and other tasks run meanwhile."""
     async with reading(empty) as (reader, on_allocated):
         await until(lambda: reader.exists)
-        append(empty, *[given("bob", number) for number in range(10_000)])
+        append(empty, *[answer("bob", number) for number in range(10_000)])
         turns = 0
         while len(on_allocated) < 10_000:
             assert turns < 10_000
@@ -191,7 +191,7 @@ async def test_a_long_backlog_lets_others_have_their_turn(empty: Path) -> None:
 
 
 async def follow_for_long(path: Path, *lines: bytes, is_needed: bool = True) -> None:
-    """So long that an empty log must be told; the lines come after a second."""
+    """Follows until an empty log must be reported; the lines come after a second."""
     reader = LogReader(path)
     reader.subscribe(lambda _: None, lambda: is_needed)
     task = asyncio.create_task(reader.run())
@@ -214,7 +214,7 @@ def _inline(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_log_to_which_nothing_is_written_is_reported_once(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """When somebody is to be held by it: its logger is not at DEBUG."""
+    """It is reported where ids are to be throttled by it: its logger is not at DEBUG."""
     await follow_for_long(empty, is_needed=False)
     assert [] == caplog.records
     await follow_for_long(empty)
@@ -222,9 +222,9 @@ async def test_a_log_to_which_nothing_is_written_is_reported_once(
     assert "not at DEBUG" in caplog.text
 
 
-async def test_a_log_that_has_lines_is_not_told_as_silent(
+async def test_a_log_that_has_lines_is_not_reported_as_silent(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nor is one that is not there, which is told as such."""
-    await follow_for_long(empty, GIVEN)
+    """A missing one is not either: it is reported as such."""
+    await follow_for_long(empty, ANSWER)
     assert [] == caplog.records

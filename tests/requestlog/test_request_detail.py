@@ -1,4 +1,4 @@
-"""What a line says besides, for the APIs that quotas are about."""
+"""What a line has besides, for the APIs that quotas are about."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ _INVOICES_ID = "4L6g3nShT-eMCtK--X86sw"
     ],
 )
 def test_every_api_that_matters(number: int, expected: Detail | None) -> None:
-    """The lines by hand, one of each."""
+    """There is one line by hand of each."""
     assert expected == detail(read(BY_HAND[number]))
 
 
@@ -64,12 +64,12 @@ def test_every_api_that_matters(number: int, expected: Detail | None) -> None:
     ],
 )
 def test_a_real_brokers_lines(number: int, expected: Detail | None) -> None:
-    """The same of a broker 4.3.1; an id that wasn't given has error 14."""
+    """These are a 4.3.1 broker's; where no id was allocated, the answer has error 14."""
     assert expected == detail(read(REAL[number]))
 
 
 def test_bytes_of_a_produce() -> None:
-    """All batches of all topics."""
+    """The bytes are those of all batches of all topics."""
     produce = detail(read(BY_HAND[0]))
     assert isinstance(produce, Produce)
     assert 25532 == produce.records_bytes
@@ -114,7 +114,7 @@ def test_topics_by_id() -> None:
 def test_without_an_answer(
     response: str | None, api_key: int, request_body: dict[str, Any], expected: Detail
 ) -> None:
-    """The request is whole; what became of it is None."""
+    """The request is whole; its result is None."""
     assert expected == _detail(api_key, request_body, response)
 
 
@@ -193,7 +193,7 @@ _NO_NUMBER = {
     ],
 )
 def test_what_does_not_fit_is_a_value(api_key: int, request_body: object, reason: str) -> None:
-    """A request of another form is told as such, without its text."""
+    """A request of another form is reported as such, without its text."""
     rejected = _detail(api_key, request_body, "")
     assert isinstance(rejected, Rejected)
     assert RejectedKind.UNEXPECTED == rejected.kind

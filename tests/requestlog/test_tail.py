@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given as giving
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.requestlog.tail import Tail, follow
@@ -24,7 +24,7 @@ def _path(tmp_path: Path) -> Path:
     return tmp_path / "kafka-request.log"
 
 
-def test_only_whole_lines_are_given(path: Path) -> None:
+def test_only_whole_lines_are_returned(path: Path) -> None:
     """The docstring's example."""
     path.write_bytes(b"a\nb")
     tail = Tail(path, from_start=True)
@@ -35,7 +35,7 @@ def test_only_whole_lines_are_given(path: Path) -> None:
 
 
 def test_a_file_that_is_there_is_followed_from_its_end(path: Path) -> None:
-    """What was logged before the start is not given, nor the end of a line that was begun."""
+    """What was logged before the start is not returned, nor the end of a line that was begun."""
     path.write_bytes(b"a\nb")
     tail = Tail(path)
     assert () == tail.read().lines
@@ -44,7 +44,7 @@ def test_a_file_that_is_there_is_followed_from_its_end(path: Path) -> None:
 
 
 def test_the_line_after_the_end_is_whole(path: Path) -> None:
-    """Where a line had just ended, nothing is skipped."""
+    """After a line's end nothing is skipped."""
     tail = _following(path, text=b"a\n")
     _append(path, b"b\n")
     assert (b"b",) == tail.read().lines
@@ -77,29 +77,29 @@ def test_rotation_by_rename_loses_nothing(path: Path) -> None:
 def test_a_rotation_while_behind_loses_nothing(path: Path) -> None:
     """Files that are rotated faster than they are read stay open, even deleted."""
     tail = _following(path, TailSettings(read_bytes=2))
-    given: list[bytes] = []
+    returned: list[bytes] = []
     for name in (b"a\n", b"b\n", b"c\n"):
         _append(path, name * 3)
-        given += tail.read().lines
+        returned += tail.read().lines
         _rotate(path, 1)
         path.write_bytes(b"")
-        given += tail.read().lines
+        returned += tail.read().lines
     path.with_name("1").unlink()
-    assert [b"a"] * 3 + [b"b"] * 3 + [b"c"] * 3 == given + _all(tail)
+    assert [b"a"] * 3 + [b"b"] * 3 + [b"c"] * 3 == returned + _all(tail)
     assert (3, 0) == (tail.counts.rotations, tail.counts.dropped_files)
 
 
 def test_too_many_files_are_dropped_and_counted(path: Path) -> None:
-    """The oldest is closed when more than the most are open; its bytes and its begun line count."""
+    """Beyond the most files the oldest is closed; its bytes and its begun line count."""
     before = _descriptors()
     tail = _following(path, _SMALL)
-    given: list[bytes] = []
+    returned: list[bytes] = []
     for name in (b"aa\n", b"bb\n", b"cc\n"):
         _append(path, name * 10)
-        given += tail.read().lines
+        returned += tail.read().lines
         _rotate(path, 1)
         path.write_bytes(b"")
-    assert [b"aa"] * 5 + [b"bb"] * 2 + [b"cc"] * 10 == given + _all(tail)
+    assert [b"aa"] * 5 + [b"bb"] * 2 + [b"cc"] * 10 == returned + _all(tail)
     assert (54, 39, 2) == (
         tail.counts.bytes,
         tail.counts.dropped_bytes,
@@ -130,8 +130,8 @@ def test_truncation_is_read_from_the_beginning(path: Path) -> None:
     assert (1, 2) == (tail.counts.truncations, tail.counts.dropped_bytes)
 
 
-def test_lines_of_a_megabyte_are_given(path: Path) -> None:
-    """As long as a request of 10,000 partitions; longer than the longest is dropped and counted."""
+def test_lines_of_a_megabyte_are_returned(path: Path) -> None:
+    """A request of 10,000 partitions is as long; longer than the longest is dropped and counted."""
     tail = _following(path)
     big, huge = b"x" * 1_000_000, b"y" * ((1 << 22) + 1)
     _append(path, big + b"\n" + huge + b"\n" + b"z\n")
@@ -139,11 +139,11 @@ def test_lines_of_a_megabyte_are_given(path: Path) -> None:
     assert (1, len(huge) + 1) == (tail.counts.dropped_lines, tail.counts.dropped_bytes)
 
 
-def test_one_look_reads_a_bounded_piece(path: Path) -> None:
-    """It says that there is more, and how much."""
+def test_one_read_takes_a_bounded_piece(path: Path) -> None:
+    """The result says that there is more, and how much."""
     path.write_bytes(b"a\n" * 10)
-    looked = Tail(path, _SMALL, from_start=True).read()
-    assert ((b"a",) * 4, True, 12) == (looked.lines, looked.more, looked.behind)
+    result = Tail(path, _SMALL, from_start=True).read()
+    assert ((b"a",) * 4, True, 12) == (result.lines, result.more, result.behind)
 
 
 def test_what_is_too_far_behind_is_skipped_and_counted(path: Path) -> None:
@@ -157,12 +157,12 @@ def test_what_is_too_far_behind_is_skipped_and_counted(path: Path) -> None:
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
 def test_what_is_no_file_is_a_failure(path: Path, make: Callable[[Path], None]) -> None:
-    """A directory or a named pipe is told, never waited for, and what comes instead is read."""
+    """A directory or a named pipe is reported, never waited for, and what replaces it is read."""
     make(path)
     before = _descriptors()
     tail = Tail(path)
-    looked = tail.read()
-    assert ("not a regular file", False) == (looked.failure, looked.more)
+    result = tail.read()
+    assert ("not a regular file", False) == (result.failure, result.more)
     assert (1, before) == (tail.counts.failures, _descriptors())
     path.rename(path.with_name("other"))
     path.write_bytes(b"a\n")
@@ -177,15 +177,15 @@ def test_the_old_file_is_read_while_the_new_one_can_not_be(path: Path) -> None:
     _append(path, b"a\n" * 5)
     _rotate(path, 1)
     path.mkdir()
-    looks = [tail.read(), tail.read()]
-    assert [((b"a",) * 4, True), ((b"a",), False)] == [(each.lines, each.more) for each in looks]
-    assert {"not a regular file"} == {each.failure for each in looks}
+    results = [tail.read(), tail.read()]
+    assert [((b"a",) * 4, True), ((b"a",), False)] == [(each.lines, each.more) for each in results]
+    assert {"not a regular file"} == {each.failure for each in results}
 
 
-def test_a_file_that_can_not_be_read_is_not_asked_at_once_again(
+def test_a_file_that_can_not_be_read_is_not_read_again_at_once(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that fails is told, and asked again after a while; then nothing is missing."""
+    """A disk that fails is reported, and read again after a while; then nothing is missing."""
     path.write_bytes(b"a\n")
     tail = Tail(path, from_start=True)
 
@@ -194,8 +194,8 @@ def test_a_file_that_can_not_be_read_is_not_asked_at_once_again(
 
     with monkeypatch.context() as failing:
         failing.setattr(os, "pread", fail)
-        looked = tail.read()
-    assert ((), os.strerror(errno.EIO), False) == (looked.lines, looked.failure, looked.more)
+        result = tail.read()
+    assert ((), os.strerror(errno.EIO), False) == (result.lines, result.failure, result.more)
     assert (b"a",) == tail.read().lines
 
 
@@ -205,12 +205,12 @@ def test_a_finished_file_is_left_at_once(path: Path) -> None:
     _append(path, b"a\nb")
     _rotate(path, 1)
     path.write_bytes(b"")
-    looks = [tail.read(), tail.read()]
-    assert [((b"a",), True), ((b"b",), False)] == [(each.lines, each.more) for each in looks]
+    results = [tail.read(), tail.read()]
+    assert [((b"a",), True), ((b"b",), False)] == [(each.lines, each.more) for each in results]
 
 
 def test_descriptors_are_closed(path: Path) -> None:
-    """After rotations one is open, after close none, and it reads no more."""
+    """After rotations one is open, after closing none, and reading returns nothing."""
     before = _descriptors()
     path.write_bytes(b"")
     tail = Tail(path)
@@ -226,7 +226,7 @@ def test_descriptors_are_closed(path: Path) -> None:
 
 
 def test_closing_waits_for_no_read(path: Path) -> None:
-    """A read under way in a thread keeps its descriptor and closes it when it ends."""
+    """A read that still runs in a thread closes its descriptor when it ends."""
     path.write_bytes(b"a\n")
     before = _descriptors()
     tail = Tail(path, from_start=True)
@@ -250,39 +250,39 @@ def test_closing_waits_for_no_read(path: Path) -> None:
 
 
 _DONE = st.one_of(
-    st.sampled_from(["look", "rename", "create", "rotate"]),
+    st.sampled_from(["read", "rename", "create", "rotate"]),
     st.binary(max_size=30).map(lambda data: data.replace(b"\0", b"\n")),
 )
 
 
-@giving(st.lists(_DONE, max_size=40))
+@given(st.lists(_DONE, max_size=40))
 def test_nothing_is_lost_or_doubled(done: list[str | bytes]) -> None:
-    """However appending, rotating and looking follow each other: each file's lines, in order."""
+    """In any order of appends, rotations and reads each file's lines are returned in order."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "log"
         tail = _following(path, TailSettings(read_bytes=7, most_files=50))
         contents, files = [b""], [path]
-        given: list[bytes] = []
+        returned: list[bytes] = []
         for what in done:
             if isinstance(what, bytes):
                 _append(files[-1], what)
                 contents[-1] += what
-            elif what == "look":
-                given += tail.read().lines
+            elif what == "read":
+                returned += tail.read().lines
             elif what in ("rename", "rotate") and files[-1] == path:
                 files[-1] = path.with_name(str(len(files)))
                 path.rename(files[-1])
             if what in ("create", "rotate") and files[-1] != path:
-                # A file that is gone before the next look was never there.
-                given += tail.read().lines
+                # A file that is gone before the next read was never there.
+                returned += tail.read().lines
                 path.write_bytes(b"")
                 files.append(path)
                 contents.append(b"")
-                given += tail.read().lines
-        given += _all(tail)
+                returned += tail.read().lines
+        returned += _all(tail)
         tail.close()
     lines = [line for content in contents[:-1] for line in _lines(content)]
-    assert [*lines, *contents[-1].split(b"\n")[:-1]] == given
+    assert [*lines, *contents[-1].split(b"\n")[:-1]] == returned
     assert (0, 0) == (tail.counts.dropped_bytes, tail.counts.dropped_files)
 
 
@@ -295,15 +295,15 @@ def test_settings_are_positive(name: str) -> None:
 
 @pytest.mark.looptime
 async def test_following_waits_only_when_there_is_nothing(path: Path) -> None:
-    """Looks follow each other while there is more, and come 250 ms apart when there is not."""
+    """Reads follow each other while there is more, and come 250 ms apart when there is not."""
     _append(path, b"a\n" * 10)
     tail = Tail(path, TailSettings(read_bytes=8), from_start=True)
     loop = asyncio.get_running_loop()
     began = loop.time()
     seen = []
-    async with aclosing(follow(tail, _inline)) as looks:
-        async for looked in looks:
-            seen.append((loop.time() - began, len(looked.lines)))
+    async with aclosing(follow(tail, _inline)) as results:
+        async for result in results:
+            seen.append((loop.time() - began, len(result.lines)))
             if len(seen) == 4:
                 _append(path, b"b\n")
             if len(seen) == 5:
@@ -313,7 +313,7 @@ async def test_following_waits_only_when_there_is_nothing(path: Path) -> None:
 
 
 async def test_following_reads_in_a_thread(path: Path) -> None:
-    """A disk that waits does not hold the loop, and a cancelled follower closes the file."""
+    """A disk that waits does not block the loop, and a cancelled follower closes the file."""
     before = _descriptors()
     _append(path, b"a\n")
     tail = Tail(path, from_start=True)
@@ -325,8 +325,8 @@ async def test_following_reads_in_a_thread(path: Path) -> None:
         return read()
 
     async def first() -> TailRead:
-        async with aclosing(follow(tail, lambda _: asyncio.to_thread(reported))) as looks:
-            return await anext(looks)
+        async with aclosing(follow(tail, lambda _: asyncio.to_thread(reported))) as results:
+            return await anext(results)
 
     assert (b"a",) == (await first()).lines
     assert threads
@@ -356,18 +356,18 @@ def _rotate(path: Path, number: int) -> None:
 
 
 def _all(tail: Tail) -> list[bytes]:
-    """What is given until there is no more."""
+    """All lines until there are no more."""
     lines: list[bytes] = []
     for _ in range(1000):
-        looked = tail.read()
-        lines += looked.lines
-        if not looked.more and not looked.lines:
+        result = tail.read()
+        lines += result.lines
+        if not result.more and not result.lines:
             return lines
     raise AssertionError("there is always more")
 
 
 def _lines(content: bytes) -> list[bytes]:
-    """Of a file that is finished: its last line may have no end."""
+    """The lines of a finished file, whose last line may have no end."""
     *ended, rest = content.split(b"\n")
     return [*ended, rest] if rest else ended
 

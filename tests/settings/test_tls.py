@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from sidecar.settings import KafkaAdmin
+from sidecar.settings import HostPort, KafkaAdmin
 from tests.settings.support import ADMIN, admin, loaded, problem, problems
 
 SSL = f"{ADMIN}SSL_"
@@ -22,7 +22,7 @@ def ssl(**settings: str) -> dict[str, str]:
 
 def test_without_material_the_system_is_trusted() -> None:
     """No file or text is needed, and the host's name is checked."""
-    expected = KafkaAdmin(bootstrap_servers=(("broker-0", 9092),), security_protocol="SSL")
+    expected = KafkaAdmin(bootstrap_servers=(HostPort("broker-0", 9092),), security_protocol="SSL")
     assert expected == admin(ssl())
 
 

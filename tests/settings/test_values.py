@@ -1,7 +1,9 @@
 """The values that the daemon uses."""
 
+from dataclasses import FrozenInstanceError, asdict
+
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 
 from sidecar.settings import HostPort, KafkaAdmin
 
@@ -23,11 +25,11 @@ def test_secrets_are_in_no_repr() -> None:
         ssl_key_pem=SecretStr("hunter2"),
         ssl_key_password=SecretStr("hunter2"),
     )
-    assert "hunter2" not in f"{admin!r} {admin} {admin.model_dump()} {admin.model_dump_json()}"
+    assert "hunter2" not in f"{admin!r} {admin} {asdict(admin)}"
 
 
 def test_values_cant_be_changed() -> None:
     """New credentials are a new value (SIGHUP), never a changed one."""
     admin = KafkaAdmin(bootstrap_servers=(HostPort("a", 1),))
-    with pytest.raises(ValidationError, match="frozen"):
+    with pytest.raises(FrozenInstanceError):
         admin.client_id = "x"  # type: ignore[misc]  # that mypy refuses it too is the point

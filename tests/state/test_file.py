@@ -143,12 +143,17 @@ class TestLoading:
         """The first start is nothing to report."""
         assert file.load(NOW) is None
 
-    def test_a_file_that_can_not_be_read_is_reported_and_left(self, file: StateFile) -> None:
-        """A folder has that name, say; a missing permission is the same OSError."""
-        file.path.mkdir()
-        expected = f"the state file {file.path} can't be read: Is a directory"
+    def test_a_file_that_can_not_be_read_is_set_aside(self, file: StateFile) -> None:
+        """A loop of links, say, or without permission; the next save does not replace it."""
+        file.path.symlink_to(file.path)
+        expected = (
+            f"the state file {file.path} is damaged (it can't be read: Too many levels of symbolic"
+            f" links); it was set aside as {aside(file)}"
+        )
         assert Damaged(expected) == file.load(NOW)
-        assert file.path.is_dir()
+        file.save(something(), unmoved)
+        assert aside(file).is_symlink()
+        assert isinstance(file.load(NOW), PersistedState)
 
     def test_a_damaged_file_that_can_not_be_renamed_is_reported_too(self, file: StateFile) -> None:
         """Something of the other name is there."""

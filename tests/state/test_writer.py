@@ -215,10 +215,10 @@ class TestADiskThatFails:
                 said.append(await state_writer.write())
         assert [True, False, False, False, True, True, False] == said
         why = os.strerror(errno.ENOSPC)
-        lost = f"the state can't be kept in {path}: {why}; a restart would forget"
+        lost = f"the state can't be written to {path}: {why}; a restart would forget"
         assert [
             (logging.WARNING, f"{lost} it"),
-            (logging.INFO, f"the state is kept in {path} again"),
+            (logging.INFO, f"the state is written to {path} again"),
             (logging.WARNING, f"{lost} it"),
         ] == [(record.levelno, record.getMessage()) for record in caplog.records]
 

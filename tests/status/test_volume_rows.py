@@ -66,6 +66,19 @@ def test_a_log_dir_that_was_never_read() -> None:
     assert (None, "offline", "") == (row.used, row.state, row.left)
 
 
+def test_a_full_log_dir_that_is_offline_has_the_command_that_forgets_it() -> None:
+    """Not one that has room, or is read."""
+    found, _ = rows(
+        whole(0.0, [reading(1, 0.0, {"/d 1": 9, "/d2": 50, "/d3": 9})]),
+        whole(10.0, [reading(1, 10.0, {"/d3": 9}, offline=["/d 1", "/d2"])]),
+    )
+    assert {
+        "/d 1": "throttle-sidecar forget 1 --log-dir '/d 1'",
+        "/d2": "",
+        "/d3": "",
+    } == {row.log_dir: row.forget for row in found}
+
+
 def test_what_a_broker_that_is_gone_left() -> None:
     """Its reading counts, so it is shown, with its age and why."""
     found, _ = rows(

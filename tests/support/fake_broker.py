@@ -2,7 +2,8 @@
 
 ApiVersions, DescribeCluster, DescribeLogDirs and SASL (PLAIN, OAUTHBEARER), each broker on a port
 of its own, all in one process. Answers are encoded by kio, not by the code under test, once, and
-sent again until what they say is changed. A broker misbehaves when its ``twist`` is replaced.
+sent again until what they say is changed. A broker misbehaves when its ``twist`` is replaced. With
+``takes_s`` it is slow: one request of a connection is answered after the other, as Kafka does.
 
 As a program, for benchmarks: ``python -m tests.support.fake_broker --brokers 1000 --volumes 12``
 prints the address to begin from and runs until it is stopped.
@@ -71,7 +72,11 @@ Twist = Callable[["FakeConnection", FakeRequest, bytes], bytes | None]
 
 @dataclass(eq=False)
 class FakeBroker:
-    """One broker: what it says, and who is connected to it."""
+    """One broker: what it says, and who is connected to it.
+
+    Attributes:
+        takes_s: api key -> how long one such answer takes, seconds.
+    """
 
     broker_id: int
     cluster: "FakeCluster"
@@ -79,6 +84,7 @@ class FakeBroker:
     log_dirs_error: int = 0
     fenced: bool = False
     twist: Twist | None = None
+    takes_s: Mapping[int, float] = field(default_factory=dict)
     port: int = 0
     connections: set["FakeConnection"] = field(default_factory=set)
     connected: int = 0
@@ -273,6 +279,7 @@ class FakeConnection(asyncio.Protocol):
     def __init__(self, broker: FakeBroker) -> None:
         self.broker = broker
         self._received = bytearray()
+        self._owed: list[tuple[float, bytes]] = []
         self._logged_in = broker.cluster.users is None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -312,8 +319,20 @@ class FakeConnection(asyncio.Protocol):
         sent: bytes | None = head + tags + body
         if self.broker.twist is not None:
             sent = self.broker.twist(self, request, head + tags + body)
-        if sent is not None:
-            self.transport.write(sent)
+        if sent is None:
+            return
+        self._owed.append((self.broker.takes_s.get(request.api_key, 0.0), sent))
+        if len(self._owed) == 1:
+            self._answer_next()
+
+    def _answer_next(self) -> None:
+        """Writes what is owed, in the order of the requests; each takes its time, then the next."""
+        while self._owed and not self._owed[0][0]:
+            self.transport.write(self._owed.pop(0)[1])
+        if self._owed:
+            takes_s, frame = self._owed[0]
+            self._owed[0] = (0.0, frame)
+            asyncio.get_running_loop().call_later(takes_s, self._answer_next)
 
     def _answer(self, request: FakeRequest) -> bytes | None:
         if request.api_key == SASL_HANDSHAKE:

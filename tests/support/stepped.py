@@ -114,10 +114,13 @@ class SteppedSidecar(Documents):
         document = await self.get("/v1/decisions")
         return [effect(each) for each in reversed(document["decisions"])]
 
-    async def forget(self, broker_id: int) -> httpx.Response:
-        """An operator's request to forget a broker's last volumes."""
+    async def forget(self, broker_id: int, log_dir: str | None = None) -> httpx.Response:
+        """An operator's request to forget a broker's last volumes, or one of them."""
+        url = f"/v1/brokers/{broker_id}"
+        if log_dir is not None:
+            url += f"/log-dirs?path={log_dir}"
         async with self._api.client() as client:
-            return await client.delete(f"/v1/brokers/{broker_id}", headers=BEARER)
+            return await client.delete(url, headers=BEARER)
 
     @property
     def metrics(self) -> Metrics:

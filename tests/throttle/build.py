@@ -40,12 +40,12 @@ def reading(
     total: int = 100,
     offline: Collection[str] = (),
 ) -> Reading:
-    """What a broker said: log dir -> available bytes, of volumes of ``total`` bytes."""
+    """A broker's answer: log dir -> available bytes, of volumes of ``total`` bytes."""
     volumes = tuple(
         Volume(broker_id, log_dir, total, free) for log_dir, free in (available or {}).items()
     )
-    dark = tuple(OfflineLogDir(log_dir, "offline") for log_dir in offline)
-    return Reading(broker_id, at, volumes, dark)
+    offline_log_dirs = tuple(OfflineLogDir(log_dir, "offline") for log_dir in offline)
+    return Reading(broker_id, at, volumes, offline_log_dirs)
 
 
 def whole(
@@ -80,7 +80,7 @@ def _answers(answers: Collection[Reading], silent: Collection[int]) -> dict[int,
 
 
 def remembering(factors: VolumeLimit) -> Callable[..., Memory]:
-    """Gives what is remembered after some observations, and ``memory`` before them."""
+    """Returns what is remembered after some observations, and ``memory`` before them."""
 
     def after(*observations: Observation, memory: Memory | None = None) -> Memory:
         return reduce(factors.fold, observations, memory or Memory())

@@ -4,21 +4,21 @@ It keeps every event that ever happened and answers each question by looking thr
 again; it folds nothing and remembers nothing. It was written before the code that it is compared
 with was read. Where the rules leave room, the readings taken are:
 
-- An offline log dir keeps its last state while its broker answers and is gone when no longer
+- An offline log dir retains its last state while its broker answers and is gone when no longer
   reported; a healthy or a never seen one blocks nothing.
-- What fenced brokers hold, and what silent members were last seen to violate, counts like what was
-  seen: the factor is 0.0 even if other members are missing.
-- A broker that was fenced holds its violation until it answers, is unregistered (a list that can
-  tell has it neither as active nor as fenced) or is forgotten. To be active again without answering
-  ends nothing, and a list that can't tell fenced brokers ends nothing.
+- The violations of fenced brokers and the last ones of silent members count like those of brokers
+  that answered: the factor is 0.0 even if other members are missing.
+- A broker that was fenced retains its violation until it answers, is unregistered (a list with the
+  fenced brokers has it neither as active nor as fenced) or is forgotten. To be active again without
+  answering ends nothing, and a list without the fenced brokers ends nothing.
 - A broker that leaves the active ones without a violation is not remembered when it comes back.
-- Partial observations never fail. They renew the time of the computed factor only if a broker that
-  answered them has a violation; otherwise it is the time of the last whole observation. Once that
+- Partial observations never fail. They renew the time of the computed factor only if they read a
+  violation, to when it was read; otherwise it is the time of the last whole observation. Once that
   is older than the validity they can't say that all is well.
 - A whole observation without active brokers and without a violation counts as failed.
 - Another cluster id forgets everything but the override.
-- To forget a broker takes its violations out of the computed factor without renewing it; where the
-  rest does not suffice, no computed factor is left.
+- To forget a broker takes its violations out of the computed factor, which is then as old as the
+  rest; where that does not suffice, no computed factor is left.
 - To start with the fallback is not a transition to it.
 """
 
@@ -37,7 +37,7 @@ LogDirs = frozenset[tuple[int, str]]
 
 @dataclass(frozen=True)
 class Seen:
-    """A poll that gave an observation, whole or partial."""
+    """A poll that returned an observation, whole or partial."""
 
     observation: Observation
 
@@ -48,7 +48,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Failed:
-    """A poll that gave nothing at all."""
+    """A poll that returned nothing at all."""
 
     at: float
 
@@ -72,18 +72,19 @@ class Cleared:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """An operator said forget."""
+    """An operator had a broker, or one of its log dirs, forgotten."""
 
     at: float
     broker_id: int
+    log_dir: str | None = None
 
 
 @dataclass(frozen=True)
 class Restarted:
-    """The sidecar started again, with or without what it had on disk."""
+    """The sidecar started again, with or without its state file."""
 
     at: float
-    kept: bool
+    with_state: bool
 
 
 Event = Seen | Failed | Overridden | Cleared | Forgotten | Restarted
@@ -91,7 +92,7 @@ Event = Seen | Failed | Overridden | Cleared | Forgotten | Restarted
 
 @dataclass(frozen=True)
 class Computed:
-    """What the volumes said."""
+    """The factor that follows from the volumes."""
 
     factor: float
     computed_at: float
@@ -103,7 +104,7 @@ class InForce:
     """What is in force at one instant: two that differ in anything but ``until`` are a change.
 
     Attributes:
-        until: the last instant at which this holds without news; infinity when it always does.
+        until: the last instant at which this is in force without news, or infinity.
     """
 
     factor: float
@@ -128,7 +129,7 @@ class Reference:
         self._pasts: dict[int, _Past] = {}
 
     def past(self, count: int) -> "_Past":
-        """All that follows from the first so many events."""
+        """Returns all that follows from the first so many events."""
         if count not in self._pasts:
             self._pasts[count] = _Past(self, tuple(self.events[:count]))
         return self._pasts[count]
@@ -140,7 +141,7 @@ class Reference:
     def expiries(self, before: float) -> Iterator[tuple[float, InForce]]:
         """The changes that come by themselves after the last event and before an instant.
 
-        Each is told at the first float after its boundary.
+        Each is reported at the first float after its boundary.
         """
         yield from self.past(len(self.events)).expiries(before)
 
@@ -172,8 +173,8 @@ class Reference:
 class _Past:
     """What follows from all that has happened up to the last of some events.
 
-    Numbers are those of the events. Nothing here changes, so answers given once are kept: only the
-    time that a test takes depends on it.
+    Numbers are those of the events. Nothing here changes, so answers are cached, which only saves
+    the tests time.
     """
 
     def __init__(self, reference: Reference, events: Sequence[Event]) -> None:
@@ -181,7 +182,7 @@ class _Past:
         self.validity_s = reference.validity_s
         self.events = events
         self.end = len(events)
-        blank = [n for n, e in enumerate(events) if isinstance(e, Restarted) and not e.kept]
+        blank = [n for n, e in enumerate(events) if isinstance(e, Restarted) and not e.with_state]
         self.begin = blank[-1] if blank else 0
         self.lists = [
             (number, event.observation.membership)
@@ -245,7 +246,7 @@ class _Past:
             event = self.events[number]
             past = self.reference.past(number + 1)
             if isinstance(event, Forgotten):
-                return past.computed_after_forgetting(event.broker_id)
+                return past.computed_after_forgetting(event)
             if isinstance(event, Seen):
                 verdict = past.computed_from(event)
                 if verdict is not None or past.is_another_cluster():
@@ -254,35 +255,44 @@ class _Past:
 
     def computed_from(self, event: Seen) -> Computed | None:
         """What an observation that has just come settles; None when it does not suffice."""
-        whole = event.observation.membership is not None
         listed_at = [self.events[number].at for number, _ in self.lists]
         violating = self.violating(event.at)
-        answered = {
-            broker_id
-            for broker_id, answer in event.observation.answers.items()
-            if isinstance(answer, Reading)
-        }
         if violating:
-            saw = any(broker_id in answered for broker_id, _ in violating)
-            return Computed(0.0, event.at if whole or saw else listed_at[-1], violating)
+            return Computed(0.0, self.seen_at(violating), violating)
         if not listed_at or event.at > listed_at[-1] + self.validity_s:
             return None
         if not self.members() or not all(self.is_known(m, event.at) for m in self.members()):
             return None
         return Computed(1.0, listed_at[-1], frozenset())
 
-    def computed_after_forgetting(self, broker_id: int) -> Computed | None:
-        """What an operator's word leaves of the factor computed before it."""
+    def computed_after_forgetting(self, event: Forgotten) -> Computed | None:
+        """What is left of the factor computed before something was forgotten."""
         before = self.reference.past(self.end - 1).computed()
-        if before is None or broker_id not in {violating for violating, _ in before.violating}:
-            return before
+        if before is None:
+            return None
         at = before.computed_at
-        left = frozenset(log_dir for log_dir in before.violating if log_dir[0] != broker_id)
+        left = frozenset(
+            (broker_id, log_dir)
+            for broker_id, log_dir in before.violating
+            if broker_id != event.broker_id or event.log_dir not in {None, log_dir}
+        )
+        if left == before.violating:
+            return before
         if left:
-            return Computed(0.0, at, left)
+            return Computed(0.0, self.seen_at(left), left)
         if self.members() and all(self.is_known(member, at) for member in self.members()):
-            return Computed(1.0, at, frozenset())
+            return Computed(1.0, self.seen_at(left), left)
         return None
+
+    def seen_at(self, violating: LogDirs) -> float:
+        """When the brokers were last listed, or a volume that violates was last read."""
+        read = [
+            reading.read_at
+            for broker_id, log_dir in violating
+            for _, reading in self.readings(broker_id)
+            if log_dir in {volume.log_dir for volume in reading.volumes}
+        ]
+        return max([self.events[self.lists[-1][0]].at, *read])
 
     def violating(self, now: float) -> LogDirs:
         """All log dirs that count as violating."""
@@ -295,7 +305,7 @@ class _Past:
         return frozenset(
             log_dir
             for broker_id in asked
-            if self.is_throttled(broker_id) or self.is_known(broker_id, now)
+            if self.was_fenced(broker_id) or self.is_known(broker_id, now)
             for log_dir in self.violating_log_dirs(broker_id)
         )
 
@@ -343,7 +353,7 @@ class _Past:
         """Whether an event ends all that was known of a broker before it."""
         event = self.events[number]
         if isinstance(event, Forgotten):
-            return event.broker_id == broker_id
+            return event.broker_id == broker_id and event.log_dir is None
         if not isinstance(event, Seen) or event.observation.membership is None:
             return False
         membership = event.observation.membership
@@ -362,7 +372,7 @@ class _Past:
                     return True
         return False
 
-    def is_throttled(self, broker_id: int) -> bool:
+    def was_fenced(self, broker_id: int) -> bool:
         """Whether a broker was listed as fenced since it last answered."""
         readings = self.readings(broker_id)
         return bool(readings) and any(
@@ -385,21 +395,39 @@ class _Past:
 
     def violating_log_dirs(self, broker_id: int) -> LogDirs:
         """The log dirs of a broker whose last state violates."""
-        readings = [reading for _, reading in self.readings(broker_id)]
+        readings = self.readings(broker_id)
         if not readings:
             return frozenset()
-        reported = {volume.log_dir for volume in readings[0].volumes}
-        reported |= {offline.log_dir for offline in readings[0].offline}
-        last = {log_dir: _last_volume(readings, log_dir) for log_dir in reported}
+        reported = {volume.log_dir for volume in readings[0][1].volumes}
+        reported |= {offline.log_dir for offline in readings[0][1].offline}
+        last = {
+            log_dir: _last_volume(
+                [each for number, each in readings if number > self.forgotten(broker_id, log_dir)],
+                log_dir,
+            )
+            for log_dir in reported
+        }
         return frozenset(
             (broker_id, log_dir)
             for log_dir, volume in last.items()
             if volume is not None and self.violates(volume)
         )
 
+    def forgotten(self, broker_id: int, log_dir: str) -> int:
+        """The last event that forgot a log dir alone; -1 when there is none."""
+        return max(
+            (
+                number
+                for number, event in enumerate(self.events)
+                if isinstance(event, Forgotten)
+                and (broker_id, log_dir) == (event.broker_id, event.log_dir)
+            ),
+            default=-1,
+        )
+
 
 def _last_volume(readings: Sequence[Reading], log_dir: str) -> Volume | None:
-    """A log dir's last state: the newest told, if the log dir was reported ever since."""
+    """A log dir's last state: the newest reported, if the log dir was reported ever since."""
     for reading in readings:
         for volume in reading.volumes:
             if volume.log_dir == log_dir:

@@ -34,7 +34,7 @@ FALLBACK = (0.5, Source.FALLBACK)
 
 
 def test_nobody_is_throttled_besides() -> None:
-    """Without a user's throttle, whatever the factor is."""
+    """No user is throttled without a user throttle, whatever the factor is."""
     overridden = replace(after(), override=Override(0.2, "a test", 0.0, 60.0))
     decisions = [
         Disabled().decide(Memory(), 0.0),
@@ -50,7 +50,7 @@ def test_nobody_is_throttled_besides() -> None:
 
 
 def test_starts_with_fallback() -> None:
-    """Before the first observation the fallback holds, until there is news."""
+    """Before the first observation the fallback is in force, until there is news."""
     decision = factors.decide(Memory(), 0.0)
     assert (0.5, Source.FALLBACK) == (decision.factor, decision.source)
     assert decision.valid_until is None
@@ -78,8 +78,8 @@ def test_disabled_is_always_one() -> None:
     assert decision.valid_until is None
 
 
-def test_override_goes_before_observation_and_ends_by_itself() -> None:
-    """An override holds up to its end and hides neither violations nor when they were seen."""
+def test_override_precedes_observation_and_ends_by_itself() -> None:
+    """An override is in force to its end and hides neither violations nor when they were read."""
     override = Override(0.7, "maintenance", 0.0, 60.0)
     memory = replace(after(whole(0.0, [reading(1, 0.0, FULL)])), override=override)
     decision = factors.decide(memory, 60.0)
@@ -92,7 +92,7 @@ def test_override_goes_before_observation_and_ends_by_itself() -> None:
     assert after_it.override is None
 
 
-def test_override_goes_before_fallback() -> None:
+def test_override_precedes_fallback() -> None:
     """An override needs no observation."""
     memory = Memory(override=Override(0.7, "maintenance", 0.0, 60.0))
     assert (0.7, Source.OVERRIDE) == in_force(memory, 0.0)
@@ -130,7 +130,7 @@ def test_any_seen_violation_is_enough() -> None:
 
 
 def test_violations_of_all_brokers_are_reported() -> None:
-    """Every violating volume is told, by broker and log dir."""
+    """Every violating volume is reported, by broker and log dir."""
     first = reading(2, 0.0, {"/d1": 1, "/d0": 1, "/d2": 99})
     memory = after(whole(0.0, [first, reading(1, 0.0, FULL)]))
     expected = [(1, "/d0"), (2, "/d0"), (2, "/d1")]
@@ -169,7 +169,7 @@ def test_silent_member_counts_with_last_volumes_for_validity() -> None:
 
 
 def test_silent_member_is_counted_from_its_own_reading() -> None:
-    """The validity of what a member said runs from its answer, not from the end of the poll."""
+    """The validity of a member's answer runs from the answer, not from the end of the poll."""
     memory = after(
         whole(1.0, [reading(1, 1.0, ROOMY), reading(2, 0.0, ROOMY)]),
         whole(120.5, [reading(1, 120.5, ROOMY)], silent=[2]),
@@ -200,8 +200,8 @@ def test_fenced_broker_never_makes_an_observation_incomplete() -> None:
     assert 0 == memory.failed_polls
 
 
-def test_fenced_broker_holds_its_violation() -> None:
-    """A fenced broker's violating reading holds far past the validity."""
+def test_fenced_broker_retains_its_violation() -> None:
+    """A fenced broker's violating reading counts far past the validity."""
     memory = after(whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL)]))
     for now in (60.0, 600.0, 6000.0):
         memory = after(whole(now, [reading(1, now, ROOMY)], fenced=[2]), memory=memory)
@@ -210,8 +210,8 @@ def test_fenced_broker_holds_its_violation() -> None:
         assert [(2, "/d0")] == violating(decision)
 
 
-def test_fenced_broker_holds_what_was_read_long_before() -> None:
-    """A reading older than the validity is held too when its broker is found fenced."""
+def test_fenced_broker_retains_what_was_read_long_before() -> None:
+    """A reading older than the validity is retained too when its broker is found fenced."""
     memory = after(
         whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL)]),
         whole(600.0, [reading(1, 600.0, ROOMY)], silent=[2]),
@@ -221,7 +221,7 @@ def test_fenced_broker_holds_what_was_read_long_before() -> None:
     assert OBSERVED_FULL == in_force(memory, 660.0)
 
 
-def held() -> Memory:
+def retained() -> Memory:
     """Broker 2 was fenced while it violated, and long ago."""
     return after(
         whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL)]),
@@ -239,11 +239,11 @@ def held() -> Memory:
             whole(720.0, [reading(1, 720.0, ROOMY)], silent=[2], fenced=None),
         ],
     ],
-    ids=["silent return", "a list that can't tell fenced brokers"],
+    ids=["silent return", "a list without fenced brokers"],
 )
-def test_what_a_hold_outlasts(then: list[Observation]) -> None:
-    """A broker that is active again but does not answer still holds, past the last validity."""
-    assert OBSERVED_FULL == in_force(after(*then, memory=held()), 730.0)
+def test_what_a_retained_violation_outlasts(then: list[Observation]) -> None:
+    """A broker that is active again but does not answer still violates, past the last validity."""
+    assert OBSERVED_FULL == in_force(after(*then, memory=retained()), 730.0)
 
 
 @pytest.mark.parametrize(
@@ -251,16 +251,16 @@ def test_what_a_hold_outlasts(then: list[Observation]) -> None:
     [[reading(1, 660.0, ROOMY), reading(2, 660.0, ROOMY)], [reading(1, 660.0, ROOMY)]],
     ids=["answered", "unregistered"],
 )
-def test_what_ends_a_hold(answers: list[Reading]) -> None:
-    """The broker has room, or is in neither list and so gone for good: it holds no more."""
-    memory = after(whole(660.0, answers), memory=held())
+def test_what_ends_a_retained_violation(answers: list[Reading]) -> None:
+    """The broker has room, or is in neither list and so gone for good: its violation is dropped."""
+    memory = after(whole(660.0, answers), memory=retained())
     assert OBSERVED_ROOMY == in_force(memory, 660.0)
     memory = after(whole(720.0, [reading(1, 720.0, ROOMY)], fenced=[2]), memory=memory)
     assert OBSERVED_ROOMY == in_force(memory, 720.0)
 
 
-def test_held_volume_that_had_room_is_not_remembered() -> None:
-    """A fenced broker contributes only what violated."""
+def test_fenced_volume_that_had_room_is_not_remembered() -> None:
+    """Of a fenced broker only what violated is retained."""
     memory = after(
         whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, {"/d0": 30, "/d1": 99})]),
         whole(60.0, [reading(1, 60.0, ROOMY)], fenced=[2]),
@@ -268,8 +268,8 @@ def test_held_volume_that_had_room_is_not_remembered() -> None:
     assert ["/d0"] == [known.volume.log_dir for known in memory.brokers[2].volumes]
 
 
-def test_departed_broker_holds_for_validity() -> None:
-    """Where the fenced can't be listed, a violating reading holds for the validity only."""
+def test_departed_brokers_violation_counts_for_validity() -> None:
+    """Where the fenced can't be listed, a violating reading counts for the validity only."""
     memory = after(
         whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL)], fenced=None),
         whole(120.0, [reading(1, 120.0, ROOMY)], fenced=None),
@@ -280,8 +280,8 @@ def test_departed_broker_holds_for_validity() -> None:
     assert 2 not in memory.brokers
 
 
-def test_departed_broker_does_not_hold_longer_between_whole_polls() -> None:
-    """A partial observation does not count what a departed broker said too long ago."""
+def test_departed_brokers_violation_counts_no_longer_between_whole_polls() -> None:
+    """A partial observation does not count what a departed broker reported too long ago."""
     memory = after(
         whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL)], fenced=None),
         whole(119.0, [reading(1, 119.0, ROOMY)], fenced=None),
@@ -306,7 +306,7 @@ def test_departed_healthy_broker_blocks_nothing() -> None:
 def test_offline_log_dir_keeps_its_last_state(
     available: int, expected: tuple[float, Source]
 ) -> None:
-    """-1 is neither empty nor full: what counts is what was last told, however long ago."""
+    """-1 is neither empty nor full: the last state reported counts, however long ago it was."""
     memory = after(
         whole(0.0, [reading(1, 0.0, {"/d0": available, "/d1": 99})]),
         whole(600.0, [reading(1, 600.0, {"/d1": 99}, offline=["/d0"])]),
@@ -315,11 +315,11 @@ def test_offline_log_dir_keeps_its_last_state(
     assert expected == in_force(memory, 6000.0)
     state = memory.brokers[1].volumes[0]
     assert ("/d0", False, 0.0) == (state.volume.log_dir, state.online, state.read_at)
-    assert ["/d0"] == [dark.log_dir for dark in memory.brokers[1].offline]
+    assert ["/d0"] == [each.log_dir for each in memory.brokers[1].offline]
 
 
 def test_offline_log_dir_never_seen_blocks_nothing() -> None:
-    """Its broker answered; there is no last state to keep."""
+    """Its broker answered, and there is no last state to retain."""
     memory = after(whole(0.0, [reading(1, 0.0, {"/d1": 99}, offline=["/d0"])]))
     assert OBSERVED_ROOMY == in_force(memory, 0.0)
 
@@ -331,12 +331,12 @@ def test_log_dir_no_longer_reported_is_gone() -> None:
         whole(60.0, [reading(1, 60.0, {"/d1": 99})]),
     )
     assert OBSERVED_ROOMY == in_force(memory, 60.0)
-    dark = whole(120.0, [reading(1, 120.0, {"/d1": 99}, offline=["/d0"])])
-    assert OBSERVED_ROOMY == in_force(after(dark, memory=memory), 120.0)
+    offline = whole(120.0, [reading(1, 120.0, {"/d1": 99}, offline=["/d0"])])
+    assert OBSERVED_ROOMY == in_force(after(offline, memory=memory), 120.0)
 
 
-def test_fenced_broker_holds_an_offline_violation() -> None:
-    """A log dir that violated before it was offline is held like any other."""
+def test_fenced_broker_retains_an_offline_violation() -> None:
+    """A log dir that violated before it was offline is retained like any other."""
     memory = after(
         whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL)]),
         whole(60.0, [reading(1, 60.0, ROOMY), reading(2, 60.0, offline=["/d0"])]),
@@ -351,15 +351,15 @@ def test_broker_without_log_dirs_is_seen() -> None:
 
 
 def test_cluster_without_active_brokers_counts_as_failed() -> None:
-    """Nothing seen is not the same as nothing violated."""
+    """A poll that saw no volume does not show that none violates."""
     memory = after(whole(0.0, fenced=[1, 2]))
     assert FALLBACK == in_force(memory, 0.0)
     expected = Failure(FailureKind.INCOMPLETE, "the cluster has no active broker")
     assert expected == memory.failure
 
 
-def test_all_brokers_fenced_hold_a_violation() -> None:
-    """What fenced brokers hold counts without any active one."""
+def test_all_brokers_fenced_retain_a_violation() -> None:
+    """The violations of fenced brokers count without any active one."""
     memory = after(whole(0.0, [reading(1, 0.0, FULL)]), whole(600.0, fenced=[1]))
     assert OBSERVED_FULL == in_force(memory, 600.0)
 
@@ -377,16 +377,16 @@ def test_another_cluster_forgets_all_but_the_override() -> None:
 
 
 @pytest.mark.parametrize("reported", ["A", None])
-def test_same_or_untold_cluster_forgets_nothing(reported: str | None) -> None:
-    """A cluster id that was not told is not another one."""
+def test_same_or_unknown_cluster_forgets_nothing(reported: str | None) -> None:
+    """A cluster id that was not reported is not another one."""
     memory = after(
         whole(0.0, [reading(1, 0.0, FULL)]), whole(60.0, silent=[1], cluster_id=reported)
     )
     assert OBSERVED_FULL == in_force(memory, 180.0)
 
 
-def test_another_cluster_is_known_after_an_untold_one() -> None:
-    """An observation that does not tell the cluster id does not hide that it has changed."""
+def test_another_cluster_is_known_after_an_unknown_one() -> None:
+    """An observation without a cluster id does not hide that it has changed."""
     memory = after(
         whole(0.0, [reading(1, 0.0, FULL)]),
         whole(10.0, silent=[1], cluster_id=None),
@@ -410,15 +410,36 @@ def test_another_cluster_is_known_after_an_untold_one() -> None:
 def test_partial_observation_renews_only_a_violation_that_it_sees(
     before: dict[str, int], answer: Reading, expected: tuple[float, Source], computed_at: float
 ) -> None:
-    """All else that brokers said is no newer than the last whole observation."""
+    """What other brokers answered is no newer than the last whole observation."""
     first = whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, before)])
     memory = after(first, partial(10.0, [answer]))
     assert expected == in_force(memory, 10.0)
     assert computed_at == factors.decide(memory, 10.0).computed_at
 
 
+def test_computed_at_never_runs_backwards_while_the_same_volumes_violate() -> None:
+    """Broker 2 was seen full at 50 s; asking broker 1 alone at 51 s makes that no older."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, ROOMY)]),
+        partial(50.0, [reading(2, 50.0, FULL)]),
+        partial(51.0, [reading(1, 51.0, ROOMY)]),
+    )
+    assert 50.0 == factors.decide(memory, 51.0).computed_at
+    assert (
+        60.0 == factors.decide(after(whole(60.0, silent=[1, 2]), memory=memory), 60.0).computed_at
+    )
+
+
+def test_partial_observation_of_a_late_answer_renews_from_when_it_was_asked_for() -> None:
+    """An answer that came too late for its poll is old news."""
+    memory = after(
+        whole(0.0, [reading(1, 0.0, ROOMY)], silent=[2]), partial(50.0, [reading(2, 40.0, FULL)])
+    )
+    assert 40.0 == factors.decide(memory, 50.0).computed_at
+
+
 def test_partial_observation_completes_an_incomplete_one() -> None:
-    """What was missing may be told later, without being asked again of the others."""
+    """What was missing may be reported later, and the others are not asked again."""
     memory = after(
         whole(0.0, [reading(1, 0.0, ROOMY)], silent=[2]), partial(1.0, [reading(2, 1.0, ROOMY)])
     )
@@ -440,7 +461,7 @@ def test_partial_observation_before_any_whole_one_changes_nothing() -> None:
 
 
 def test_partial_observation_can_not_outlive_the_list_of_brokers() -> None:
-    """Once the list is older than the validity, seeing some brokers says nothing of the cluster."""
+    """Once the list is older than the validity, some brokers do not stand for the cluster."""
     memory = after(
         whole(0.0, [reading(1, 0.0, FULL)]),
         partial(100.0, [reading(1, 100.0, FULL)]),
@@ -452,9 +473,9 @@ def test_partial_observation_can_not_outlive_the_list_of_brokers() -> None:
 # Forgetting, failing.
 
 
-def test_forgetting_a_held_broker_releases_at_once() -> None:
-    """An operator's word is enough; the validity still runs from the last observation."""
-    memory = factors.forget(held(), 2)
+def test_forgetting_a_fenced_broker_releases_at_once() -> None:
+    """An operator's request is enough; the validity still runs from the last observation."""
+    memory = factors.forget(retained(), 2)
     decision = factors.decide(memory, 610.0)
     assert OBSERVED_ROOMY == (decision.factor, decision.source)
     assert 600.0 == decision.computed_at
@@ -489,10 +510,34 @@ def test_forgetting_ages_nothing() -> None:
     assert 119.0 == decision.computed_at
 
 
-def test_forgetting_a_live_violating_member_leaves_nothing_to_go_by() -> None:
-    """Without its reading the member is neither seen nor remembered, so the fallback holds."""
+def test_forgetting_a_live_violating_member_brings_the_fallback() -> None:
+    """Without its reading the member is neither seen nor remembered: the fallback is in force."""
     memory = factors.forget(after(whole(0.0, [reading(1, 0.0, FULL)])), 1)
     assert FALLBACK == in_force(memory, 1.0)
+
+
+def test_forgetting_an_offline_log_dir_of_a_live_broker() -> None:
+    """It throttles for as long as it is offline; forgotten, it is not seen again until it is read.
+
+    The broker's other volumes, and those of others at the same path, still count.
+    """
+    dark = reading(1, 600.0, {"/d1": 99}, offline=["/d0"])
+    memory = after(
+        whole(0.0, [reading(1, 0.0, {"/d0": 30, "/d1": 99}), reading(2, 0.0, ROOMY)]),
+        whole(600.0, [dark, reading(2, 600.0, ROOMY)]),
+    )
+    assert OBSERVED_FULL == in_force(memory, 600.0)
+    for broker_id, log_dir in ((1, "/d1"), (2, "/d0"), (1, "/d")):
+        assert OBSERVED_FULL == in_force(factors.forget(memory, broker_id, log_dir), 600.0)
+    memory = factors.forget(memory, 1, "/d0")
+    decision = factors.decide(memory, 600.0)
+    assert OBSERVED_ROOMY == (decision.factor, decision.source)
+    assert 600.0 == decision.computed_at
+    again = whole(700.0, [replace(dark, read_at=700.0), reading(2, 700.0, ROOMY)])
+    memory = after(again, memory=memory)
+    assert OBSERVED_ROOMY == in_force(memory, 700.0)
+    back = whole(800.0, [reading(1, 800.0, {"/d0": 30, "/d1": 99}), reading(2, 800.0, ROOMY)])
+    assert OBSERVED_FULL == in_force(after(back, memory=memory), 800.0)
 
 
 def test_forgetting_is_no_failed_poll() -> None:

@@ -1,4 +1,4 @@
-"""How fast a volume fills: the published rate, and the faster one that polls go by."""
+"""How fast a volume fills: the published rate, and the faster one that the schedule uses."""
 
 import math
 
@@ -32,7 +32,7 @@ def rates(fill: Fill) -> tuple[float | None, float | None]:
 
 
 def test_no_rate_after_one_reading() -> None:
-    """One reading says nothing of a rate: unknown is not zero."""
+    """One reading shows no rate: unknown is not zero."""
     assert (None, None) == rates(first_fill(0.0, 100))
 
 
@@ -83,7 +83,7 @@ def test_emptying_is_negative() -> None:
 
 
 def test_filling_again_after_emptying_shows_at_once() -> None:
-    """The faster rate is that of the last two readings while the window still tells of emptying."""
+    """The faster rate is that of the last two readings while the window still has the emptying."""
     fill = filled((0.0, 1000), (1.0, 400), (2.0, 500))
     assert (-250.0, 100.0) == rates(fill)
 
@@ -96,7 +96,7 @@ def test_reading_that_is_not_later_replaces_nothing(at: float) -> None:
 
 
 def test_hundred_ms_readings_make_a_short_trail() -> None:
-    """Polls every 100 ms for half an hour keep few marks, and those of the longest window."""
+    """Polls every 100 ms for half an hour leave few marks, and those of the longest window."""
     fill = first_fill(0.0, 0)
     for tick in range(1, 18_001):
         fill = next_fill(fill, tick / 10, tick * 100)
@@ -106,7 +106,7 @@ def test_hundred_ms_readings_make_a_short_trail() -> None:
     assert 1000.0 == pytest.approx(fill.bytes_per_second)
 
 
-def test_marks_are_kept_no_longer_than_wanted() -> None:
+def test_marks_are_retained_no_longer_than_needed() -> None:
     """Polls each second leave some seconds of a trail, and the same rate."""
     fill = first_fill(0.0, 0)
     for second in range(1, 1000):
@@ -118,7 +118,7 @@ def test_marks_are_kept_no_longer_than_wanted() -> None:
 @pytest.mark.parametrize("poll_s", [0.1, 1.0, 2.5])
 @pytest.mark.parametrize("window_s", [10, 37, 120, 600])
 def test_a_rate_is_over_the_time_that_was_asked_for(window_s: int, poll_s: float) -> None:
-    """Filling stopped: still seen a window later, not seen any more after a third of it besides."""
+    """When filling stops, the rate shows it for a window and at most a third of one more."""
     fill = filled(*((tick * poll_s, tick * 1000) for tick in range(int(1000 / poll_s))))
     stopped_at, used = fill.trail[-1].read_at, fill.trail[-1].used_bytes
     seen_until = stopped_at
@@ -130,7 +130,7 @@ def test_a_rate_is_over_the_time_that_was_asked_for(window_s: int, poll_s: float
 
 
 def test_one_request_a_minute_is_its_size_over_a_minute() -> None:
-    """Over 5 s it is a spike or nothing; over two minutes, what comes in the long run."""
+    """Over 5 s it is a spike or nothing; over two minutes it is the long-term rate."""
     fill = first_fill(0.0, 0)
     short, long = set(), set()
     for second in range(1, 1200):
@@ -143,7 +143,7 @@ def test_one_request_a_minute_is_its_size_over_a_minute() -> None:
 
 
 def test_a_short_trail_is_all_there_is() -> None:
-    """After a start the rate is over what was seen; one reading says nothing."""
+    """After a start the rate is over what was read; one reading shows no rate."""
     assert rate_over(first_fill(0.0, 100), 600.0) is None
     assert 20.0 == rate_over(filled((0.0, 100), (10.0, 300)), 600.0)
 
@@ -197,5 +197,5 @@ def test_even_filling_is_reported_exactly(rate: int, steps: list[float]) -> None
     ],
 )
 def test_seconds_to(headroom: float, rate: float | None, expected: float | None) -> None:
-    """Nothing left is 0.0 at any rate; what does not fill, or is unknown, has no time."""
+    """If nothing is left it is 0.0 at any rate; what does not fill, or is unknown, has no time."""
     assert expected == seconds_to(headroom, rate)

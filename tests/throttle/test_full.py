@@ -25,7 +25,7 @@ def test_docstring_example() -> None:
 
 
 def test_nothing_fills() -> None:
-    """Nothing seen, no rate known, steady, emptying: no time."""
+    """No volume, no known rate, a steady volume and one that empties have no time."""
     assert full_at(Memory(), VALIDITY_S, 0.0) is None
     first = whole(0.0, [reading(1, 0.0, {"/a": 50, "/b": 50})])
     assert full_at(after(first), VALIDITY_S, 0.0) is None
@@ -39,7 +39,7 @@ def test_no_byte_available() -> None:
 
 
 def test_the_first_of_several() -> None:
-    """Of all brokers' volumes the one that will be full first, also when it violates the limit."""
+    """The time is that of the volume that will be full first, also when it violates the limit."""
     memory = after(
         whole(0.0, [reading(1, 0.0, {"/a": 90, "/b": 18}), reading(2, 0.0, {"/a": 90})]),
         whole(10.0, [reading(1, 10.0, {"/a": 80, "/b": 8}), reading(2, 10.0, {"/a": 50})]),
@@ -51,9 +51,9 @@ def test_the_first_of_several() -> None:
 def test_the_window_of_the_rate() -> None:
     """Read each second, 60 bytes come in one: over 5 s that is 12 a second, over 20 s 3.
 
-    Who holds producers asks for more than 5 s, and only then is more known.
+    The quota callback asks for more than 5 s during a throttle, and only then is more known.
     """
-    memory = Memory(override=Override(0.0, "hold", 0.0, 1000.0))
+    memory = Memory(override=Override(0.0, "test", 0.0, 1000.0))
     for second in range(31):
         used = 60 if second >= 27 else 0
         seen = reading(1, float(second), {"/d": 960 - used}, total=1000)
@@ -73,7 +73,7 @@ def test_the_window_of_the_rate() -> None:
     ids=["offline", "fenced", "departed", "freed"],
 )
 def test_what_does_not_fill_any_more(last: Observation) -> None:
-    """A volume offline, of a broker that is out of the cluster, or with space freed."""
+    """The volume is offline, or has space freed, or its broker has left the cluster."""
     before = [whole(0.0, [reading(1, 0.0, {"/d": 40})]), whole(10.0, [reading(1, 10.0, {"/d": 5})])]
     assert full_at(after(*before), VALIDITY_S, 10.0) is not None
     assert full_at(after(*before, last), VALIDITY_S, 11.0) is None

@@ -14,7 +14,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from sidecar.control.board import Board, Snapshot
+from sidecar.control.board import Board, PersistedState, Snapshot
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Override
@@ -119,15 +119,22 @@ class Life(RuleBasedStateMachine):
         self.happens(Seen(observation), lambda: self.board.observe(observation))
 
     @precondition(lambda self: self.board.snapshot.memory.membership is not None)
-    @rule(when=times, changes=changes, asked=st.sets(st.sampled_from(BROKERS)))
-    def partial_poll(self, when: tuple[str, int], changes: Changes, asked: set[int]) -> None:
+    @rule(
+        when=times,
+        changes=changes,
+        asked=st.sets(st.sampled_from(BROKERS)),
+        lag_s=st.sampled_from([0.0, 0.25]),
+    )
+    def partial_poll(
+        self, when: tuple[str, int], changes: Changes, asked: set[int], lag_s: float
+    ) -> None:
         now = self.after(when)
         self.become(changes)
         membership = self.board.snapshot.memory.membership
         asked &= set() if membership is None else set(membership.active)
         up = asked & set(self.those("answers"))
         observation = partial(
-            now, [self.says(broker_id, now) for broker_id in sorted(up)], silent=asked - up
+            now, [self.says(broker_id, now - lag_s) for broker_id in sorted(up)], silent=asked - up
         )
         self.happens(Seen(observation), lambda: self.board.observe(observation))
 
@@ -152,23 +159,28 @@ class Life(RuleBasedStateMachine):
             lambda: self.board.set_override(override),
         )
 
-    @rule(when=times, broker_id=st.sampled_from(BROKERS))
-    def forget(self, when: tuple[str, int], broker_id: int) -> None:
+    @rule(
+        when=times,
+        broker_id=st.sampled_from(BROKERS),
+        log_dir=st.sampled_from([None, "/d0", "/d1"]),
+    )
+    def forget(self, when: tuple[str, int], broker_id: int, log_dir: str | None) -> None:
         now = self.after(when)
         self.happens(
-            Forgotten(now, broker_id),
-            lambda: self.board.forget(broker_id),
+            Forgotten(now, broker_id, log_dir),
+            lambda: self.board.forget(broker_id, log_dir),
         )
 
-    @rule(when=times, kept=st.booleans())
-    def restart(self, when: tuple[str, int], kept: bool) -> None:
+    @rule(when=times, with_state=st.booleans())
+    def restart(self, when: tuple[str, int], with_state: bool) -> None:
         self.clock.now = self.after(when)
-        self.reference.events.append(Restarted(self.clock.now, kept))
-        memory = self.board.snapshot.memory if kept else None
-        self.board = Board(self.factors, self.clock, memory=memory)
+        self.reference.events.append(Restarted(self.clock.now, with_state))
+        before, decision = self.board.snapshot, self.board.snapshot.decision
+        restored = PersistedState(before.memory, decision.factor, decision.source, before.since)
+        self.board = Board(self.factors, self.clock, restored=restored if with_state else None)
         self.agrees(self.reference.at(self.clock.now))
 
-    # What always holds.
+    # Invariants.
 
     @invariant()
     def remembers_no_more_than_was_reported(self) -> None:
@@ -177,7 +189,7 @@ class Life(RuleBasedStateMachine):
             last = self.readings.get(broker_id)
             reported = (
                 {volume.log_dir for volume in last.volumes}
-                | {dark.log_dir for dark in last.offline}
+                | {each.log_dir for each in last.offline}
                 if last is not None
                 else set()
             )
@@ -198,7 +210,7 @@ class Life(RuleBasedStateMachine):
     # The parts of it.
 
     def after(self, when: tuple[str, int]) -> float:
-        """The time of the next event."""
+        """Returns the time of the next event."""
         kind, which = when
         now = self.clock.now
         validity_s = self.factors.validity_s
@@ -241,8 +253,8 @@ class Life(RuleBasedStateMachine):
             read_at = max(read_at, self.readings[broker_id].read_at)
         log_dirs = self.log_dirs[broker_id].items()
         volumes = [Volume(broker_id, key, *SIZES[size]) for key, size in log_dirs if size in SIZES]
-        dark = [OfflineLogDir(key, "offline") for key, size in log_dirs if size == "offline"]
-        self.readings[broker_id] = Reading(broker_id, read_at, tuple(volumes), tuple(dark))
+        offline = [OfflineLogDir(key, "offline") for key, size in log_dirs if size == "offline"]
+        self.readings[broker_id] = Reading(broker_id, read_at, tuple(volumes), tuple(offline))
         return self.readings[broker_id]
 
     def happens(self, event: Event, publish: Callable[[], Snapshot]) -> None:

@@ -1,4 +1,4 @@
-"""The types of limit: each at, below and above its threshold, and what holds for all of them."""
+"""The types of limit: each at, below and above its threshold, and what they share."""
 
 import pytest
 from hypothesis import given
@@ -48,7 +48,7 @@ def judged(limit: Limit, total: int, available: int, rate: float | None = None) 
     ],
 )
 def test_boundaries(total: int, available: int, by_bytes: bool, by_ratio: bool) -> None:
-    """At most 100 bytes available, whatever the size; at most a tenth of it."""
+    """At most 100 bytes available violate one limit at any size; at most a tenth the other."""
     assert by_bytes == judged(MinAvailableBytes(100), total, available).violates
     assert by_ratio == judged(MinAvailableRatio(0.1), total, available).violates
 
@@ -61,7 +61,7 @@ def test_bytes_of_long_max() -> None:
 
 
 def test_thresholds() -> None:
-    """Bytes are the same for every size, a ratio is not."""
+    """A limit in bytes is the same for every size, a ratio is not."""
     assert 100 == judged(MinAvailableBytes(100), 1000, 500).threshold_bytes
     assert 100 == judged(MinAvailableBytes(100), LONG_MAX, 500).threshold_bytes
     assert 250.0 == judged(MinAvailableRatio(0.25), 1000, 500).threshold_bytes
@@ -85,7 +85,7 @@ def test_seconds_left() -> None:
     ],
 )
 def test_in_words(limit: Limit, expected: str) -> None:
-    """Bytes in decimal units, ratios in percent."""
+    """Bytes are shown in decimal units, ratios in percent."""
     assert expected == limit.describe()
 
 
@@ -94,7 +94,7 @@ def test_in_words(limit: Limit, expected: str) -> None:
     [(MinAvailableBytes(1), "25.0 kB"), (MinAvailableRatio(0.1), "25.0% (25.0 kB)")],
 )
 def test_what_a_volume_has_left(limit: Limit, expected: str) -> None:
-    """In the limit's own unit, and always in bytes."""
+    """It is shown in the limit's own unit, and always in bytes."""
     assert expected == limit.left(Volume(1, "/d0", 100_000, 25_000), first_fill(0.0, 75_000))
 
 
@@ -111,7 +111,7 @@ class TestEveryType:
     def test_a_full_volume_violates(
         self, kind: type[Limit], value: float, total: int, rate: float | None
     ) -> None:
-        """Whatever the value is, and however the volume fills."""
+        """It does whatever the value is, and however the volume fills."""
         assert judged(kind(value), total, 0, rate).violates
 
     @given(values, sizes, sizes, rates)
@@ -133,7 +133,7 @@ class TestEveryType:
     def test_less_room_never_ends_a_violation(
         self, kind: type[Limit], value: float, ascending: list[int], rate: float | None
     ) -> None:
-        """At the same size and rate."""
+        """The size and the rate are the same."""
         less, more, total = ascending
         if judged(kind(value), total, more, rate).violates:
             assert judged(kind(value), total, less, rate).violates

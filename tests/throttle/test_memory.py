@@ -50,7 +50,7 @@ def test_volumes_are_reported_by_broker_and_log_dir() -> None:
     assert [(1, "/c"), (2, "/a"), (2, "/b")] == reported
 
 
-def test_failure_is_kept_until_the_broker_answers() -> None:
+def test_failure_is_retained_until_the_broker_answers() -> None:
     """A failure leaves the last volumes; it begins with its kind and ends with an answer."""
     memory = after(whole(0.0, [reading(1, 0.0, {"/d0": 99})]), failed(10.0, TIMED_OUT))
     state = memory.brokers[1]
@@ -60,8 +60,8 @@ def test_failure_is_kept_until_the_broker_answers() -> None:
     assert (None, None, 20.0) == (answered.failure, answered.failed_since, answered.read_at)
 
 
-def test_failure_of_the_same_kind_goes_on() -> None:
-    """Another message of the same kind is told, and began with the first; another kind is new."""
+def test_failure_of_the_same_kind_continues() -> None:
+    """A new message of the same kind is reported with the first's start; another kind is new."""
     again = replace(TIMED_OUT, message="no answer within 5 s")
     memory = after(whole(0.0, [reading(1, 0.0)]), failed(10.0, TIMED_OUT), failed(20.0, again))
     assert (again, 10.0) == (memory.brokers[1].failure, memory.brokers[1].failed_since)
@@ -70,7 +70,7 @@ def test_failure_of_the_same_kind_goes_on() -> None:
 
 
 def test_failure_of_a_broker_never_seen_is_reported() -> None:
-    """A member that never answered is known with why, and without a reading."""
+    """A member that never answered has a failure and no reading."""
     state = after(whole(0.0, silent=[1])).brokers[1]
     assert (None, TIMED_OUT, 0.0) == (state.read_at, state.failure, state.failed_since)
 
@@ -85,14 +85,14 @@ def test_older_reading_is_passed_over() -> None:
 
 
 def test_answer_of_no_member_is_passed_over() -> None:
-    """Only active brokers count; who they are is said by whole observations alone."""
+    """Only active brokers count, and only whole observations list them."""
     memory = after(whole(0.0, [reading(1, 0.0)]))
     assert memory == fold_in(memory, partial(1.0, [reading(9, 1.0)]), LIMIT, VALIDITY_S)
     assert Memory() == after(partial(1.0, [reading(1, 1.0)]))
 
 
 def test_time_to_the_limit() -> None:
-    """50 bytes above the limit at 20 bytes/s over the window: 2.5 s; 1.25 s at the burst's rate."""
+    """50 bytes above the limit last 2.5 s at the window's 20 bytes/s, 1.25 s at the burst's."""
     memory = after(
         whole(0.0, [reading(1, 0.0, {"/d0": 120}, total=200)]),
         whole(1.0, [reading(1, 1.0, {"/d0": 120}, total=200)]),
@@ -122,7 +122,7 @@ def test_violating_volume_has_no_time_left_whatever_is_rounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "goes_back_s"),
+    ("before", "span_s"),
     [
         (Memory(), 5.0),
         (Memory(computed=Computed(1.0, 0.0, ())), 5.0),
@@ -130,20 +130,20 @@ def test_violating_volume_has_no_time_left_whatever_is_rounded() -> None:
         (Memory(override=Override(0.0, "why", 0.0, 900.0)), 100.0),
     ],
 )
-def test_fill_rates_over_long_are_known_while_producers_may_be_held(
-    before: Memory, goes_back_s: float
+def test_fill_rates_over_long_are_known_while_producers_may_be_throttled(
+    before: Memory, span_s: float
 ) -> None:
-    """Else a large cluster's marks would take up memory for nothing."""
+    """Otherwise a large cluster's marks would take up memory for nothing."""
     memory = before
     for second in range(101):
         seen = whole(float(second), [reading(1, float(second), {"/d": 50})])
         memory = fold_in(memory, seen, LIMIT, VALIDITY_S)
     trail = only_volume(memory).fill.trail
-    assert goes_back_s == trail[-1].read_at - trail[0].read_at
+    assert span_s == trail[-1].read_at - trail[0].read_at
 
 
-def test_fill_goes_on_after_offline() -> None:
-    """A log dir that comes back online is told by its rate since it was last read."""
+def test_fill_continues_after_offline() -> None:
+    """A log dir that is online again has the rate since it was last read."""
     memory = after(
         whole(0.0, [reading(1, 0.0, {"/d0": 90})]),
         whole(10.0, [reading(1, 10.0, offline=["/d0"])]),
@@ -164,7 +164,7 @@ def test_log_dir_that_was_gone_starts_anew() -> None:
 
 
 def test_membership_is_that_of_the_last_whole_observation() -> None:
-    """A partial observation says nothing of who is there."""
+    """A partial observation does not list the members."""
     memory = after(whole(0.0, [reading(1, 0.0)], fenced=[2]), partial(10.0, [reading(1, 10.0)]))
     assert memory.membership is not None
     assert {1} == set(memory.membership.active)

@@ -1,4 +1,4 @@
-"""Who follows the factor: remembered for a time, and not more than a thousand."""
+"""Who follows the factor: readers are remembered for a time, a thousand at most."""
 
 from sidecar.throttle.readers import MOMENT_S, MOST, REMEMBERED_S, Readers, Report
 
@@ -12,8 +12,8 @@ def known(readers: Readers, now: float) -> list[int]:
     return [reader.report.broker_id for reader in readers.known(now)]
 
 
-def test_what_was_said_last_counts() -> None:
-    """One entry for each broker, by id, with its last words."""
+def test_the_last_report_counts() -> None:
+    """Each broker has one entry, by id, with its last report."""
     readers = Readers()
     readers.record(report(3), None, 0.0)
     readers.record(report(1, throttled_clients=7), None, 1.0)
@@ -25,7 +25,7 @@ def test_what_was_said_last_counts() -> None:
 
 
 def test_forgotten_after_ten_minutes_of_silence() -> None:
-    """To the second, counted from the last word."""
+    """It is exact to the second, counted from the last report."""
     readers = Readers()
     readers.record(report(1), None, 0.0)
     readers.record(report(2), None, 0.0)
@@ -46,7 +46,7 @@ def test_the_thousand_and_first() -> None:
 
 
 def test_the_generation_that_a_broker_has() -> None:
-    """The newest that it was heard to have stays, while it asks without having the present one."""
+    """The newest that it reported stays, while it asks without having the present one."""
     readers = Readers()
     assert readers.record(report(1), None, 0.0).generation is None
     assert 4 == readers.record(report(1), 4, 1.0).generation
@@ -62,7 +62,7 @@ def test_a_broker_that_waits_still_waits_when_it_is_heard_again() -> None:
 
 
 def test_who_follows() -> None:
-    """Who has the present generation, and waits or was heard a moment ago."""
+    """It is whoever has the present generation, and waits or asked a moment ago."""
     readers = Readers()
     reader = readers.record(report(1), 4, 0.0)
     assert reader.follows(4, MOMENT_S)

@@ -26,7 +26,7 @@ def mb(broker_id: int, *available: float) -> Reading:
 
 
 def test_within_the_limit() -> None:
-    """All is well: how many volumes of how many brokers; one is not many."""
+    """The sentence counts volumes and brokers; one is singular."""
     memory = after(whole(0.0, [mb(1, 50, 60), mb(2, 50)]))
     assert "every volume has more than 40.0 MB available (3 volumes, 2 brokers)" == why(memory)
     memory = after(whole(0.0, [mb(1, 50)]))
@@ -34,7 +34,7 @@ def test_within_the_limit() -> None:
 
 
 def test_one_violation() -> None:
-    """Which volume, its numbers and the limit."""
+    """It names the volume, its numbers and the limit."""
     memory = after(whole(0.0, [mb(2, 50, 38.2)]))
     expected = (
         "broker 2 /data/d1 has 38.2 MB of 64.0 MB available (59.7%), at or below the limit of "
@@ -75,7 +75,7 @@ def test_several_violations_name_the_worst() -> None:
 
 
 @pytest.mark.parametrize(
-    ("then", "held"),
+    ("then", "reason"),
     [
         (whole(10.0, [reading(1, 10.0)], fenced=[2]), "the broker is fenced"),
         (whole(10.0, [reading(1, 10.0)], fenced=None), "the broker is gone"),
@@ -87,25 +87,25 @@ def test_several_violations_name_the_worst() -> None:
     ],
     ids=["fenced", "gone", "silent", "offline"],
 )
-def test_held_violation_says_why_it_is_not_of_now(then: Observation, held: str) -> None:
-    """What was not read just now says so, and why."""
+def test_retained_violation_says_why_it_is_not_of_now(then: Observation, reason: str) -> None:
+    """A volume that was not read just now is named with the reason."""
     seen = whole(0.0, [reading(1, 0.0), mb(2, 10)])
     expected = (
         "broker 2 /data/d0 has 10.0 MB of 64.0 MB available (15.6%), at or below the limit of "
-        f"40.0 MB when last read, and {held}"
+        f"40.0 MB when last read, and {reason}"
     )
     assert expected == why(after(seen, then), 10.0)
 
 
 def test_before_the_first_observation() -> None:
-    """Nothing was seen yet; once a poll has failed, why."""
+    """Nothing was seen yet; once a poll has failed, the sentence says why."""
     assert "no observation yet" == why(Memory())
     memory = fail(Memory(), TIMED_OUT)
     assert "no observation yet: no answer within 2 s" == why(memory)
 
 
 def test_expired() -> None:
-    """How old the last one is, and why there is no newer one."""
+    """It says how old the last observation is, and why there is no newer one."""
     memory = after(whole(0.0, [reading(1, 0.0)]))
     assert "the last valid observation is 200 s old" == why(memory, 200.0)
     memory = fail(memory, TIMED_OUT)
@@ -113,7 +113,7 @@ def test_expired() -> None:
 
 
 def test_override() -> None:
-    """The operator's words, and what the override hides."""
+    """It has the operator's words, and what the override hides."""
     override = Override(1.0, "moving partitions", 0.0, 60.0)
     seen = after(whole(0.0, [mb(1, 10, 10)]))
     assert "set by hand: moving partitions" == why(Memory(override=override))
@@ -122,7 +122,7 @@ def test_override() -> None:
 
 
 def test_disabled() -> None:
-    """Why nothing is polled."""
+    """It says why nothing is polled."""
     expected = "disabled: the check interval is PT0S, so nothing is polled and nobody is throttled"
     assert expected == Disabled().decide(Memory(), 0.0).reason
 
@@ -139,7 +139,7 @@ def test_unseen_names_three(silent: list[int], named: str) -> None:
 
 
 def test_unseen_for_various_reasons() -> None:
-    """What fails alike is told once, whether brokers are named by id or by address."""
+    """Equal failures are reported once, whether brokers are named by id or by address."""
     refused = "error 31 (CLUSTER_AUTHORIZATION_FAILED): grant it"
     seen = whole(0.0, silent=[1, 2, 3, 4, 5, 6])
     assert seen.membership is not None

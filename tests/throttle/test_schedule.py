@@ -1,4 +1,4 @@
-"""When to look again, and at whom."""
+"""When the next poll is due, and of which brokers."""
 
 import math
 from collections.abc import Mapping
@@ -94,7 +94,7 @@ RULES: Mapping[str, Rule] = {
 
 @pytest.mark.parametrize("rule", RULES)
 def test_rule(rule: str) -> None:
-    """By how near the volumes are alone; their rates are known and everybody has answered."""
+    """The volumes alone decide: their rates are known and everybody has answered."""
     left_s, timing, since_whole_s, expected = RULES[rule]
     assert expected == next_at_10_s(filling(left_s), timing, since_whole_s)
 
@@ -106,7 +106,7 @@ def test_half_of_what_is_left_by_now() -> None:
 
 
 def test_unknown_rate_is_asked_again_after_the_minimum() -> None:
-    """While a volume's rate is not known there is no saying how near it is."""
+    """While a volume's rate is unknown, so is the time until its limit."""
     memory = factors.fold(Memory(), whole(10.0, [reading(1, 10.0, {"/d0": TOTAL}, total=TOTAL)]))
     assert NextPoll(1.0) == next_at_10_s(memory, MINUTE)
 
@@ -115,14 +115,14 @@ def test_unknown_rate_is_asked_again_after_the_minimum() -> None:
     ("since_s", "expected"), [(0.0, 1.0), (4.0, 1.0), (10.0, 2.5), (240.0, 60.0), (1e6, 60.0)]
 )
 def test_quarter_of_the_time_since_a_release(since_s: float, expected: float) -> None:
-    """What stood still while producers were held may fill again: within minimum and interval."""
+    """A volume that stood still during a throttle may fill again: within minimum and interval."""
     memory = filling({1: None})
     poll = next_poll(memory, MINUTE, 10.0, 0.0, Release(10.0 - since_s, frozenset({1})))
     assert NextPoll(expected) == poll
 
 
 def test_volume_that_fills_after_a_release_is_not_put_off() -> None:
-    """The sooner of the two holds."""
+    """The sooner of the two polls is due."""
     assert NextPoll(2.0) == next_poll(filling({1: 4.0}), MINUTE, 10.0, 0.0, Release(-30.0))
 
 
@@ -134,7 +134,7 @@ def test_release_does_not_hasten_failing_polls() -> None:
 
 
 def test_failed_polls_back_off_up_to_the_interval() -> None:
-    """After a failed poll: the minimum, then twice that, and so on."""
+    """After a failed poll the wait is the minimum, then twice that, and so on."""
     memory = Memory()
     waits = []
     for _ in range(8):
@@ -151,7 +151,7 @@ def test_failed_poll_does_not_slow_down_what_is_near() -> None:
 
 
 def test_offline_log_dir_is_not_waited_for() -> None:
-    """What can't be read gets no nearer by reading."""
+    """A log dir that can't be read gets no nearer by reading."""
     memory = factors.fold(
         filling({1: 0.0}), whole(11.0, [reading(1, 11.0, {"/d1": TOTAL}, offline=["/d0"])])
     )
@@ -160,7 +160,7 @@ def test_offline_log_dir_is_not_waited_for() -> None:
 
 
 def test_fenced_broker_is_not_waited_for() -> None:
-    """What a fenced broker holds can't be read."""
+    """What a fenced broker retains can't be read."""
     memory = factors.fold(
         filling({1: 0.0, 2: None}),
         whole(11.0, [reading(2, 11.0, {"/d0": TOTAL}, total=TOTAL)], fenced=[1]),
@@ -173,7 +173,7 @@ def test_fenced_broker_is_not_waited_for() -> None:
 
 
 def test_broker_whose_volume_had_violated_is_asked_alone_after_the_release() -> None:
-    """What may fill again is seen before the whole poll; not the silent 8, nor 9, which fills."""
+    """What may fill again is read before the whole poll; not the silent 8, nor 9, which fills."""
     memory = factors.fold(filling({**CROWD, 9: 70.0}), partial(10.0, silent=[8]))
     poll = next_poll(memory, MINUTE, 10.0, 0.0, Release(2.0, frozenset({7, 8})))
     assert NextPoll(2.0, frozenset({7})) == poll
@@ -181,7 +181,7 @@ def test_broker_whose_volume_had_violated_is_asked_alone_after_the_release() -> 
 
 
 def test_broker_that_left_is_not_asked_after_the_release() -> None:
-    """Only active ones are, whoever's volume it was."""
+    """Only active brokers are asked, whoever's volume it was."""
     poll = next_poll(filling(CROWD), MINUTE, 10.0, 0.0, Release(2.0, frozenset({5000})))
     assert NextPoll(20.0) == poll
 
@@ -194,7 +194,7 @@ def test_broker_of_unknown_rate_is_not_asked_alone() -> None:
 
 
 def test_offline_log_dir_is_not_asked_for_alone() -> None:
-    """What can't be read is no reason to ask its broker more often than all."""
+    """A log dir that can't be read is no reason to ask its broker more often than all."""
     memory = factors.fold(
         filling({**HUNDRED, 7: 100.0}),
         partial(10.0, [reading(7, 10.0, offline=["/d0"])]),
@@ -209,7 +209,7 @@ def test_silent_broker_is_not_asked_alone() -> None:
 
 
 def test_failed_whole_poll_is_followed_by_a_whole_one() -> None:
-    """Who is there must be known again before some are asked alone."""
+    """The members must be known again before some are asked alone."""
     memory = fail(filling({**CROWD, 7: 8.0}), TIMED_OUT)
     assert NextPoll(20.0) == next_at_10_s(memory, MINUTE)
 
@@ -312,7 +312,7 @@ class Simulation:
     asked_alone: list[frozenset[int]] = field(default_factory=list)
 
     def run_until_caught(self) -> float:
-        """Polls until a volume violates; the seconds since it reached its limit."""
+        """Polls until a volume violates; returns the seconds since it reached its limit."""
         brokers: frozenset[int] | None = None
         while True:
             answers = [

@@ -22,5 +22,5 @@ from tests.throttle.build import LONG_MAX
     ],
 )
 def test_size(count: float, expected: str) -> None:
-    """Decimal units, as disks are sold; never "1000.0 kB"."""
+    """Units are decimal, as disks are sold; never "1000.0 kB"."""
     assert expected == size(count)

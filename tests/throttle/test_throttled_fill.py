@@ -1,4 +1,4 @@
-"""Which volumes fill although producers are held: only by readings after the hold took effect."""
+"""Which volumes fill although producers are throttled: only readings after it took effect count."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.throttle.build import reading, remembering, whole
 VALIDITY_S = 300.0
 FACTORS = VolumeLimit(MinAvailableBytes(10), VALIDITY_S, 1.0)
 after = remembering(FACTORS)
-HELD_SINCE = 100.0
+THROTTLED_SINCE = 100.0
 
 
 def filling(first: float, second: float, *, by: int = 10) -> Memory:
@@ -25,18 +25,18 @@ def filling(first: float, second: float, *, by: int = 10) -> Memory:
 
 
 def rates(memory: Memory, since: float | None, now: float) -> list[float]:
-    """The rates of the volumes that fill although producers are held."""
+    """The rates of the volumes that fill although producers are throttled."""
     return [each.bytes_per_second for each in throttled_fills(memory, since, VALIDITY_S, now)]
 
 
 def test_docstring_example() -> None:
-    """Readings at 104 s and 110 s are too early for a hold since 100 s; 105 s and 112 s do."""
-    assert [] == rates(filling(104.0, 110.0), HELD_SINCE, 110.0)
-    assert [10.0] == rates(filling(105.0, 112.0), HELD_SINCE, 112.0)
+    """For a throttle since 100 s a reading at 104 s is too early; 105 s and 112 s count."""
+    assert [] == rates(filling(104.0, 110.0), THROTTLED_SINCE, 110.0)
+    assert [10.0] == rates(filling(105.0, 112.0), THROTTLED_SINCE, 112.0)
 
 
 def test_producers_that_pause_for_a_minute() -> None:
-    """60 bytes land in a minute's first second: 1 byte/s, and neither 12 nor none."""
+    """60 bytes that land in a minute's first second are 1 byte/s, and neither 12 nor none."""
     seen = [
         whole(
             float(at), [reading(1, float(at), {"/d": 9000 - 60 * (at // 60), "/e": 5}, total=9999)]
@@ -58,28 +58,28 @@ def test_nobody_is_throttled() -> None:
 
 
 @pytest.mark.parametrize(("factor", "since"), [(0.0, 100.0), (0.01, None), (1.0, None)])
-def test_only_factor_0_holds(factor: float, since: float | None) -> None:
-    """A factor between lets producers fill the volume."""
+def test_only_factor_0_stops_producers(factor: float, since: float | None) -> None:
+    """With a factor above 0 producers may fill the volume."""
     assert since == throttled_since(factor, 100.0)
 
 
 @pytest.mark.parametrize("by", [0, -10])
 def test_what_does_not_fill(by: int) -> None:
-    """Steady, or emptying: the hold does what it should."""
-    assert [] == rates(filling(105.0, 112.0, by=by), HELD_SINCE, 112.0)
+    """The volume is steady or empties: the throttle works as it should."""
+    assert [] == rates(filling(105.0, 112.0, by=by), THROTTLED_SINCE, 112.0)
 
 
-def test_one_reading_tells_no_rate() -> None:
+def test_one_reading_shows_no_rate() -> None:
     """No rate is known after the first."""
     memory = after(whole(110.0, [reading(1, 110.0, {"/d": 5})]))
-    assert [] == rates(memory, HELD_SINCE, 110.0)
+    assert [] == rates(memory, THROTTLED_SINCE, 110.0)
 
 
 def test_a_reading_that_is_too_old() -> None:
-    """What was seen before a broker fell silent says nothing of now."""
+    """A reading from before a broker fell silent does not show the present."""
     memory = filling(105.0, 112.0)
-    assert [10.0] == rates(memory, HELD_SINCE, 112.0 + VALIDITY_S)
-    assert [] == rates(memory, HELD_SINCE, 112.1 + VALIDITY_S)
+    assert [10.0] == rates(memory, THROTTLED_SINCE, 112.0 + VALIDITY_S)
+    assert [] == rates(memory, THROTTLED_SINCE, 112.1 + VALIDITY_S)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_what_is_not_there(last: Observation) -> None:
         whole(105.0, [reading(1, 105.0, {"/d": 9}, total=50)]),
         whole(112.0, [reading(1, 112.0, {"/d": 2}, total=50)]),
     ]
-    assert [1.0] == rates(after(*before), HELD_SINCE, 113.0)
-    assert [] == rates(after(*before, last), HELD_SINCE, 113.0)
+    assert [1.0] == rates(after(*before), THROTTLED_SINCE, 113.0)
+    assert [] == rates(after(*before, last), THROTTLED_SINCE, 113.0)
 
 
 def test_it_settles_after_the_longest_pause() -> None:

@@ -1,4 +1,4 @@
-"""Users that are held for a while."""
+"""Users that are throttled for a while."""
 
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
@@ -19,7 +19,7 @@ BOTH = throttle_users({}, IDS, {"alice": (172.0, WHY), "bob": (110.0, WHY)}, 100
 
 
 def test_a_user_throttle_lasts_until_its_end_and_not_longer() -> None:
-    """At the end itself it still holds."""
+    """At the end itself it is still in force."""
     user_throttles = throttle_user({}, "alice", 172.0, WHY, 100.0)
     assert {"alice": UserThrottle(100.0, 172.0, WHY, IDS)} == in_force(user_throttles, 172.0)
     assert {} == in_force(user_throttles, 172.001)
@@ -28,7 +28,7 @@ def test_a_user_throttle_lasts_until_its_end_and_not_longer() -> None:
 
 
 def test_a_user_throttle_is_prolonged_and_shortened() -> None:
-    """It keeps its beginning, and says the newest reason."""
+    """It retains its beginning, and has the newest reason."""
     user_throttles = throttle_user(
         throttle_user({}, "alice", 172.0, WHY, 100.0), "alice", 200.0, "552 ids", 110.0
     )
@@ -42,20 +42,20 @@ def test_a_user_throttle_is_prolonged_and_shortened() -> None:
 
 
 def test_a_user_throttle_that_ended_begins_anew() -> None:
-    """And what ended of others is forgotten."""
+    """Those of others that ended are forgotten."""
     assert {"alice": UserThrottle(180.0, 190.0, WHY, IDS)} == throttles_of(
         throttle_user(BOTH, "alice", 190.0, WHY, 180.0), IDS
     )
 
 
 def test_a_user_throttle_can_be_taken_back() -> None:
-    """One user's, and no other's."""
+    """One user's is taken back, and no other's."""
     assert {"bob"} == set(throttles_of(release(BOTH, IDS, {"alice"}), IDS))
     assert BOTH == release(BOTH, IDS, {"carol"})
 
 
-def test_many_are_held_at_once() -> None:
-    """As one after the other: who is held keeps the beginning, who is not spoken of stays."""
+def test_many_are_throttled_at_once() -> None:
+    """It is as one after the other: a throttled user's beginning stays, others are unchanged."""
     expected = throttle_user(
         throttle_user(BOTH, "alice", 200.0, "more", 105.0), "carol", 150.0, WHY, 105.0
     )
@@ -67,8 +67,8 @@ def test_many_are_held_at_once() -> None:
     }
 
 
-def test_a_decision_holds_users_beside_the_factor_for_all() -> None:
-    """All may write by the volumes; alice may not, until an end before that of the validity."""
+def test_a_decision_throttles_users_beside_the_factor_for_all() -> None:
+    """The volumes let all write; alice may not, until an end before that of the validity."""
     factors = VolumeLimit(MinAvailableBytes(30), 120.0, fallback=0.5)
     user_throttles = throttle_user(
         throttle_user({}, "alice", 60.0, WHY, 0.0), "bob", 70.0, WHY, 0.0
@@ -84,7 +84,7 @@ def test_a_decision_holds_users_beside_the_factor_for_all() -> None:
 
 
 def test_no_enforcer_ends_or_shortens_anothers_throttle() -> None:
-    """The module's example: the one that ends last is in force, and taken back it leaves the other.
+    """The module's example: the throttle that ends last is in force; without it the other is.
 
     With one slot for each user the second enforcer's would have replaced the first's.
     """

@@ -6,7 +6,7 @@ from sidecar.throttle.validity import is_valid
 
 
 def test_boundary_itself_is_valid() -> None:
-    """Computed at 60 with a validity of 120: valid at 180, and not at the next float."""
+    """A value computed at 60 with a validity of 120 is valid at 180, and not at the next float."""
     assert is_valid(60.0, 120.0, 180.0)
     assert not is_valid(60.0, 120.0, math.nextafter(180.0, math.inf))
 

@@ -5,8 +5,9 @@
 aiokafka's connection, with what it lacks: a frame's length is checked before it is believed (an
 absurd one would be buffered), an answer that can't be decoded fails the call without a traceback in
 the log, the end of a SASL session is known (KIP-368), credentials are hidden from debug logs, and
-closing never waits for the peer. Deadlines are the caller's: each wait here is cancellable, and a
-call that is cancelled closes the connection, since its answer would come later.
+closing never waits for the peer. Deadlines are the caller's: each wait here is cancellable. A call
+that is cancelled closes the connection, since its answer would come later; but not while another
+call waits, whose answer may come behind it: then the late answer is dropped.
 
 Example: a TLS alert read as a frame's length is 352,518,912 bytes; it is refused at once.
 """
@@ -71,6 +72,11 @@ class GuardedConnection(AIOKafkaConnection):
         """When the SASL session should be renewed, clock seconds; None for never."""
         self._answered = False
 
+    @property
+    def owed(self) -> int:
+        """How many answers are to come, also those that nobody waits for any more."""
+        return len(self._requests)
+
     async def call(self, request: AdminRequest) -> Response:
         """The decoded answer to one request.
 
@@ -88,6 +94,9 @@ class GuardedConnection(AIOKafkaConnection):
         try:
             answered = await answer
         except BaseException as error:
+            awaited = any(not future.done() for _, _, future in self._requests)
+            if awaited and isinstance(error, asyncio.CancelledError):
+                raise
             self.close(CloseReason.CONNECTION_TIMEOUT)
             if not self._answered and self._closed_by_peer(error):
                 raise ClosedUnansweredError from error

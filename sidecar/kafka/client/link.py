@@ -2,13 +2,15 @@
 
 A call takes the connection that is there or dials one, within the caller's deadline. A connection
 that dropped during a call is dialled anew once, since all our calls are reads that may be repeated.
-One that missed a deadline is closed: its answer would come late and for nobody. A failure starts a
-pause in which calls fail at once; an answer that has an error does not.
+One that missed a deadline is closed, unless another call waits on it. A link that was closed
+connects no more, whatever was begun before. A failure starts a pause in
+which calls fail at once; an answer that has an error does not.
 """
 
 import asyncio
 from collections.abc import Callable
 
+from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.backoff import Backoff
@@ -35,6 +37,7 @@ class Link:
         self._dialling = asyncio.Lock()
         self._connection: GuardedConnection | None = None
         self._connection_dial: Dialler | None = None
+        self._closed = False
         self._backoff = Backoff()
 
     def __repr__(self) -> str:
@@ -50,6 +53,11 @@ class Link:
             and self._connection_dial is self._dial
             and (connection.session_ends_at is None or self._clock() < connection.session_ends_at)
         )
+
+    @property
+    def owes(self) -> bool:
+        """Whether an answer is to come over it: Kafka answers in order, so the next one waits."""
+        return self._connection is not None and self._connection.owed > 0
 
     async def call(self, request: AdminRequest, deadline: float) -> Response | Failure:
         """The answer to a request, or why there is none.
@@ -89,7 +97,11 @@ class Link:
         self._backoff.succeeded()
 
     def close(self) -> asyncio.Future[None] | None:
-        """Closes the connection; done when its socket is closed, None when there is none."""
+        """Closes the link for good; done when its socket is closed, None when there is none."""
+        self._closed = True
+        return self._disconnect()
+
+    def _disconnect(self) -> asyncio.Future[None] | None:
         connection, self._connection = self._connection, None
         return connection.close() if connection is not None else None
 
@@ -103,9 +115,16 @@ class Link:
             # Another call may have dialled while this one waited.
             if self.usable and self._connection is not None:
                 return self._connection
-            self.close()
+            self._disconnect()
+            self._check_open()
             # The dial may be replaced while this one runs; its connection is then not usable.
             dial = self._dial
-            self._connection = await dial(self.endpoint)
+            connection = self._connection = await dial(self.endpoint)
             self._connection_dial = dial
-            return self._connection
+            self._check_open()
+            return connection
+
+    def _check_open(self) -> None:
+        if self._closed:
+            self._disconnect()
+            raise KafkaConnectionError("the broker has left, or the sidecar stops")

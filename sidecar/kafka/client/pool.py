@@ -2,10 +2,11 @@
 
 The list of brokers is read from a broker that is connected, then from the configured addresses,
 then from any known broker; so a cluster whose brokers were all replaced behind a stable address is
-found again. Links of brokers that have left or moved are closed when the new list is known.
+found again. Of the connected ones those that owe no answer come first, and of these the one that
+answered last. Links of brokers that have left or moved are closed when the new list is known.
 
 Example: three brokers, the first one hung. The list comes from the second a quarter of a second
-late, once: the hung one then has no connection any more, and connected ones are tried first.
+late, once: from then on the second is asked first.
 """
 
 import asyncio
@@ -68,6 +69,8 @@ class Pool:
         self._clock = clock
         self._brokers: dict[int, Link] = {}
         self._bootstrap_links: dict[HostPort, Link] = {}
+        self._answered_last: Link | None = None
+        self._closed = False
 
     @classmethod
     def of(cls, admin: KafkaAdmin, clock: Callable[[], float]) -> Self:
@@ -113,6 +116,7 @@ class Pool:
             answer = await link.call(request, deadline)
             if isinstance(answer, Failure):
                 return answer
+            self._answered_last = link
             return read(answer, link.endpoint)
 
         left_s = deadline - asyncio.get_running_loop().time()
@@ -134,6 +138,7 @@ class Pool:
             if id(link) not in retained:
                 link.close()
         self._brokers = brokers
+        self._bootstrap_links = {}
 
     def reload(self, admin: KafkaAdmin) -> Callable[[], None]:
         """Reads new TLS material and credentials.
@@ -159,7 +164,8 @@ class Pool:
         return apply
 
     async def close(self) -> None:
-        """Close every connection and wait until the sockets are closed."""
+        """Close every connection for good and wait until the sockets are closed."""
+        self._closed = True
         links = (*self._brokers.values(), *self._bootstrap_links.values())
         closing = [closed for link in links if (closed := link.close()) is not None]
         self._brokers = {}
@@ -168,11 +174,16 @@ class Pool:
             await asyncio.wait(closing, timeout=CLOSE_TIMEOUT_S)
 
     def _link(self, endpoint: HostPort) -> Link:
-        return Link(endpoint, self._dial, self._clock)
+        link = Link(endpoint, self._dial, self._clock)
+        if self._closed:
+            link.close()
+        return link
 
     def _to_ask(self) -> Iterator[Link]:
         known = list(self._brokers.values())
-        connected = [link for link in known if link.usable][:CONNECTED_ASKED_FIRST]
+        connected = [link for link in known if link.usable]
+        connected.sort(key=lambda link: (link.owes, link is not self._answered_last))
+        del connected[CONNECTED_ASKED_FIRST:]
         yield from connected
         own = {link.endpoint: link for link in known}
         tried = set(map(id, connected))

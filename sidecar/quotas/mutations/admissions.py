@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
+from sidecar.quotas.admission import AT_ONCE, Admission, MutationQuota
 from sidecar.quotas.entities import ClientQuotas, QuotaKey, entities_of, resolve
-from sidecar.quotas.mutations.algorithm import AT_ONCE, Admission, MutationQuota
 from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.token_bucket import TokenBucket

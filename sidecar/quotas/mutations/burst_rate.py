@@ -22,7 +22,7 @@ Source: KIP-599, version 15 of its page, "Throttling Algorithm". Kafka has never
 from bisect import bisect_left
 from collections import deque
 
-from sidecar.quotas.mutations.algorithm import AT_ONCE, Admission, checked_rate
+from sidecar.quotas.admission import AT_ONCE, Admission, checked_rate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.throttle_time import rounded_ms
 

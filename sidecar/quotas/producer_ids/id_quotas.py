@@ -16,10 +16,6 @@ from typing import Final
 
 from sidecar.quotas.entities import DEFAULT, Default
 
-LONGEST_USER: Final = 1024
-"""Characters of a principal's name; a certificate's subject has some hundreds. Whoever has a longer
-one has no quota, so that what is remembered of users is bounded."""
-
 SMALLEST_RATE: Final = 1e-6
 LARGEST_RATE: Final = 1e12
 """What a producer_ids_rate may be: beyond it numbers per second are 0 or infinite."""

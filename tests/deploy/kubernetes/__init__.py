@@ -1,1 +1,1 @@
-"""What is applied to a Kubernetes cluster, without one: rendered, checked, and held to our code."""
+"""What is applied to a Kubernetes cluster, without one: rendered, and checked by our code."""

@@ -1,4 +1,4 @@
-"""What Kustomize makes of deploy/kubernetes, as values."""
+"""The output of Kustomize for deploy/kubernetes, as values."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ Resource = dict[str, Any]
 
 @cache
 def render(folder: Path) -> str:
-    """What is applied with a kustomization."""
+    """Returns what is applied with a kustomization."""
     done = subprocess.run(
         [_kustomize(), "build", folder], capture_output=True, text=True, timeout=60, check=False
     )
@@ -30,12 +30,12 @@ def render(folder: Path) -> str:
 
 
 def resources(folder: Path) -> list[Resource]:
-    """The same, as values of one's own."""
+    """Returns the same, as values that the caller may change."""
     return [each for each in yaml.load_all(render(folder), yaml.CSafeLoader) if each]
 
 
 def example(name: str) -> list[Resource]:
-    """What an example is."""
+    """Returns the resources of an example."""
     return resources(KUBERNETES / "examples" / name)
 
 
@@ -55,24 +55,24 @@ def pod_templates(found: list[Resource]) -> Iterator[Resource]:
 
 
 def our_containers(template: Resource) -> list[Resource]:
-    """Those of our image in a pod, init containers too."""
+    """The containers of our image in a pod, init containers too."""
     spec = template["spec"]
     every = [*spec.get("initContainers", []), *spec["containers"]]
     return [each for each in every if f"/{OURS}:" in each["image"]]
 
 
 def environ(found: list[Resource]) -> dict[str, str]:
-    """What the sidecar's container has, of which its own variables win, as in Kubernetes."""
+    """The environment of the sidecar's container, whose own variables win, as in Kubernetes."""
     (sidecar,) = (
         container
         for template in pod_templates(found)
         for container in our_containers(template)
         if container["args"] == ["run"]
     )
-    given: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for each in sidecar["envFrom"]:
-        given |= one(found, "ConfigMap", each["configMapRef"]["name"])["data"]
-    return given | {each["name"]: each["value"] for each in sidecar.get("env", [])}
+        variables |= one(found, "ConfigMap", each["configMapRef"]["name"])["data"]
+    return variables | {each["name"]: each["value"] for each in sidecar.get("env", [])}
 
 
 def named(values: list[Resource], name: str) -> Resource:

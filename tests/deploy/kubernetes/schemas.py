@@ -22,12 +22,12 @@ from tests.deploy.kubernetes.rendered import Resource
 from tests.support.maven import jars_of
 
 KUBERNETES_VERSIONS = ("1.28", "1.37")
-"""The oldest and the newest that the manifests are held against."""
+"""The oldest and the newest that the manifests are validated against."""
 
 _POM = Path(__file__).with_name("pom.xml")
 _GENERATOR = "io.strimzi.crdgenerator.CrdGenerator"
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf", "not")
-"""They speak of some of the fields only."""
+"""Such parts name some of the fields only."""
 
 _STRIMZI = {
     "Kafka": "io.strimzi.api.kafka.model.kafka.Kafka",
@@ -62,10 +62,10 @@ def dropped_by_strimzi(key: str) -> bool:
 def _strimzi_prefixes() -> tuple[tuple[str, ...], tuple[str, ...]]:
     (jar,) = _jars().glob("api-*.jar")
     words = ["javap", "-constants", "-cp", str(jar), f"{_STRIMZI['Kafka']}ClusterSpec"]
-    said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+    output = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
 
     def prefixes(name: str) -> tuple[str, ...]:
-        (line,) = (line for line in said.splitlines() if f" {name} = " in line)
+        (line,) = (line for line in output.splitlines() if f" {name} = " in line)
         text = line.partition(' = "')[2].rstrip('";')
         return tuple(each.strip() for each in text.split(","))
 
@@ -114,7 +114,7 @@ def _monitoring(kind: str) -> Resource:
 
 
 def _strict(schema: Any) -> Any:
-    """With no field but those that are named, and without what is no JSON schema."""
+    """Allows no field but those that are named, and drops what is no JSON schema."""
     if isinstance(schema, list):
         return [_strict(each) for each in schema]
     if not isinstance(schema, dict):

@@ -24,7 +24,7 @@ TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 @pytest.fixture(scope="module")
 def brokers() -> Resource:
-    """The StatefulSet as it was."""
+    """The operator's own StatefulSet."""
     text = (KUBERNETES / "examples" / "beside-broker" / "kafka.yaml").read_text("utf-8")
     return one(list(yaml.safe_load_all(text)), "StatefulSet")
 
@@ -54,18 +54,18 @@ def test_the_jar_is_on_the_brokers_class_path(patched: Resource) -> None:
 
 
 def test_the_broker_has_the_callbacks_properties(patched: Resource) -> None:
-    """Those of every broker with the callback, in the form of the image's environment."""
+    """They are those of every broker with the callback, in the form of the image's environment."""
     broker = named(spec_of(patched)["containers"], "kafka")
-    given = {each["name"]: each.get("value") for each in broker["env"]}
+    found = {each["name"]: each.get("value") for each in broker["env"]}
     wanted = {
         f"KAFKA_{key.upper().replace('.', '_')}": value
         for key, value in CALLBACK_PROPERTIES.items()
     }
-    assert wanted == {key: given.get(key) for key in wanted}
+    assert wanted == {key: found.get(key) for key in wanted}
 
 
 def test_nothing_of_ours_makes_the_pod_unready(patched: Resource) -> None:
-    """No readiness probe, nor one that must pass first; what restarts the sidecar is its own."""
+    """The sidecar has no readiness or startup probe; its liveness probe restarts only itself."""
     sidecar = named(spec_of(patched)["containers"], "throttle-sidecar")
     assert "readinessProbe" not in sidecar
     assert "startupProbe" not in sidecar
@@ -74,7 +74,7 @@ def test_nothing_of_ours_makes_the_pod_unready(patched: Resource) -> None:
 
 
 def test_nothing_of_ours_evicts_the_pod(patched: Resource) -> None:
-    """Neither a volume's limit nor one of ephemeral storage, beyond which pods are evicted."""
+    """It has no limit of a volume or of ephemeral storage, beyond which pods are evicted."""
     folders = [each["emptyDir"] for each in spec_of(patched)["volumes"] if "emptyDir" in each]
     assert [{}, {}, {}] == folders
     for container in our_containers(patched["spec"]["template"]):
@@ -83,7 +83,7 @@ def test_nothing_of_ours_evicts_the_pod(patched: Resource) -> None:
 
 
 def test_the_api_is_for_the_broker_alone(patched: Resource) -> None:
-    """It stays on the loopback address; probes and Prometheus have the metrics' own."""
+    """It stays on the loopback address; probes and Prometheus use the metrics' address."""
     settings = environ(example("beside-broker"))
     assert "SIDECAR_HTTP_LISTEN" not in settings
     sidecar = named(spec_of(patched)["containers"], "throttle-sidecar")
@@ -92,7 +92,7 @@ def test_the_api_is_for_the_broker_alone(patched: Resource) -> None:
 
 
 def test_our_containers_have_no_service_account_token(patched: Resource) -> None:
-    """Where it would be mounted is an empty folder; the broker's own is untouched."""
+    """An empty folder is mounted in its place; the broker's own is untouched."""
     for container in our_containers(patched["spec"]["template"]):
         (over,) = (each for each in container["volumeMounts"] if each["mountPath"] == TOKEN)
         assert over["readOnly"]
@@ -109,7 +109,7 @@ def test_a_setting_that_changes_restarts_no_broker(patched: Resource) -> None:
 
 
 def test_a_secret_that_is_not_there_stops_no_broker(patched: Resource) -> None:
-    """Only the sidecar, which says so: a pod whose volume is missing starts no container."""
+    """Only the sidecar stops, with a message: a pod without a volume starts no container."""
     others = [each for each in spec_of(patched)["volumes"] if "emptyDir" not in each]
     assert ["throttle-sidecar-token"] == [each["name"] for each in others]
     assert others[0]["secret"]["optional"]

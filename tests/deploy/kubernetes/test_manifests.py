@@ -1,4 +1,4 @@
-"""Each example is rendered by Kustomize and is what an API server takes."""
+"""Kustomize renders each example, and an API server accepts it."""
 
 import copy
 import re
@@ -29,7 +29,7 @@ UNPINNED = ("latest", "main", "")
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_resource_is_of_its_schema(name: str) -> None:
-    """Kubernetes' own kinds of the oldest and the newest version; Strimzi's; Prometheus'."""
+    """It is Kubernetes' of the oldest and the newest version, Strimzi's or Prometheus'."""
     wrong = {f"{each['kind']}: {found}" for each in example(name) for found in problems(each)}
     assert set() == wrong
 
@@ -42,7 +42,7 @@ def test_a_base_is_of_its_schema_alone() -> None:
 
 
 def test_every_part_is_in_an_example() -> None:
-    """None is only written down."""
+    """No part is only written down."""
     files = {
         each.parent: each.read_text("utf-8") for each in KUBERNETES.rglob("kustomization.yaml")
     }
@@ -70,7 +70,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("kind", MISTAKES)
 def test_a_field_that_there_is_not_is_found(kind: str) -> None:
-    """In each kind, so that none is held against a schema that takes all."""
+    """It is in each kind, so that none is compared with a schema that takes all."""
     wrong = copy.deepcopy(next(each for each in example("strimzi") if each["kind"] == kind))
     *folders, field = MISTAKES[kind]
     inner: Resource = wrong
@@ -82,7 +82,7 @@ def test_a_field_that_there_is_not_is_found(kind: str) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_image_has_a_tag(name: str) -> None:
-    """Ours that of this version, everywhere the example's own registry."""
+    """Our image has this version's, and everywhere the example's own registry."""
     templates = list(pod_templates(example(name)))
     images = [
         each["image"]
@@ -106,7 +106,7 @@ def test_every_image_has_a_tag(name: str) -> None:
 
 
 def test_our_image_has_this_versions_tag_where_it_is_written() -> None:
-    """Also where an example's kustomization would put another."""
+    """It has it also where an example's kustomization would put another."""
     text = "".join(each.read_text("utf-8") for each in sorted(KUBERNETES.rglob("*.yaml")))
     written = re.findall(rf"^ +(?:image|reference): ({OURS}\S*)$", text, re.MULTILINE)
     assert 4 == len(written)
@@ -115,7 +115,7 @@ def test_our_image_has_this_versions_tag_where_it_is_written() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_our_containers_may_do_nothing(name: str) -> None:
-    """As Pod Security Standards' restricted has it, with a root that can't be written besides."""
+    """They are as Pod Security Standards' restricted has it, with a root that can't be written."""
     for template in pod_templates(example(name)):
         pod = template["spec"].get("securityContext", {})
         for container in our_containers(template):
@@ -130,7 +130,7 @@ def test_our_containers_may_do_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_our_containers_ask_for_what_was_measured(name: str) -> None:
-    """More memory than was measured at most; no limit of CPU, which would stretch polls."""
+    """The memory limit is above the measured use; a limit of CPU would stretch polls."""
     for template in pod_templates(example(name)):
         for container in our_containers(template):
             resources = container["resources"]
@@ -139,7 +139,7 @@ def test_our_containers_ask_for_what_was_measured(name: str) -> None:
 
 
 def test_the_users_image_is_the_dockerfiles() -> None:
-    """The number that the image runs as, and the folder for its state."""
+    """The user is the number that the image runs as, and the folder for the state is its own."""
     text = DOCKERFILE.read_text("utf-8")
     template = one(example("per-cluster"), "Deployment")["spec"]["template"]
     user = template["spec"]["securityContext"]

@@ -19,19 +19,19 @@ from tests.deploy.kubernetes.rendered import (
 
 
 def test_the_rules_are_those_of_prometheus() -> None:
-    """As make kubernetes-rules writes them, group by group."""
+    """The file is as make kubernetes-rules writes it, group by group."""
     file = KUBERNETES / "monitoring" / "prometheus-rule.yaml"
     tool = ROOT / "tools" / "prometheus_rule.py"
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, tool], capture_output=True, text=True, check=True, timeout=60
     ).stdout
-    assert said == file.read_text("utf-8"), "make kubernetes-rules"
+    assert output == file.read_text("utf-8"), "make kubernetes-rules"
     groups = [
         group
         for each in sorted((ROOT / "deploy" / "prometheus" / "rules").glob("*.yaml"))
         for group in yaml.safe_load(each.read_text("utf-8"))["groups"]
     ]
-    assert groups == yaml.safe_load(said)["spec"]["groups"]
+    assert groups == yaml.safe_load(output)["spec"]["groups"]
 
 
 @pytest.mark.kustomize

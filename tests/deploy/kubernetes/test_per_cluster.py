@@ -54,13 +54,13 @@ def selects(selector: dict[str, str], labels: dict[str, str]) -> bool:
 
 
 def settings_of(found: list[Resource]) -> Settings:
-    """What the daemon makes of the environment that it is given."""
-    given = {
+    """The daemon's settings from the environment of its container."""
+    variables = {
         key: value
         for key, value in environ(found).items()
         if not key.startswith("SIDECAR_KAFKA_ADMIN_S")
     }
-    return load(environ=given).settings
+    return load(environ=variables).settings
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -78,7 +78,7 @@ def test_the_service_finds_the_sidecar(name: str) -> None:
 
 @pytest.mark.parametrize("name", BOTH)
 def test_two_never_write_the_same_state(name: str) -> None:
-    """One pod, the old one gone before the new one comes, and a claim that outlives both."""
+    """There is one pod, the old one ends before the new one starts, and a claim outlives both."""
     found = example(name)
     spec = one(found, "Deployment")["spec"]
     assert (1, "Recreate") == (spec["replicas"], spec["strategy"]["type"])
@@ -90,7 +90,7 @@ def test_two_never_write_the_same_state(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_who_can_not_see_is_heard_all_the_same(name: str) -> None:
+def test_a_sidecar_that_can_not_see_stays_reachable(name: str) -> None:
     """Each probe asks whether the loop turns, on the address without the API."""
     found = example(name)
     listens = settings_of(found).metrics_listen
@@ -103,7 +103,7 @@ def test_who_can_not_see_is_heard_all_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", BOTH)
 def test_it_has_nothing_of_kubernetes(name: str) -> None:
-    """No token, and no variables of Services, which it would take for settings."""
+    """It has no token, and no variables of Services, which it would take for settings."""
     found = example(name)
     pod = one(found, "Deployment")["spec"]["template"]["spec"]
     account = one(found, "ServiceAccount")
@@ -124,9 +124,9 @@ def test_the_settings_are_all_that_it_has() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_daemon_takes_the_settings(name: str, certificates: Path) -> None:
-    """Every key is one of its own, and nothing is missing."""
-    given = environ(example(name))
-    there = {key: value.replace(MOUNTED, f"{certificates}/") for key, value in given.items()}
+    """Every key is a setting's, and nothing is missing."""
+    variables = environ(example(name))
+    there = {key: value.replace(MOUNTED, f"{certificates}/") for key, value in variables.items()}
     loaded = load(environ=there)
     assert () == loaded.notices
     assert loaded.settings.kafka_admin is not None
@@ -134,7 +134,7 @@ def test_the_daemon_takes_the_settings(name: str, certificates: Path) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_file_of_a_setting_is_in_a_volume(name: str) -> None:
-    """Its folder is what a volume is mounted at: nothing else can be written, or is there."""
+    """Its folder is where a volume is mounted: nothing else can be written, or exists."""
     found = example(name)
     (sidecar,) = (
         each
@@ -150,7 +150,7 @@ def test_each_file_of_a_setting_is_in_a_volume(name: str) -> None:
 
 @pytest.mark.parametrize("name", BOTH)
 def test_brokers_alone_reach_the_api(name: str) -> None:
-    """And Prometheus the metrics; the sidecar its brokers and their names."""
+    """Prometheus reaches the metrics; the sidecar reaches its brokers and their names."""
     found = example(name)
     policy = one(found, "NetworkPolicy")["spec"]
     labels = one(found, "Deployment")["spec"]["template"]["metadata"]["labels"]

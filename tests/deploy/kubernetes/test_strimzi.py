@@ -1,4 +1,4 @@
-"""Strimzi's brokers obey: its operator keeps what the callback needs, and the sidecar gets in."""
+"""Strimzi's brokers obey: its operator leaves the callback's properties as they are."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def kafka(found: list[Resource]) -> Resource:
     return dict(one(found, "Kafka")["spec"]["kafka"])
 
 
-def test_the_operator_keeps_the_callbacks_properties(kafka: Resource) -> None:
+def test_the_operator_leaves_the_callbacks_properties(kafka: Resource) -> None:
     """None begins as those that it drops, as some of the plugin's do."""
     config = kafka["config"]
     assert CALLBACK_PROPERTIES.items() <= config.items()
@@ -44,7 +44,7 @@ def test_the_operator_keeps_the_callbacks_properties(kafka: Resource) -> None:
     assert not dropped_by_strimzi("ssl.cipher.suites")
 
 
-def test_each_property_of_the_callback_is_kept(kafka: Resource) -> None:
+def test_each_property_of_the_callback_stays(kafka: Resource) -> None:
     """Any of them may be added, and those that are there are known."""
     text = (ROOT / "docs" / "quota-callback-reference.md").read_text("utf-8")
     table = text[text.index("## Properties") : text.index("## Metrics")]
@@ -59,15 +59,15 @@ def test_each_property_of_the_callback_is_kept(kafka: Resource) -> None:
     assert [] == [key for key in names if dropped_by_strimzi(key)]
 
 
-def test_the_clusters_own_principals_are_never_held(found: list[Resource], kafka: Resource) -> None:
-    """The brokers' user and Cruise Control's, by the cluster's name, as Strimzi's plugin has it."""
+def test_cluster_principals_are_never_throttled(found: list[Resource], kafka: Resource) -> None:
+    """They are the brokers' and Cruise Control's users, by the cluster's name, as in its plugin."""
     cluster = one(found, "Kafka")["metadata"]["name"]
     own = {f"User:CN={cluster}-{each},O=io.strimzi" for each in ("kafka", "cruise-control")}
     assert own == set(kafka["config"][f"{SIDECAR}excluded.principals"].split(";"))
 
 
 def test_the_callback_asks_the_service(found: list[Resource], kafka: Resource) -> None:
-    """By its name and its port."""
+    """It has the service's name and port."""
     service = one(found, "Service")
     (port,) = service["spec"]["ports"]
     address = f"http://{service['metadata']['name']}:{port['port']}"
@@ -75,7 +75,7 @@ def test_the_callback_asks_the_service(found: list[Resource], kafka: Resource) -
 
 
 def test_the_jar_is_on_the_brokers_class_path(kafka: Resource) -> None:
-    """Where our image has it, below what Strimzi lets one mount."""
+    """It is where our image has it, below what Strimzi lets one mount."""
     container = kafka["template"]["kafkaContainer"]
     (volume,) = kafka["template"]["pod"]["volumes"]
     mount = named(container["volumeMounts"], volume["name"])
@@ -88,7 +88,7 @@ def test_the_jar_is_on_the_brokers_class_path(kafka: Resource) -> None:
 
 
 def test_the_jar_may_come_from_a_config_map() -> None:
-    """Of a size that one takes, base64 in the request included; in place of the image."""
+    """It is small enough for one, in base64 with the request; it replaces the image."""
     kafka = one(example("strimzi-config-map"), "Kafka")["spec"]["kafka"]
     (volume,) = kafka["template"]["pod"]["volumes"]
     container = kafka["template"]["kafkaContainer"]
@@ -115,7 +115,7 @@ def test_the_operators_own_plugin_is_off(tmp_path: Path) -> None:
 
 
 def test_the_network_policy_knows_the_brokers(found: list[Resource], kafka: Resource) -> None:
-    """Their pods have the label by which they are let in."""
+    """Their pods have the label by which they are admitted."""
     policy = one(found, "NetworkPolicy")["spec"]
     (peer,) = policy["ingress"][0]["from"]
     labels = kafka["template"]["pod"]["metadata"]["labels"]
@@ -123,7 +123,7 @@ def test_the_network_policy_knows_the_brokers(found: list[Resource], kafka: Reso
 
 
 def test_the_sidecar_is_the_kafka_user(found: list[Resource], kafka: Resource) -> None:
-    """Its certificate and the cluster's are mounted where the settings look, in Strimzi's names."""
+    """Its certificate and the cluster's are mounted where the settings say, in Strimzi's names."""
     cluster = one(found, "Kafka")["metadata"]["name"]
     user = one(found, "KafkaUser")
     assert cluster == user["metadata"]["labels"]["strimzi.io/cluster"]
@@ -153,7 +153,7 @@ def test_the_sidecar_is_the_kafka_user(found: list[Resource], kafka: Resource) -
     assert listener["authentication"]["type"] == user["spec"]["authentication"]["type"]
 
 
-def test_the_user_may_look_and_no_more(found: list[Resource]) -> None:
-    """DESCRIBE on the cluster, the one ACL that Kafka needs."""
+def test_the_user_may_describe_and_no_more(found: list[Resource]) -> None:
+    """DESCRIBE on the cluster is the one ACL that Kafka needs."""
     (acl,) = one(found, "KafkaUser")["spec"]["authorization"]["acls"]
     assert {"resource": {"type": "cluster"}, "operations": ["Describe"]} == acl

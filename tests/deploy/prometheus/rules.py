@@ -27,7 +27,7 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def documented() -> set[str]:
-    """The metrics of docs/metrics.md, which another test holds against the code."""
+    """The metrics of docs/metrics.md, which another test compares with the code."""
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     names = set(re.findall(r"^\| `(kafka_throttle_[a-z_]+)`", text, re.MULTILINE))
     histogram = "kafka_throttle_poll_duration_seconds"

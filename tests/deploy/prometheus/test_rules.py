@@ -1,4 +1,4 @@
-"""The alert rules by promtool, and that each of them is tested, told apart and of real metrics."""
+"""The alert rules by promtool; each of them is tested, distinct and of real metrics."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ SEVERITIES = {"critical", "warning"}
 
 
 def promtool(*words: str) -> tuple[int, str]:
-    """Exit code and all that it says; it is part of Debian's prometheus."""
+    """Returns exit code and output; it is part of Debian's prometheus."""
     program = shutil.which("promtool")
     assert program, "promtool is missing: apt-get install -y prometheus"
     done = subprocess.run(
@@ -24,13 +24,13 @@ def promtool(*words: str) -> tuple[int, str]:
 
 
 def test_promtool_finds_nothing_in_the_rules() -> None:
-    """Syntax, templates, and no rule twice."""
+    """Syntax and templates are valid, and no rule is there twice."""
     code, said = promtool("check", "rules", "--lint=all", "--lint-fatal", str(RULES))
     assert 0 == code, said
 
 
 def test_promtool_takes_the_configuration() -> None:
-    """And the rule files that it names."""
+    """It takes the rule files that it names, too."""
     code, said = promtool("check", "config", str(FOLDER / "prometheus.yaml"))
     assert 0 == code, said
     assert f"{len(rules())} rules found" in said
@@ -54,13 +54,13 @@ def test_the_configuration_for_large_clusters_is_one_too(tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_alerts_fire_when_they_should(case: Path) -> None:
-    """And not before, not after, not for others; with the numbers in their words."""
+    """They do not before, after, or for others; their texts have the numbers."""
     code, said = promtool("test", "rules", str(case))
     assert 0 == code, said
 
 
 def test_every_alert_is_seen_to_fire_and_not_to() -> None:
-    """By name and severity, in deploy/prometheus/tests."""
+    """The tests in deploy/prometheus/tests have each, by name and severity."""
     fired, silent = set(), set()
     for case in CASES:
         for test in yaml.safe_load(case.read_text(encoding="utf-8"))["tests"]:
@@ -74,14 +74,14 @@ def test_every_alert_is_seen_to_fire_and_not_to() -> None:
 
 
 def test_rules_are_of_metrics_that_there_are() -> None:
-    """Every name is in docs/metrics.md, in expressions and in the words."""
+    """Every name in expressions and texts is in docs/metrics.md."""
     names = {name for rule in rules() for name in METRIC.findall(str(rule))}
     assert set() == names - documented()
     assert len(names) > 10
 
 
 def test_every_alert_says_who_it_is_for() -> None:
-    """A severity of two, a summary and a description; two rules of one name differ in a label."""
+    """It has a severity, a summary and a description; rules of one name differ in a label."""
     for rule in alerts():
         assert rule["labels"]["severity"] in SEVERITIES
         assert {"summary", "description", "runbook_url"} == set(rule["annotations"])

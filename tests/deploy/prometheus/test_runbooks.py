@@ -1,4 +1,4 @@
-"""Every alert has its page, every page its alert, and what the pages tell to do can be done."""
+"""Every alert has its page, every page its alert, and what the pages instruct can be done."""
 
 import re
 import shlex
@@ -37,7 +37,7 @@ _ROUTE = re.compile(r"^\| `(?:GET|PUT|DELETE|POST) ([^`]+)`", re.MULTILINE)
 
 
 def base_url() -> str:
-    """Where the alerts expect the pages, by docs/alerts.md."""
+    """The address where the alerts expect the pages, by docs/alerts.md."""
     text = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
     found = re.search(r"`(https://\S+/runbooks/)`", text)
     assert found is not None
@@ -61,18 +61,18 @@ def names() -> set[str]:
 
 
 def test_every_alert_has_its_page_and_every_page_its_alert() -> None:
-    """By its name."""
+    """The page has the alert's name."""
     assert names() == {page.stem for page in PAGES}
 
 
 def test_every_alert_links_its_page() -> None:
-    """Below the one address that docs/alerts.md tells to change."""
+    """The link is below the one address that docs/alerts.md says to change."""
     expected = {(name, f"{base_url()}{name}.md") for name in names()}
     assert expected == {(rule["alert"], rule["annotations"]["runbook_url"]) for rule in alerts()}
 
 
 def test_one_command_changes_where_the_pages_are(tmp_path: Path) -> None:
-    """That of docs/alerts.md: in the rules, their tests and the rules for Kubernetes, all of it."""
+    """The one of docs/alerts.md does in the rules, their tests and the rules for Kubernetes."""
     shutil.copytree(ROOT / "deploy", tmp_path / "deploy", ignore=shutil.ignore_patterns("target"))
     page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^ *(sed .*)$", page, re.MULTILINE)
@@ -90,7 +90,7 @@ def test_one_command_changes_where_the_pages_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_page_has_the_same_parts(page: Path) -> None:
-    """In this order, under the alert's name, which is followed by its severities."""
+    """They are in this order, under the alert's name, which its severities follow."""
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"# {page.stem}\n\n")
     assert PARTS == re.findall(r"^## (.*)$", text, re.MULTILINE)
@@ -100,7 +100,7 @@ def test_every_page_has_the_same_parts(page: Path) -> None:
 
 
 def test_every_page_says_after_how_long_it_fires() -> None:
-    """As the rules have it: "5m" is "5 minutes"."""
+    """The rule and the page agree: "5m" is "5 minutes"."""
     units = {"m": "minute", "h": "hour"}
     for rule in alerts():
         if "for" in rule:
@@ -110,7 +110,7 @@ def test_every_page_says_after_how_long_it_fires() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    """To pages that are there, and to headings that they have."""
+    """They lead to pages that exist, and to headings that these have."""
     for page in PAGES:
         for file, heading in _LINK.findall(page.read_text(encoding="utf-8")):
             target = page.parent / file if file else page
@@ -121,8 +121,8 @@ def test_links_lead_somewhere() -> None:
 
 
 @pytest.mark.parametrize(("page", "command"), commands("throttle-sidecar"))
-def test_our_commands_can_be_given(page: str, command: list[str]) -> None:
-    """Each is there and takes these options; nothing is run."""
+def test_our_commands_can_be_run(page: str, command: list[str]) -> None:
+    """Each exists and takes these options; nothing is run."""
     at: click.Command = group
     rest = command[1:]
     context = click.Context(group)
@@ -136,7 +136,7 @@ def test_our_commands_can_be_given(page: str, command: list[str]) -> None:
 
 
 def test_commands_are_known_programs() -> None:
-    """Ours, Kafka's, and curl at routes that docs/api.md has."""
+    """They are ours, Kafka's, and curl at routes that docs/api.md has."""
     api = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     routes = [re.sub(r"\\\{[a-z]+\\\}", "[^/]+", re.escape(each)) for each in _ROUTE.findall(api)]
     for page in PAGES:

@@ -1,4 +1,4 @@
-"""What containers start, with programs that only say how they were started."""
+"""What containers start, with programs that only print their arguments."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ SAY = '#!/bin/sh\nprintf "%s\\n" "$@"\n'
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A folder with a tini that says its arguments, a word in a line."""
+    """A folder with a tini that prints its arguments, a word in a line."""
     (tmp_path / "tini").write_text(SAY)
     (tmp_path / "tini").chmod(0o755)
     return tmp_path
@@ -32,7 +32,7 @@ def started(programs: Path, *command: str, **environment: str) -> list[str]:
 
 
 def test_a_driver_is_run_where_it_was_submitted_to(programs: Path) -> None:
-    """In this container, whatever the properties say; it listens at the pod's address."""
+    """It is in this container, whatever the properties say; it listens at the pod's address."""
     words = started(
         *(programs, "driver", "--properties-file", "spark.properties", "local:///a.py", "a b"),
         SPARK_DRIVER_BIND_ADDRESS="10.0.0.7",
@@ -42,7 +42,7 @@ def test_a_driver_is_run_where_it_was_submitted_to(programs: Path) -> None:
     assert ["--properties-file", "spark.properties", "local:///a.py", "a b"] == words[-4:]
 
 
-def test_an_executor_gets_what_the_driver_told_in_variables(programs: Path) -> None:
+def test_an_executor_gets_what_the_driver_set_in_variables(programs: Path) -> None:
     """Options of Java with spaces stay whole; folders of settings come before Spark's classes."""
     words = started(
         *(programs, "executor"),
@@ -73,13 +73,13 @@ def test_an_executor_gets_what_the_driver_told_in_variables(programs: Path) -> N
 
 
 def test_any_other_command_is_run_as_it_is(programs: Path) -> None:
-    """With its words."""
+    """It is run with its arguments."""
     words = started(programs, "throttle-sidecar", "pipeline", "a b")
     assert ["-s", "--", "throttle-sidecar", "pipeline", "a b"] == words
 
 
-def test_an_executor_that_was_told_too_little_does_not_start(programs: Path) -> None:
-    """It says what is missing."""
+def test_an_executor_without_its_variables_does_not_start(programs: Path) -> None:
+    """The error says what is missing."""
     with pytest.raises(subprocess.CalledProcessError) as reported:
         started(programs, "executor", SPARK_EXECUTOR_MEMORY="4g")
     assert "SPARK_DRIVER_URL" in reported.value.stderr

@@ -40,7 +40,7 @@ def packed(tmp_path: Path) -> tuple[Path, str]:
 
 
 def needed(names: Iterable[str]) -> set[str]:
-    """What packages need, they themselves and what they need included, on this Python."""
+    """What packages need on this Python, they themselves and indirect needs included."""
     found: set[str] = set()
     due = list(names)
     while due:
@@ -57,7 +57,7 @@ def needed(names: Iterable[str]) -> set[str]:
 
 
 def test_all_that_the_pipeline_needs_is_asked_for(packed: tuple[Path, str]) -> None:
-    """The extra's packages, and all that any of the packed ones needs; each with its hashes."""
+    """It is the extra's packages and all that these need, each with its hashes."""
     asked = re.findall(r"^([a-z0-9-]+)==.*?(?=^[a-z]|\Z)", packed[1], re.MULTILINE | re.DOTALL)
     reported = map(Requirement, distribution("throttle-sidecar").requires or ())
     extra = {
@@ -70,7 +70,7 @@ def test_all_that_the_pipeline_needs_is_asked_for(packed: tuple[Path, str]) -> N
 
 
 def test_the_archive_has_packages_by_name(packed: tuple[Path, str]) -> None:
-    """This project's too; no "./", which Spark refuses, and no compiled code."""
+    """It has this project's too, no "./", which Spark refuses, and no compiled code."""
     with tarfile.open(packed[0]) as archive:
         names = archive.getnames()
     assert {"numba", "sidecar"} == {name.partition("/")[0] for name in names}
@@ -79,7 +79,7 @@ def test_the_archive_has_packages_by_name(packed: tuple[Path, str]) -> None:
 
 
 def test_a_pip_that_fails_leaves_no_archive(tmp_path: Path) -> None:
-    """Nor a half of one."""
+    """It leaves no part of one either."""
     file = tmp_path / "packages.tar"
     run = subprocess.run([PACK, file], check=False, env={**os.environ, "PYTHON": "false"})
     assert run.returncode != 0

@@ -72,7 +72,7 @@ def unlike(found: object, kind: Any, at: str = "") -> list[str]:
 
 
 def test_each_field_is_the_operators(manifest: Any) -> None:
-    """Its name and its type: numbers where it has numbers, text where it has text."""
+    """Its name and its type are: numbers where it has numbers, text where it has text."""
     assert [] == unlike(manifest, MANIFEST)
     assert "sparkoperator.k8s.io/v1beta2" == manifest["apiVersion"]
     assert "ScheduledSparkApplication" == manifest["kind"]
@@ -83,7 +83,7 @@ def test_each_field_is_the_operators(manifest: Any) -> None:
 
 
 def test_the_arguments_are_the_commands(manifest: Any) -> None:
-    """And each path lies in what both driver and executors mount; the tables can be written."""
+    """Each path lies in what both driver and executors mount; the tables can be written."""
     template = manifest["spec"]["template"]
     name, stage, *arguments = template["arguments"]
     context = click.Context(group)
@@ -105,14 +105,14 @@ def test_the_arguments_are_the_commands(manifest: Any) -> None:
 
 
 def test_request_logs_have_a_folder_of_their_own(manifest: Any) -> None:
-    """What lies in it is read as a request log."""
+    """Any file in it is read as a request log."""
     arguments = manifest["spec"]["template"]["arguments"]
     logs = arguments[arguments.index("--request-logs") + 1]
     assert [logs] == [each for each in arguments if each.startswith(logs)]
 
 
 def test_the_image_has_what_is_started(manifest: Any) -> None:
-    """The file, as its user, and the Spark that the pipeline is made for."""
+    """It has the file and its user, and the Spark that the pipeline is made for."""
     template = manifest["spec"]["template"]
     copied = re.findall(r"^COPY (?!--from)(.*) (\S+)$", DOCKERFILE, re.MULTILINE)
     files = {

@@ -366,6 +366,27 @@ async def test_a_cancelled_call_closes_its_connection(clock: Clock) -> None:
         link.close()
 
 
+@pytest.mark.parametrize("deadline_s", [1.0, 5.0])
+async def test_a_cancelled_call_leaves_the_connection_to_another(
+    clock: Clock, deadline_s: float
+) -> None:
+    """Its late answer is dropped, and the other call's is right; without one all is closed."""
+    async with FakeCluster().add(1) as cluster:
+        one(cluster).takes_s = {DESCRIBE_LOG_DIRS: 2.0}
+        link = link_to(bootstrap(cluster), clock)
+        tasks = [asyncio.ensure_future(call(link, deadline_s)) for _ in range(2)]
+        await asyncio.sleep(0.5)
+        tasks.pop(0).cancel()
+        if deadline_s == 1.0:
+            failed(await tasks.pop(), FailureKind.TIMEOUT)
+            assert not link.owes
+        else:
+            succeeded(await tasks.pop())
+            assert link.usable
+        assert one(cluster).connected == 1
+        link.close()
+
+
 async def test_a_broker_that_closed_an_idle_connection_is_dialled_quietly(clock: Clock) -> None:
     """connections.max.idle.ms on the broker is nothing that a poll notices."""
     async with FakeCluster().add(1) as cluster:

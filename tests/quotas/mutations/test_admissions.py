@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.quotas.admission import Admission
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.mutations.admissions import (
     AdmissionRequest,
@@ -15,7 +16,6 @@ from sidecar.quotas.mutations.admissions import (
     MutationAdmissions,
     Muted,
 )
-from sidecar.quotas.mutations.algorithm import Admission
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.token_bucket import TokenBucket
 
@@ -59,7 +59,7 @@ ALICE = Entity("alice")
 
 class TestThrottleTime:
     def test_the_module_s_example(self) -> None:
-        """40 and 40 of a bucket of 55 are let in, the next one waits for 25 at 5 a second."""
+        """40 and 40 of a bucket of 55 are accepted; the next one waits for 25 at 5 a second."""
         answer = admissions({ALICE: 5.0}).admit(asked(40, 40, 1), 0)
         assert Judged(5000, (Admission(True, 0), Admission(True, 0), Admission(False, 5000))) == (
             answer
@@ -67,118 +67,118 @@ class TestThrottleTime:
 
     @pytest.mark.parametrize("algorithm", ["token-bucket", "burst-spreading"])
     def test_the_kip_s_example(self, algorithm: Algorithm) -> None:
-        """Quota 5, 100 samples: after 560 wait 12 s, and really admitted by then, in either way."""
-        held = admissions({ALICE: 5.0}, algorithm, HUNDRED)
-        assert [True] == accepted(held.admit(asked(560), 1000))
-        assert 12_000 == judged(held.admit(asked(1), 1000)).throttle_ms
-        assert Muted(1) == held.admit(asked(1), 12_999)
-        assert [True] == accepted(held.admit(asked(1), 13_000))
+        """At quota 5 and 100 samples 560 wait 12 s and are then admitted, by either algorithm."""
+        mutations = admissions({ALICE: 5.0}, algorithm, HUNDRED)
+        assert [True] == accepted(mutations.admit(asked(560), 1000))
+        assert 12_000 == judged(mutations.admit(asked(1), 1000)).throttle_ms
+        assert Muted(1) == mutations.admit(asked(1), 12_999)
+        assert [True] == accepted(mutations.admit(asked(1), 13_000))
 
     def test_the_quota_itself(self) -> None:
-        """What is used up exactly: the bucket has 0 left and lets more in, the rate is no less."""
+        """All is used up exactly: the empty bucket accepts more, the rate does not."""
         bucket, rate = admissions({ALICE: 5.0}), admissions({ALICE: 5.0}, "burst-spreading")
         assert [True, True] == accepted(bucket.admit(asked(55, 1), 0))
         assert [True, False] == accepted(rate.admit(asked(55, 1), 0))
 
     def test_permissive_accepts_all_and_waits_for_the_last(self) -> None:
-        """Each operation says the wait after it; the request's is the longest."""
+        """Each operation reports the wait after it; the request's wait is the longest of them."""
         answer = judged(admissions({ALICE: 5.0}).admit(asked(55, 5, 5, strict=False), 0))
         assert [True] * 3 == accepted(answer)
         assert [0, 1000, 2000] == [admission.throttle_ms for admission in answer.admissions]
         assert 2000 == answer.throttle_ms
 
     def test_validating_is_never_charged(self) -> None:
-        """Accepted whatever is left, and it leaves as much."""
-        held = admissions({ALICE: 5.0})
-        assert Judged(0, (Admission(True, 0),) * 2) == held.admit(
+        """It is accepted whatever is left, and takes no token."""
+        mutations = admissions({ALICE: 5.0})
+        assert Judged(0, (Admission(True, 0),) * 2) == mutations.admit(
             asked(9999, 9999, validate_only=True), 0
         )
-        assert [True, False] == accepted(held.admit(asked(56, 1), 0))
+        assert [True, False] == accepted(mutations.admit(asked(56, 1), 0))
 
     def test_who_has_no_quota_is_never_throttled(self) -> None:
-        """No quota, one of another kind, and one without an end."""
-        held = admissions({ALICE: 5.0, Entity("carol"): math.inf})
+        """There is no quota, one of another kind, or an infinite one."""
+        mutations = admissions({ALICE: 5.0, Entity("carol"): math.inf})
         for user in ("bob", "carol"):
             for _ in range(2):
-                answer = held.admit(asked(10**9, user=user), 0)
+                answer = mutations.admit(asked(10**9, user=user), 0)
                 assert Judged(0, (Admission(True, 0),)) == answer
 
 
 class TestWhoseBucket:
-    def test_the_most_specific_quota_holds(self) -> None:
-        """A user's clients share the user's; user with client-id have their own."""
-        held = admissions({ALICE: 5.0, Entity("alice", "etl"): 1.0})
-        assert [True] == accepted(held.admit(asked(60, client_id="a"), 0))
-        assert [False] == accepted(held.admit(asked(1, client_id="b"), 0))
-        assert [True, False] == accepted(held.admit(asked(12, 1, client_id="etl"), 0))
+    def test_the_most_specific_quota_applies(self) -> None:
+        """A user's clients share the user's quota; a user with client-id has its own."""
+        mutations = admissions({ALICE: 5.0, Entity("alice", "etl"): 1.0})
+        assert [True] == accepted(mutations.admit(asked(60, client_id="a"), 0))
+        assert [False] == accepted(mutations.admit(asked(1, client_id="b"), 0))
+        assert [True, False] == accepted(mutations.admit(asked(12, 1, client_id="etl"), 0))
 
     def test_a_default_user_s_quota_is_for_each_alone(self) -> None:
-        """What bob uses does not hold carol."""
-        held = admissions({Entity(DEFAULT): 5.0})
-        assert [True] == accepted(held.admit(asked(60, user="bob"), 0))
-        assert [False] == accepted(held.admit(asked(1, user="bob"), 0))
-        assert [True] == accepted(held.admit(asked(1, user="carol"), 0))
+        """What bob uses does not throttle carol."""
+        mutations = admissions({Entity(DEFAULT): 5.0})
+        assert [True] == accepted(mutations.admit(asked(60, user="bob"), 0))
+        assert [False] == accepted(mutations.admit(asked(1, user="bob"), 0))
+        assert [True] == accepted(mutations.admit(asked(1, user="carol"), 0))
 
     def test_a_client_id_s_quota_is_shared_by_users(self) -> None:
-        """Levels 7 and 8."""
-        held = admissions({Entity(client_id=DEFAULT): 5.0})
-        assert [True] == accepted(held.admit(asked(60, user="bob"), 0))
-        assert [False] == accepted(held.admit(asked(1, user="carol"), 0))
+        """These are levels 7 and 8."""
+        mutations = admissions({Entity(client_id=DEFAULT): 5.0})
+        assert [True] == accepted(mutations.admit(asked(60, user="bob"), 0))
+        assert [False] == accepted(mutations.admit(asked(1, user="carol"), 0))
 
 
 class TestMuted:
     def test_who_comes_back_too_soon_is_reported_what_is_left(self) -> None:
-        """It costs nothing, does not lengthen the wait, and holds for all it may ask."""
-        held = admissions({ALICE: 5.0})
-        held.admit(asked(60, 1), 0)
+        """It costs nothing, does not lengthen the wait, and applies to all its requests."""
+        mutations = admissions({ALICE: 5.0})
+        mutations.admit(asked(60, 1), 0)
         for now_ms in (0, 400, 999):
-            assert Muted(1000 - now_ms) == held.admit(asked(9), now_ms)
-            assert Muted(1000 - now_ms) == held.admit(asked(9, validate_only=True), now_ms)
+            assert Muted(1000 - now_ms) == mutations.admit(asked(9), now_ms)
+            assert Muted(1000 - now_ms) == mutations.admit(asked(9, validate_only=True), now_ms)
         # At the end of the wait there are 0 tokens, which is enough.
-        assert [True, False] == accepted(held.admit(asked(1, 1), 1000))
+        assert [True, False] == accepted(mutations.admit(asked(1, 1), 1000))
 
     def test_another_client_of_the_user_is_not_muted(self) -> None:
-        """It has a connection of its own; the bucket holds it all the same."""
-        held = admissions({ALICE: 5.0})
-        held.admit(asked(60, 1), 0)
-        answer = held.admit(asked(1, client_id="other"), 250)
+        """It has a connection of its own, but the same bucket throttles it."""
+        mutations = admissions({ALICE: 5.0})
+        mutations.admit(asked(60, 1), 0)
+        answer = mutations.admit(asked(1, client_id="other"), 250)
         assert Judged(750, (Admission(False, 750),)) == answer
 
     def test_a_wait_below_half_a_millisecond_mutes_nobody(self) -> None:
-        """As Kafka rounds it: rejected, and 0."""
-        held = admissions({ALICE: 10_000.0})
-        held.admit(asked(110_004), 0)
-        answer = held.admit(asked(1), 0)
+        """Kafka rounds it: the request is rejected with a throttle time of 0."""
+        mutations = admissions({ALICE: 10_000.0})
+        mutations.admit(asked(110_004), 0)
+        answer = mutations.admit(asked(1), 0)
         assert Judged(0, (Admission(False, 0),)) == answer
-        assert [True] == accepted(held.admit(asked(1), 1))
+        assert [True] == accepted(mutations.admit(asked(1), 1))
 
 
 class TestQuotasThatChange:
     def test_a_new_rate_counts_from_the_last_use(self) -> None:
-        """25 short at 5 a second; at 25 a second it is 1 s, and the bucket is larger."""
-        held = admissions({ALICE: 5.0})
-        held.admit(asked(80), 0)
-        held.set_quotas(quotas({ALICE: 25.0}))
-        answer = held.admit(asked(1), 200)
+        """A debt of 25 takes 5 s at 5 a second and 1 s at 25, where the bucket is larger."""
+        mutations = admissions({ALICE: 5.0})
+        mutations.admit(asked(80), 0)
+        mutations.set_quotas(quotas({ALICE: 25.0}))
+        answer = mutations.admit(asked(1), 200)
         assert Judged(800, (Admission(False, 800),)) == answer
         # 11 s later it is full with the new burst of 275.
-        assert [True, True, False] == accepted(held.admit(asked(275, 1, 1), 20_000))
+        assert [True, True, False] == accepted(mutations.admit(asked(275, 1, 1), 20_000))
 
     def test_a_quota_that_is_gone_throttles_nobody(self) -> None:
-        """And when one comes again the bucket is full."""
-        held = admissions({ALICE: 5.0})
-        held.admit(asked(1000), 0)
-        held.set_quotas(quotas({}))
-        assert [True] == accepted(held.admit(asked(1000), 1))
-        held.set_quotas(quotas({ALICE: 5.0}))
-        assert [True, False] == accepted(held.admit(asked(56, 1), 2))
+        """When a quota is set again, the bucket is full."""
+        mutations = admissions({ALICE: 5.0})
+        mutations.admit(asked(1000), 0)
+        mutations.set_quotas(quotas({}))
+        assert [True] == accepted(mutations.admit(asked(1000), 1))
+        mutations.set_quotas(quotas({ALICE: 5.0}))
+        assert [True, False] == accepted(mutations.admit(asked(56, 1), 2))
 
     def test_a_change_elsewhere_leaves_what_was_counted(self) -> None:
-        """Another user's quota, or another kind of quota."""
-        held = admissions({ALICE: 5.0})
-        held.admit(asked(80), 0)
-        held.set_quotas(quotas({ALICE: 5.0, Entity("bob"): 1.0}))
-        assert [False] == accepted(held.admit(asked(1), 0))
+        """What changes is another user's quota, or another kind of quota."""
+        mutations = admissions({ALICE: 5.0})
+        mutations.admit(asked(80), 0)
+        mutations.set_quotas(quotas({ALICE: 5.0, Entity("bob"): 1.0}))
+        assert [False] == accepted(mutations.admit(asked(1), 0))
 
     @pytest.mark.parametrize(
         ("before", "after", "user", "client_id"),
@@ -193,50 +193,50 @@ class TestQuotasThatChange:
         self, before: Entity, after: Entity, user: str, client_id: str
     ) -> None:
         """Those who shared it share it still, and what was counted stays."""
-        held = admissions({before: 5.0})
-        held.admit(asked(80, user=user, client_id=client_id), 0)
-        held.set_quotas(quotas({after: 5.0}))
-        assert [False] == accepted(held.admit(asked(1, user=user, client_id=client_id), 0))
+        mutations = admissions({before: 5.0})
+        mutations.admit(asked(80, user=user, client_id=client_id), 0)
+        mutations.set_quotas(quotas({after: 5.0}))
+        assert [False] == accepted(mutations.admit(asked(1, user=user, client_id=client_id), 0))
 
     def test_another_level_is_another_bucket(self) -> None:
-        """The user's own quota is gone, and the client-id's holds."""
-        held = admissions({ALICE: 5.0, Entity(client_id="portal"): 5.0})
-        held.admit(asked(80), 0)
-        held.set_quotas(quotas({Entity(client_id="portal"): 5.0}))
-        assert [True] == accepted(held.admit(asked(1), 0))
+        """The user's own quota is removed, and the client-id's applies."""
+        mutations = admissions({ALICE: 5.0, Entity(client_id="portal"): 5.0})
+        mutations.admit(asked(80), 0)
+        mutations.set_quotas(quotas({Entity(client_id="portal"): 5.0}))
+        assert [True] == accepted(mutations.admit(asked(1), 0))
 
 
 class TestBounds:
     def test_a_bucket_that_is_full_again_makes_room_unnoticed(self) -> None:
-        """As new is as good as not there."""
-        held = admissions({Entity(DEFAULT): 5.0}, most=2)
+        """Forgetting a full bucket changes nothing, since a new one is full as well."""
+        mutations = admissions({Entity(DEFAULT): 5.0}, most=2)
         for number in range(5):
-            held.admit(asked(60, 1, user=f"u{number}"), number * 60_000)
-        assert 0 == held.dropped
-        assert "2 buckets" in repr(held)
+            mutations.admit(asked(60, 1, user=f"u{number}"), number * 60_000)
+        assert 0 == mutations.dropped
+        assert "2 buckets" in repr(mutations)
 
     def test_what_made_room_too_soon_is_counted(self) -> None:
-        """The longest unused one goes, with its wait: two things that were not over."""
-        held = admissions({Entity(DEFAULT): 5.0}, most=2)
+        """The longest unused bucket is dropped, then the longest unused wait: neither was over."""
+        mutations = admissions({Entity(DEFAULT): 5.0}, most=2)
         now_ms = 1_000_000
         for user in ("a", "b"):
-            held.admit(asked(60, 1, user=user), now_ms)
-        assert [True] == accepted(held.admit(asked(60, user="c"), now_ms))
-        assert 1 == held.dropped
-        # It was a's bucket, not a's wait.
-        assert isinstance(held.admit(asked(1, user="a"), now_ms), Muted)
+            mutations.admit(asked(60, 1, user=user), now_ms)
+        assert [True] == accepted(mutations.admit(asked(60, user="c"), now_ms))
+        assert 1 == mutations.dropped
+        # That was the bucket of a, not its wait.
+        assert isinstance(mutations.admit(asked(1, user="a"), now_ms), Muted)
         # The third wait is c's.
-        held.admit(asked(1, user="c"), now_ms)
-        assert 2 == held.dropped
-        assert [True] == accepted(held.admit(asked(1, user="a"), now_ms))
+        mutations.admit(asked(1, user="c"), now_ms)
+        assert 2 == mutations.dropped
+        assert [True] == accepted(mutations.admit(asked(1, user="a"), now_ms))
 
     def test_what_is_used_again_is_not_the_oldest(self) -> None:
-        """The one that was used less lately makes room."""
-        held = admissions({Entity(DEFAULT): 5.0}, most=2)
+        """The bucket that was unused for longer makes room."""
+        mutations = admissions({Entity(DEFAULT): 5.0}, most=2)
         for user in ("a", "b", "a", "c"):
-            held.admit(asked(30, user=user), 0)
-        # There were 60 of a's in a bucket of 55.
-        assert [False] == accepted(held.admit(asked(1, user="a"), 0))
+            mutations.admit(asked(30, user=user), 0)
+        # The 60 of a overdrew its bucket of 55.
+        assert [False] == accepted(mutations.admit(asked(1, user="a"), 0))
 
 
 @given(
@@ -248,13 +248,13 @@ class TestBounds:
 )
 def test_never_more_than_the_quota_allows(steps: list[tuple[int, list[int]]], rate: float) -> None:
     """Admitted is at most the burst, the rate times the time, and one operation more."""
-    held = admissions({ALICE: rate})
+    mutations = admissions({ALICE: rate})
     alone = TokenBucket.over(QuotaWindow(), rate, 0)
     now_ms = 0
     admitted = largest = 0
     for passed_ms, amounts in steps:
         now_ms += passed_ms
-        answer = held.admit(asked(*amounts), now_ms)
+        answer = mutations.admit(asked(*amounts), now_ms)
         if isinstance(answer, Muted):
             continue
         expected = [alone.admit(amount, now_ms, strict=True) for amount in amounts]

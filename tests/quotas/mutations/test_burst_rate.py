@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.quotas.mutations.algorithm import Admission
+from sidecar.quotas.admission import Admission
 from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.throttle_time import unbounded_ms
@@ -14,7 +14,7 @@ KIP_599 = QuotaWindow(100, 1000)
 
 @pytest.mark.parametrize("phase_ms", [0, 300, 999])
 def test_docstring_example(phase_ms: int) -> None:
-    """KIP-599's example: told to wait 12 s, and let in by then, wherever in a window it came."""
+    """KIP-599's example: a burst waits 12 s and is then accepted, wherever in a window it came."""
     quota = BurstRate(5, KIP_599)
     for _ in range(7):
         assert quota.admit(80, phase_ms, strict=True).accepted
@@ -25,7 +25,7 @@ def test_docstring_example(phase_ms: int) -> None:
 
 
 def test_it_is_the_rate_of_parts_in_each_window() -> None:
-    """A burst of 100 over 4 windows: a quarter less with each, and nothing after the fourth."""
+    """A burst of 100 over 4 windows loses a quarter with each, and is gone after the fourth."""
     quota = BurstRate(1000, QuotaWindow(4, 500))
     quota.admit(100, 0, strict=True)
     rates = [quota.rate(now_ms) for now_ms in (0, 499, 500, 1000, 1500, 2000, 9000)]
@@ -49,7 +49,7 @@ def test_what_is_gone_by_then_makes_no_wait_shorter() -> None:
     assert [1.0, 0.875] == [quota.rate(now_ms) for now_ms in (11_999, 12_000)]
 
 
-def test_permissive_lets_all_in_and_tells_the_wait() -> None:
+def test_permissive_accepts_all_and_reports_the_wait() -> None:
     """An older client's burst counts, and is waited for."""
     quota = BurstRate(5, KIP_599)
     assert Admission(accepted=True, throttle_ms=12_000) == quota.admit(560, 0, strict=False)
@@ -57,7 +57,7 @@ def test_permissive_lets_all_in_and_tells_the_wait() -> None:
 
 
 def test_time_that_goes_back_stands_still() -> None:
-    """Nothing is let in or held that would not be at the latest time seen."""
+    """At an earlier time the decision is that of the latest time seen."""
     quota = BurstRate(5, KIP_599)
     quota.admit(560, 50_000, strict=True)
     assert pytest.approx(5.6) == quota.rate(10_000)
@@ -68,7 +68,7 @@ def test_time_that_goes_back_stands_still() -> None:
 
 @pytest.mark.parametrize("rate", [0, -5, float("inf"), float("nan")])
 def test_a_quota_that_has_no_wait_is_refused(rate: float) -> None:
-    """Also as a change of one that had."""
+    """It is also refused as a change of a valid one."""
     with pytest.raises(ValueError, match="above 0"):
         BurstRate(rate, KIP_599)
     quota = BurstRate(5, KIP_599)
@@ -84,20 +84,20 @@ histories = st.lists(st.tuples(st.floats(0, 1000), st.integers(0, 5000)), min_si
 def test_the_wait_that_is_reported_is_enough(
     window: QuotaWindow, limit: float, history: list[tuple[float, int]]
 ) -> None:
-    """Whoever comes back when told is let in; and is never told less than the KIP's formula."""
+    """Whoever waits that long is accepted; the wait is never shorter than by the KIP's formula."""
     quota = BurstRate(limit, window)
     now_ms = 0
     for amount, gap_ms in history:
         now_ms += gap_ms
-        told_ms = quota.admit(amount, now_ms, strict=False).throttle_ms
+        reported_ms = quota.admit(amount, now_ms, strict=False).throttle_ms
         rate = quota.rate(now_ms)
-        assert (rate >= limit) == (told_ms > 0)
-        assert told_ms >= unbounded_ms(rate, limit, window.span_ms)
+        assert (rate >= limit) == (reported_ms > 0)
+        assert reported_ms >= unbounded_ms(rate, limit, window.span_ms)
     assert quota.admit(1, now_ms + quota.throttle_ms(now_ms), strict=True).accepted
 
 
 @given(small_windows, histories)
-def test_it_is_what_a_ring_of_samples_gives(
+def test_it_equals_that_of_a_ring_of_samples(
     window: QuotaWindow, history: list[tuple[float, int]]
 ) -> None:
     """Parts put into each window one by one, as the KIP describes it, sum up to the same rate."""
@@ -108,8 +108,8 @@ def test_it_is_what_a_ring_of_samples_gives(
         now_ms += gap_ms
         quota.admit(amount, now_ms, strict=True)
         current = now_ms // window.window_ms
-        kept = range(current - window.samples + 1, current + 1)
-        for number in kept:
+        spread = range(current - window.samples + 1, current + 1)
+        for number in spread:
             parts[number] = parts.get(number, 0.0) + amount / window.samples
-        expected = sum(parts.get(number, 0.0) for number in kept) / (window.span_ms / 1000)
+        expected = sum(parts.get(number, 0.0) for number in spread) / (window.span_ms / 1000)
         assert pytest.approx(expected) == quota.rate(now_ms)

@@ -16,7 +16,7 @@ def states(*written: tuple[int, int]) -> list[tuple[int, int, int]]:
     return [(producer_id, 0, sequence) for producer_id, sequence in written]
 
 
-def test_an_id_that_is_only_given_counts_for_nobody() -> None:
+def test_an_id_that_is_only_allocated_counts_for_nobody() -> None:
     """It counts when it writes, once."""
     ids = ActiveIds(HOUR_MS)
     assert ids.allocated("bob", 7) is None
@@ -25,7 +25,7 @@ def test_an_id_that_is_only_given_counts_for_nobody() -> None:
 
 
 def test_an_id_that_wrote_before_its_owner_was_reported_counts_then() -> None:
-    """The module's example: once, and it is not one of unknown owner."""
+    """The module's example: it counts once, and is not one of unknown owner."""
     ids = ActiveIds(HOUR_MS)
     assert Attribution(7, None) == ids.wrote(7, 0)
     assert 1 == ids.unowned
@@ -43,7 +43,7 @@ def test_a_brokers_first_id_is_one() -> None:
     assert [Attribution(0, "bob"), None] == [ids.allocated("bob", 0), ids.allocated("bob", -1)]
 
 
-def test_an_id_whose_owner_is_not_told_is_unknown_and_counts_late_all_the_same() -> None:
+def test_an_id_whose_owner_is_reported_late_is_unknown_and_counts_then() -> None:
     """After the wait it is counted as unknown, once in a window however often it writes."""
     ids = ActiveIds(HOUR_MS)
     ids.wrote(8, 0)
@@ -59,7 +59,7 @@ def test_an_id_whose_owner_is_not_told_is_unknown_and_counts_late_all_the_same()
 
 
 def test_an_unknown_id_is_forgotten_after_a_window() -> None:
-    """And is counted again when it still writes then."""
+    """It is counted again when it still writes then."""
     ids = ActiveIds(HOUR_MS)
     ids.wrote(8, 0)
     ids.tick(WAIT_MS)
@@ -72,8 +72,8 @@ def test_an_unknown_id_is_forgotten_after_a_window() -> None:
     assert ids.allocated("eve", 8) is None
 
 
-def test_an_id_that_goes_on_writing_is_reported_a_few_times_in_a_window() -> None:
-    """At least four times, so that who forgets it after a window counts it again."""
+def test_an_id_that_continues_to_write_is_reported_a_few_times_in_a_window() -> None:
+    """It is reported at least four times, so that who forgets it after a window counts it again."""
     ids = ActiveIds(HOUR_MS)
     ids.allocated("bob", 7)
     reported = [now_ms for now_ms in range(0, HOUR_MS, 2000) if ids.wrote(7, now_ms)]
@@ -83,7 +83,7 @@ def test_an_id_that_goes_on_writing_is_reported_a_few_times_in_a_window() -> Non
 
 
 def test_owners_are_bounded_and_those_in_use_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that was neither given nor wrote for the longest is forgotten."""
+    """The id that was neither allocated nor wrote for the longest is forgotten."""
     monkeypatch.setattr(active_ids, "MOST_OWNERS", 2)
     ids = ActiveIds(HOUR_MS)
     ids.allocated("ann", 1)
@@ -96,7 +96,7 @@ def test_owners_are_bounded_and_those_in_use_stay(monkeypatch: pytest.MonkeyPatc
 
 
 def test_ids_without_an_owner_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of them is given up early and counted; time that passed is looked at first."""
+    """The oldest of them are counted as unknown before their wait is over."""
     monkeypatch.setattr(active_ids, "MOST_UNOWNED", 2)
     ids = ActiveIds(HOUR_MS)
     for producer_id in range(4):
@@ -106,8 +106,8 @@ def test_ids_without_an_owner_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     assert Attribution(3, "bob") == ids.allocated("bob", 3)
 
 
-def test_the_first_look_at_a_partition_counts_nobody() -> None:
-    """Nothing tells whether its producers wrote just now; those that write from then on do."""
+def test_the_first_scan_of_a_partition_counts_nobody() -> None:
+    """Nothing says whether its producers wrote just now; those that write from then on do."""
     since = WrittenSince()
     assert [] == since.scan(ORDERS, states((1, 5), (2, 5)), is_new=False)
     assert [2, 3] == since.scan(ORDERS, states((1, 5), (2, 6), (3, 0)), is_new=False)
@@ -115,12 +115,12 @@ def test_the_first_look_at_a_partition_counts_nobody() -> None:
 
 
 def test_of_a_new_partition_all_producers_wrote() -> None:
-    """There was nothing before."""
+    """A new partition had no producers before."""
     since = WrittenSince()
     assert [1, 2] == since.scan(ORDERS, states((1, 0), (2, 0)), is_new=True)
 
 
-def test_a_partition_that_was_empty_has_been_looked_at() -> None:
+def test_a_partition_that_was_empty_has_been_scanned() -> None:
     """Its first producer wrote since."""
     since = WrittenSince()
     since.scan(ORDERS, [], is_new=False)
@@ -135,8 +135,8 @@ def test_a_new_epoch_wrote_too() -> None:
     assert [1] == since.scan(ORDERS, [(1, 1, 0)], is_new=False)
 
 
-def test_partitions_that_are_looked_at_no_more_are_forgotten() -> None:
-    """One that comes back is looked at for the first time; the others go on."""
+def test_partitions_that_are_scanned_no_more_are_forgotten() -> None:
+    """One that comes back is scanned for the first time; the others are not."""
     since = WrittenSince()
     for index in (0, 1):
         since.scan(("orders", index), states((1, 0)), is_new=False)
@@ -149,7 +149,7 @@ def test_partitions_that_are_looked_at_no_more_are_forgotten() -> None:
 
 
 def test_few_batches_are_missed() -> None:
-    """At most some in a thousand of ids that come in blocks."""
+    """Of ids that come in blocks at most some in a thousand are missed."""
     since = WrittenSince()
     since.scan(ORDERS, states(*((each, 0) for each in range(10_000))), is_new=False)
     found = since.scan(ORDERS, states(*((each, 1) for each in range(10_000))), is_new=False)

@@ -1,4 +1,4 @@
-"""KIP-936: ids in use per user, who must wait, and what is forgotten and dropped."""
+"""KIP-936: ids in use per user, which users must wait, and what is forgotten and dropped."""
 
 import tracemalloc
 from dataclasses import replace
@@ -27,12 +27,12 @@ def producer_ids(limit: float | None = None, settings: ProducerIdSettings = SURE
 
 
 def record(ids: ProducerIds, user: str, producer_ids: range, now_ms: int) -> int:
-    """Records some, and gives the wait after the last."""
+    """Records some ids, and returns the wait after the last."""
     return [ids.record(user, each, now_ms).throttle_ms for each in producer_ids][-1]
 
 
 def test_defaults_are_the_kips() -> None:
-    """11 windows of an hour."""
+    """There are 11 windows of an hour."""
     settings = ProducerIdSettings()
     assert (11, 3600) == (settings.window_num, settings.window_size_s)
     assert FilterTerms(HOUR_MS, 1000, 0.01) == settings.filters
@@ -47,15 +47,15 @@ def test_docstring_example() -> None:
 
 
 def test_seen_ids_take_no_token() -> None:
-    """A user whose one producer sends all day is not held by it."""
+    """A user whose one producer sends all day is not throttled."""
     ids = producer_ids(0.1)
     assert Seen(is_new=True, throttle_ms=0) == ids.record("ann", 7, 0)
     for now_ms in range(0, HOUR_MS, 60_000):
         assert Seen(is_new=False, throttle_ms=0) == ids.record("ann", 7, now_ms)
 
 
-def test_seen_id_tells_the_wait_too() -> None:
-    """While a user is held every id of theirs says so."""
+def test_a_seen_id_reports_the_wait_too() -> None:
+    """While a user is throttled, each of the user's ids reports the wait."""
     ids = producer_ids(50)
     record(ids, "ann", range(551), 0)
     assert Seen(is_new=False, throttle_ms=62_000) == ids.record("ann", 550, 10_000)
@@ -75,7 +75,7 @@ def test_long_lived_producers_use_a_token_per_window() -> None:
 
 
 def test_users_do_not_share() -> None:
-    """The same id is new for each user, and only who has too many is held."""
+    """The same id is new for each user, and only who has too many is throttled."""
     ids = producer_ids(50)
     assert 0 < record(ids, "ann", range(600), 0)
     assert Seen(is_new=True, throttle_ms=0) == ids.record("bob", 0, 0)
@@ -83,7 +83,7 @@ def test_users_do_not_share() -> None:
 
 
 def test_no_id_is_ignored() -> None:
-    """-1 is what a batch without an id carries: nobody becomes known by it, a wait is told."""
+    """-1 is what a batch without an id carries: it makes nobody known, and the wait is reported."""
     ids = producer_ids(50)
     assert Seen(is_new=False, throttle_ms=0) == ids.record("ann", -1, 0)
     assert 0 == ids.users
@@ -93,7 +93,7 @@ def test_no_id_is_ignored() -> None:
 
 
 def test_without_a_limit_nobody_waits() -> None:
-    """Ids are counted and their rate told, as the KIP's default has no limit."""
+    """Ids are counted and their rate is reported, as the KIP's default has no limit."""
     ids = ProducerIds(ProducerIdSettings())
     assert 0 == record(ids, "ann", range(1000), 0)
     status = ids.status("ann", 0)
@@ -128,7 +128,7 @@ def test_new_limits_apply_at_once() -> None:
     assert 0 == ids.throttle_ms("ann", 0)
 
 
-def test_mapping_is_not_kept() -> None:
+def test_the_mapping_is_copied() -> None:
     """What a caller does with the mapping afterwards changes no limit."""
     limits: dict[str | Default, float | None] = {"ann": 50.0}
     ids = producer_ids()
@@ -169,7 +169,7 @@ def test_window_that_is_skipped_wholly() -> None:
 
 
 def test_silent_user_is_forgotten() -> None:
-    """Without a limit as soon as no filter is live; nothing is left of them."""
+    """A user without a limit is, as soon as no filter is live; nothing is left of the user."""
     ids = producer_ids()
     ids.record("ann", 1, 0)
     assert None is not ids.status("ann", HOUR_MS)
@@ -179,7 +179,7 @@ def test_silent_user_is_forgotten() -> None:
 
 
 def test_user_who_is_throttled_is_not_forgotten() -> None:
-    """Filters go at their end; the wait goes on, and the burst is not given twice."""
+    """Filters are freed at their end; the wait continues, and the burst is not granted twice."""
     ids = producer_ids(50)
     record(ids, "ann", range(650), 0)
     ids.tick(HOUR_MS + 1)
@@ -192,7 +192,7 @@ def test_user_who_is_throttled_is_not_forgotten() -> None:
 
 
 def test_tick_knows_new_limits() -> None:
-    """Who was held by a limit that is gone has nothing left to be remembered for."""
+    """A user who was throttled by a limit that was removed need not be remembered."""
     ids = producer_ids(50)
     record(ids, "ann", range(551), 0)
     ids.set_limits({})
@@ -226,7 +226,7 @@ def test_statuses() -> None:
 
 
 def test_users_are_bounded() -> None:
-    """One more than fits is dropped and counted, and held by nothing."""
+    """A user beyond the bound is dropped and counted, and not throttled."""
     ids = producer_ids(0.001, replace(SURE, most_users=2))
     for user in ("ann", "bob", "eve", "eve"):
         ids.record(user, 1, 0)
@@ -236,7 +236,7 @@ def test_users_are_bounded() -> None:
 
 
 def test_who_is_gone_makes_room() -> None:
-    """A new user has the place of one who has nothing left, without a tick."""
+    """A new user takes the place of one who has nothing left, without a tick."""
     ids = producer_ids(None, replace(SURE, most_users=1))
     ids.record("ann", 1, 0)
     assert not ids.record("bob", 1, HOUR_MS).is_new
@@ -244,7 +244,7 @@ def test_who_is_gone_makes_room() -> None:
     assert ["bob"] == [status.user for status in ids.statuses(HOUR_MS + 1000)]
 
 
-def test_places_are_looked_for_once_a_second() -> None:
+def test_room_is_sought_once_a_second() -> None:
     """A flood of users does not go through all others for each of its ids."""
     ids = producer_ids(None, replace(SURE, most_users=1))
     ids.record("ann", 1, 0)
@@ -293,13 +293,13 @@ def test_users_are_small() -> None:
     ],
 )
 def test_settings_that_cannot_be(changed: dict[str, Any], message: str) -> None:
-    """A number that makes no sense is refused with what it is."""
+    """A number that makes no sense is refused by its name."""
     with pytest.raises(ValueError, match=message):
         replace(SURE, **changed)
 
 
 def test_longest_wait_is_a_setting() -> None:
-    """A client that opens ids however long it is held is held for the longest wait at most."""
+    """A client that opens ids even while it is throttled waits for the longest wait at most."""
     ids = producer_ids(50, replace(SURE, most_throttle_s=300))
     assert 300_000 == record(ids, "ann", range(5000), 0)
     # A token of theirs comes once in 100 hours.
@@ -308,8 +308,8 @@ def test_longest_wait_is_a_setting() -> None:
     assert 100_000 == few.throttle_ms("ann", 200_000)
 
 
-def test_it_says_what_it_holds() -> None:
-    """Users and bytes, not names and ids."""
+def test_repr_shows_sizes() -> None:
+    """It shows users and bytes, not names and ids."""
     ids = producer_ids()
     ids.record("ann", 1, 0)
     assert f"ProducerIds(1 users, {LAYER_BYTES} bytes)" == repr(ids)
@@ -325,7 +325,7 @@ _STEPS = st.lists(
 
 @given(steps=_STEPS, limit=st.sampled_from([0.5, 2.0, 50.0]))
 def test_nobody_has_more_than_the_limit(steps: list[tuple[str, int, int]], limit: float) -> None:
-    """Who opens ids only while not held has the burst and the limit per window, and one more."""
+    """Who opens ids only while not throttled has the burst, the limit per window, and one."""
     ids = producer_ids(limit, replace(SURE, window_num=2))
     counted = {"ann": 0, "bob": 0}
     now_ms = latest_ms = first_ms = 0

@@ -1,4 +1,4 @@
-"""Which producer id quota is in force, and who said it."""
+"""Which producer id quota is in force, and where it was set."""
 
 import math
 
@@ -30,20 +30,20 @@ def test_what_is_put_wins_over_the_file_and_the_file_over_the_setting() -> None:
 
 
 def test_a_user_may_be_without_limit_where_others_have_one() -> None:
-    """Said for the user, that counts, and not the default."""
+    """The user's own setting counts, and not the default."""
     quotas = in_force(FEW, {"alice": NONE}, {})
     assert InForce(NONE, Origin.FILE) == quota_of(quotas, "alice")
 
 
 def test_the_bounds_themselves_can_be_counted_by() -> None:
-    """Of both numbers."""
+    """Both numbers are valid at their bounds."""
     assert 1e-6 == ProducerIdQuota(1e-6, 1e-5).producer_ids_rate
     assert 1e5 == ProducerIdQuota(LARGEST_RATE, 1e5).throttled_request_percentage
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, 1e-300, 1e300, math.inf, math.nan])
 def test_a_limit_is_one_that_can_be_counted_by(wrong: float) -> None:
-    """And so is what a user who is held has of the request handlers."""
+    """The request percentage of a throttled user is validated alike."""
     with pytest.raises(ValueError, match="are not 1e-06 to 1e"):
         ProducerIdQuota(wrong)
     with pytest.raises(ValueError, match="% is not 1e-05 to 100000"):

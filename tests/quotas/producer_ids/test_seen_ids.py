@@ -1,4 +1,4 @@
-"""Which ids were seen lately: how long they are remembered, how often wrongly, in how much room."""
+"""Which ids were seen lately: how long they are remembered, how often wrongly, at which size."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ def seen_ids(terms: FilterTerms = TERMS, most_bytes: int = 64 * MIB) -> SeenIds:
 
 
 def blocks(count: int, first: int = 0) -> list[int]:
-    """So many ids as a cluster gives them: 1,000 in a row, then another broker's."""
+    """So many ids as a cluster allocates them: 1,000 in a row, then another broker's."""
     return [first + 7000 * (number // 1000) + number % 1000 for number in range(count)]
 
 
@@ -30,7 +30,7 @@ def test_all_ids_of_kafka_can_be_noted(producer_id: int) -> None:
 
 
 def test_id_is_remembered_until_its_filter_is_over() -> None:
-    """Up to the end of the window that its filter was opened at; being seen does not renew it."""
+    """An id counts as seen to the end of its filter's window; being seen does not renew it."""
     seen = seen_ids()
     assert Noted.NEW is seen.note(1, 0)
     assert Noted.NEW is seen.note(2, WINDOW_MS // 2)
@@ -80,7 +80,7 @@ def test_never_more_than_two_filters() -> None:
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 700)), max_size=60))
-def test_never_forgotten_too_soon_nor_kept_too_long(steps: list[tuple[int, int]]) -> None:
+def test_never_forgotten_too_soon_nor_remembered_too_long(steps: list[tuple[int, int]]) -> None:
     """An id counts again after more than half a window and within one, from when it was new."""
     # So rarely wrong that it would not be seen.
     seen = seen_ids(FilterTerms(WINDOW_MS, 1000, 1e-12))
@@ -103,7 +103,7 @@ def test_never_forgotten_too_soon_nor_kept_too_long(steps: list[tuple[int, int]]
     [(20_000, 20_000), (1000, 20_000), (100, 2000)],
     ids=["one full layer", "three layers", "small"],
 )
-def test_false_positive_rate_holds(expected: int, ids: int) -> None:
+def test_false_positive_rate_is_met(expected: int, ids: int) -> None:
     """With both filters full of ids in blocks, 1 % at most of other ids look seen."""
     seen = seen_ids(FilterTerms(WINDOW_MS, expected, 0.01))
     for producer_id in blocks(ids):
@@ -178,7 +178,7 @@ def test_no_room() -> None:
     assert Noted.NO_ROOM is seen.note(199, 0)
 
 
-def test_room_is_shared_and_given_back() -> None:
+def test_memory_is_shared_and_freed() -> None:
     """What one user's filters take another can't have, until they are over."""
     room = Room(TERMS.layer_bytes(0))
     one, other = SeenIds(TERMS, room), SeenIds(TERMS, room)
@@ -204,8 +204,8 @@ def test_terms_that_cannot_be(window_ms: int, expected: int, rate: float, messag
         FilterTerms(window_ms, expected, rate)
 
 
-def test_it_says_what_it_holds() -> None:
-    """Filters and bytes, not ids."""
+def test_repr_shows_sizes() -> None:
+    """It shows filters and bytes, not ids."""
     seen = seen_ids()
     assert "SeenIds(0 filters of 0 bytes)" == repr(seen)
     seen.note(1, 0)

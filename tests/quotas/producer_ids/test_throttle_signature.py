@@ -1,4 +1,4 @@
-"""Which request_percentage is a sidecar's."""
+"""Which request_percentage was set by a sidecar."""
 
 import pytest
 
@@ -8,18 +8,18 @@ from sidecar.quotas.producer_ids.throttle_signature import is_signed, signed, wi
 
 @pytest.mark.parametrize("percentage", [0.001, 0.01, 0.0123456, 1.0, 50.0])
 def test_what_is_set_is_known_again(percentage: float) -> None:
-    """Whatever was asked for, to five decimals."""
+    """A sidecar's number is recognized whatever was asked for, to five decimals."""
     assert is_signed(signed(percentage))
     assert pytest.approx(percentage, abs=1e-5) == signed(percentage)
 
 
 @pytest.mark.parametrize("value", [None, 0.01, 0.0100009, 55.7, 200.0, 9.36e-7, 1e9])
-def test_what_operators_give_is_theirs(value: float | None) -> None:
-    """Also a number that is nearly ours."""
+def test_what_operators_set_is_theirs(value: float | None) -> None:
+    """A number that is nearly a sidecar's is an operator's, too."""
     assert not is_signed(value)
 
 
-def test_who_plans_passes_over_holds_alone() -> None:
+def test_a_plan_ignores_only_the_throttles_quotas() -> None:
     """The user's other quotas stay, and other users'."""
     bob, eve = Entity(user="bob"), Entity(user="eve")
     quotas: ClientQuotas = {

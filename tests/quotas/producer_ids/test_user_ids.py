@@ -60,7 +60,7 @@ def test_rate_is_per_window() -> None:
 
 
 def test_debt_can_be_bounded() -> None:
-    """Who has 100 s to wait is charged no more, not even the rest of the id that made it so."""
+    """A user with 100 s to wait is charged no more, not even the rest of the last id."""
     user = limited(50, charged=550)
     for _ in range(1000):
         user.charge(0, 100.0)
@@ -70,14 +70,14 @@ def test_debt_can_be_bounded() -> None:
 
 
 def test_longest_wait_itself_is_charged_no_more() -> None:
-    """Who has exactly 72 s to wait has the longest wait of 72 s."""
+    """A user who has exactly 72 s to wait has the longest wait of 72 s."""
     user = limited(50, charged=551)
     user.charge(0, 72.0)
     assert 72_000 == user.throttle_ms(0)
 
 
 def test_ids_are_in_the_rate_though_they_are_not_charged() -> None:
-    """The rate tells what happens, whatever the bound of the debt."""
+    """The rate shows what happens, whatever the bound of the debt."""
     user = limited(50, charged=551)
     user.charge(0, 1.0)
     assert 55.2 == pytest.approx(user.status("ann", 3600, 0).rate)

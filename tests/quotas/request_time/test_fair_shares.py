@@ -1,4 +1,4 @@
-"""Equal and max-min fair shares, their rounding and what is said of them."""
+"""Equal and max-min fair shares, their rounding and their warnings."""
 
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ from sidecar.quotas.request_time.fair_shares import (
 
 
 def percent(capacity: float, *tenants: Tenant, reserve: float = 0.0) -> list[float]:
-    """The shares alone, in the order of the tenants."""
+    """Returns only the shares, in the order of the tenants."""
     return list(fair_shares(capacity, tenants, reserve_percent=reserve).percent.values())
 
 
@@ -48,12 +48,12 @@ def test_nobody_is_left_without_a_quota() -> None:
 
 
 def test_weights() -> None:
-    """Shares are as the weights are."""
+    """Shares are proportional to the weights."""
     assert [100.0, 300.0] == percent(400, Tenant("a"), Tenant("b", 3))
     assert [1.0, 2.0, 7.0] == percent(10, Tenant("a", 0.1), Tenant("b", 0.2), Tenant("c", 0.7))
 
 
-def test_what_a_maximum_leaves_goes_to_others() -> None:
+def test_what_a_maximum_leaves_is_shared_by_others() -> None:
     """The second may have 200 % at most, so the first gets the rest."""
     assert [200.0, 200.0] == percent(400, Tenant("a"), Tenant("b", 3, maximum_percent=200))
     two, three = Tenant("a", maximum_percent=2), Tenant("b", maximum_percent=3)
@@ -74,7 +74,7 @@ def test_minimum_under_the_fair_share_changes_nothing() -> None:
     assert [50.0, 50.0] == percent(100, Tenant("a", minimum_percent=10), Tenant("b"))
 
 
-def test_minimums_beyond_the_capacity_are_shared_and_told() -> None:
+def test_minimums_beyond_the_capacity_are_shared_and_reported() -> None:
     """The small minimum is met, the large one isn't, and the tenant is named."""
     shares = fair_shares(
         100, [Tenant("a", minimum_percent=90), Tenant("b", minimum_percent=30), Tenant("c")]
@@ -104,19 +104,19 @@ def test_bounds_are_rounded_inwards() -> None:
 
 
 def test_maximum_wins_where_no_tenth_lies_between() -> None:
-    """Exactly 5.05 % can't be given: 5.0 is, which is told, and all the rest is for others."""
+    """Exactly 5.05 % is impossible: the share is 5.0, which is reported; others share the rest."""
     exactly = Tenant("a", minimum_percent=5.05, maximum_percent=5.05)
     shares = fair_shares(10, [exactly, Tenant("b")])
     assert Shares({"a": 5.0, "b": 5.0}, (MinimumNotMet("a", 5.05, 5.0),)) == shares
 
 
-def test_reserve_is_kept_back() -> None:
+def test_reserve_is_not_shared() -> None:
     """Of 1,100 % with 100 % for internal users, 1,000 % are shared."""
     assert [500.0, 500.0] == percent(1100, Tenant("a"), Tenant("b"), reserve=100)
 
 
 def test_sum_over_the_capacity_names_the_largest() -> None:
-    """Quotas that were set by hand and are more than there is, the largest of them by name."""
+    """Quotas that were set by hand exceed the capacity; the largest of them is named."""
     warnings = review({"c": 300.0, "b": 500.0, "a": 500.0}, 1100)
     assert (OverCapacity("a", 500.0, 1300.0, 1100),) == warnings
     assert "a: its 500 % and all other shares are 1,300.0 %, over the capacity of 1,100 %" == str(
@@ -134,7 +134,7 @@ def test_what_rounding_adds_is_no_warning() -> None:
 
 
 def test_reserve_is_no_capacity() -> None:
-    """A sum is held against what is left beside the reserve: 30,000 times 0.1 is too much."""
+    """A sum is compared with what is left beside the reserve: 30,000 times 0.1 is too much."""
     tenants = [Tenant(f"tenant-{number:05}") for number in range(30_000)]
     *small, over = fair_shares(1100, tenants, reserve_percent=100).warnings
     assert SmallShare("tenant-00000", 0.1) == small[0]
@@ -149,7 +149,7 @@ def test_one_percent_is_not_small() -> None:
 
 
 def test_nobody_shares() -> None:
-    """No tenants, no shares."""
+    """Without tenants there are no shares."""
     assert Shares({}, ()) == fair_shares(1100, [])
 
 
@@ -174,7 +174,7 @@ def test_terms_that_cannot_be(terms: dict[str, float], message: str) -> None:
 
 
 def test_sharing_that_cannot_be() -> None:
-    """No tenant, no capacity, a reserve of everything and a name that is there twice."""
+    """No tenant, no capacity, a reserve of everything and a duplicate name are refused."""
     with pytest.raises(ValueError, match="0 tenants"):
         equal_share(1100, 0)
     with pytest.raises(ValueError, match="a capacity of 0 %"):
@@ -194,7 +194,7 @@ _tenths = st.integers(1, 5000).map(lambda tenths: tenths / 10)
 
 @st.composite
 def tenants(draw: st.DrawFn) -> list[Tenant]:
-    """Tenants of any terms."""
+    """Generates tenants of any terms."""
     made = []
     for number in range(draw(st.integers(1, 8))):
         least, most = sorted((draw(_tenths), draw(_tenths)))
@@ -212,7 +212,7 @@ def tenants(draw: st.DrawFn) -> list[Tenant]:
 
 @given(capacity=_tenths, all_tenants=tenants())
 def test_shares_are_max_min_fair(capacity: float, all_tenants: list[Tenant]) -> None:
-    """Bounds hold, the capacity is spent, and who has more by weight than another can't give.
+    """Bounds are met, the capacity is spent, and nobody has more by weight needlessly.
 
     The last is what max-min fairness means: where one has more than another by weight, the one is
     at its minimum or the other at its maximum.
@@ -237,6 +237,6 @@ def test_shares_are_max_min_fair(capacity: float, all_tenants: list[Tenant]) -> 
                 for each, sign in ((one, 1), (other, -1))
             ]
             if levels[0] > levels[1]:
-                gives_nothing = shares[one.name] <= one.minimum_percent
+                yields_nothing = shares[one.name] <= one.minimum_percent
                 takes_nothing = shares[other.name] >= most[other.name]
-                assert gives_nothing or takes_nothing
+                assert yields_nothing or takes_nothing

@@ -1,4 +1,4 @@
-"""Who counts while tenants come and go, and how far a step goes."""
+"""Which tenants count while they come and go, and how large a step is."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from sidecar.quotas.request_time.plan_upkeep import Watch, limited
 from sidecar.quotas.request_time.quota_plan import Change, TenantKind, Terms, named_plan
 
 KEY = "request_percentage"
-HOLD_MS = 300_000
+STABLE_MS = 300_000
 
 
 def names(watch: Watch, there: Iterable[str], now_ms: int) -> list[str]:
@@ -18,75 +18,75 @@ def names(watch: Watch, there: Iterable[str], now_ms: int) -> list[str]:
 
 
 def test_who_is_there_at_first_counts_at_once() -> None:
-    """There is nothing yet that could change hands."""
-    watch = Watch(HOLD_MS, 0.1)
+    """No quota exists yet that could change hands."""
+    watch = Watch(STABLE_MS, 0.1)
     assert ["ann", "bob"] == names(watch, ["ann", "bob"], 0)
     assert 0 == watch.unstable
 
 
 def test_who_comes_first_counts_at_once() -> None:
-    """Nobody was there, or all are gone for good: nobody's share changes."""
-    watch = Watch(HOLD_MS, 0.1)
+    """Nobody counted, or all had been gone for long: nobody's share changes."""
+    watch = Watch(STABLE_MS, 0.1)
     assert [] == names(watch, [], 0)
     assert ["ann"] == names(watch, ["ann"], 1)
     names(watch, [], 2)
-    assert [] == names(watch, [], 2 + HOLD_MS)
-    assert ["bob"] == names(watch, ["bob"], 3 + HOLD_MS)
+    assert [] == names(watch, [], 2 + STABLE_MS)
+    assert ["bob"] == names(watch, ["bob"], 3 + STABLE_MS)
     assert 0 == watch.unstable
 
 
-def test_who_comes_counts_after_the_hold_time() -> None:
-    """Not a millisecond before, and from then on."""
-    watch = Watch(HOLD_MS, 0.1)
+def test_who_comes_counts_after_the_stabilization_time() -> None:
+    """A tenant does not count a millisecond before, and counts from then on."""
+    watch = Watch(STABLE_MS, 0.1)
     names(watch, ["ann"], 0)
     assert ["ann"] == names(watch, ["ann", "bob"], 1000)
     assert 1 == watch.unstable
-    assert ["ann"] == names(watch, ["ann", "bob"], 1000 + HOLD_MS - 1)
-    assert ["ann", "bob"] == names(watch, ["ann", "bob"], 1000 + HOLD_MS)
+    assert ["ann"] == names(watch, ["ann", "bob"], 1000 + STABLE_MS - 1)
+    assert ["ann", "bob"] == names(watch, ["ann", "bob"], 1000 + STABLE_MS)
     assert 0 == watch.unstable
 
 
-def test_who_is_gone_counts_for_the_hold_time() -> None:
-    """With the terms they had."""
-    watch = Watch(HOLD_MS, 0.1)
+def test_who_is_gone_counts_for_the_stabilization_time() -> None:
+    """A tenant who is gone counts with its last terms."""
+    watch = Watch(STABLE_MS, 0.1)
     bob = Tenant("bob", weight=3)
     watch.count([Tenant("ann"), bob], 0)
     assert bob in watch.count([Tenant("ann")], 1000)
-    assert ["ann"] == names(watch, ["ann"], 1000 + HOLD_MS)
+    assert ["ann"] == names(watch, ["ann"], 1000 + STABLE_MS)
 
 
 def test_who_only_restarts_changes_nothing() -> None:
-    """The hold time begins anew with each going, and with each coming."""
-    watch = Watch(HOLD_MS, 0.1)
+    """The stabilization time begins anew each time a tenant goes or comes."""
+    watch = Watch(STABLE_MS, 0.1)
     names(watch, ["ann", "bob"], 0)
     names(watch, ["ann"], 1000)
     names(watch, ["ann", "bob"], 2000)
-    assert ["ann", "bob"] == names(watch, ["ann"], 1000 + HOLD_MS)
+    assert ["ann", "bob"] == names(watch, ["ann"], 1000 + STABLE_MS)
     names(watch, ["ann", "bob", "joe"], 400_000)
     names(watch, ["ann", "bob"], 500_000)
-    assert ["ann", "bob"] == names(watch, ["ann", "bob", "joe"], 400_000 + HOLD_MS)
+    assert ["ann", "bob"] == names(watch, ["ann", "bob", "joe"], 400_000 + STABLE_MS)
 
 
-def test_a_larger_capacity_counts_after_the_hold_time() -> None:
-    """The smallest broker is restarted: nobody's share rises and falls again."""
+def test_a_larger_capacity_counts_after_the_stabilization_time() -> None:
+    """While the smallest broker is restarted, nobody's share rises and falls again."""
     watch = Watch(100, 0.2)
-    looks = [(0, 1100), (10, 1300), (50, 1100), (60, 1300), (159, 1300), (160, 1300), (170, 900)]
+    steps = [(0, 1100), (10, 1300), (50, 1100), (60, 1300), (159, 1300), (160, 1300), (170, 900)]
     expected = [1100, 1100, 1100, 1100, 1100, 1300, 900]
-    assert expected == [watch.capacity(percent, now_ms) for now_ms, percent in looks]
+    assert expected == [watch.capacity(percent, now_ms) for now_ms, percent in steps]
     at_once = Watch(0, 0.2)
     assert [1, 2] == [at_once.capacity(percent, 0) for percent in (1, 2)]
 
 
-def test_new_terms_hold_at_once() -> None:
+def test_new_terms_count_at_once() -> None:
     """A weight that was changed is a decision, not a restart."""
-    watch = Watch(HOLD_MS, 0.1)
+    watch = Watch(STABLE_MS, 0.1)
     watch.count([Tenant("ann")], 0)
     assert [Tenant("ann", weight=2)] == watch.count([Tenant("ann", weight=2)], 1)
 
 
 def test_time_that_stands_still_or_goes_back_moves_nobody() -> None:
-    """Whoever waits goes on waiting."""
-    watch = Watch(HOLD_MS, 0.1)
+    """Whoever waits continues to wait."""
+    watch = Watch(STABLE_MS, 0.1)
     names(watch, ["ann"], 1000)
     for now_ms in (1000, 1000, 0):
         assert ["ann"] == names(watch, ["ann", "bob"], now_ms)
@@ -108,14 +108,14 @@ def test_time_that_stands_still_or_goes_back_moves_nobody() -> None:
 def test_a_step_is_a_tenth_of_the_quota(
     before: float | None, after: float | None, expected: float | None
 ) -> None:
-    """At least 0.1, so that it ends; a first quota and a removal are one step."""
+    """A step is at least 0.1, so that it ends; a first quota and a removal are one step."""
     (change,) = limited([Change(Entity("ann"), KEY, before, after)], 0.1)
     assert (before, expected) == (change.before, change.after)
 
 
 def test_steps_reach_the_plan() -> None:
-    """The example: 64 to 57.6 and 55.7, and then nothing more."""
-    watch = Watch(HOLD_MS, 0.1)
+    """The example: 64 becomes 57.6 and then 55.7, and nothing more follows."""
+    watch = Watch(STABLE_MS, 0.1)
     target = {Entity(DEFAULT): {KEY: 55.7}}
     today = 64.0
     seen = []
@@ -127,7 +127,7 @@ def test_steps_reach_the_plan() -> None:
 
 
 def gone(today: ClientQuotas) -> list[tuple[Entity, float | None]]:
-    """What a watch that has given ann and bob 200 % each changes once bob is gone."""
+    """What a watch that has set 200 % each for ann and bob changes once bob is gone."""
     watch = Watch(0, 1.0)
     terms = Terms(400)
     both = [Tenant("ann"), Tenant("bob")]
@@ -136,14 +136,14 @@ def gone(today: ClientQuotas) -> list[tuple[Entity, float | None]]:
     return [(change.entity, change.after) for change in watch.step(today, left)]
 
 
-def test_who_is_gone_loses_what_was_given() -> None:
-    """And ann has it."""
+def test_who_is_gone_loses_the_quota() -> None:
+    """Bob's quota is removed, and ann's is raised by it."""
     today = {Entity("ann"): {KEY: 200.0}, Entity("bob"): {KEY: 200.0}}
     assert [(Entity("ann"), 400.0), (Entity("bob"), None)] == gone(today)
 
 
 def test_a_removal_that_failed_is_tried_again() -> None:
-    """Until bob has another quota or none; from then on it is not ours to remove."""
+    """It is tried until bob has another quota or none, which is not ours to remove."""
     watch = Watch(0, 1.0)
     bob = Entity("bob")
     watch.step({}, {bob: {KEY: 400.0}})
@@ -156,7 +156,7 @@ def test_a_removal_that_failed_is_tried_again() -> None:
 
 @pytest.mark.parametrize("bob", [{KEY: 300.0}, {}, {"producer_byte_rate": 1e6}])
 def test_what_someone_else_has_set_is_left(bob: dict[str, float]) -> None:
-    """Bob's quota was changed, or is gone already."""
+    """Bob's quota was changed, or is removed already."""
     today = {Entity("ann"): {KEY: 400.0}, Entity("bob"): bob}
     assert [] == gone(today)
 
@@ -166,8 +166,8 @@ def test_a_step_that_was_not_done_takes_nothing_back() -> None:
     assert [(Entity("ann"), 400.0)] == gone({})
 
 
-@pytest.mark.parametrize(("hold_ms", "largest"), [(-1, 0.1), (0, 0.0), (0, -1.0)])
-def test_a_watch_that_makes_no_sense_is_refused(hold_ms: int, largest: float) -> None:
+@pytest.mark.parametrize(("stable_ms", "largest"), [(-1, 0.1), (0, 0.0), (0, -1.0)])
+def test_a_watch_that_makes_no_sense_is_refused(stable_ms: int, largest: float) -> None:
     """Time does not go back, and a step of nothing never ends."""
     with pytest.raises(ValueError, match="stabilization time"):
-        Watch(hold_ms, largest)
+        Watch(stable_ms, largest)

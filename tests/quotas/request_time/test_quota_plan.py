@@ -1,4 +1,4 @@
-"""Plans: who gets how much, as users or client-ids, and what that changes."""
+"""Plans: what share tenants have, as users or client-ids, and what that changes."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_an_equal_share_is_the_defaults() -> None:
 
 
 def test_a_small_equal_share_is_reported_once() -> None:
-    """Of nameless tenants, not once for each of them."""
+    """It is reported for all nameless tenants, not once for each of them."""
     plan = equal_plan(Terms(1100), 2000)
     assert (SmallShare("each of 2,000 tenants", 0.6),) == plan.warnings
 
@@ -44,7 +44,7 @@ def test_a_reserve_is_shared_by_internal_users() -> None:
 
 
 def test_named_shares_and_a_default_beside_them() -> None:
-    """Weights count; whoever is not named has the default, as it was given."""
+    """Weights count; whoever is not named has the default, as it was set."""
     plan = named_plan(Terms(400, default_percent=2.5), [Tenant("ann", 1), Tenant("bob", 3)])
     expected = {
         Entity("ann"): {KEY: 100.0},
@@ -76,7 +76,7 @@ def test_warnings_of_the_shares_are_the_plans() -> None:
     ],
 )
 def test_terms_that_make_no_sense_are_refused(terms: dict[str, object], why: str) -> None:
-    """Nothing beside the reserve, internal users without one or named twice, a default of none."""
+    """A full reserve, internal users without one or named twice, and a default of 0 are refused."""
     with pytest.raises(ValueError, match=why):
         Terms(100.0, **terms)  # type: ignore[arg-type] # of several types, chosen by name
 
@@ -102,7 +102,7 @@ def test_nobody_can_share_nothing() -> None:
 def test_the_name_of_an_entity_of_a_kind(
     kind: TenantKind, entity: Entity, expected: str | None
 ) -> None:
-    """Only of one that is of this kind alone, and not the default."""
+    """It exists only for an entity of this kind alone, and not for the default."""
     assert expected == kind.name_of(entity)
 
 
@@ -112,7 +112,7 @@ def test_kinds_are_called_as_by_kafka_configs() -> None:
 
 
 def test_only_what_differs_changes() -> None:
-    """What is in force stays out, and so does what nobody asked for."""
+    """What is in force, or what nobody asked for, is no change."""
     quotas = {
         Entity("ann"): {KEY: 64.0, "producer_byte_rate": 1e6},
         Entity("bob"): {KEY: 55.7},
@@ -133,7 +133,7 @@ def test_only_what_differs_changes() -> None:
 
 
 def test_removals_are_what_is_not_wanted() -> None:
-    """A whole entity, or one of its quotas."""
+    """A whole entity is removed, or one of its quotas."""
     quotas = {Entity("ann"): {KEY: 64.0, "producer_byte_rate": 1e6}, Entity("bob"): {KEY: 1.0}}
     expected = (
         Change(Entity("ann"), "producer_byte_rate", 1e6, None),

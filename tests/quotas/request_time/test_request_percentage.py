@@ -24,7 +24,7 @@ def test_alice_may_use_10_ms() -> None:
 
 @pytest.mark.parametrize(("used_ms", "longest_wait_ms"), [(9, 0), (10, 1000), (11, 1000)])
 def test_alice_around_her_quota(used_ms: int, longest_wait_ms: int) -> None:
-    """Used at each full second, 9 ms never wait; eleven times 10 ms are in 10 s, and do."""
+    """9 ms used at each full second never wait; eleven times 10 ms are in 10 s, and do."""
     quota = request_quota(1.0, WINDOW)
     waits = [quota.record(percent(used_ms * MS), second * 1000) for second in range(60)]
     assert longest_wait_ms == max(waits)
@@ -32,14 +32,14 @@ def test_alice_around_her_quota(used_ms: int, longest_wait_ms: int) -> None:
 
 
 def test_a_wait_is_one_window_at_most() -> None:
-    """KIP-124's stop-the-world pause: a second of it at 0.1 % doesn't hold the user for minutes."""
+    """After KIP-124's stop-the-world pause, 1 s at 0.1 %, the user does not wait for minutes."""
     quota = request_quota(0.1, WINDOW)
     assert 1000 == quota.record(percent(1000 * MS), 0)
     assert 5000 == request_quota(0.1, QuotaWindow(11, 5000)).record(percent(1000 * MS), 0)
 
 
 def test_network_threads_time_counts_for_the_next_check() -> None:
-    """It is recorded when an answer was sent, when nobody can be told to wait any more."""
+    """It is recorded when an answer was sent, when it is too late to throttle its client."""
     quota = request_quota(1.0, WINDOW)
     quota.record_unchecked(percent(500 * MS), 0)
     assert 5.0 == quota.rate(0)
@@ -47,7 +47,7 @@ def test_network_threads_time_counts_for_the_next_check() -> None:
 
 
 @pytest.mark.parametrize(("connections", "request_ms"), [(5, 100), (2, 30), (40, 7)])
-def test_the_bound_of_the_kip_holds_and_is_reached(connections: int, request_ms: int) -> None:
+def test_the_bound_of_the_kip_is_met_and_reached(connections: int, request_ms: int) -> None:
     """Connections that send whenever they may use C x R of a window, and not more.
 
     The seconds before the windows are full do not count: the user was idle before them.

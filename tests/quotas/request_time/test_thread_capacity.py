@@ -17,7 +17,7 @@ from sidecar.quotas.request_time.thread_capacity import (
 def test_capacity_is_all_threads_whole_time(
     io_threads: int, network_threads: int, percent: int, io_percent: int
 ) -> None:
-    """Each thread is 100 %, network threads only in the form that was adopted."""
+    """Each thread is 100 %; network threads count only by the KIP's form that was adopted."""
     capacity = BrokerCapacity(30, io_threads, network_threads, 1)
     assert (percent, io_percent) == (capacity.percent, capacity.io_percent)
 
@@ -36,13 +36,13 @@ def test_window_does_not_change_the_capacity() -> None:
     ],
 )
 def test_nothing_is_refused(threads: tuple[int, int, int], setting: str) -> None:
-    """What no broker runs with is told by broker and setting."""
+    """Settings that no broker runs with are refused by broker and setting."""
     with pytest.raises(ValueError, match=f"broker 7: {setting} is "):
         BrokerCapacity(7, *threads)
 
 
 def test_alike_brokers_do_not_differ() -> None:
-    """Brokers of the same settings, one broker and none have nothing to tell."""
+    """For brokers of the same settings, one broker and none, nothing is reported."""
     assert () == differs([BrokerCapacity(1, 8, 3, 1), BrokerCapacity(2, 8, 3, 1)])
     assert () == differs([BrokerCapacity(1, 8, 3, 1)])
     assert () == differs([])
@@ -58,14 +58,14 @@ def test_differences_are_reported_by_setting_and_broker() -> None:
 
 
 def test_swapped_threads_differ_though_the_capacity_is_the_same() -> None:
-    """8 + 3 and 3 + 8 have the same percent, and are told all the same."""
+    """8 + 3 and 3 + 8 have the same percent, and are reported all the same."""
     brokers = [BrokerCapacity(1, 8, 3, 1), BrokerCapacity(2, 3, 8, 1)]
     assert brokers[0].percent == brokers[1].percent
     assert ["num.io.threads", "num.network.threads"] == [each.setting for each in differs(brokers)]
 
 
 def test_plans_fit_the_smallest_broker() -> None:
-    """Of brokers that differ the smallest is planned for, of equal ones the first by id."""
+    """A plan is for the smallest of brokers that differ, and for the first of equal ones by id."""
     brokers = [BrokerCapacity(1, 16, 3, 1), BrokerCapacity(3, 8, 3, 1), BrokerCapacity(2, 3, 8, 1)]
     assert 2 == smallest(brokers).broker_id
     with pytest.raises(ValueError, match=r"empty|arg"):

@@ -41,7 +41,7 @@ class EmergencyTest {
             pass(12, false);
         }
 
-        /** A factor of 0 from now on, with so many bytes left. */
+        /** Sets a factor of 0 from now on, with so many bytes left. */
         void stop(double room) {
             room(room);
             rig.enforcement.apply(stopped(Double.NaN));
@@ -61,7 +61,7 @@ class EmergencyTest {
         }
 
         /**
-         * Time passes, and producers send.
+         * Lets time pass and producers send.
          *
          * @param freed whether as much is deleted as lands.
          * @return what has landed, bytes per second.
@@ -95,7 +95,7 @@ class EmergencyTest {
             moments.pass(Math.max(0, until - moments.nowMs()));
         }
 
-        /** As a sidecar reports it: over the requested window, 5 s at least, or a bit more. */
+        /** A sidecar's reported rate: over the requested window, 5 s at least, or a bit more. */
         private double secondsToFull() {
             double windowS = Math.max(5, rig.enforcement.fillWindowMs() / 1000) * 1.3;
             double[] last = readings.getLast();
@@ -131,7 +131,7 @@ class EmergencyTest {
         assertTrue(scene.room() > 0, "left " + scene.room());
     }
 
-    /** With as much deleted as lands, the budget is the same all the time, and so is the pause. */
+    /** If as much is deleted as lands, the budget stays the same, and so does the pause. */
     @ParameterizedTest
     @CsvSource({"3, 1e6, 15e6", "3, 1e6, 60e6", "100, 1e6, 1e9", "300, 2e4, 60e6"})
     void thePauseSettlesWithinTheBudget(int connections, double bytes, double room) {

@@ -105,7 +105,7 @@ class FollowerTest {
         assertEquals(1, lines.count("answers again"), lines.toString());
     }
 
-    /** Switched off, all is free at once, though an answer is waited for; on again, as before. */
+    /** Once it is off, all is free at once, though an answer is awaited; on again, as before. */
     @Test
     void isSwitchedOffAtOnce() throws Exception {
         CountDownLatch hanging = new CountDownLatch(1);
@@ -189,7 +189,7 @@ class FollowerTest {
         }
     }
 
-    /** Closed, it applies nothing more, its threads end, and its connection does. */
+    /** Once it is closed, it applies nothing more, and its threads and its connection end. */
     @Test
     void ends() throws Exception {
         CountDownLatch hanging = new CountDownLatch(1);
@@ -204,7 +204,7 @@ class FollowerTest {
                     applied::add);
             assertTrue(hanging.await(5, TimeUnit.SECONDS));
             assertEquals(2, threads());
-            // Until nothing wakes it any more by itself.
+            // It waits until nothing wakes it any more by itself.
             Thread.sleep(1100);
             long before = System.nanoTime();
             follower.close();

@@ -10,9 +10,9 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import throttlesidecar.Factors.Source;
 
-/** Which factors are in force when, by the answers: no thread, no clock, no socket. */
+/** Which factors are in force when, by the answers, without thread, clock or socket. */
 class FollowingTest {
-    /** Shortly before the clock overflows, which it may do. */
+    /** The start is shortly before the clock overflows, which it may do. */
     private static final long START = Long.MAX_VALUE - 1_000_000_000L;
 
     private static final String TAG = "\"a-1\"";
@@ -166,7 +166,7 @@ class FollowingTest {
         assertEquals(100, msToRequest());
     }
 
-    /** Switched off, nothing is requested and every factor is 1; on again, a document counts. */
+    /** While it is off, nothing is requested and every factor is 1; on again, a document counts. */
     @Test
     void canBeSwitchedOff() {
         onAnswer(modified(0.0, 60_000));
@@ -194,7 +194,7 @@ class FollowingTest {
         assertNull(following.nextRequest(now).etag);
     }
 
-    /** While a release is under way factors are applied twice a second, and then no more. */
+    /** During a release factors are applied twice a second, and then no more. */
     @Test
     void appliesUntilAReleaseIsOver() {
         onAnswer(modified(1.0, 600_000));

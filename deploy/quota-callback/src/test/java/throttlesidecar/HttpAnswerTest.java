@@ -90,7 +90,7 @@ class HttpAnswerTest {
         assertTrue(wrong.getMessage().contains(problem), wrong.getMessage());
     }
 
-    /** Heads, chunks and interim answers without an end are left at a few bytes. */
+    /** Reading of heads, chunks and interim answers without an end stops after a few bytes. */
     @ParameterizedTest
     @ValueSource(
             strings = {
@@ -131,7 +131,7 @@ class HttpAnswerTest {
         return threads.getThreadAllocatedBytes(Thread.currentThread().getId());
     }
 
-    /** Whatever is changed in a good answer: it is parsed or refused, nothing else happens. */
+    /** Whatever is changed in a good answer, it is parsed or refused; nothing else happens. */
     @Test
     void standsAnyDamage() throws IOException {
         String good =

@@ -102,7 +102,7 @@ class OwnTagsTest {
         assertEquals(700.0, quotas.limit(PRODUCE, "", "etl"));
     }
 
-    /** As in the Strimzi plugin, and not of produce requests only. */
+    /** It is as in the Strimzi plugin, and not of produce requests only. */
     @ParameterizedTest
     @EnumSource(names = {"PRODUCE", "FETCH", "REQUEST"})
     void whoIsExcludedHasNoPartInTheStaticQuota(ClientQuotaType type) {

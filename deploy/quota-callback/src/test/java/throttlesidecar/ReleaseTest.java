@@ -190,14 +190,14 @@ class ReleaseTest {
         send("", 6e6, 100_000, 12_000);
         rig.enforcement.apply(factors(0.0, 60));
         assertEquals(1000, rig.sensor.produce("", "c", 100_000), 2);
-        // At once it would be judged by the rate before the throttle.
+        // Earlier it would be judged by the rate before the throttle.
         moments.pass(11_999);
         rig.enforcement.apply(factors(0.0, 300));
         assertTrue(!rig.enforcement.figures().emergency);
         moments.pass(1);
         rig.enforcement.apply(factors(0.0, 300));
         assertTrue(rig.enforcement.figures().emergency);
-        // Full in half the horizon, and it is to be in twice that: a quarter may leak.
+        // It is full in half the horizon, and may be in twice that: a quarter may leak.
         assertEquals(4000, rig.sensor.produce("", "c", 100_000), 5);
         moments.pass(60_000);
         rig.enforcement.apply(factors(0.0, 2399));
@@ -215,7 +215,7 @@ class ReleaseTest {
         moments.pass(12_000);
         rig.enforcement.apply(factors(0.0, 240));
         assertEquals(20_000, rig.sensor.produce("", "c", 1e9), 5);
-        // Judged when pauses of 4 s are over, and three of 20 s.
+        // It is judged when pauses of 4 s are over, and three of 20 s.
         moments.pass(63_999);
         rig.enforcement.apply(factors(0.0, 240));
         assertEquals(20_000, rig.sensor.produce("", "c", 1e9), 5);

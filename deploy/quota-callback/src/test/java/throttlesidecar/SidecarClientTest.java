@@ -134,7 +134,7 @@ class SidecarClientTest {
         }
     }
 
-    /** A body without an end is left at 4 MiB, and the connection closed. */
+    /** Reading of a body without an end stops at 4 MiB, and the connection is closed. */
     @Test
     void leavesAHugeBody() throws Exception {
         byte[] block = " ".repeat(1 << 16).getBytes(StandardCharsets.US_ASCII);
@@ -156,7 +156,7 @@ class SidecarClientTest {
         }
     }
 
-    /** Heads without an end are left as well. */
+    /** Reading stops at heads without an end, too. */
     @Test
     void leavesAHugeHead() throws Exception {
         byte[] block = ("X: " + "x".repeat(60_000) + "\r\n").getBytes(StandardCharsets.US_ASCII);
@@ -198,7 +198,7 @@ class SidecarClientTest {
         }
     }
 
-    /** What is no HTTP, too little of it, or nothing at all. */
+    /** An answer that is no HTTP, too short or empty is refused. */
     @ParameterizedTest
     @ValueSource(strings = {"", "SSH-2.0-x\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"})
     void refusesWhatIsCutOff(String answer) throws Exception {
@@ -211,7 +211,7 @@ class SidecarClientTest {
     /** A refused connection fails at once. */
     @Test
     void failsWhereNobodyListens() throws Exception {
-        // Bound and not listening: the port is nobody else's.
+        // The port is bound without listening, so it is nobody else's.
         try (Socket taken = new Socket()) {
             taken.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
             URI nobody = URI.create("http://127.0.0.1:" + taken.getLocalPort());
@@ -222,7 +222,7 @@ class SidecarClientTest {
         }
     }
 
-    /** Closing ends the request under way, and its connection. */
+    /** Closing ends the current request, and its connection. */
     @Test
     void canBeClosed() throws Exception {
         CountDownLatch requested = new CountDownLatch(1);
@@ -297,7 +297,7 @@ class SidecarClientTest {
         return client(url, null).request(etag, waitS, REPORT);
     }
 
-    /** Until the other end's connection was seen broken. */
+    /** Waits until the other end's connection was seen broken. */
     private static void await(AtomicInteger broken) throws InterruptedException {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
         while (broken.get() == 0 && System.nanoTime() < deadline) {

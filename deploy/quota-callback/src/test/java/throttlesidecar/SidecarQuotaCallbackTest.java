@@ -128,7 +128,7 @@ class SidecarQuotaCallbackTest {
         assertNull(TagSets.SHARED.enforcement());
     }
 
-    /** After a close another one starts anew, as when a test restarts a broker in its JVM. */
+    /** After a close another callback starts anew, as when a test restarts a broker in its JVM. */
     @Test
     void startsAnew() throws Exception {
         broker.configure(configs);
@@ -158,7 +158,7 @@ class SidecarQuotaCallbackTest {
         broker.close();
     }
 
-    /** Switched off by kafka-configs.sh, the factor ends at once, and is back when it is on again. */
+    /** Once kafka-configs.sh switches it off, the factor ends at once; on again, it is back. */
     @Test
     void isSwitchedOffAndOn() throws Exception {
         broker.configure(configs);
@@ -217,7 +217,7 @@ class SidecarQuotaCallbackTest {
         assertFalse(broker.updateClusterMetadata(null));
     }
 
-    /** Requests that are under way when the broker closes still have their tags. */
+    /** Requests that still run when the broker closes have their tags. */
     @Test
     void answersAfterItsEnd() {
         broker.configure(configs);

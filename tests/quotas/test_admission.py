@@ -1,11 +1,11 @@
-"""What the algorithms that let controller mutations in have in common, and where they differ."""
+"""What the algorithms that admit controller mutations have in common, and where they differ."""
 
 from collections.abc import Callable
 from typing import Final
 
 import pytest
 
-from sidecar.quotas.mutations.algorithm import AT_ONCE, Admission, MutationQuota
+from sidecar.quotas.admission import AT_ONCE, Admission, MutationQuota
 from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.rate_quota import RateQuota
@@ -25,7 +25,7 @@ every_algorithm = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.ke
 
 
 def test_docstring_example() -> None:
-    """25 asked for twice of a bucket of 10 at 5 per second, strict and permissive."""
+    """A bucket of 10 at 5 per second is asked for 25 twice, strict and permissive."""
     strict, permissive = TokenBucket(5, 10, 0), TokenBucket(5, 10, 0)
     assert [AT_ONCE, Admission(accepted=False, throttle_ms=3000)] == [
         strict.admit(25, 0, strict=True) for _ in range(2)
@@ -36,8 +36,8 @@ def test_docstring_example() -> None:
 
 
 @every_algorithm
-def test_a_first_request_is_let_in_whole(make: Make) -> None:
-    """However large: a topic has the partitions that it has."""
+def test_a_first_request_is_accepted_whole(make: Make) -> None:
+    """It is accepted however large it is: a topic has the partitions that it has."""
     assert AT_ONCE == make(5).admit(10_000, 0, strict=True)
 
 
@@ -63,7 +63,7 @@ def test_permissive_accepts_and_waits(make: Make) -> None:
 
 @every_algorithm
 def test_the_wait_follows_the_rate(make: Make) -> None:
-    """A lower one makes it longer, a higher one ends it; one that is none is refused."""
+    """A lower one makes it longer, a higher one ends it; an invalid one is refused."""
     quota = make(5)
     quota.admit(560, 0, strict=True)
     before_ms = quota.throttle_ms(0)
@@ -76,8 +76,8 @@ def test_the_wait_follows_the_rate(make: Make) -> None:
 
 
 @every_algorithm
-def test_half_the_quota_is_never_held(make: Make) -> None:
-    """Five mutations every two seconds at a quota of 5 per second, for five minutes."""
+def test_half_the_quota_is_never_throttled(make: Make) -> None:
+    """Five mutations come every two seconds at a quota of 5 per second, for five minutes."""
     quota = make(5)
     assert {AT_ONCE} == {quota.admit(5, now_ms, strict=True) for now_ms in range(0, 300_000, 2000)}
 
@@ -87,7 +87,7 @@ def test_half_the_quota_is_never_held(make: Make) -> None:
     [("token bucket", 12_000), ("burst-spreading", 11_000), ("sampled rate", 100_000)],
 )
 def test_when_a_burst_is_over(algorithm: str, admitted_ms: int) -> None:
-    """560 at once at a quota of 5, told to wait about 12 s: the first ms at which more is let in.
+    """560 at once at a quota of 5 wait about 12 s: the first ms at which more is accepted.
 
     The sampled rate takes 101 s where the burst took a second.
     """
