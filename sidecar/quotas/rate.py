@@ -11,13 +11,17 @@ Example, 11 samples of 1 s: 1,000 recorded at 0 ms are 100 per second at once (o
 999 ms (over 10.999 s: 90.9), and 0 at 11,000 ms, when the sample is dropped.
 
 A clock that stands still or goes backwards is counted as Kafka does: a sample that is ahead is
-retained, and the time since it opened is negative, which the missing windows make up for.
+retained, and the time since it opened is negative, which the missing windows make up for. They are
+2^31 - 1 at most: further back, 68 years with windows of 1 s, the rate is over 1 ms.
 
 Source: Kafka's Rate, SampledStat and WindowedSum, as of 3.9; earlier ones (3.3) drop a sample when
 ``samples`` windows have passed since it opened, not since its last value.
 """
 
 from dataclasses import dataclass
+from typing import Final
+
+_INT_MAX: Final = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +127,6 @@ class Rate:
         # Towards zero, also below it, as Java divides.
         whole = elapsed_ms // window_ms if elapsed_ms >= 0 else -(-elapsed_ms // window_ms)
         missing = max(self._window.samples - 1 - whole, 0)
+        if missing > _INT_MAX:
+            return 1  # Java's overflows, and the time stays below 0.
         return max(elapsed_ms + missing * window_ms, 1)

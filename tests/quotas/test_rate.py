@@ -82,3 +82,18 @@ def test_time_that_goes_back_loses_nothing() -> None:
     """Samples that lie ahead count, and missing windows are added."""
     rate = recorded((100, 5000), (100, 2500))
     assert (200 / 9.5, 9500) == (rate.measure(2500), rate.window_ms(2500))
+
+
+@pytest.mark.parametrize(
+    ("ahead_ms", "window_ms"),
+    [
+        ((2**31 - 11) * 1000, 10_000),
+        ((2**31 - 10) * 1000, 1),
+        (3_155_760_000_000, 1),
+        (2**32 * 1000, 1),
+    ],
+)
+def test_a_clock_that_goes_back_68_years(ahead_ms: int, window_ms: int) -> None:
+    """So many windows are missing that Kafka's int overflows: the rate is over 1 ms."""
+    rate = recorded((100, ahead_ms))
+    assert (window_ms, 100_000 / window_ms) == (rate.window_ms(0), rate.measure(0))
