@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from typing import Final
 
 _INT_MAX: Final = (1 << 31) - 1
+_EVER_MS: Final = 1 << 62
+"""Later than any time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,26 @@ class _Sample:
 class Rate:
     """What is recorded, per second. Initially nothing was, and the rate is 0."""
 
-    __slots__ = ("_current", "_samples", "_window")
+    __slots__ = (
+        "_current",
+        "_idle_since_ms",
+        "_oldest_ms",
+        "_samples",
+        "_span_ms",
+        "_window",
+        "_window_ms",
+    )
 
     def __init__(self, window: QuotaWindow) -> None:
         self._window = window
+        self._window_ms = window.window_ms
+        self._span_ms = window.span_ms
         self._samples: list[_Sample] = []
         self._current = 0
+        # When the oldest sample opened, and the earliest last value of all but the current one;
+        # the second is before all times when both have to be found anew.
+        self._oldest_ms = 0
+        self._idle_since_ms = -_EVER_MS
 
     def __repr__(self) -> str:
         return f"Rate({self._window}, {len(self._samples)} samples)"
@@ -81,7 +97,7 @@ class Rate:
         if not self._samples:
             self._samples.append(_Sample(now_ms))
         sample = self._samples[self._current]
-        if now_ms - sample.opened_ms >= self._window.window_ms:
+        if now_ms - sample.opened_ms >= self._window_ms:
             sample = self._advance(now_ms)
         sample.total += value
         sample.last_ms = now_ms
@@ -99,18 +115,28 @@ class Rate:
         if not self._samples:
             # The first sample opens by being observed, not only by being recorded in.
             self._samples.append(_Sample(now_ms))
-        dropped_ms = now_ms - self._window.span_ms
-        oldest = self._samples[0]
+        dropped_ms = now_ms - self._span_ms
+        if self._idle_since_ms <= dropped_ms or self._samples[self._current].last_ms <= dropped_ms:
+            self._drop(dropped_ms, now_ms)
         # Added one by one in the order of the ring, to round as Kafka does.
         total = 0.0
         for sample in self._samples:
+            total += sample.total
+        window_ms = self._over_ms(now_ms - self._oldest_ms)
+        return total / (window_ms / 1000.0), window_ms
+
+    def _drop(self, dropped_ms: int, now_ms: int) -> None:
+        """Clears what is too old, and looks for the oldest of what there is then."""
+        current = self._samples[self._current]
+        oldest_ms = idle_since_ms = _EVER_MS
+        for sample in self._samples:
             if sample.last_ms <= dropped_ms:
                 sample.clear(now_ms)
-            total += sample.total
-            if sample.opened_ms < oldest.opened_ms:
-                oldest = sample
-        window_ms = self._over_ms(now_ms - oldest.opened_ms)
-        return total / (window_ms / 1000.0), window_ms
+            if sample.opened_ms < oldest_ms:  # noqa: PLR1730 - a call to min() costs as much again
+                oldest_ms = sample.opened_ms
+            if sample.last_ms < idle_since_ms and sample is not current:
+                idle_since_ms = sample.last_ms
+        self._oldest_ms, self._idle_since_ms = oldest_ms, idle_since_ms
 
     def _advance(self, now_ms: int) -> _Sample:
         # One more than ``samples``: the oldest may reach into the time that is observed.
@@ -119,11 +145,12 @@ class Rate:
             self._samples.append(_Sample(now_ms))
         else:
             self._samples[self._current].clear(now_ms)
+        self._idle_since_ms = -_EVER_MS
         return self._samples[self._current]
 
     def _over_ms(self, elapsed_ms: int) -> int:
         """The time since the oldest sample opened, with the windows that were not seen yet."""
-        window_ms = self._window.window_ms
+        window_ms = self._window_ms
         # Towards zero, also below it, as Java divides.
         whole = elapsed_ms // window_ms if elapsed_ms >= 0 else -(-elapsed_ms // window_ms)
         missing = max(self._window.samples - 1 - whole, 0)

@@ -22,7 +22,7 @@ from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
 from sidecar.quotas.token_bucket import TokenBucket
 from tests.support.quota_traces import Answers, KafkaQuotas, Trace, shortened
 
-EVENTS = int(os.environ.get("QUOTA_EVENTS", "100000"))
+EVENTS = int(os.environ.get("QUOTA_EVENTS", "400000"))
 """Compared by all tests together, at least."""
 SEED = int(os.environ.get("QUOTA_SEED") or secrets.randbelow(1 << 32))
 
