@@ -84,8 +84,8 @@ class Rate:
         self._span_ms = window.span_ms
         self._samples: list[_Sample] = []
         self._current = 0
-        # When the oldest sample opened, and the earliest last value of all but the current one;
-        # the second is before all times when both have to be found anew.
+        # When the oldest sample opened, and when the one with no value for longest had its last, as
+        # of the last look at each; before all times once another one has opened.
         self._oldest_ms = 0
         self._idle_since_ms = -_EVER_MS
 
@@ -116,6 +116,7 @@ class Rate:
             # The first sample opens by being observed, not only by being recorded in.
             self._samples.append(_Sample(now_ms))
         dropped_ms = now_ms - self._span_ms
+        # A clock that goes back may make the current one the oldest.
         if self._idle_since_ms <= dropped_ms or self._samples[self._current].last_ms <= dropped_ms:
             self._drop(dropped_ms, now_ms)
         # Added one by one in the order of the ring, to round as Kafka does.
@@ -126,15 +127,15 @@ class Rate:
         return total / (window_ms / 1000.0), window_ms
 
     def _drop(self, dropped_ms: int, now_ms: int) -> None:
-        """Clears what is too old, and looks for the oldest of what there is then."""
-        current = self._samples[self._current]
+        """Clears what is too old, and looks at what there is then."""
         oldest_ms = idle_since_ms = _EVER_MS
         for sample in self._samples:
             if sample.last_ms <= dropped_ms:
                 sample.clear(now_ms)
-            if sample.opened_ms < oldest_ms:  # noqa: PLR1730 - a call to min() costs as much again
+            # Calls of min() would take as long as all the rest.
+            if sample.opened_ms < oldest_ms:  # noqa: PLR1730
                 oldest_ms = sample.opened_ms
-            if sample.last_ms < idle_since_ms and sample is not current:
+            if sample.last_ms < idle_since_ms:  # noqa: PLR1730
                 idle_since_ms = sample.last_ms
         self._oldest_ms, self._idle_since_ms = oldest_ms, idle_since_ms
 
@@ -153,7 +154,9 @@ class Rate:
         window_ms = self._window_ms
         # Towards zero, also below it, as Java divides.
         whole = elapsed_ms // window_ms if elapsed_ms >= 0 else -(-elapsed_ms // window_ms)
-        missing = max(self._window.samples - 1 - whole, 0)
+        missing = self._window.samples - 1 - whole
         if missing > _INT_MAX:
             return 1  # Java's overflows, and the time stays below 0.
-        return max(elapsed_ms + missing * window_ms, 1)
+        if missing > 0:
+            elapsed_ms += missing * window_ms
+        return elapsed_ms if elapsed_ms > 0 else 1
