@@ -18,11 +18,12 @@ Source: Kafka's Rate, SampledStat and WindowedSum, as of 3.9; earlier ones (3.3)
 ``samples`` windows have passed since it opened, not since its last value.
 """
 
+import sys
 from dataclasses import dataclass
 from typing import Final
 
 _INT_MAX: Final = (1 << 31) - 1
-_EVER_MS: Final = 1 << 62
+_EVER_MS: Final = sys.maxsize
 """Later than any time."""
 
 
@@ -86,8 +87,7 @@ class Rate:
         self._current = 0
         # When the oldest sample opened, and when the one with no value for longest had its last, as
         # of the last look at each; before all times once another one has opened.
-        self._oldest_ms = 0
-        self._idle_since_ms = -_EVER_MS
+        self._oldest_ms = self._idle_since_ms = -_EVER_MS
 
     def __repr__(self) -> str:
         return f"Rate({self._window}, {len(self._samples)} samples)"

@@ -84,6 +84,18 @@ def test_time_that_goes_back_loses_nothing() -> None:
     assert (200 / 9.5, 9500) == (rate.measure(2500), rate.window_ms(2500))
 
 
+def test_one_window_is_not_over_yet() -> None:
+    """The tenth has begun: what is left of it counts as if it had been seen."""
+    rate = recorded(*((1, second * 1000) for second in range(10)))
+    assert (10_500, 10 / 10.5) == (rate.window_ms(9500), rate.measure(9500))
+
+
+def test_one_sample_more_than_windows_is_retained() -> None:
+    """The thirteenth takes the place of the first, however old that one is by the clock."""
+    rate = recorded(*((1, second * 1000) for second in range(13)))
+    assert 1.2 == rate.measure(0)
+
+
 @pytest.mark.parametrize(
     ("ahead_ms", "window_ms"),
     [
