@@ -23,14 +23,14 @@ from sidecar.quotas.token_bucket import TokenBucket
 from tests.support.quota_traces import Answers, KafkaQuotas, Trace, shortened
 
 EVENTS = int(os.environ.get("QUOTA_EVENTS", "400000"))
-"""Compared by all tests together, at least."""
+"""All tests together compare as many, at least."""
 SEED = int(os.environ.get("QUOTA_SEED") or secrets.randbelow(1 << 32))
 
 START_MS = 1_700_000_000_000
 MOST_SEGMENTS = 20
 MOST_REPEATS = 60
 LONGEST_STEP_MS = 10**13
-"""Of the clock, either way: 317 years."""
+"""The clock steps by 317 years at most, either way."""
 
 
 def _rate(trace: Trace) -> Answers:
@@ -57,7 +57,7 @@ def _rate(trace: Trace) -> Answers:
 
 
 def _rate_quota(trace: Trace) -> Answers:
-    """The same as produce and fetch quotas use it."""
+    """RateQuota, which is how produce and fetch quotas use them."""
     quota = RateQuota(trace.limit, trace.window)
     doubles: list[float] = []
     longs: list[int] = []
@@ -220,17 +220,8 @@ def _gaps_ms(random: Random, window: QuotaWindow, repeats: int) -> list[int]:
     """Even ones, at the edges of windows too, or any; of a fraction of a window or many."""
     window_ms, span_ms = window.window_ms, window.span_ms
     if random.random() < 0.3:
-        edges_ms = (
-            0,
-            1,
-            window_ms - 1,
-            window_ms,
-            window_ms + 1,
-            span_ms - 1,
-            span_ms,
-            span_ms + 1,
-        )
-        return [random.choice((*edges_ms, -1, -window_ms, -span_ms, 36_000_000))] * repeats
+        edges_ms = [at + by for at in (window_ms, span_ms) for by in (-1, 0, 1)]
+        return [random.choice((0, 1, *edges_ms, -1, -window_ms, -span_ms, 36_000_000))] * repeats
     most_ms = random.choice((2, window_ms // 10 + 1, window_ms, 3 * window_ms, 2 * span_ms))
     least_ms = random.choice((0, 0, 0, -most_ms // 4, -most_ms))
     width_ms = most_ms - least_ms + 1
@@ -238,7 +229,7 @@ def _gaps_ms(random: Random, window: QuotaWindow, repeats: int) -> list[int]:
 
 
 def _step_ms(random: Random) -> int:
-    """Of the clock: from a millisecond to years, either way."""
+    """A step of the clock, either way: a millisecond, centuries, or any between."""
     return random.choice((-1, 1)) * round(LONGEST_STEP_MS ** random.random())
 
 
@@ -267,11 +258,11 @@ async def kafka_quotas() -> AsyncIterator[KafkaQuotas]:
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_every_number_is_kafka_s(kafka_quotas: KafkaQuotas, name: str) -> None:
-    """Random traces, until there were enough events; the first that differs is made short."""
+    """Random traces agree bit for bit; the first one that does not is shortened."""
     subject = SUBJECTS[name]
 
     def answers(trace: Trace) -> tuple[Answers, Answers]:
-        # Ours while Kafka's are reckoned.
+        # Both compute at the same time.
         kafka_quotas.send(trace)
         our = subject.ours(trace)
         return kafka_quotas.receive(), our

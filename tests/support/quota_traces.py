@@ -63,7 +63,7 @@ class Trace:
     times_ms: Sequence[int]
 
     def encoded(self) -> bytes:
-        """As the program reads it."""
+        """The trace as the program reads it."""
         window, events = self.window, len(self.words)
         header = (_KINDS[self.kind], window.samples, window.window_ms, events, self.limit)
         words = "".join(map(_WORDS.__getitem__, self.words)).encode("ascii")
@@ -71,13 +71,13 @@ class Trace:
         return b"".join((struct.pack("<ciiid", *header), *columns))
 
     def without(self, start: int, end: int) -> Self:
-        """Some events have not happened."""
+        """The trace as if some of its events had not happened."""
         columns = (self.words, self.amounts, self.times_ms)
         words, amounts, times_ms = ([*column[:start], *column[end:]] for column in columns)
         return replace(self, words=words, amounts=amounts, times_ms=times_ms)
 
     def __str__(self) -> str:
-        """One event a line, times from the first one's on."""
+        """One event a line, with times since the first one."""
         first_ms = self.times_ms[0]
         events = zip(self.words, self.amounts, self.times_ms, strict=True)
         lines = (
@@ -95,7 +95,7 @@ class Answers:
 
     @classmethod
     def of(cls, doubles: Sequence[float], longs: Sequence[int]) -> Self:
-        """Each in the order of the events."""
+        """The same answers, each kind in the order of the events."""
         return cls(array("d", doubles).tobytes(), array("q", longs).tobytes())
 
     def __str__(self) -> str:
@@ -125,10 +125,10 @@ class KafkaQuotas:
 
     @classmethod
     async def start(cls, program: str = _PROGRAM) -> Self:
-        """With the classes of the default version.
+        """Starts with the classes of the default version.
 
         Args:
-            program: one that answers lines, to be asked them only.
+            program: a Java program of ours; one that answers lines serves ``ask`` alone.
 
         Raises:
             ClusterError: they are not to be had, or the program is not compiled.
@@ -140,7 +140,7 @@ class KafkaQuotas:
         return cls([java(os.environ), *options, "-Dlog4j2.level=OFF", "-cp", classpath, program])
 
     def send(self, trace: Trace) -> None:
-        """Has a trace run; ``receive`` is to follow."""
+        """Runs a trace; ``receive`` has to follow."""
         self._write(trace.encoded())
 
     def receive(self) -> Answers:
