@@ -230,7 +230,7 @@ def _gaps_ms(random: Random, window: QuotaWindow, repeats: int) -> list[int]:
 
 def _step_ms(random: Random) -> int:
     """A step of the clock, either way: a millisecond, centuries, or any between."""
-    return random.choice((-1, 1)) * round(LONGEST_STEP_MS ** random.random())
+    return random.choice((-1, 1)) * int(LONGEST_STEP_MS ** random.random())
 
 
 SUBJECTS = {

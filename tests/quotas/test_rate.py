@@ -84,6 +84,14 @@ def test_time_that_goes_back_loses_nothing() -> None:
     assert (200 / 9.5, 9500) == (rate.measure(2500), rate.window_ms(2500))
 
 
+def test_a_sample_is_dropped_by_its_last_value_though_time_went_back() -> None:
+    """It was opened and observed at 5 s, and then had its last value at 0."""
+    rate = recorded((100, 5000))
+    assert 10.0 == rate.measure(5000)
+    rate.record(50, 0)
+    assert (150 / 10.999, 0.0) == (rate.measure(10_999), rate.measure(11_000))
+
+
 def test_one_window_is_not_over_yet() -> None:
     """The tenth has begun: what is left of it counts as if it had been seen."""
     rate = recorded(*((1, second * 1000) for second in range(10)))
