@@ -107,7 +107,7 @@ $(KUSTOMIZE): | $(INSTALLED)
 	GOBIN=$(CURDIR)/$(BIN) go install sigs.k8s.io/kustomize/kustomize/v5@v5.0.3
 
 # EVENTS=100000000 compares more; SEED=7 the events of that seed, else each run has others.
-arithmetic: $(INSTALLED)
+arithmetic: tools-demo $(INSTALLED)
 	QUOTA_EVENTS=$(or $(EVENTS),10000000) QUOTA_SEED=$(SEED) \
 	    $(BIN)/pytest --timeout=0 tests/integration/test_quota_arithmetic.py
 
