@@ -2,6 +2,7 @@
 # make check   lint, types, unit tests, the jar's own: a minute and a half
 # make test    those, Spark's core, and brokers of one Kafka version: a quarter of an hour
 # make test-all    everything: all versions, containers, browsers, demos, coverage: an hour
+# make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
 # make bench   the figures of docs/figures.md
 # make jar     the quota callback for brokers, and where it lies
@@ -18,7 +19,7 @@ JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline test test-all check lint unit brokers spark java jar dist image mutate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline test test-all check lint unit brokers spark java jar dist image arithmetic mutate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test tools-test-all kubernetes-rules docs
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -46,6 +47,7 @@ test-all: tools-test-all lint java $(JAR) $(KUSTOMIZE)
 	$(MVN) test -Dkafka.version=4.4.0 -Dbuild.dir=target/kafka-4.4.0
 	$(BIN)/coverage erase
 	$(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --cov --cov-report=
+	$(MAKE) --no-print-directory arithmetic
 	$(BIN)/pytest -m '$(BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
 	$(BIN)/pytest -m '$(SPARK)' --cov --cov-append --cov-report=
 	$(BIN)/pytest -m '$(OTHERS)' --cov --cov-append --cov-report=
@@ -103,6 +105,11 @@ kubernetes-rules:
 $(KUSTOMIZE): | $(INSTALLED)
 	tools/prerequisites go
 	GOBIN=$(CURDIR)/$(BIN) go install sigs.k8s.io/kustomize/kustomize/v5@v5.0.3
+
+# EVENTS=100000000 compares more; SEED=7 the events of that seed, else each run has others.
+arithmetic: tools-demo $(INSTALLED)
+	QUOTA_EVENTS=$(or $(EVENTS),10000000) QUOTA_SEED=$(SEED) \
+	    $(BIN)/pytest --timeout=0 tests/integration/test_quota_arithmetic.py
 
 # SEED=7 draws other mutants, SAMPLE=9999 all of them in the time; tests/mutants.toml has the known survivors.
 mutate: $(INSTALLED)

@@ -11,13 +11,20 @@ Example, 11 samples of 1 s: 1,000 recorded at 0 ms are 100 per second at once (o
 999 ms (over 10.999 s: 90.9), and 0 at 11,000 ms, when the sample is dropped.
 
 A clock that stands still or goes backwards is counted as Kafka does: a sample that is ahead is
-retained, and the time since it opened is negative, which the missing windows make up for.
+retained, and the time since it opened is negative, which the missing windows make up for. They are
+2^31 - 1 at most: further back, 68 years with windows of 1 s, the rate is over 1 ms.
 
 Source: Kafka's Rate, SampledStat and WindowedSum, as of 3.9; earlier ones (3.3) drop a sample when
 ``samples`` windows have passed since it opened, not since its last value.
 """
 
+import sys
 from dataclasses import dataclass
+from typing import Final
+
+_INT_MAX: Final = (1 << 31) - 1
+_EVER_MS: Final = sys.maxsize
+"""Later than any time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +69,25 @@ class _Sample:
 class Rate:
     """What is recorded, per second. Initially nothing was, and the rate is 0."""
 
-    __slots__ = ("_current", "_samples", "_window")
+    __slots__ = (
+        "_current",
+        "_idle_since_ms",
+        "_oldest_ms",
+        "_samples",
+        "_span_ms",
+        "_window",
+        "_window_ms",
+    )
 
     def __init__(self, window: QuotaWindow) -> None:
         self._window = window
+        self._window_ms = window.window_ms
+        self._span_ms = window.span_ms
         self._samples: list[_Sample] = []
         self._current = 0
+        # When the oldest sample opened, and when the one with no value for longest had its last, as
+        # of the last look at each; before all times once another one has opened.
+        self._oldest_ms = self._idle_since_ms = -_EVER_MS
 
     def __repr__(self) -> str:
         return f"Rate({self._window}, {len(self._samples)} samples)"
@@ -77,7 +97,7 @@ class Rate:
         if not self._samples:
             self._samples.append(_Sample(now_ms))
         sample = self._samples[self._current]
-        if now_ms - sample.opened_ms >= self._window.window_ms:
+        if now_ms - sample.opened_ms >= self._window_ms:
             sample = self._advance(now_ms)
         sample.total += value
         sample.last_ms = now_ms
@@ -95,18 +115,29 @@ class Rate:
         if not self._samples:
             # The first sample opens by being observed, not only by being recorded in.
             self._samples.append(_Sample(now_ms))
-        dropped_ms = now_ms - self._window.span_ms
-        oldest = self._samples[0]
+        dropped_ms = now_ms - self._span_ms
+        # A clock that goes back may make the current one the oldest.
+        if self._idle_since_ms <= dropped_ms or self._samples[self._current].last_ms <= dropped_ms:
+            self._drop(dropped_ms, now_ms)
         # Added one by one in the order of the ring, to round as Kafka does.
         total = 0.0
         for sample in self._samples:
+            total += sample.total
+        window_ms = self._over_ms(now_ms - self._oldest_ms)
+        return total / (window_ms / 1000.0), window_ms
+
+    def _drop(self, dropped_ms: int, now_ms: int) -> None:
+        """Clears what is too old, and looks at what there is then."""
+        oldest_ms = idle_since_ms = _EVER_MS
+        for sample in self._samples:
             if sample.last_ms <= dropped_ms:
                 sample.clear(now_ms)
-            total += sample.total
-            if sample.opened_ms < oldest.opened_ms:
-                oldest = sample
-        window_ms = self._over_ms(now_ms - oldest.opened_ms)
-        return total / (window_ms / 1000.0), window_ms
+            # Calls of min() would take as long as all the rest.
+            if sample.opened_ms < oldest_ms:  # noqa: PLR1730
+                oldest_ms = sample.opened_ms
+            if sample.last_ms < idle_since_ms:  # noqa: PLR1730
+                idle_since_ms = sample.last_ms
+        self._oldest_ms, self._idle_since_ms = oldest_ms, idle_since_ms
 
     def _advance(self, now_ms: int) -> _Sample:
         # One more than ``samples``: the oldest may reach into the time that is observed.
@@ -115,12 +146,17 @@ class Rate:
             self._samples.append(_Sample(now_ms))
         else:
             self._samples[self._current].clear(now_ms)
+        self._idle_since_ms = -_EVER_MS
         return self._samples[self._current]
 
     def _over_ms(self, elapsed_ms: int) -> int:
         """The time since the oldest sample opened, with the windows that were not seen yet."""
-        window_ms = self._window.window_ms
+        window_ms = self._window_ms
         # Towards zero, also below it, as Java divides.
         whole = elapsed_ms // window_ms if elapsed_ms >= 0 else -(-elapsed_ms // window_ms)
-        missing = max(self._window.samples - 1 - whole, 0)
-        return max(elapsed_ms + missing * window_ms, 1)
+        missing = self._window.samples - 1 - whole
+        if missing > _INT_MAX:
+            return 1  # Java's overflows, and the time stays below 0.
+        if missing > 0:
+            elapsed_ms += missing * window_ms
+        return elapsed_ms if elapsed_ms > 0 else 1

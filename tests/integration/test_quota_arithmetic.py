@@ -1,15 +1,18 @@
 """Our quota arithmetic beside Kafka's own classes: every number of every trace is the same.
 
-The floats are equal to the last bit, which Java and Python both can: the same additions and
-divisions of doubles in the same order.
+Doubles are equal to the last bit, which Java and Python both can: the same additions and divisions
+in the same order. Traces are random by a seed; ``make arithmetic`` compares 10 million events.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from itertools import cycle, islice
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from itertools import accumulate, cycle, islice
+from random import Random
 
+import pytest
 import pytest_asyncio
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from sidecar.quotas.admission import Admission
 from sidecar.quotas.rate import QuotaWindow, Rate
@@ -17,68 +20,234 @@ from sidecar.quotas.rate_quota import RateQuota
 from sidecar.quotas.request_time.request_percentage import percent
 from sidecar.quotas.throttle_time import bounded_ms, unbounded_ms
 from sidecar.quotas.token_bucket import TokenBucket
-from tests.support.quota_traces import Event, KafkaQuotas, Trace
+from tests.support.quota_traces import Answers, KafkaQuotas, Trace, shortened
+
+EVENTS = int(os.environ.get("QUOTA_EVENTS", "400000"))
+"""All tests together compare as many, at least."""
+SEED = int(os.environ.get("QUOTA_SEED") or secrets.randbelow(1 << 32))
 
 START_MS = 1_700_000_000_000
-SEGMENTS = 12
-REPEATS = 8
-EXAMPLES = 350
-EVENTS = SEGMENTS * REPEATS * EXAMPLES
-"""Compared by each of the three tests, at least: more than 100,000 in all."""
-
-Answer = float | int | str | Admission | None
-
-limits = st.one_of(
-    st.sampled_from([5.0, 0.1, 1.0, 100.0, 1e-3]),
-    st.floats(1e-3, 1e9, allow_nan=False),
-)
-values = st.one_of(
-    st.sampled_from([0.0, 1.0, 0.1, 560.0, -1.0]),
-    st.floats(-1e6, 1e9, allow_nan=False),
-)
-nanoseconds = st.integers(0, 10**11).map(float)
-any_windows = st.builds(
-    QuotaWindow, st.sampled_from([11, 1, 2, 3, 100]), st.sampled_from([1000, 1, 7, 30_000])
-)
-whole_seconds = st.builds(
-    QuotaWindow, st.sampled_from([11, 1, 3, 100]), st.sampled_from([1000, 30_000])
-)
+MOST_SEGMENTS = 20
+MOST_REPEATS = 60
+LONGEST_STEP_MS = 10**13
+"""The clock steps by 317 years at most, either way."""
 
 
-@st.composite
-def traces(
-    draw: st.DrawFn,
-    kind: str,
-    words: list[str],
-    windows: st.SearchStrategy[QuotaWindow],
-    amounts: st.SearchStrategy[float],
-) -> Trace:
-    """Segments of events with even gaps; time may stand still, go back, or leave hours out."""
-    window = draw(windows)
-    steps_ms = (0, 1, window.window_ms - 1, window.window_ms, window.window_ms + 1)
-    spans_ms = (window.span_ms - 1, window.span_ms, window.span_ms + 1, 36_000_000)
-    gaps_ms = st.one_of(
-        st.sampled_from((*steps_ms, *spans_ms, -1, -window.window_ms, -window.span_ms)),
-        st.integers(0, 3 * window.window_ms),
-    )
-    segments = st.lists(
-        st.tuples(
-            st.lists(st.sampled_from(words), min_size=1, max_size=4),
-            amounts,
-            gaps_ms,
-            st.integers(REPEATS, 4 * REPEATS),
-        ),
-        min_size=SEGMENTS,
-        max_size=2 * SEGMENTS,
-    )
-    now_ms = START_MS + draw(st.integers(0, 1000))
-    events: list[Event] = []
-    for pattern, amount, gap_ms, repeats in draw(segments):
-        for word in islice(cycle(pattern), repeats):
-            now_ms += gap_ms
-            events.append((word, amount, now_ms))
-        events.append(("limit", draw(limits), now_ms))
-    return Trace(kind, window, draw(limits), events)
+def _rate(trace: Trace) -> Answers:
+    """Rate, windowSize, and the waits of QuotaUtils."""
+    rate, limit = Rate(trace.window), trace.limit
+    doubles: list[float] = []
+    longs: list[int] = []
+    for word, amount, now_ms in zip(trace.words, trace.amounts, trace.times_ms, strict=True):
+        match word:
+            case "record":
+                rate.record(amount, now_ms)
+            case "measure":
+                doubles.append(rate.measure(now_ms))
+            case "window":
+                longs.append(rate.window_ms(now_ms))
+            case "throttle":
+                longs.append(unbounded_ms(rate.measure(now_ms), limit, rate.window_ms(now_ms)))
+            case "bounded":
+                measured, window_ms = rate.observe(now_ms)
+                longs.append(bounded_ms(measured, limit, window_ms, trace.window.window_ms))
+            case _:
+                limit = amount
+    return Answers.of(doubles, longs)
+
+
+def _rate_quota(trace: Trace) -> Answers:
+    """RateQuota, which is how produce and fetch quotas use them."""
+    quota = RateQuota(trace.limit, trace.window)
+    doubles: list[float] = []
+    longs: list[int] = []
+    for word, amount, now_ms in zip(trace.words, trace.amounts, trace.times_ms, strict=True):
+        match word:
+            case "record":
+                quota.record_unchecked(amount, now_ms)
+            case "checked":
+                longs.append(quota.record(amount, now_ms))
+            case "throttle":
+                longs.append(quota.throttle_ms(now_ms))
+            case "measure":
+                doubles.append(quota.rate(now_ms))
+            case _:
+                quota.set_rate(amount)
+    return Answers.of(doubles, longs)
+
+
+def _tokens(trace: Trace) -> Answers:
+    """TokenBucket alone, and the waits of Kafka's manager."""
+    bucket = TokenBucket.over(trace.window, trace.limit, trace.times_ms[0])
+    doubles: list[float] = []
+    longs: list[int] = []
+    for word, amount, now_ms in zip(trace.words, trace.amounts, trace.times_ms, strict=True):
+        match word:
+            case "record":
+                bucket.take(amount, now_ms)
+            case "checked":
+                bucket.take(amount, now_ms)
+                longs.append(bucket.throttle_ms(now_ms))
+            case "throttle":
+                longs.append(bucket.throttle_ms(now_ms))
+            case "measure":
+                doubles.append(bucket.tokens(now_ms))
+            case _:
+                bucket.set_rate(amount)
+    return Answers.of(doubles, longs)
+
+
+def _mutations(trace: Trace) -> Answers:
+    """The token bucket in Kafka's manager, strict and permissive: tokens, refusals and waits."""
+    bucket = TokenBucket.over(trace.window, trace.limit, trace.times_ms[0])
+    doubles: list[float] = []
+    longs: list[int] = []
+    for word, amount, now_ms in zip(trace.words, trace.amounts, trace.times_ms, strict=True):
+        match word:
+            case "strict" | "permissive":
+                admission = bucket.admit(amount, now_ms, strict=word == "strict")
+                longs += (admission.accepted, _cast_ms(admission))
+            case "measure":
+                doubles.append(bucket.tokens(now_ms))
+            case _:
+                bucket.set_rate(amount)
+    return Answers.of(doubles, longs)
+
+
+def _cast_ms(admission: Admission) -> int:
+    """The wait as brokers keep it: its lower 32 bits, which are negative from 24.8 days on.
+
+    Who was let in is then told 0.
+    """
+    low = admission.throttle_ms & 0xFFFF_FFFF
+    throttle_ms = low - (1 << 32) if low >= 1 << 31 else low
+    return max(throttle_ms, 0) if admission.accepted else throttle_ms
+
+
+def _request(trace: Trace) -> Answers:
+    """Thread time, in ns, as Kafka's request quota manager counts it, and the waits it gives."""
+    quota = RateQuota(trace.limit, trace.window, most_ms=trace.window.window_ms)
+    doubles: list[float] = []
+    longs: list[int] = []
+    for word, amount, now_ms in zip(trace.words, trace.amounts, trace.times_ms, strict=True):
+        match word:
+            case "percent":
+                doubles.append(percent(int(amount)))
+            case "record":
+                quota.record_unchecked(percent(int(amount)), now_ms)
+            case "checked":
+                longs.append(quota.record(percent(int(amount)), now_ms))
+            case _:
+                quota.set_rate(amount)
+    return Answers.of(doubles, longs)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is compared.
+
+    Attributes:
+        kind: of its traces.
+        words: what happens to it; the first one touches it, whatever it is.
+        ours: our answers to a trace.
+        managed: in one of Kafka's managers, which want whole seconds and are not many.
+        per_unit: amounts that one of the limit's unit is; above 1 they are integers.
+    """
+
+    kind: str
+    words: tuple[str, ...]
+    ours: Callable[[Trace], Answers]
+    managed: bool = False
+    per_unit: float = 1.0
+
+    def trace(self, random: Random) -> Trace:
+        """Segments of events, even or not; time may stand still, go back, or leave years out."""
+        window = self._window(random)
+        limit = first_limit = _limit(random)
+        words = [self.words[0]]
+        amounts = [0.0]
+        gaps_ms = [START_MS + random.randrange(1000)]
+        for _ in range(random.randint(1, MOST_SEGMENTS)):
+            repeats = random.randint(1, MOST_REPEATS)
+            words += islice(cycle(random.choices(self.words, k=random.randint(1, 4))), repeats)
+            amounts += self._amounts(random, limit * window.window_ms / 1000, repeats)
+            gaps_ms += _gaps_ms(random, window, repeats)
+            if random.random() < 0.2:
+                gaps_ms[-1] += _step_ms(random)
+            if random.random() < 0.5:
+                limit = _limit(random) if random.random() < 0.5 else limit * random.uniform(0.5, 2)
+                words.append("limit")
+                amounts.append(limit)
+                gaps_ms.append(0)
+        return Trace(self.kind, window, first_limit, words, amounts, [*accumulate(gaps_ms)])
+
+    def _window(self, random: Random) -> QuotaWindow:
+        if self.managed:
+            return QuotaWindow(random.choice((11, 11, 1, 3, 100)), random.choice((1000, 30_000)))
+        samples = random.choice((11, 11, 1, 2, 3, random.randint(1, 100)))
+        return QuotaWindow(samples, random.choice((1000, 1, 7, 30_000, random.randint(1, 60_000))))
+
+    def _amounts(self, random: Random, per_window: float, repeats: int) -> list[float]:
+        """Mostly about as much as the limit allows in one window."""
+        match random.randrange(6):
+            case 0:
+                amounts = [random.choice((0.0, -0.0, 1.0, 0.1, 560.0, -1.0))] * repeats
+            case 1:
+                amounts = [10 ** random.uniform(-6, 15) for _ in range(repeats)]
+            case 2:
+                amounts = [per_window * random.uniform(-1, 2) for _ in range(repeats)]
+            case 3:
+                amounts = [per_window * random.uniform(0, 2)] * repeats
+            case _:
+                most = per_window * 10 ** random.uniform(-2, 1)
+                amounts = [most * random.random() for _ in range(repeats)]
+        if self.per_unit == 1.0:
+            return amounts
+        return [min(abs(float(round(amount * self.per_unit))), 2.0**62) for amount in amounts]
+
+
+def _limit(random: Random) -> float:
+    match random.randrange(8):
+        case 0:
+            return random.choice((5.0, 0.1, 1.0, 100.0, 1e-3, 1e-300, 2.0**63))
+        case 1:
+            return 10 ** random.uniform(-12, 18)
+        case _:
+            return 10 ** random.uniform(-1, 9)
+
+
+def _gaps_ms(random: Random, window: QuotaWindow, repeats: int) -> list[int]:
+    """Even ones, at the edges of windows too, or any; of a fraction of a window or many."""
+    window_ms, span_ms = window.window_ms, window.span_ms
+    if random.random() < 0.3:
+        edges_ms = [at + by for at in (window_ms, span_ms) for by in (-1, 0, 1)]
+        return [random.choice((0, 1, *edges_ms, -1, -window_ms, -span_ms, 36_000_000))] * repeats
+    most_ms = random.choice((2, window_ms // 10 + 1, window_ms, 3 * window_ms, 2 * span_ms))
+    least_ms = random.choice((0, 0, 0, -most_ms // 4, -most_ms))
+    width_ms = most_ms - least_ms + 1
+    return [least_ms + int(random.random() * width_ms) for _ in range(repeats)]
+
+
+def _step_ms(random: Random) -> int:
+    """A step of the clock, either way: a millisecond, centuries, or any between."""
+    return random.choice((-1, 1)) * int(LONGEST_STEP_MS ** random.random())
+
+
+SUBJECTS = {
+    "rate": Subject(
+        "rate", ("measure", "record", "record", "window", "throttle", "bounded"), _rate
+    ),
+    "rate quota": Subject(
+        "rate", ("measure", "checked", "checked", "record", "throttle"), _rate_quota
+    ),
+    "tokens": Subject("tokens", ("measure", "checked", "checked", "record", "throttle"), _tokens),
+    "mutations": Subject(
+        "mutations", ("measure", "strict", "permissive"), _mutations, managed=True
+    ),
+    "request": Subject(
+        "request", ("checked", "record", "percent"), _request, managed=True, per_unit=1e7
+    ),
+}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -87,128 +256,31 @@ async def kafka_quotas() -> AsyncIterator[KafkaQuotas]:
         yield running
 
 
-def _compare(
-    kafka_quotas: KafkaQuotas,
-    strategy: st.SearchStrategy[Trace],
-    ours: Callable[[Trace], Iterator[Answer]],
-) -> None:
-    """Runs many traces, and fails on the first answer of ours that is not Kafka's."""
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_every_number_is_kafka_s(kafka_quotas: KafkaQuotas, name: str) -> None:
+    """Random traces agree bit for bit; the first one that does not is shortened."""
+    subject = SUBJECTS[name]
+
+    def answers(trace: Trace) -> tuple[Answers, Answers]:
+        # Both compute at the same time.
+        kafka_quotas.send(trace)
+        our = subject.ours(trace)
+        return kafka_quotas.receive(), our
+
+    def differs(trace: Trace) -> bool:
+        theirs, our = answers(trace)
+        return theirs != our
+
+    random = Random(f"{SEED} {name}")
     compared = 0
-
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
-    @given(strategy)
-    def compare(trace: Trace) -> None:
-        nonlocal compared
-        answers = zip(trace.events, kafka_quotas.run(trace), ours(trace), strict=True)
-        for number, (event, theirs, our) in enumerate(answers):
-            assert _read(theirs, our) == our, f"event {number}: {event}"
-        compared += len(trace.events)
-
-    compare()
-    assert compared >= EVENTS
-
-
-def _read(theirs: str, like: Answer) -> Answer:
-    """Kafka's answer as the type of ours."""
-    match like:
-        case None:
-            return theirs or None
-        case Admission():
-            word, throttle_ms = theirs.split(" ")
-            return Admission(word == "accepted", int(throttle_ms))
-        case float():
-            return float(theirs)
-        case _:
-            return type(like)(theirs)
-
-
-def test_rate_and_throttle_times(kafka_quotas: KafkaQuotas) -> None:
-    """Rate, windowSize and the waits of QuotaUtils agree, with limits that change in between."""
-
-    def ours(trace: Trace) -> Iterator[Answer]:
-        rate = Rate(trace.window)
-        limit = trace.limit
-
-        def wait_ms(now_ms: int) -> int:
-            measured = rate.measure(now_ms)
-            # Only one that is exceeded is asked for its window, which may move its samples.
-            return 0 if measured <= limit else unbounded_ms(measured, limit, rate.window_ms(now_ms))
-
-        for word, amount, now_ms in trace.events:
-            match word:
-                case "record":
-                    rate.record(amount, now_ms)
-                    yield None
-                case "checked":
-                    rate.record(amount, now_ms)
-                    yield wait_ms(now_ms)
-                case "measure":
-                    yield rate.measure(now_ms)
-                case "window":
-                    yield rate.window_ms(now_ms)
-                case "throttle":
-                    yield wait_ms(now_ms)
-                case "bounded":
-                    measured, window_ms = rate.measure(now_ms), rate.window_ms(now_ms)
-                    yield bounded_ms(measured, limit, window_ms, trace.window.window_ms)
-                case _:
-                    limit = amount
-                    yield None
-
-    words = ["record", "checked", "measure", "window", "throttle", "bounded"]
-    _compare(kafka_quotas, traces("rate", words, any_windows, values), ours)
-
-
-def test_controller_mutations(kafka_quotas: KafkaQuotas) -> None:
-    """Tokens, refusals and waits of Kafka's token bucket agree, strict and permissive."""
-
-    def ours(trace: Trace) -> Iterator[Answer]:
-        bucket = TokenBucket.over(trace.window, trace.limit, trace.events[0][2])
-        for word, amount, now_ms in trace.events:
-            match word:
-                case "strict" | "permissive":
-                    yield _cast(bucket.admit(amount, now_ms, strict=word == "strict"))
-                case "measure":
-                    yield bucket.tokens(now_ms)
-                case _:
-                    bucket.set_rate(amount)
-                    yield None
-
-    words = ["strict", "permissive", "measure"]
-    _compare(kafka_quotas, traces("mutations", words, whole_seconds, values), ours)
-
-
-def test_request_time(kafka_quotas: KafkaQuotas) -> None:
-    """Thread time and throttle times are those of Kafka's request quota manager."""
-
-    def ours(trace: Trace) -> Iterator[Answer]:
-        quota = RateQuota(trace.limit, trace.window, most_ms=trace.window.window_ms)
-        for word, amount, now_ms in trace.events:
-            match word:
-                case "percent":
-                    yield percent(int(amount))
-                case "record":
-                    quota.record_unchecked(percent(int(amount)), now_ms)
-                    yield None
-                case "checked":
-                    yield quota.record(percent(int(amount)), now_ms)
-                case _:
-                    quota.set_rate(amount)
-                    yield None
-
-    words = ["percent", "record", "checked"]
-    _compare(kafka_quotas, traces("request", words, whole_seconds, nanoseconds), ours)
-
-
-def _cast(admission: Admission) -> Admission:
-    """The wait is as brokers have it: its lower 32 bits, which are negative from 24.8 days on.
-
-    The throttle time of an admitted request is 0 then.
-    """
-    low = admission.throttle_ms & 0xFFFF_FFFF
-    throttle_ms = low - (1 << 32) if low >= 1 << 31 else low
-    return Admission(admission.accepted, max(throttle_ms, 0) if admission.accepted else throttle_ms)
+    while compared < EVENTS / len(SUBJECTS):
+        trace = subject.trace(random)
+        if differs(trace):
+            part = shortened(trace, differs)
+            theirs, our = answers(part)
+            pytest.fail(
+                f"make arithmetic SEED={SEED} EVENTS={EVENTS}, after {compared} events of {name}:\n"
+                f"{part}\nKafka's: {theirs}\nours: {our}",
+                pytrace=False,
+            )
+        compared += len(trace.words)

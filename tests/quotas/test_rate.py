@@ -82,3 +82,38 @@ def test_time_that_goes_back_loses_nothing() -> None:
     """Samples that lie ahead count, and missing windows are added."""
     rate = recorded((100, 5000), (100, 2500))
     assert (200 / 9.5, 9500) == (rate.measure(2500), rate.window_ms(2500))
+
+
+def test_a_sample_is_dropped_by_its_last_value_though_time_went_back() -> None:
+    """It was opened and observed at 5 s, and then had its last value at 0."""
+    rate = recorded((100, 5000))
+    assert 10.0 == rate.measure(5000)
+    rate.record(50, 0)
+    assert (150 / 10.999, 0.0) == (rate.measure(10_999), rate.measure(11_000))
+
+
+def test_one_window_is_not_over_yet() -> None:
+    """The tenth has begun: what is left of it counts as if it had been seen."""
+    rate = recorded(*((1, second * 1000) for second in range(10)))
+    assert (10_500, 10 / 10.5) == (rate.window_ms(9500), rate.measure(9500))
+
+
+def test_one_sample_more_than_windows_is_retained() -> None:
+    """The thirteenth takes the place of the first, however old that one is by the clock."""
+    rate = recorded(*((1, second * 1000) for second in range(13)))
+    assert 1.2 == rate.measure(0)
+
+
+@pytest.mark.parametrize(
+    ("ahead_ms", "window_ms"),
+    [
+        ((2**31 - 11) * 1000, 10_000),
+        ((2**31 - 10) * 1000, 1),
+        (3_155_760_000_000, 1),
+        (2**32 * 1000, 1),
+    ],
+)
+def test_a_clock_that_goes_back_68_years(ahead_ms: int, window_ms: int) -> None:
+    """So many windows are missing that Kafka's int overflows: the rate is over 1 ms."""
+    rate = recorded((100, ahead_ms))
+    assert (window_ms, 100_000 / window_ms) == (rate.window_ms(0), rate.measure(0))

@@ -1,10 +1,13 @@
-import java.io.BufferedReader;
+import java.io.BufferedInputStream;
+import java.io.DataInputStream;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintWriter;
+import java.io.OutputStream;
 import java.lang.reflect.Method;
 import java.net.InetAddress;
-import java.nio.charset.StandardCharsets;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -15,12 +18,14 @@ import kafka.server.ClientRequestQuotaManager;
 import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
 import org.apache.kafka.common.metrics.KafkaMetric;
+import org.apache.kafka.common.metrics.MeasurableStat;
 import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.QuotaViolationException;
 import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.common.metrics.stats.Rate;
+import org.apache.kafka.common.metrics.stats.TokenBucket;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.network.Session;
@@ -32,80 +37,132 @@ import org.apache.kafka.server.quota.QuotaType;
 import org.apache.kafka.server.quota.QuotaUtils;
 
 /**
- * Runs traces through Kafka's own quota classes. A trace comes on standard input:
+ * Runs traces through Kafka's own quota classes. A trace comes on standard input, little-endian:
  *
  * <pre>
- * rate|mutations|request SAMPLES WINDOW_MS LIMIT
- * WORD AMOUNT NOW_MS       (any number)
- * end
+ * kind (byte), samples, window in ms, events (int each), limit (double)
+ * what is done (a byte for each event), with how much (a double each), at which ms (a long each)
  * </pre>
  *
- * and is answered by one line for each event. "limit" sets a new limit; the other words are in the
- * class of each kind. "mutations" and "request" are of whole seconds.
+ * and is answered by what the events gave: how many doubles and how many longs (int each), then
+ * those doubles, then those longs, each in the order of the events. "l" sets a new limit; the other
+ * events are in the class of each kind. Kinds "m" and "q" are of whole seconds.
  */
 public final class QuotaTraces {
     private static final SetTime TIME = new SetTime();
+    private static final int HEADER_BYTES = 3 * Integer.BYTES + Double.BYTES;
+    private static final int EVENT_BYTES = 1 + Double.BYTES + Long.BYTES;
 
     private QuotaTraces() {}
 
-    public static void main(String[] arguments) throws Exception {
-        BufferedReader in =
-                new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        PrintWriter out = new PrintWriter(System.out, false, StandardCharsets.UTF_8);
-        Managers managers = new Managers();
-        Trace trace = null;
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            String[] words = line.split(" ");
-            if (words.length == 4) {
-                trace = begin(managers, words);
-            } else if (trace == null) {
-                throw new IOException("no trace begins with: " + line);
-            } else if (words.length == 3) {
-                TIME.nowMs = Long.parseLong(words[2]);
-                out.println(trace.event(words[0], Double.parseDouble(words[1]), TIME.nowMs));
-            } else {
-                out.flush();
-                trace = null;
-            }
+    public static void main(String[] arguments) {
+        int status = 0;
+        try {
+            answer(new DataInputStream(new BufferedInputStream(System.in)));
+        } catch (Exception exception) {
+            exception.printStackTrace();
+            status = 1;
         }
         // The managers' threads are still there.
-        Runtime.getRuntime().halt(0);
+        Runtime.getRuntime().halt(status);
     }
 
-    private static Trace begin(Managers managers, String[] words) throws Exception {
-        int samples = Integer.parseInt(words[1]);
-        int windowMs = Integer.parseInt(words[2]);
-        double limit = Double.parseDouble(words[3]);
-        switch (words[0]) {
-            case "rate":
-                return new RateTrace(samples, windowMs, limit);
-            case "mutations":
+    private static void answer(DataInputStream in) throws Exception {
+        OutputStream out = new FileOutputStream(FileDescriptor.out);
+        Managers managers = new Managers();
+        for (int kind = in.read(); kind >= 0; kind = in.read()) {
+            ByteBuffer header = next(in, HEADER_BYTES);
+            int samples = header.getInt();
+            int windowMs = header.getInt();
+            int events = header.getInt();
+            Trace trace = begin((char) kind, managers, samples, windowMs, header.getDouble());
+            ByteBuffer columns = next(in, events * EVENT_BYTES);
+            Answers answers = new Answers(events);
+            for (int i = 0; i < events; i++) {
+                char word = (char) columns.get(i);
+                double amount = columns.getDouble(events + i * Double.BYTES);
+                TIME.nowMs = columns.getLong(events + (events + i) * Double.BYTES);
+                trace.event(word, amount, TIME.nowMs, answers);
+            }
+            out.write(answers.bytes());
+        }
+    }
+
+    private static ByteBuffer next(DataInputStream in, int bytes) throws IOException {
+        byte[] read = new byte[bytes];
+        in.readFully(read);
+        return ByteBuffer.wrap(read).order(ByteOrder.LITTLE_ENDIAN);
+    }
+
+    private static Trace begin(
+            char kind, Managers managers, int samples, int windowMs, double limit)
+            throws Exception {
+        switch (kind) {
+            case 'r':
+                return new StatTrace(new Rate(), samples, windowMs, limit);
+            case 't':
+                return new StatTrace(new TokenBucket(), samples, windowMs, limit);
+            case 'm':
                 return new MutationsTrace(managers, samples, windowMs, limit);
-            default:
+            case 'q':
                 return new RequestTrace(managers, samples, windowMs, limit);
+            default:
+                throw new IOException("no kind of trace: " + kind);
         }
     }
 
     private interface Trace {
-        Object event(String word, double amount, long nowMs) throws Exception;
+        void event(char word, double amount, long nowMs, Answers answers) throws Exception;
     }
 
-    /** A Rate in a Sensor; throttle times by QuotaUtils. */
-    private static final class RateTrace implements Trace {
+    private static final class Answers {
+        private final ByteBuffer doubles;
+        private final ByteBuffer longs;
+
+        Answers(int events) {
+            doubles = ByteBuffer.allocate(events * Double.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+            // An admission is two.
+            longs = ByteBuffer.allocate(2 * events * Long.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        }
+
+        void add(double answer) {
+            doubles.putDouble(answer);
+        }
+
+        void add(long answer) {
+            longs.putLong(answer);
+        }
+
+        byte[] bytes() {
+            doubles.flip();
+            longs.flip();
+            return ByteBuffer.allocate(2 * Integer.BYTES + doubles.limit() + longs.limit())
+                    .order(ByteOrder.LITTLE_ENDIAN)
+                    .putInt(doubles.limit() / Double.BYTES)
+                    .putInt(longs.limit() / Long.BYTES)
+                    .put(doubles)
+                    .put(longs)
+                    .array();
+        }
+    }
+
+    /** A Rate or a TokenBucket in a Sensor; throttle times as the managers compute them. */
+    private static final class StatTrace implements Trace {
+        private final MeasurableStat stat;
         private final int samples;
         private final int windowMs;
         private final Sensor sensor;
-        private final Rate rate = new Rate();
         private final KafkaMetric metric;
 
-        RateTrace(int samples, int windowMs, double limit) {
+        StatTrace(MeasurableStat stat, int samples, int windowMs, double limit) {
+            this.stat = stat;
             this.samples = samples;
             this.windowMs = windowMs;
             // One registry for each trace: nothing of it is shared.
             Metrics metrics = new Metrics(TIME);
-            MetricName name = metrics.metricName("rate", "traces");
+            MetricName name = metrics.metricName("stat", "traces");
             sensor = metrics.sensor("traces");
-            sensor.add(name, rate, config(limit));
+            sensor.add(name, stat, config(limit));
             metric = metrics.metric(name);
         }
 
@@ -117,36 +174,48 @@ public final class QuotaTraces {
         }
 
         @Override
-        public Object event(String word, double amount, long nowMs) {
+        public void event(char word, double amount, long nowMs, Answers answers) {
             switch (word) {
-                case "record":
+                case 'r':
                     sensor.record(amount, nowMs, false);
-                    return "";
-                case "checked":
-                    return throttleTime(
-                            () -> sensor.record(amount, nowMs, true), nowMs, Long.MAX_VALUE);
-                case "measure":
-                    return rate.measure(metric.config(), nowMs);
-                case "window":
-                    return rate.windowSize(metric.config(), nowMs);
-                case "throttle":
-                    return throttleTime(() -> sensor.checkQuotas(nowMs), nowMs, Long.MAX_VALUE);
-                case "bounded":
-                    return throttleTime(() -> sensor.checkQuotas(nowMs), nowMs, windowMs);
+                    break;
+                case 'c':
+                    answers.add(throttleMs(() -> sensor.record(amount, nowMs, true), nowMs));
+                    break;
+                case 't':
+                    answers.add(throttleMs(() -> sensor.checkQuotas(nowMs), nowMs));
+                    break;
+                case 'b':
+                    answers.add(boundedMs(() -> sensor.checkQuotas(nowMs), nowMs));
+                    break;
+                case 'm':
+                    answers.add(stat.measure(metric.config(), nowMs));
+                    break;
+                case 'w':
+                    answers.add(((Rate) stat).windowSize(metric.config(), nowMs));
+                    break;
                 default:
                     metric.config(config(amount));
-                    return "";
             }
         }
 
-        private static long throttleTime(Runnable check, long nowMs, long most) {
+        private long throttleMs(Runnable check, long nowMs) {
             try {
                 check.run();
                 return 0;
             } catch (QuotaViolationException exceeded) {
-                return most == Long.MAX_VALUE
+                return stat instanceof Rate
                         ? QuotaUtils.throttleTime(exceeded, nowMs)
-                        : QuotaUtils.boundedThrottleTime(exceeded, most, nowMs);
+                        : ControllerMutationQuotaManager.throttleTimeMs(exceeded);
+            }
+        }
+
+        private long boundedMs(Runnable check, long nowMs) {
+            try {
+                check.run();
+                return 0;
+            } catch (QuotaViolationException exceeded) {
+                return QuotaUtils.boundedThrottleTime(exceeded, windowMs, nowMs);
             }
         }
     }
@@ -166,32 +235,37 @@ public final class QuotaTraces {
         }
 
         @Override
-        public Object event(String word, double amount, long nowMs) {
+        public void event(char word, double amount, long nowMs, Answers answers) {
             switch (word) {
-                case "strict":
+                case 's':
                     ControllerMutationQuota strict = manager.newStrictQuotaFor(session, "client");
                     try {
                         strict.record(amount);
-                        return "accepted " + strict.throttleTime();
+                        answers.add(1L);
+                        answers.add((long) strict.throttleTime());
                     } catch (ThrottlingQuotaExceededException exceeded) {
-                        return "refused " + exceeded.throttleTimeMs();
+                        answers.add(0L);
+                        answers.add((long) exceeded.throttleTimeMs());
                     }
-                case "permissive":
+                    break;
+                case 'p':
                     ControllerMutationQuota permissive =
                             manager.newPermissiveQuotaFor(session, "client");
                     permissive.record(amount);
-                    return "accepted " + permissive.throttleTime();
-                case "measure":
+                    answers.add(1L);
+                    answers.add((long) permissive.throttleTime());
+                    break;
+                case 'm':
                     manager.getOrCreateQuotaSensors(session, "client");
                     Map<String, String> tags = new LinkedHashMap<>();
                     tags.put(ClientQuotaManager.USER_TAG, session.sanitizedUser);
                     tags.put(ClientQuotaManager.CLIENT_ID_TAG, "");
                     KafkaMetric tokens = metrics.metric(metrics.metricName(
                             "tokens", QuotaType.CONTROLLER_MUTATION.toString(), "", tags));
-                    return tokens.measurable().measure(tokens.config(), nowMs);
+                    answers.add(tokens.measurable().measure(tokens.config(), nowMs));
+                    break;
                 default:
                     setLimit(manager, session, amount);
-                    return "";
             }
         }
     }
@@ -213,19 +287,21 @@ public final class QuotaTraces {
         }
 
         @Override
-        public Object event(String word, double amount, long nowMs) throws Exception {
+        public void event(char word, double amount, long nowMs, Answers answers)
+                throws ReflectiveOperationException {
             switch (word) {
-                case "percent":
-                    return percentOf(amount);
-                case "record":
+                case '%':
+                    answers.add(percentOf(amount));
+                    break;
+                case 'r':
                     manager.recordNoThrottle(session, "client", percentOf(amount));
-                    return "";
-                case "checked":
-                    return manager.recordAndGetThrottleTimeMs(
-                            session, "client", percentOf(amount), nowMs);
+                    break;
+                case 'c':
+                    answers.add((long) manager.recordAndGetThrottleTimeMs(
+                            session, "client", percentOf(amount), nowMs));
+                    break;
                 default:
                     setLimit(manager, session, amount);
-                    return "";
             }
         }
 

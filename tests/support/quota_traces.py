@@ -3,13 +3,16 @@
 Another program that answers lines can be run in its place, such as ``QuotaEntities.java``.
 
 One JVM answers any number of traces. Example: the trace "rate" over 11 samples of 1,000 ms with a
-limit of 100, and the events ("record", 1500.0, 0) and ("measure", 0.0, 0): "", "150.0".
+limit of 100, and the events "record" and "measure" with 1500.0 and 0.0, both at 0 ms: 150.0.
 """
 
 import os
+import struct
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from sidecar.demo.cache import cache_folder
@@ -19,48 +22,113 @@ from tests.support.java import compiled
 
 _PROGRAM: Final = "QuotaTraces"
 _END_TIMEOUT_S: Final = 10.0
+_ENDED: Final = "the program ended; its reason is in standard error"
 
-Event = tuple[str, float, int]
-"""What is done, with how much, at which epoch millisecond."""
+# As the program has them: one byte each.
+_KINDS: Final = {"rate": b"r", "tokens": b"t", "mutations": b"m", "request": b"q"}
+_WORDS: Final = {
+    "bounded": "b",
+    "checked": "c",
+    "limit": "l",
+    "measure": "m",
+    "percent": "%",
+    "permissive": "p",
+    "record": "r",
+    "strict": "s",
+    "throttle": "t",
+    "window": "w",
+}
+
+assert sys.byteorder == "little", "arrays are sent as they lie in memory"
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Events that happen to one quota.
+    """Events that happen to one quota: what is done, with how much, at which epoch millisecond.
 
     Attributes:
-        kind: "rate", "mutations" or "request".
-        window: of the quota; whole seconds for all but "rate".
+        kind: "rate", "tokens", "mutations" or "request".
+        window: of the quota; whole seconds for the last two.
         limit: that it begins with.
-        events: in their order; "limit" sets another one.
+        words: what is done; "limit" sets another one.
+        amounts: as many.
+        times_ms: as many.
     """
 
     kind: str
     window: QuotaWindow
     limit: float
-    events: Sequence[Event]
+    words: Sequence[str]
+    amounts: Sequence[float]
+    times_ms: Sequence[int]
 
-    def lines(self) -> str:
+    def encoded(self) -> bytes:
         """The trace as the program reads it."""
-        first = f"{self.kind} {self.window.samples} {self.window.window_ms} {self.limit!r}"
-        rest = (f"{word} {amount!r} {now_ms}" for word, amount, now_ms in self.events)
-        return "\n".join((first, *rest, "end", ""))
+        window, events = self.window, len(self.words)
+        header = (_KINDS[self.kind], window.samples, window.window_ms, events, self.limit)
+        words = "".join(map(_WORDS.__getitem__, self.words)).encode("ascii")
+        columns = (words, array("d", self.amounts).tobytes(), array("q", self.times_ms).tobytes())
+        return b"".join((struct.pack("<ciiid", *header), *columns))
+
+    def without(self, start: int, end: int) -> Self:
+        """The trace as if some of its events had not happened."""
+        columns = (self.words, self.amounts, self.times_ms)
+        words, amounts, times_ms = ([*column[:start], *column[end:]] for column in columns)
+        return replace(self, words=words, amounts=amounts, times_ms=times_ms)
+
+    def __str__(self) -> str:
+        """One event a line, with times since the first one."""
+        first_ms = self.times_ms[0]
+        events = zip(self.words, self.amounts, self.times_ms, strict=True)
+        lines = (
+            f"  {now_ms - first_ms:+d} ms {word} {amount!r}" for word, amount, now_ms in events
+        )
+        return "\n".join((f"{self.kind}, {self.window}, limit {self.limit!r}:", *lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the events of a trace gave, bit for bit: what Kafka has as doubles, and as longs."""
+
+    doubles: bytes
+    longs: bytes
+
+    @classmethod
+    def of(cls, doubles: Sequence[float], longs: Sequence[int]) -> Self:
+        """The same answers, each kind in the order of the events."""
+        return cls(array("d", doubles).tobytes(), array("q", longs).tobytes())
+
+    def __str__(self) -> str:
+        return " ".join(map(repr, (*array("d", self.doubles), *array("q", self.longs))))
+
+
+def shortened(trace: Trace, differs: Callable[[Trace], bool]) -> Trace:
+    """A part of a trace that still differs, with few events that don't matter.
+
+    The first one stays: it says when the quota begins.
+    """
+    size = len(trace.words)
+    while size > 1:
+        size //= 2
+        for start in range(len(trace.words) - size, 0, -size):
+            part = trace.without(start, start + size)
+            if differs(part):
+                trace = part
+    return trace
 
 
 class KafkaQuotas:
     """The JVM that runs traces, from ``start`` to exit of its context."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        self._process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
-        )
+        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     @classmethod
     async def start(cls, program: str = _PROGRAM) -> Self:
         """Starts with the classes of the default version.
 
         Args:
-            program: a Java program of ours that answers lines.
+            program: a Java program of ours; one that answers lines serves ``ask`` alone.
 
         Raises:
             ClusterError: they are not to be had, or the program is not compiled.
@@ -71,19 +139,33 @@ class KafkaQuotas:
         classpath = f"{classes}:{libraries}/*"
         return cls([java(os.environ), *options, "-Dlog4j2.level=OFF", "-cp", classpath, program])
 
-    def run(self, trace: Trace) -> list[str]:
-        """What Kafka's classes answer to each event."""
-        return self.ask(trace.lines(), len(trace.events))
+    def send(self, trace: Trace) -> None:
+        """Runs a trace; ``receive`` has to follow."""
+        self._write(trace.encoded())
+
+    def receive(self) -> Answers:
+        """What Kafka's classes answered to the trace that was sent."""
+        doubles, longs = struct.unpack("<ii", self._read(8))
+        return Answers(self._read(8 * doubles), self._read(8 * longs))
 
     def ask(self, lines: str, answers: int) -> list[str]:
         """So many lines of answers to these lines, which end with "end"."""
-        assert self._process.stdin is not None
+        self._write(lines.encode())
         assert self._process.stdout is not None
-        self._process.stdin.write(lines)
-        self._process.stdin.flush()
         output = [self._process.stdout.readline() for _ in range(answers)]
-        assert all(output), "the program ended; its reason is in standard error"
-        return [answer.rstrip("\n") for answer in output]
+        assert all(output), _ENDED
+        return [answer.decode().rstrip("\n") for answer in output]
+
+    def _write(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(data)
+        self._process.stdin.flush()
+
+    def _read(self, size: int) -> bytes:
+        assert self._process.stdout is not None
+        data = self._process.stdout.read(size)
+        assert size == len(data), _ENDED
+        return data
 
     def __enter__(self) -> Self:
         return self

@@ -18,6 +18,7 @@ from sidecar.pipeline.kernels.values import Charges, Doubles, Flags, Longs, Rate
 from sidecar.pipeline.kernels.wait import is_limit
 
 _EVER: Final = 1 << 62
+_INT_MAX: Final = (1 << 31) - 1
 
 # What is kept: the samples' totals, and an array of times and numbers. It has for each sample when
 # it opened and when it was last used, and then the four below. (Two arrays and no tuple of many:
@@ -128,6 +129,8 @@ def _over_ms(elapsed_ms: int, samples: int, window_ms: int) -> int:
     # Towards zero, also below it, as Java divides.
     whole = elapsed_ms // window_ms if elapsed_ms >= 0 else -(-elapsed_ms // window_ms)
     missing = max(samples - 1 - whole, 0)
+    if missing > _INT_MAX:
+        return 1  # Java's overflows, and the time stays below 0.
     return max(elapsed_ms + missing * window_ms, 1)
 
 

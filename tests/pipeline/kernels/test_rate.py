@@ -19,6 +19,7 @@ from tests.pipeline.kernels.histories import (
     windows,
 )
 
+BACK_68_YEARS: Final = [Event(at_ms, 9.0, False, True, 1.0) for at_ms in (2**31 * 1000, 0, 0)]
 FETCHES: Final = [Event(0, amount, False, True, 100.0) for amount in (900.0, 200.0, 50.0)]
 
 
@@ -39,6 +40,7 @@ def expected(predictions: list[Prediction]) -> list[tuple[float | None, int]]:
 
 @pytest.mark.parametrize("key", [QuotaKey.PRODUCE, QuotaKey.REQUEST])
 @given(events=histories(), window=windows)
+@example(BACK_68_YEARS, QuotaWindow())
 def test_rates_and_waits_are_the_daemons(
     key: QuotaKey, events: list[Event], window: QuotaWindow
 ) -> None:
