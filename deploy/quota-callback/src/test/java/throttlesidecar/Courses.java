@@ -103,6 +103,7 @@ public final class Courses implements Moments {
                 new KafkaQuotas("Produce", metrics, MovedMoments.time(this), callback)) {
             limits.forEach(limit ->
                     kafka.set(text(limit.get(0)), text(limit.get(1)), limit.get(2).asDouble()));
+            step();
             for (JsonNode event : events) {
                 long at = TimeUnit.MILLISECONDS.toNanos(event.get(0).asLong());
                 wakeUntil(at);
