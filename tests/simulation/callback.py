@@ -25,7 +25,8 @@ from typing import Any, Final
 from sidecar.quotas.entities import QuotaKey, entities_of, resolve
 from sidecar.quotas.throttle_time import unbounded_ms
 from tests.simulation.following import Following, read_answer
-from tests.simulation.pauses import NO_QUOTA, Enforcement, Moment, TagSet, Terms
+from tests.simulation.pauses import Enforcement
+from tests.simulation.throttles import NO_QUOTA, Moment, TagSet, Terms
 
 PATH: Final = "/v1/quota-factors"
 CONNECT_TIMEOUT_S: Final = 1.0

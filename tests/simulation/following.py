@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.simulation.pauses import DISABLED, Factors, Source
+from tests.simulation.throttles import DISABLED, Factors, Source
 
 WAIT_S: Final = 10
 WAIT_THROTTLED_S: Final = 1

@@ -11,220 +11,33 @@ Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Ka
 Left out: the ramp after a release, which is at once here (the jar's ``ramp.ms=0``); the emergency,
 in which pauses become longer (its ``emergency.horizon.ms=1``); request threads that race.
 
-Source: Enforcement, Bounds, Throttle, TagSet and Pacer in deploy/quota-callback.
+Source: Enforcement and Bounds in deploy/quota-callback.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
 
-from sidecar.quotas.entities import ClientQuotas
-from sidecar.quotas.rate import QuotaWindow, Rate
+from tests.simulation.throttles import (
+    DISABLED,
+    NO_QUOTA,
+    WINDOW,
+    Account,
+    Factors,
+    Landed,
+    Moment,
+    Pacer,
+    Source,
+    TagSet,
+    Terms,
+    Throttle,
+)
 
-WINDOW: Final = QuotaWindow()
-"""Of produce quotas, by Kafka's defaults."""
-
-NO_QUOTA: Final = float(2**63 - 1)
-"""Kafka's quota of a client that has none, bytes per second."""
-
-_RECENT_NANOS: Final = WINDOW.span_ms * 1_000_000
-_SAFETY_FACTOR: Final = 0.9
-"""Real brokers measure rates up to a tenth too high: the leak has to be under them."""
 _FLOOR: Final = 1_000_000.0
 """What a factor multiplies where no rate is known, bytes per second."""
 _ONE_BYTE: Final = 0.5
 """Less is rounding, since S is computed as rate x window."""
 _PAUSES_OF_A_RATE: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """The callback's properties, and the quotas that operators set, by Kafka's names.
-
-    Attributes:
-        enabled: whether it follows the sidecar at all.
-        fallback: the factor without a valid document, in [0, 1].
-        pause_max_ms: the longest pause.
-        leak_ratio: what may leak at factor 0, of the rate before.
-        leak_bytes_per_second: the same, absolute; None: the ratio counts.
-        excluded: users that are never throttled.
-        quotas: of the cluster.
-    """
-
-    enabled: bool = True
-    fallback: float = 1.0
-    pause_max_ms: int = 4000
-    leak_ratio: float = 0.01
-    leak_bytes_per_second: float | None = None
-    excluded: frozenset[str] = frozenset()
-    quotas: ClientQuotas = field(default_factory=dict)
-
-
-class Source(StrEnum):
-    """Where factors come from."""
-
-    SIDECAR = "SIDECAR"
-    FALLBACK = "FALLBACK"
-    DISABLED = "DISABLED"
-
-
-@dataclass(frozen=True, slots=True)
-class Factors:
-    """The factors in force on a broker; equal when they throttle alike.
-
-    Attributes:
-        factor: of all clients, in [0, 1].
-        source: where they come from.
-        users: single users' own; the stricter one applies.
-        generation: the document's; 0 without one.
-    """
-
-    factor: float
-    source: Source
-    users: Mapping[str, float] = field(default_factory=dict)
-    generation: int = field(default=0, compare=False)
-
-    @property
-    def are_throttling(self) -> bool:
-        """Whether anybody is throttled."""
-        return self.factor < 1.0 or any(factor < 1.0 for factor in self.users.values())
-
-
-DISABLED: Final = Factors(1.0, Source.DISABLED)
-
-
-class Moment(NamedTuple):
-    """One moment on a broker's two clocks.
-
-    Attributes:
-        nanos: on the monotonic one, by which the callback goes.
-        wall_ms: on the wall clock, by which Kafka's rates go.
-    """
-
-    nanos: int
-    wall_ms: int
-
-
-class Pacer:
-    """Pauses of several clients, by which all of them together stay within a rate.
-
-    There is one moment at which all that has landed would have passed at that rate. Each request
-    moves it on, and its client pauses until then. Example: at 60,000 B/s three clients with
-    requests of 20,000 B each pause for 1 s.
-    """
-
-    __slots__ = ("_passed_at",)
-
-    def __init__(self, now_nanos: int) -> None:
-        self._passed_at = now_nanos
-
-    def pause_ms(
-        self, nbytes: float, bytes_per_second: float, cap_ms: float, now_nanos: int
-    ) -> float:
-        """For a request that has landed, from 0 to the cap."""
-        cost = nbytes / bytes_per_second * 1e9
-        ahead = min(max(self._passed_at - now_nanos, 0) + cost, cap_ms * 1e6)
-        self._passed_at = now_nanos + int(ahead)
-        return ahead / 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class Throttle:
-    """How one group of clients is throttled: all of the broker's, or those of one user.
-
-    Attributes:
-        factor: 1: not at all.
-        epoch: each beginning, change and release has its own.
-        since_nanos: when it began to be so.
-        pacer: of its pauses.
-        rate_before: of the group when the throttle began, bytes per second.
-        sets_before: how many tag sets had traffic then.
-    """
-
-    factor: float
-    epoch: int
-    since_nanos: int
-    pacer: Pacer
-    rate_before: float = 0.0
-    sets_before: int = 0
-
-    @property
-    def is_free(self) -> bool:
-        """Whether every client has its own quota."""
-        return self.factor == 1.0
-
-    def is_recent(self, now_nanos: int) -> bool:
-        """Whether rates that are measured now were made by a throttle, in part at least."""
-        return not self.is_free or now_nanos - self.since_nanos < _RECENT_NANOS
-
-    @property
-    def fair_share(self) -> float:
-        """The assumed rate of a client that was not seen before, bytes per second."""
-        return self.rate_before / self.sets_before if self.sets_before else 0.0
-
-    def budget(self, terms: Terms) -> float:
-        """What all clients together may leak at factor 0, bytes per second, 1 at least."""
-        if terms.leak_bytes_per_second is not None:
-            return max(1.0, terms.leak_bytes_per_second)
-        return max(1.0, terms.leak_ratio * _SAFETY_FACTOR * self.rate_before)
-
-
-class Landed(NamedTuple):
-    """What a rate's window contains.
-
-    Attributes:
-        nbytes: all of it.
-        window_s: over how long.
-    """
-
-    nbytes: float
-    window_s: float
-
-    def pausing(self, pause_ms: float) -> float:
-        """The quota by which Kafka makes a pause, bytes per second."""
-        return self.nbytes / (self.window_s + pause_ms / 1000.0)
-
-
-class Account:
-    """What was counted of a tag set in one throttle, and its last quota."""
-
-    __slots__ = ("bound", "counted", "epoch")
-
-    def __init__(self, epoch: int, landed: float) -> None:
-        self.epoch = epoch
-        self.counted = landed
-        self.bound: float | None = None
-        """None when that was the client's own."""
-
-
-class TagSet:
-    """The clients that share one produce quota, and Kafka's rate of them."""
-
-    __slots__ = ("account", "before", "last_record_ms", "rate", "since_nanos", "tags")
-
-    def __init__(self, tags: tuple[str, str], now: Moment) -> None:
-        self.tags = tags
-        self.rate = Rate(WINDOW)
-        self.since_nanos = now.nanos
-        self.last_record_ms = now.wall_ms
-        self.before = 0.0
-        """When the throttle began, bytes per second."""
-        self.account = Account(-1, 0.0)
-
-    def account_of(self, epoch: int) -> Account | None:
-        """That of a throttle; None when it has none yet."""
-        return self.account if self.account.epoch == epoch else None
-
-    def landed(self, now: Moment) -> Landed:
-        """All that counts now."""
-        rate, window_ms = self.rate.observe(now.wall_ms)
-        return Landed(rate * (window_ms / 1000.0), window_ms / 1000.0)
-
-
-def _free(now_nanos: int) -> Throttle:
-    """Nothing is throttled, and never was."""
-    return Throttle(1.0, 0, now_nanos - _RECENT_NANOS, Pacer(now_nanos))
 
 
 class Enforcement:
@@ -247,7 +60,7 @@ class Enforcement:
         self._tag_sets = tag_sets
         self._own = own
         self._terms = terms
-        self._all = _free(now.nanos)
+        self._all = Throttle.none(now.nanos)
         self._users: dict[str, Throttle] = {}
         self._is_free = True
         self._epochs = 0
@@ -257,7 +70,7 @@ class Enforcement:
         """Puts factors in force."""
         self.factors = factors
         if factors.source is Source.DISABLED:
-            self._all, self._users, self._is_free = _free(now.nanos), {}, True
+            self._all, self._users, self._is_free = Throttle.none(now.nanos), {}, True
             return
         throttle = self._next(self._all, None, factors.factor, now)
         released = {
@@ -267,7 +80,7 @@ class Enforcement:
         }
         users = {user: each for user, each in released.items() if each.is_recent(now.nanos)}
         for user, factor in factors.users.items():
-            before = self._users.get(user) or _free(now.nanos)
+            before = self._users.get(user) or Throttle.none(now.nanos)
             users[user] = self._next(before, user, factor, now)
         self._all, self._users = throttle, users
         self._is_free = throttle.is_free and all(each.is_free for each in users.values())
