@@ -1,0 +1,1 @@
+"""A whole cluster in virtual time: real sidecars, simulated brokers, clients and faults by seed."""

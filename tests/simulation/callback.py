@@ -1,0 +1,295 @@
+"""The quota callback of one broker, as a model of the jar's rules: whom it asks, how clients pause.
+
+It asks one sidecar, the one beside its broker, and no other when that one does not answer: then the
+last document is in force until its validity ends, and the fallback after that. Clients that share a
+quota share a tag set, whose rate and pauses are Kafka's; Kafka drops a tag set an hour after its
+last request.
+
+The jar is followed as it is: a client whose tag set was dropped escapes the throttles that begin
+after it is back, until the callback resolves it anew.
+
+Example: at factor 0 on a broker that took 6 MB/s, three clients with requests of 20 kB pause for
+1.1 s each, so that 54 kB/s leak: nine tenths of a hundredth.
+
+Left out: what ``pauses`` and ``following`` name; the bucket of the property ``produce``; the bound
+of 65,536 clients that are resolved at a time.
+
+Source: Store, Follower, Quotas and SidecarClient in deploy/quota-callback; ClientQuotaManager in
+Kafka 4.3.1.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sidecar.quotas.entities import QuotaKey, entities_of, resolve
+from sidecar.quotas.throttle_time import unbounded_ms
+from tests.simulation.following import Following, read_answer
+from tests.simulation.pauses import Enforcement
+from tests.simulation.throttles import NO_QUOTA, Moment, TagSet, Terms
+
+PATH: Final = "/v1/quota-factors"
+CONNECT_TIMEOUT_S: Final = 1.0
+"""After which a connection that is not made is a failure."""
+
+_NANOS_PER_S: Final = 1_000_000_000
+_TIMEOUT_NANOS: Final = 2 * _NANOS_PER_S
+"""What an answer may take beyond the requested wait."""
+
+_EXPIRY_MS: Final = 3_600_000
+_EXPIRY_CHECK_NANOS: Final = 30 * _NANOS_PER_S
+"""How often Kafka looks for sensors that have expired."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """A GET on a connection of its own.
+
+    Attributes:
+        url: of the document.
+        etag: of the last document; None: there is none.
+        wait_s: for how long the sidecar may wait for a change.
+        headers: all that are sent but Host.
+        timeout_s: after which the request has failed, from its connect on.
+    """
+
+    url: str
+    etag: str | None
+    wait_s: int
+    headers: Mapping[str, str]
+    timeout_s: float
+
+
+class _Client:
+    """A client as it was resolved."""
+
+    __slots__ = ("tag_set", "tags")
+
+    def __init__(self, tags: tuple[str, str]) -> None:
+        self.tags = tags
+        self.tag_set: TagSet | None = None
+        """As it was found first: never looked up again, though Kafka drops it."""
+
+
+class Callback:
+    """A broker's callback, and its Kafka's produce quotas. All times are of one monotonic clock.
+
+    Args:
+        broker_id: it reports as.
+        sidecar_urls: the first is asked.
+        now_s: the broker's start.
+        terms: as the attributes of ``Terms``.
+    """
+
+    def __init__(
+        self, broker_id: int, sidecar_urls: Sequence[str], now_s: float, **terms: Any
+    ) -> None:
+        self._broker_id = broker_id
+        self._url = sidecar_urls[0].rstrip("/") + PATH
+        settings = Terms(**terms)
+        # Switched off, quotas are those of Kafka's own callback.
+        self._terms = settings if settings.enabled else replace(settings, excluded=frozenset())
+        self._wall_offset_ms = 0
+        now = self._moment(now_s)
+        self._following = Following(
+            enabled=self._terms.enabled, fallback=self._terms.fallback, now_nanos=now.nanos
+        )
+        self._tag_sets: dict[tuple[str, str], TagSet] = {}
+        self._throttled_users: frozenset[str] = frozenset()
+        self._clients: dict[tuple[str, str], _Client] = {}
+        self._limits: dict[tuple[str, str], float] = {}
+        self._enforcement = Enforcement(self._tag_sets.values, self._own, self._terms, now)
+        self._request: Request | None = None
+        self._deadline = now.nanos
+        self._expiry_check = now.nanos + _EXPIRY_CHECK_NANOS
+
+    def next_request(self, now_s: float) -> Request | None:
+        """The request to send now; None when none is due."""
+        now = self._step(now_s)
+        due = self._following.next_request(now.nanos)
+        if due is None:
+            return None
+        etag, wait_s = due
+        timeout_nanos = wait_s * _NANOS_PER_S + _TIMEOUT_NANOS
+        self._deadline = now.nanos + timeout_nanos
+        headers = self._headers(etag, wait_s)
+        timeout_s = timeout_nanos / _NANOS_PER_S
+        self._request = Request(self._url, etag, wait_s, headers, timeout_s)
+        return self._request
+
+    def next_wake(self, now_s: float) -> float:
+        """When ``next_request`` is to be called, which also ends what has expired; may be past."""
+        due = self._following.next_nanos(self._moment(now_s).nanos)
+        if self._request is not None:
+            due = min(due, self._deadline)
+        return due / _NANOS_PER_S
+
+    def on_answer(
+        self,
+        request: Request,
+        status: int | None,
+        headers: Mapping[str, str],
+        body: bytes,
+        now_s: float,
+        *,
+        began_s: float | None = None,
+    ) -> None:
+        """The answer to a request; that to an earlier one is ignored.
+
+        Args:
+            request: from ``next_request``.
+            status: None: no answer, or no whole one.
+            headers: by any case.
+            body: whole.
+            now_s: when its last byte came.
+            began_s: when its first byte came; None: at once with the last.
+        """
+        now = self._step(now_s)
+        if request is not self._request:
+            return
+        began = now if began_s is None else self._moment(began_s)
+        answer = None if status is None else read_answer(status, headers, body, request.etag)
+        self._request = None
+        self._following.on_answer(answer, began.nanos, now.nanos)
+        self._step(now_s)
+
+    def factor(self, now_s: float) -> float:
+        """Of all clients; single users may have a smaller one."""
+        self._step(now_s)
+        return self._enforcement.factors.factor
+
+    def source(self, now_s: float) -> str:
+        """Where the factor comes from: SIDECAR, FALLBACK or DISABLED."""
+        self._step(now_s)
+        return self._enforcement.factors.source
+
+    def charge(
+        self, user: str, client_id: str, connection: int, nbytes: int, now_s: float
+    ) -> float:
+        """Charges a produce request that was appended.
+
+        Args:
+            user: the principal's name.
+            client_id: as clients send it.
+            connection: the callback does not know it: Kafka mutes it.
+            nbytes: of the request.
+            now_s: now.
+
+        Returns:
+            How long Kafka mutes the connection, and makes the client wait, ms.
+        """
+        now = self._step(now_s)
+        client = self._client(user, client_id)
+        if client.tag_set is None:
+            client.tag_set = self._tag_sets.get(client.tags)
+        if client.tag_set is not None:
+            self._enforcement.before_record(client.tag_set, now)
+        tag_set = self._tag_sets.get(client.tags)
+        if tag_set is None:
+            tag_set = self._tag_sets[client.tags] = TagSet(client.tags, now)
+            self._enforcement.appeared(tag_set)
+        tag_set.rate.record(nbytes, now.wall_ms)
+        tag_set.last_record_ms = now.wall_ms
+        quota = self._enforcement.quota(tag_set, now)
+        rate, window_ms = tag_set.rate.observe(now.wall_ms)
+        return max(0.0, float(_as_int(unbounded_ms(rate, quota, window_ms))))
+
+    def step_wall(self, ms: int) -> None:
+        """The broker's wall clock is set, by which Kafka's rates go."""
+        self._wall_offset_ms += ms
+
+    def _moment(self, now_s: float) -> Moment:
+        nanos = round(now_s * _NANOS_PER_S)
+        return Moment(nanos, nanos // 1_000_000 + self._wall_offset_ms)
+
+    def _step(self, now_s: float) -> Moment:
+        """Puts in force what is due."""
+        now = self._moment(now_s)
+        self._expire(now)
+        if self._request is not None and now.nanos >= self._deadline:
+            self._request = None
+            self._following.on_answer(None, now.nanos, now.nanos)
+        factors = self._following.decide(now.nanos)
+        if factors is not None:
+            if self._throttled_users != factors.users.keys():
+                self._throttled_users = frozenset(factors.users)
+                self._clients.clear()
+                self._limits.clear()
+            self._enforcement.apply(factors, now)
+        return now
+
+    def _expire(self, now: Moment) -> None:
+        if now.nanos < self._expiry_check:
+            return
+        since = (now.nanos - self._expiry_check) % _EXPIRY_CHECK_NANOS
+        checked_ms = (now.nanos - since) // 1_000_000 + self._wall_offset_ms
+        self._expiry_check = now.nanos - since + _EXPIRY_CHECK_NANOS
+        for tags, tag_set in list(self._tag_sets.items()):
+            if checked_ms - tag_set.last_record_ms > _EXPIRY_MS:
+                del self._tag_sets[tags]
+
+    def _headers(self, etag: str | None, wait_s: int) -> dict[str, str]:
+        throttled = self._enforcement.throttled()
+        headers = {
+            "User-Agent": "throttle-sidecar-quota-callback",
+            "Accept": "application/json",
+            "Connection": "close",
+            "Throttle-Reader": f"broker={self._broker_id}; emergency=false;"
+            f" throttled_clients={throttled}",
+        }
+        if etag is not None:
+            headers |= {"If-None-Match": etag, "Prefer": f"wait={wait_s}"}
+        fill_window_ms = self._enforcement.fill_window_ms()
+        if fill_window_ms > 0.0:
+            headers["Throttle-Fill-Window"] = str(-(-int(fill_window_ms) // 1000))
+        return headers
+
+    def _client(self, user: str, client_id: str) -> _Client:
+        client = self._clients.get((user, client_id))
+        if client is None:
+            client = self._clients[user, client_id] = _Client(self._tags(user, client_id))
+        return client
+
+    def _tags(self, user: str, client_id: str) -> tuple[str, str]:
+        """By which a client shares its quota; "" for a part that does not count."""
+        tags = self._tags_by_levels(user, client_id)
+        return (user, client_id) if not tags[0] and self._has_own_tags(user) else tags
+
+    def _tags_by_levels(self, user: str, client_id: str) -> tuple[str, str]:
+        kinds = {
+            (entity.user is not None, entity.client_id is not None)
+            for entity, limits in self._terms.quotas.items()
+            if QuotaKey.PRODUCE in limits
+        }
+        if len(kinds) == 1:
+            # With quotas of one kind only, every client has that kind's tags.
+            by_user, by_client = kinds.pop()
+            return user if by_user else "", client_id if by_client else ""
+        resolved = resolve(self._terms.quotas, QuotaKey.PRODUCE, user, client_id)
+        return ("", client_id) if resolved is None else resolved.tags
+
+    def _has_own_tags(self, user: str) -> bool:
+        return user in self._terms.excluded or user in self._throttled_users
+
+    def _own(self, tags: tuple[str, str]) -> float:
+        """The quota that operators set for tags, bytes per second."""
+        limit = self._limits.get(tags)
+        if limit is None:
+            limit = self._limit(tags)
+            if limit is None and tags[0] and self._has_own_tags(tags[0]):
+                limit = self._limit(self._tags_by_levels(*tags))
+            limit = self._limits[tags] = NO_QUOTA if limit is None else limit
+        return limit
+
+    def _limit(self, tags: tuple[str, str]) -> float | None:
+        for entity in entities_of(*tags):
+            limit = self._terms.quotas.get(entity, {}).get(QuotaKey.PRODUCE)
+            if limit is not None:
+                return limit
+        return None
+
+
+def _as_int(throttle_ms: int) -> int:
+    """Its lower 32 bits, as brokers up to 4.3.1 keep it."""
+    low = throttle_ms & 0xFFFF_FFFF
+    return low - (1 << 32) if low >= 1 << 31 else low

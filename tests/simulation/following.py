@@ -1,0 +1,228 @@
+"""How the quota callback follows a sidecar: which request is due, which factors are in force.
+
+A document is valid while now <= answer + validity; each answer, a 304 too, renews it. After that,
+and before the first answer, the fallback is in force. A failed request changes nothing. The sidecar
+may wait 10 s for a change before it answers, 1 s while something is throttled, and not at all
+after a failure.
+
+Example: answered at second 0, valid for 5 min, no answer from then on: a request every 500 ms;
+after 300 s the fallback; the sidecar starts at 400 s, and its factor is in force by 400.5 s.
+
+Left out: settings that change while the broker runs; bounds on what a hostile document costs; the
+seconds to full, which the emergency goes by.
+
+Source: Following, SidecarClient and DocumentReader in deploy/quota-callback.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.simulation.throttles import DISABLED, Factors, Source
+
+WAIT_S: Final = 10
+WAIT_THROTTLED_S: Final = 1
+
+_MS: Final = 1_000_000
+_RETRY_NANOS: Final = 500 * _MS
+_BACKOFF_NANOS: Final = 100 * _MS
+_POLL_NANOS: Final = 1_000 * _MS
+_TICK_NANOS: Final = 500 * _MS
+_IDLE_NANOS: Final = 3_600_000 * _MS
+
+_MOST_BODY: Final = 4 << 20
+_MOST_USERS: Final = 10_000
+_LONGEST_NAME: Final = 1024
+_LONGEST_VALIDITY_MS: Final = 365 * 24 * 3600 * 1000
+_ETAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,200}"')
+_WHOLE_MS: Final = re.compile("[0-9]{1,18}")
+_SECONDS: Final = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a sidecar answered.
+
+    Attributes:
+        factors: None: the last ones are not modified.
+        etag: sent with the next request; None: the document has none.
+        valid_for_ms: from when the answer began.
+    """
+
+    factors: Factors | None
+    etag: str | None
+    valid_for_ms: int
+
+
+def read_answer(
+    status: int, headers: Mapping[str, str], body: bytes, etag: str | None
+) -> Answer | None:
+    """An answer to a request with this entity tag; None: it is wrong, which is a failure."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    try:
+        if status == 200:
+            tag = lower.get("etag", "")
+            factors, valid_for_ms = _document(body)
+            return Answer(factors, tag if _ETAG.fullmatch(tag) else None, valid_for_ms)
+        if status == 304 and etag is not None:
+            return Answer(None, None, _valid_for_ms(lower))
+    except (ValueError, RecursionError):
+        return None
+    return None
+
+
+def _valid_for_ms(headers: Mapping[str, str]) -> int:
+    text = headers.get("throttle-valid-for-ms", "")
+    seconds = headers.get("throttle-seconds-to-full")
+    if not _WHOLE_MS.fullmatch(text) or not (seconds is None or _SECONDS.fullmatch(seconds)):
+        raise ValueError("a header is wrong")
+    return min(int(text), _LONGEST_VALIDITY_MS)
+
+
+def _document(body: bytes) -> tuple[Factors, int]:
+    """The factors, and for how many milliseconds they are valid."""
+    if len(body) > _MOST_BODY:
+        raise ValueError("too large")
+    document = json.loads(
+        body.decode(), object_pairs_hook=_without_duplicates, parse_constant=_refuse
+    )
+    match document:
+        case {"reason": dict() | list()}:
+            raise ValueError("a reason is text")
+        case {"factor": factor, "valid_for_ms": valid_for_ms}:
+            generation = _whole(document.get("generation", 0))
+            factors = Factors(_factor(factor), Source.SIDECAR, _users(document), generation)
+            if document.get("seconds_to_full") is not None:
+                _positive(document["seconds_to_full"])
+            return factors, min(_whole(valid_for_ms), _LONGEST_VALIDITY_MS)
+    raise ValueError("no document")
+
+
+def _users(document: Mapping[str, Any]) -> dict[str, float]:
+    match document.get("users", {}):
+        case dict() as users if len(users) <= _MOST_USERS:
+            if all(0 < len(name) <= _LONGEST_NAME for name in users):
+                return {name: _factor(value) for name, value in users.items()}
+    raise ValueError("users are wrong")
+
+
+def _without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a member is there twice")
+    return members
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _factor(value: object) -> float:
+    number = _positive(value)
+    if number > 1.0:
+        raise ValueError("not within [0, 1]")
+    return number
+
+
+def _positive(value: object) -> float:
+    match value:
+        case int() | float() if not isinstance(value, bool) and 0.0 <= value < math.inf:
+            return float(value)
+    raise ValueError("no finite number of at least 0")
+
+
+def _whole(value: object) -> int:
+    match value:
+        case int():
+            return int(_positive(value))
+    raise ValueError("no whole number")
+
+
+class Following:
+    """Which factors are in force and which request is due.
+
+    At first the fallback is in force and a request is due. All times are nanoseconds on one
+    monotonic clock.
+    """
+
+    def __init__(self, *, enabled: bool, fallback: float, now_nanos: int) -> None:
+        self._enabled = enabled
+        self._fallback = Factors(fallback, Source.FALLBACK)
+        self._document: Factors | None = None
+        self._etag: str | None = None
+        self._until = now_nanos
+        self._is_fresh = False
+        self._is_requesting = False
+        self._was_answered = False
+        self._requested = now_nanos
+        self._due = now_nanos
+        self._applied: Factors | None = None
+        self._changed = now_nanos
+        self._tick = now_nanos
+        self.failures = 0
+
+    def next_request(self, now_nanos: int) -> tuple[str | None, int] | None:
+        """The entity tag and the wait, s, of the request that is due; None when none is."""
+        if not self._enabled or self._is_requesting or now_nanos < self._due:
+            return None
+        self._is_requesting = True
+        self._requested = now_nanos
+        throttling = self._applied is not None and self._applied.are_throttling
+        waits = self._etag is not None and self._was_answered
+        return self._etag, (WAIT_THROTTLED_S if throttling else WAIT_S) if waits else 0
+
+    def on_answer(self, answer: Answer | None, began_nanos: int, now_nanos: int) -> None:
+        """The request under way is answered; None: it has failed."""
+        self._is_requesting = False
+        self._was_answered = answer is not None
+        if answer is None:
+            self.failures += 1
+            self._due = max(now_nanos + _BACKOFF_NANOS, self._requested + _RETRY_NANOS)
+            return
+        if answer.factors is not None:
+            self._document, self._etag = answer.factors, answer.etag
+        self._until = began_nanos + answer.valid_for_ms * _MS
+        self._is_fresh = True
+        # No sidecar waits for the change of a document without an entity tag.
+        self._due = self._requested + (_POLL_NANOS if self._etag is None else _BACKOFF_NANOS)
+
+    def decide(self, now_nanos: int) -> Factors | None:
+        """The factors to apply now; None when there is no reason to."""
+        factors = self._factors(now_nanos)
+        if factors != self._applied:
+            self._changed = now_nanos
+        elif not self._is_fresh and not (self._settles(now_nanos) and now_nanos >= self._tick):
+            return None
+        self._is_fresh = False
+        self._applied = factors
+        self._tick = now_nanos + _TICK_NANOS
+        return factors
+
+    def next_nanos(self, now_nanos: int) -> int:
+        """When ``next_request`` or ``decide`` is to be called again, if no answer comes."""
+        due = [now_nanos + _IDLE_NANOS]
+        if self._enabled and not self._is_requesting:
+            due.append(self._due)
+        if self._enabled and self._is_valid(now_nanos):
+            # The document is valid to the end of that moment.
+            due.append(self._until + 1)
+        if self._settles(now_nanos):
+            due.append(self._tick)
+        return min(due)
+
+    def _factors(self, now_nanos: int) -> Factors:
+        if not self._enabled:
+            return DISABLED
+        if self._document is None or not self._is_valid(now_nanos):
+            return self._fallback
+        return self._document
+
+    def _is_valid(self, now_nanos: int) -> bool:
+        return self._document is not None and now_nanos <= self._until
+
+    def _settles(self, now_nanos: int) -> bool:
+        """After a change factors are applied some more times: users' releases end only then."""
+        return self._applied is not None and now_nanos - self._changed <= 2 * _TICK_NANOS

@@ -1,0 +1,200 @@
+"""How the quota callback makes Kafka pause clients: the jar's rules, as a function of time.
+
+Kafka pauses a client by S / T - W: S bytes in the rate's window of W seconds, quota T. The callback
+answers T = S / (W + P) once S has landed, so that the pause is P. At factor 0 a pacer computes P:
+all clients together stay within the leak budget, and no pause is longer than ``pause_max_ms``. A
+factor between 0 and 1 multiplies the client's own quota, or its rate before.
+
+Example: 11 MB in a window of 10.5 s and a pause of 4 s: T = 758,620 B/s, and Kafka computes
+11,000,000 / 758,620 - 10.5 = 4.0 s.
+
+Left out: the ramp after a release, which is at once here (the jar's ``ramp.ms=0``); the emergency,
+in which pauses become longer (its ``emergency.horizon.ms=1``); request threads that race.
+
+Source: Enforcement and Bounds in deploy/quota-callback.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from tests.simulation.throttles import (
+    DISABLED,
+    NO_QUOTA,
+    WINDOW,
+    Account,
+    Factors,
+    Landed,
+    Moment,
+    Pacer,
+    Source,
+    TagSet,
+    Terms,
+    Throttle,
+)
+
+_FLOOR: Final = 1_000_000.0
+"""What a factor multiplies where no rate is known, bytes per second."""
+_ONE_BYTE: Final = 0.5
+"""Less is rounding, since S is computed as rate x window."""
+_PAUSES_OF_A_RATE: Final = 2
+
+
+class Enforcement:
+    """Turns factors into the quotas that Kafka throttles by. Nothing is throttled at first.
+
+    Args:
+        tag_sets: the broker's, whenever they are walked over.
+        own: the quota that operators set for tags, bytes per second, or NO_QUOTA.
+        terms: in force.
+        now: the broker's start.
+    """
+
+    def __init__(
+        self,
+        tag_sets: Callable[[], Iterable[TagSet]],
+        own: Callable[[tuple[str, str]], float],
+        terms: Terms,
+        now: Moment,
+    ) -> None:
+        self._tag_sets = tag_sets
+        self._own = own
+        self._terms = terms
+        self._all = Throttle.none(now.nanos)
+        self._users: dict[str, Throttle] = {}
+        self._is_free = True
+        self._epochs = 0
+        self.factors = DISABLED
+
+    def apply(self, factors: Factors, now: Moment) -> None:
+        """Puts factors in force."""
+        self.factors = factors
+        if factors.source is Source.DISABLED:
+            self._all, self._users, self._is_free = Throttle.none(now.nanos), {}, True
+            return
+        throttle = self._next(self._all, None, factors.factor, now)
+        released = {
+            user: self._next(each, user, 1.0, now)
+            for user, each in self._users.items()
+            if user not in factors.users
+        }
+        users = {user: each for user, each in released.items() if each.is_recent(now.nanos)}
+        for user, factor in factors.users.items():
+            before = self._users.get(user) or Throttle.none(now.nanos)
+            users[user] = self._next(before, user, factor, now)
+        self._all, self._users = throttle, users
+        self._is_free = throttle.is_free and all(each.is_free for each in users.values())
+
+    def _next(self, old: Throttle, user: str | None, factor: float, now: Moment) -> Throttle:
+        if factor == old.factor:
+            return old
+        if old.is_free:
+            rate, sets = self._measure(user, now)
+            old = replace(old, rate_before=rate, sets_before=sets)
+        self._epochs += 1
+        return Throttle(
+            factor, self._epochs, now.nanos, Pacer(now.nanos), old.rate_before, old.sets_before
+        )
+
+    def _measure(self, user: str | None, now: Moment) -> tuple[float, int]:
+        """Notes each tag set's rate: the group's sum, bytes per second, and how many are not 0."""
+        group: list[float] = []
+        everybody: list[float] = []
+        for tag_set in self._tag_sets():
+            if tag_set.tags[0] in self._terms.excluded:
+                continue
+            before = self._rate(tag_set, now)
+            if user is None or user == tag_set.tags[0]:
+                before = tag_set.before = self._before(tag_set, before, now)
+                group.append(before)
+            everybody.append(before)
+        sets = sum(rate > 0.0 for rate in group)
+        active = sum(rate > 0.0 for rate in everybody)
+        # A user that had no traffic counts with the mean of all.
+        return (sum(group), sets) if sets or not active else (sum(everybody) / active, 1)
+
+    @staticmethod
+    def _rate(tag_set: TagSet, now: Moment) -> float:
+        """Kafka divides by all samples but one at least: too much for a young tag set."""
+        age_ms = max(1000.0, (now.nanos - tag_set.since_nanos) / 1e6)
+        least_ms = (WINDOW.samples - 1) * WINDOW.window_ms
+        return tag_set.rate.measure(now.wall_ms) * max(1.0, least_ms / age_ms)
+
+    def _before(self, tag_set: TagSet, measured: float, now: Moment) -> float:
+        """The rate before a throttle that begins now, unless another throttle shaped it."""
+        groups = [each for each in (self._all, self._users.get(tag_set.tags[0])) if each]
+        if tag_set.before > 0.0 and not all(each.is_free for each in groups):
+            return tag_set.before
+        recent = any(each.is_recent(now.nanos) for each in groups)
+        return max(tag_set.before, measured) if recent else measured
+
+    def appeared(self, tag_set: TagSet) -> None:
+        """A tag set has its first request, whose bytes are the first that count."""
+        if not self._is_free:
+            tag_set.account = Account(self._epoch(tag_set.tags[0]), 0.0)
+
+    def before_record(self, tag_set: TagSet, now: Moment) -> None:
+        """What has left the window since the last request no longer counts."""
+        if self._is_free_for(tag_set.tags[0]):
+            return
+        epoch = self._epoch(tag_set.tags[0])
+        landed = tag_set.landed(now).nbytes
+        account = tag_set.account_of(epoch)
+        if account is None:
+            tag_set.account = Account(epoch, landed)
+        else:
+            account.counted = min(account.counted, landed)
+
+    def quota(self, tag_set: TagSet, now: Moment) -> float:
+        """Of a request that has landed, bytes per second. Once a request, since pacers count."""
+        own = self._own(tag_set.tags)
+        user = tag_set.tags[0]
+        account = tag_set.account_of(self._epoch(user))
+        if self._is_free_for(user) or account is None:
+            return own
+        landed = tag_set.landed(now)
+        new, account.counted = landed.nbytes - account.counted, landed.nbytes
+        if new < _ONE_BYTE:
+            # As much has left the window as has landed: the last quota still fits.
+            return own if account.bound is None else account.bound
+        bound = own
+        for throttle in (self._all, self._users.get(user)):
+            if throttle is None or throttle.is_free:
+                continue
+            if throttle.factor == 0.0:
+                bound = min(bound, self._stopped(throttle, new, landed, now))
+            else:
+                bound = min(bound, self._scaled(throttle, tag_set, own, landed))
+        account.bound = bound if bound < own else None
+        return bound
+
+    def _stopped(self, throttle: Throttle, new: float, landed: Landed, now: Moment) -> float:
+        budget = throttle.budget(self._terms)
+        pause_ms = throttle.pacer.pause_ms(new, budget, self._terms.pause_max_ms, now.nanos)
+        return landed.pausing(pause_ms) if pause_ms > 0.0 else NO_QUOTA
+
+    def _scaled(self, throttle: Throttle, tag_set: TagSet, own: float, landed: Landed) -> float:
+        unthrottled = own if own < NO_QUOTA else tag_set.before or throttle.fair_share or _FLOOR
+        least = landed.pausing(self._terms.pause_max_ms)
+        return max(throttle.factor * unthrottled, least)
+
+    def throttled(self) -> int:
+        """How many tag sets are paused in the throttle in force."""
+        if self._is_free:
+            return 0
+        accounts = (each.account_of(self._epoch(each.tags[0])) for each in self._tag_sets())
+        return sum(each is not None and each.bound is not None for each in accounts)
+
+    def fill_window_ms(self) -> float:
+        """Over how long the callback requests fill rates; 0: over any."""
+        stopped = any(each.factor == 0.0 for each in (self._all, *self._users.values()))
+        return _PAUSES_OF_A_RATE * self._terms.pause_max_ms if stopped else 0.0
+
+    def _is_free_for(self, user: str) -> bool:
+        own = self._users.get(user)
+        throttled = not self._all.is_free or (own is not None and not own.is_free)
+        return not throttled or user in self._terms.excluded
+
+    def _epoch(self, user: str) -> int:
+        own = self._users.get(user)
+        return self._all.epoch if own is None else max(self._all.epoch, own.epoch)

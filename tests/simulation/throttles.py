@@ -1,0 +1,214 @@
+"""What the quota callback's rules go by: factors, throttles and their pacers, tag sets.
+
+A throttle is of one group of clients, all of the broker's or those of one user; a tag set is the
+clients that share one quota, and has Kafka's rate of them. ``pauses`` has the rules.
+
+Source: Factors, Throttle, Pacer and TagSet in deploy/quota-callback.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple, Self
+
+from sidecar.quotas.entities import ClientQuotas
+from sidecar.quotas.rate import QuotaWindow, Rate
+
+WINDOW: Final = QuotaWindow()
+"""Of produce quotas, by Kafka's defaults."""
+
+NO_QUOTA: Final = float(2**63 - 1)
+"""Kafka's quota of a client that has none, bytes per second."""
+
+_RECENT_NANOS: Final = WINDOW.span_ms * 1_000_000
+_SAFETY_FACTOR: Final = 0.9
+"""Real brokers measure rates up to a tenth too high: the leak has to be under them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The callback's properties, and the quotas that operators set, by Kafka's names.
+
+    Attributes:
+        enabled: whether it follows the sidecar at all.
+        fallback: the factor without a valid document, in [0, 1].
+        pause_max_ms: the longest pause.
+        leak_ratio: what may leak at factor 0, of the rate before.
+        leak_bytes_per_second: the same, absolute; None: the ratio counts.
+        excluded: users that are never throttled.
+        quotas: of the cluster.
+    """
+
+    enabled: bool = True
+    fallback: float = 1.0
+    pause_max_ms: int = 4000
+    leak_ratio: float = 0.01
+    leak_bytes_per_second: float | None = None
+    excluded: frozenset[str] = frozenset()
+    quotas: ClientQuotas = field(default_factory=dict)
+
+
+class Source(StrEnum):
+    """Where factors come from."""
+
+    SIDECAR = "SIDECAR"
+    FALLBACK = "FALLBACK"
+    DISABLED = "DISABLED"
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """The factors in force on a broker; equal when they throttle alike.
+
+    Attributes:
+        factor: of all clients, in [0, 1].
+        source: where they come from.
+        users: single users' own; the stricter one applies.
+        generation: the document's; 0 without one.
+    """
+
+    factor: float
+    source: Source
+    users: Mapping[str, float] = field(default_factory=dict)
+    generation: int = field(default=0, compare=False)
+
+    @property
+    def are_throttling(self) -> bool:
+        """Whether anybody is throttled."""
+        return self.factor < 1.0 or any(factor < 1.0 for factor in self.users.values())
+
+
+DISABLED: Final = Factors(1.0, Source.DISABLED)
+
+
+class Moment(NamedTuple):
+    """One moment on a broker's two clocks.
+
+    Attributes:
+        nanos: on the monotonic one, by which the callback goes.
+        wall_ms: on the wall clock, by which Kafka's rates go.
+    """
+
+    nanos: int
+    wall_ms: int
+
+
+class Pacer:
+    """Pauses of several clients, by which all of them together stay within a rate.
+
+    There is one moment at which all that has landed would have passed at that rate. Each request
+    moves it on, and its client pauses until then. Example: at 60,000 B/s three clients with
+    requests of 20,000 B each pause for 1 s.
+    """
+
+    __slots__ = ("_passed_at",)
+
+    def __init__(self, now_nanos: int) -> None:
+        self._passed_at = now_nanos
+
+    def pause_ms(
+        self, nbytes: float, bytes_per_second: float, cap_ms: float, now_nanos: int
+    ) -> float:
+        """For a request that has landed, from 0 to the cap."""
+        cost = nbytes / bytes_per_second * 1e9
+        ahead = min(max(self._passed_at - now_nanos, 0) + cost, cap_ms * 1e6)
+        self._passed_at = now_nanos + int(ahead)
+        return ahead / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """How one group of clients is throttled: all of the broker's, or those of one user.
+
+    Attributes:
+        factor: 1: not at all.
+        epoch: each beginning, change and release has its own.
+        since_nanos: when it began to be so.
+        pacer: of its pauses.
+        rate_before: of the group when the throttle began, bytes per second.
+        sets_before: how many tag sets had traffic then.
+    """
+
+    factor: float
+    epoch: int
+    since_nanos: int
+    pacer: Pacer
+    rate_before: float = 0.0
+    sets_before: int = 0
+
+    @classmethod
+    def none(cls, now_nanos: int) -> Self:
+        """Nothing is throttled, and never was."""
+        return cls(1.0, 0, now_nanos - _RECENT_NANOS, Pacer(now_nanos))
+
+    @property
+    def is_free(self) -> bool:
+        """Whether every client has its own quota."""
+        return self.factor == 1.0
+
+    def is_recent(self, now_nanos: int) -> bool:
+        """Whether rates that are measured now were made by a throttle, in part at least."""
+        return not self.is_free or now_nanos - self.since_nanos < _RECENT_NANOS
+
+    @property
+    def fair_share(self) -> float:
+        """The assumed rate of a client that was not seen before, bytes per second."""
+        return self.rate_before / self.sets_before if self.sets_before else 0.0
+
+    def budget(self, terms: Terms) -> float:
+        """What all clients together may leak at factor 0, bytes per second, 1 at least."""
+        if terms.leak_bytes_per_second is not None:
+            return max(1.0, terms.leak_bytes_per_second)
+        return max(1.0, terms.leak_ratio * _SAFETY_FACTOR * self.rate_before)
+
+
+class Landed(NamedTuple):
+    """What a rate's window contains.
+
+    Attributes:
+        nbytes: all of it.
+        window_s: over how long.
+    """
+
+    nbytes: float
+    window_s: float
+
+    def pausing(self, pause_ms: float) -> float:
+        """The quota by which Kafka makes a pause, bytes per second."""
+        return self.nbytes / (self.window_s + pause_ms / 1000.0)
+
+
+class Account:
+    """What was counted of a tag set in one throttle, and its last quota."""
+
+    __slots__ = ("bound", "counted", "epoch")
+
+    def __init__(self, epoch: int, landed: float) -> None:
+        self.epoch = epoch
+        self.counted = landed
+        self.bound: float | None = None
+        """None when that was the client's own."""
+
+
+class TagSet:
+    """The clients that share one produce quota, and Kafka's rate of them."""
+
+    __slots__ = ("account", "before", "last_record_ms", "rate", "since_nanos", "tags")
+
+    def __init__(self, tags: tuple[str, str], now: Moment) -> None:
+        self.tags = tags
+        self.rate = Rate(WINDOW)
+        self.since_nanos = now.nanos
+        self.last_record_ms = now.wall_ms
+        self.before = 0.0
+        """When the throttle began, bytes per second."""
+        self.account = Account(-1, 0.0)
+
+    def account_of(self, epoch: int) -> Account | None:
+        """That of a throttle; None when it has none yet."""
+        return self.account if self.account.epoch == epoch else None
+
+    def landed(self, now: Moment) -> Landed:
+        """All that counts now."""
+        rate, window_ms = self.rate.observe(now.wall_ms)
+        return Landed(rate * (window_ms / 1000.0), window_ms / 1000.0)
