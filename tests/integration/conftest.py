@@ -35,6 +35,7 @@ _NEEDS: Final = {
     "browser": "browser",
     # Files whose tests start what they need themselves, or need a program alone.
     "test_blocks": "demo",
+    "test_callback_model": "broker",
     "test_cluster_life": "broker",
     "test_compose": "package",
     "test_container": "package",

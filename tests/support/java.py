@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from sidecar.demo.jars import jars, java
 from sidecar.demo.waiting import POLL_S, deadline
 from sidecar.errors import ClusterError
 
+_CALLBACK: Final = Path(__file__).parents[2] / "deploy" / "quota-callback" / "src"
 _TIMEOUT_S: Final = 60.0
 _NOT_YET: Final = "java.io.IOException: Connection refused"
 
@@ -37,17 +38,39 @@ async def compiled(program: str, libraries: Path) -> Path:
         ClusterError: there is no JDK, or it does not compile.
     """
     source = Path(__file__).with_name(f"{program}.java")
-    javac = _javac()
     shared = source.with_name("Attached.java").read_text()
-    key = f"{javac}|{libraries.name}|{source.read_text()}|{shared}"
+    options = ["-Xlint:all", "-Werror"]
+    return await _compiled(source, [source.parent], source.read_text() + shared, libraries, options)
+
+
+async def compiled_courses(libraries: Path) -> Path:
+    """The folder with the classes of ``Courses``, beside the quota callback's own tests.
+
+    Raises:
+        ClusterError: as ``compiled``.
+    """
+    folders = [_CALLBACK / "main" / "java", _CALLBACK / "test" / "java"]
+    source = folders[-1] / "throttlesidecar" / "Courses.java"
+    texts = [each.read_text() for folder in folders for each in sorted(folder.rglob("*.java"))]
+    # Its warnings are Maven's to give, by the versions that the callback is built against.
+    return await _compiled(source, folders, "".join(texts), libraries, ["-nowarn", "-Xlint:none"])
+
+
+async def _compiled(
+    source: Path, folders: Sequence[Path], texts: str, libraries: Path, options: Sequence[str]
+) -> Path:
+    """A program's classes, with those of its folders that it uses; anew for other texts."""
+    javac = _javac()
+    key = f"{javac}|{libraries.name}|{texts}"
     cache = cache_folder(os.environ)
-    target = cache / f"{program}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+    target = cache / f"{source.stem}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
     if not target.is_dir():
-        async with deadline(_TIMEOUT_S, f"{program} was not compiled"), filling(target) as folder:
+        late = f"{source.stem} was not compiled"
+        async with deadline(_TIMEOUT_S, late), filling(target) as folder:
             if folder is not None:
-                words = [javac, "-Xlint:all", "-Werror", "-proc:none", "-cp", f"{libraries}/*"]
-                words += ["-sourcepath", str(source.parent), "-d", str(folder)]
-                await _run([*words, str(source)])
+                words = [javac, *options, "-proc:none", "-cp", f"{libraries}/*"]
+                path = os.pathsep.join(map(str, folders))
+                await _run([*words, "-sourcepath", path, "-d", str(folder), str(source)])
     return target
 
 

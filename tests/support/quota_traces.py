@@ -13,6 +13,7 @@ import sys
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, Self
 
 from sidecar.demo.cache import cache_folder
@@ -134,7 +135,11 @@ class KafkaQuotas:
             ClusterError: they are not to be had, or the program is not compiled.
         """
         libraries = await jars(DEFAULT_VERSION, cache_folder(os.environ))
-        classes = await compiled(program, libraries)
+        return cls.running(program, await compiled(program, libraries), libraries)
+
+    @classmethod
+    def running(cls, program: str, classes: Path, libraries: Path) -> Self:
+        """A program that is compiled, with Kafka's classes from the libraries' jars."""
         options = ["-Xmx256m", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         classpath = f"{classes}:{libraries}/*"
         return cls([java(os.environ), *options, "-Dlog4j2.level=OFF", "-cp", classpath, program])

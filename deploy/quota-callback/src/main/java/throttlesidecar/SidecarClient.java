@@ -183,7 +183,7 @@ final class SidecarClient {
         return text;
     }
 
-    private static Answer answer(HttpAnswer http, String etag, long atNanos) throws WrongAnswer {
+    static Answer answer(HttpAnswer http, String etag, long atNanos) throws WrongAnswer {
         if (http.status() == 200) {
             return Answer.modified(DocumentReader.read(http.body()), etag(http), atNanos);
         }
