@@ -4,6 +4,7 @@
 # make test-all    everything: all versions, containers, browsers, demos, coverage: an hour
 # make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
+# make simulate    whole clusters in virtual time, with faults by seed: SEEDS=1-5 HOURS=1
 # make bench   the figures of docs/figures.md
 # make jar     the quota callback for brokers, and where it lies
 # make dist    wheel and sdist, with the jar in them
@@ -19,7 +20,7 @@ JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline test test-all check lint unit brokers spark java jar dist image arithmetic mutate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline test test-all check lint unit brokers spark java jar dist image arithmetic mutate simulate bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-pipeline lock clean tools-demo tools-test tools-test-all kubernetes-rules docs
 
 demo: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/throttle-sidecar demo
@@ -114,6 +115,9 @@ arithmetic: tools-demo $(INSTALLED)
 # SEED=7 draws other mutants, SAMPLE=9999 all of them in the time; tests/mutants.toml has the known survivors.
 mutate: $(INSTALLED)
 	$(BIN)/python -m tools.mutate $(if $(SEED),--seed $(SEED)) $(if $(SAMPLE),--sample $(SAMPLE))
+
+simulate: $(INSTALLED)
+	$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)) $(if $(SPACING),--spacing $(SPACING))
 
 bench: tools-demo $(INSTALLED)
 	$(BIN)/python -m benchmarks

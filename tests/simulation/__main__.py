@@ -53,7 +53,10 @@ def explain(plan: Plan, report: Report) -> None:
         print(f"  needs {fault}")
     for event in report.events:
         print(f"    {event}")
-    print(f"  repeat: make simulate SEEDS={plan.seed} HOURS={plan.duration_s / 3600:g}")
+    print(
+        f"  repeat: make simulate SEEDS={plan.seed} HOURS={plan.duration_s / 3600:g} "
+        f"SPACING={plan.spacing_s:g}"
+    )
 
 
 if __name__ == "__main__":

@@ -3,14 +3,11 @@
 The runs are processes of their own, since the order of sets goes by Python's hash seed.
 """
 
-import random
 import re
 import subprocess
 import sys
 
 import pytest
-
-FRESH = random.Random()
 
 
 def simulate(*options: str) -> str:
@@ -38,7 +35,16 @@ def test_a_seed_has_one_trace() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3, FRESH.randrange(10**6)])
-def test_what_must_hold_holds(seed: int) -> None:
-    """With three sidecars, and a fault every 30 s; the last seed is another one each time."""
-    simulate("--seeds", str(seed), "--hours", "0.1", "--spacing", "30")
+@pytest.mark.parametrize(
+    ("seed", "hours"),
+    [
+        ("1", "0.1"),
+        # A slow broker, listed last: the answer that it owed was lost with a race for the list of
+        # brokers, in every poll, and the others released what its full volume forbids.
+        ("2", "0.3"),
+        ("3", "0.1"),
+    ],
+)
+def test_what_must_hold_holds(seed: str, hours: str) -> None:
+    """With three sidecars, and a fault every 30 s."""
+    simulate("--seeds", seed, "--hours", hours, "--spacing", "30")
