@@ -188,7 +188,7 @@ public final class Courses implements Moments {
                     factors.users().keySet().stream().map(Sanitized::of).collect(Collectors.toSet()));
             enforcement.apply(factors);
         }
-        tellInForce();
+        noteChange();
         Following.Request request = following.nextRequest(nanos);
         if (request != null) {
             pending = request;
@@ -205,7 +205,7 @@ public final class Courses implements Moments {
         }
     }
 
-    private void tellInForce() {
+    private void noteChange() {
         Factors factors = enforcement.figures().factors;
         String now = factors.global() + " " + factors.source();
         if (!now.equals(inForce)) {
