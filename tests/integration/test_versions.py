@@ -168,6 +168,33 @@ class TestKafka:
         assert node.brokers[0].volumes[1].size_bytes == volumes[key]["total_bytes"]
         assert before["generation"] == (await daemon.factor())["generation"]
 
+    async def test_a_full_log_dir_that_fails_throttles_until_it_is_forgotten(
+        self, node: Cluster, start: Start, tmp_path: Path
+    ) -> None:
+        """While its broker lives, by the command; and the next polls do not bring it back."""
+        path = node.brokers[0].volumes[1].path
+        token = tmp_path / "token"
+        token.write_text("secret")
+        daemon = await start(node, settings(node.bootstrap, TOKEN_FILE=str(token)))
+        await daemon.decides(1.0)
+        await node.occupy(0, 1, FULL_BYTES)
+        await daemon.decides(0.0)
+        await node.fail_log_dir(0, 1)
+        await node.occupy(0, 1, 0)
+        await seen("it is offline", daemon.volumes, lambda now: not now[0, path]["online"])
+        assert 0.0 == (await daemon.factor())["factor"]
+        words = ("forget", "0", "--log-dir", path, "--sidecars", daemon.address)
+        done = await command(*words, "--token-file", str(token), environ={})
+        assert 0 == done.code, done.said
+        released = await daemon.factor()
+        later = await seen(
+            "a later poll",
+            daemon.factor,
+            lambda now: now["computed_at"] > released["computed_at"],
+        )
+        assert (1.0, released["generation"]) == (later["factor"], later["generation"])
+        assert not (await daemon.volumes())[0, path]["online"]
+
     async def test_a_full_volume_throttles_producers_and_nothing_else(
         self, node: Cluster, start: Start
     ) -> None:
