@@ -192,9 +192,7 @@ class Injector:
         self._world.errand(change())
 
     def _reload(self, fault: Fault) -> End:
-        sidecar = self._world.sidecars[fault.target]
-        if sidecar.parts is not None and sidecar.is_running:
-            sidecar.process.context.run(sidecar.parts.reload)
+        self._world.sidecars[fault.target].reload()
         return _nothing
 
 

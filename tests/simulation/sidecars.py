@@ -96,6 +96,12 @@ class SimulatedSidecar:
         """Ends it, as SIGTERM does."""
         self._stop.set()
 
+    def reload(self) -> None:
+        """What SIGHUP does; a frozen process does it later."""
+        if self.parts is not None and self.process.is_alive:
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self.parts.reload, context=self.process.context)
+
     async def _run(self, on_start: Callable[["SimulatedSidecar"], None]) -> None:
         process = self.process
         try:

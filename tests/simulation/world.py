@@ -163,7 +163,7 @@ class World:
         self._events: deque[str] = deque(maxlen=_LAST_EVENTS)
         self._digest = hashlib.sha256()
         self._errands: set[asyncio.Task[None]] = set()
-        self._relief_s = chance.uniform(10.0, 90.0)
+        self._relief_s = chance.uniform(10.0, 2.0 * self.claims.reaction_s)
         self._gone_since: dict[int, float] = {}
         self._back_since: dict[int, float] = {}
 
