@@ -3,7 +3,7 @@
 A capability says what it has; every default here does nothing. Two things need no method, since
 they lie on the board, where they are decided upon, published and written in one step: what it
 retains over a restart, plain JSON under its name (``Board.retain``) that it checks when it is built
-(``sidecar.state.retained``), and its share of a decision, the throttles under its name
+(``sidecar.state.records``), and its share of a decision, the throttles under its name
 (``Board.throttle_users``). What it hears besides observations it subscribes to: the lines of the
 request log (``Services.subscribe``).
 

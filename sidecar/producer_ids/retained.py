@@ -21,7 +21,7 @@ from sidecar.quotas.producer_ids.id_quotas import (
     ProducerIdQuota,
     ProducerIdQuotas,
 )
-from sidecar.state.retained import Record, restored
+from sidecar.state.records import Record, restored
 
 NAME: Final = "producer_ids"
 """The capability's name: it is the enforcer of its throttles, and what it retains is under it."""

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from sidecar.control.board import PersistedState
 from sidecar.state.disk import Disk, MachineDisk
 from sidecar.state.form import StateRecord, from_record, to_record
-from sidecar.state.retained import problem_of
+from sidecar.state.records import problem_of
 from sidecar.throttle.limits import Limit
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pydantic import Field, NonNegativeInt
 
 from sidecar.control.board import PersistedState
-from sidecar.state.retained import Record
+from sidecar.state.records import Record
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import first_fill
 from sidecar.throttle.limits import Level, Limit, Verdict
