@@ -28,7 +28,7 @@ def main() -> int:
         began = time.perf_counter()
         report = run(plan)
         took_s = time.perf_counter() - began
-        speed = plan.duration_s / took_s
+        speed = report.simulated_s / took_s
         print(
             f"seed {seed}: {'FAILED' if report.violations else 'ok'} {report.digest[:12]}"
             f" {speed:.0f} times real time {report.figures}",

@@ -13,13 +13,16 @@
 4. When faults have ended and space is free, all sidecars agree and traffic is back; see ``calm``.
 5. A reading is not newer than the answer that it is of. Generations grow by one, an ETag is never
    another decision's, ``computed_at`` does not run backwards while the same volumes violate.
-6. No traceback, no task that ended by itself, no open connection after a stop.
+   Metrics of the same generation say the same as the document.
+6. No traceback, no task that ended by itself, no open connection after a stop, and never more tasks
+   or connections of a sidecar than ``_MOST_TASKS`` and ``_MOST_CONNECTIONS``.
 
 Example: two clients of 3 MB/s, an interval of 5 s: 2 x 3 x 4 (catching up) x (5 + 5 + 4) = 336 MB
 may land while a violation is not heard of yet.
 """
 
 import asyncio
+import json
 import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +31,7 @@ from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Source
 from tests.simulation.clients import CATCH_UP, Client, Patience
 from tests.simulation.faults import SEEN_SLOW_S, Fault, Kind
+from tests.simulation.http_get import http_get
 from tests.simulation.sidecars import SimulatedSidecar
 
 if TYPE_CHECKING:
@@ -43,6 +47,14 @@ HEARD_S: Final = 4.0
 _CALM_S: Final = 60.0
 _FREE_S: Final = 2.0
 _BACK: Final = 0.9
+_COMPARE_S: Final = 60.0
+_COMPARED: Final = (
+    "kafka_throttle_factor ",
+    "kafka_throttle_generation ",
+    "kafka_throttle_source{",
+)
+_MOST_TASKS: Final = 100
+_MOST_CONNECTIONS: Final = 50
 _HAIR_S: Final = 0.002
 _FRESH_S: Final = 0.1
 """For the network and the fold."""
@@ -191,8 +203,15 @@ class Claims:
     async def run(self) -> None:
         """Checks what only time can break, each second."""
         world = self._world
+        compared = 0.0
         while True:
             await asyncio.sleep(1.0)
+            for sidecar in world.sidecars.values():
+                self._bounded(sidecar)
+            if world.now() - compared > _COMPARE_S:
+                compared = world.now()
+                for sidecar in world.sidecars.values():
+                    world.errand(self._compare(sidecar))
             if any(each.volume.violates_since is not None for each in world.brokers.values()):
                 self._well_since = world.now()
             for sidecar in world.sidecars.values():
@@ -202,6 +221,39 @@ class Claims:
             for broker in world.brokers.values():
                 self._bound(broker)
                 self._heard(broker)
+
+    def _bounded(self, sidecar: SimulatedSidecar) -> None:
+        tasks = sum(not task.done() for task in sidecar.process.tasks)
+        connections = len([*self._world.network.of(sidecar.process)])
+        for what, count, most in (
+            ("tasks", tasks, _MOST_TASKS),
+            ("connections", connections, _MOST_CONNECTIONS),
+        ):
+            self._past[f"most {what}"] = max(self._past[f"most {what}"], count)
+            if count > most and sidecar.is_running:
+                self.broken(f"{sidecar.name} has {count} {what}")
+
+    async def _compare(self, sidecar: SimulatedSidecar) -> None:
+        """Whether the metrics and the document of one generation say the same."""
+        answers = [
+            await http_get(f"{sidecar.url}{path}", {}, _COMPARE_S / 2)
+            for path in ("/metrics", "/v1/throttle-factor")
+        ]
+        metrics, document = answers
+        if metrics is None or document is None:
+            return
+        self._past["compared"] += 1
+        found = {
+            line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+            for line in metrics.body.decode().splitlines()
+            if line.startswith(_COMPARED)
+        }
+        reported = json.loads(document.body)
+        if found["kafka_throttle_generation"] != reported["generation"]:
+            return
+        source = f'kafka_throttle_source{{source="{reported["source"]}"}}'
+        if (found["kafka_throttle_factor"], found[source]) != (reported["factor"], 1.0):
+            self.broken(f"{sidecar.name} has metrics {found} beside {reported}")
 
     def _heard(self, at: "SimulatedBroker") -> None:
         """Whether a broker's callback has heard what is so since a while."""

@@ -47,6 +47,7 @@ class Injector:
             Kind.DISK_FULL: self._fill_disk,
             Kind.DISK_SLOW: self._slow_disk,
             Kind.STATE_DAMAGED: self._damage,
+            Kind.CREDENTIALS_TURNED: self._turn_credentials,
             Kind.OVERRIDE: self._override,
             Kind.RELOAD: self._reload,
         }
@@ -172,6 +173,18 @@ class Injector:
     def _damage(self, fault: Fault) -> End:
         self._world.sidecars[fault.target].disk.damage()
         return _nothing
+
+    def _turn_credentials(self, fault: Fault) -> End:
+        """The brokers have another password for a sidecar, which has it only at the end."""
+        sidecar = self._world.sidecars[fault.target]
+        password = f"{sidecar.password}+"
+        self._world.passwords[sidecar.user] = password
+
+        def end() -> None:
+            sidecar.password = password
+            sidecar.reload()
+
+        return end
 
     def _override(self, fault: Fault) -> End:
         self._change(fault, "PUT", {"factor": fault.other, "reason": "a drill", "duration": "PT1H"})

@@ -31,6 +31,7 @@ class SimulatedSidecar:
         number: the broker's node id.
         address: where it listens.
         disk: what its state lies on.
+        password: what it has to log in with, from its next start or reload on.
         process: what runs it; another one after each start.
         parts: the running daemon's; None before the first start.
         step_s: by how much its machine's wall clock was stepped.
@@ -45,6 +46,7 @@ class SimulatedSidecar:
         self.number = number
         self.address = HostPort("127.0.0.1", FIRST_PORT + number)
         self.disk = SimulatedDisk()
+        self.password = "first"
         self.process = Process(self.name)
         self.process.kill()
         self.parts: Composition | None = None
@@ -56,6 +58,9 @@ class SimulatedSidecar:
             **environ,
             "SIDECAR_HTTP_LISTEN": str(self.address),
             "SIDECAR_STATE_FILE": f"/tmp/sidecar-{number}.json",
+            "SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+            "SIDECAR_KAFKA_ADMIN_SASL_MECHANISM": "PLAIN",
+            "SIDECAR_KAFKA_ADMIN_SASL_USERNAME": self.user,
         }
         self._network = network
         self._chance = chance
@@ -65,6 +70,11 @@ class SimulatedSidecar:
     def name(self) -> str:
         """As faults and messages call it."""
         return f"sidecar {self.number}"
+
+    @property
+    def user(self) -> str:
+        """Who it is to the brokers."""
+        return f"sidecar-{self.number}"
 
     @property
     def url(self) -> str:
@@ -96,6 +106,10 @@ class SimulatedSidecar:
         """Ends it, as SIGTERM does."""
         self._stop.set()
 
+    def _load(self) -> Settings:
+        password = {"SIDECAR_KAFKA_ADMIN_SASL_PASSWORD": self.password}
+        return load(environ={**self._environ, **password}).settings
+
     def reload(self) -> None:
         """What SIGHUP does; a frozen process does it later."""
         if self.parts is not None and self.process.is_alive:
@@ -105,7 +119,7 @@ class SimulatedSidecar:
     async def _run(self, on_start: Callable[["SimulatedSidecar"], None]) -> None:
         process = self.process
         try:
-            settings: Settings = load(environ=self._environ).settings
+            settings = self._load()
             self._stop = asyncio.Event()
             clock = asyncio.get_running_loop().time
             machine = Machine(
@@ -114,9 +128,7 @@ class SimulatedSidecar:
                 lambda: f"{self._chance.getrandbits(32):08x}",
                 self._network.listen_for(process),
             )
-            self.parts = compose(
-                settings, lambda: settings, Connections(_MOST_CONNECTIONS), machine
-            )
+            self.parts = compose(settings, self._load, Connections(_MOST_CONNECTIONS), machine)
             on_start(self)
             await serve(self.parts, self._stop)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the claims are to see it

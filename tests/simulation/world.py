@@ -30,6 +30,7 @@ from tests.simulation.http_get import http_get
 from tests.simulation.injector import Injector
 from tests.simulation.loop import VirtualLoop, current_process
 from tests.simulation.net import Network
+from tests.simulation.sidecars import FIRST_PORT as SIDECAR_PORT
 from tests.simulation.sidecars import SimulatedSidecar
 from tests.simulation.volumes import Volume
 from tests.support.fake_broker import FakeCluster
@@ -46,6 +47,8 @@ TOKEN_FILE: Final = Path(__file__).with_name("token")
 
 _LAST_EVENTS: Final = 50
 _CHECK_S: Final = 0.5
+_WITH_PEERS: Final = 0.25
+"""So many worlds' sidecars ask each other for producer ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,14 @@ class Report:
         events: the last ones, in words.
         digest: of the whole trace.
         figures: what was counted, by name.
+        simulated_s: how long the world was, with its end.
     """
 
     violations: Sequence[str]
     events: Sequence[str]
     digest: str
     figures: dict[str, float]
+    simulated_s: float
 
 
 @dataclass(slots=True)
@@ -120,6 +125,7 @@ class World:
         callbacks: likewise.
         clients: all of them.
         partitions: by index.
+        passwords: what the brokers know, by user.
         claims: what must hold.
     """
 
@@ -128,7 +134,8 @@ class World:
         self.plan = plan
         self.loop = loop
         self.network = loop.network = Network(loop)
-        self.cluster = FakeCluster()
+        self.passwords: dict[str, str] = {}
+        self.cluster = FakeCluster(users=self.passwords)
         self.interval_s = chance.choice([5.0, 10.0, 30.0])
         largest = int(chance.uniform(300, 2000)) * MB
         limit_bytes = int(largest * chance.uniform(0.1, 0.2))
@@ -152,10 +159,15 @@ class World:
             "SIDECAR_TOKEN_FILE": str(TOKEN_FILE),
             "SIDECAR_STORAGE_CHECK_INTERVAL": f"PT{self.interval_s:.0f}S",
         }
+        # Of a chance of its own: what a seed drew before peers were simulated stays as it was.
+        if random.Random(f"peers {plan.seed}").random() < _WITH_PEERS:
+            urls = (f"http://127.0.0.1:{SIDECAR_PORT + number}" for number in self.brokers)
+            environ["SIDECAR_PEERS"] = ",".join(urls)
         self.sidecars = {
             number: SimulatedSidecar(number, environ, self.network, chance)
             for number in self.brokers
         }
+        self.passwords.update({each.user: each.password for each in self.sidecars.values()})
         self.callbacks: dict[int, Callback] = {}
         self.partitions = [Partition(number) for number in self.brokers]
         self.clients = clients(chance, len(self.partitions), hasty=chance.random() < 0.3)
@@ -180,6 +192,8 @@ class World:
     async def run(self) -> Report:
         """From the beginning to the end."""
         handler = _Log(self)
+        # It warns of each login over PLAINTEXT.
+        logging.getLogger("aiokafka").setLevel(logging.ERROR)
         root = logging.getLogger("sidecar")
         level, propagates = root.level, root.propagate
         root.addHandler(handler)
@@ -193,7 +207,13 @@ class World:
             root.setLevel(level)
             root.propagate = propagates
         figures = self.claims.figures()
-        return Report(self.claims.violations, [*self._events], self._digest.hexdigest(), figures)
+        return Report(
+            self.claims.violations,
+            [*self._events],
+            self._digest.hexdigest(),
+            figures,
+            self.now(),
+        )
 
     async def _run(self) -> None:
         for broker in self.brokers.values():
