@@ -2,14 +2,18 @@
 
 The exit code is 0 when every claim held, 1 when one was broken, with the seed and the faults before
 it, and 130 when it was interrupted; the table is of what was seen until then. The folder ``--out``
-has it too, with all logs. It needs a JDK, Maven, 4 GB of memory and two cores of its own.
+has it too, with every sample and all logs. It needs a JDK, Maven, 4 GB of memory and two cores of
+its own.
 """
 
 import argparse
 import asyncio
+import json
 import shutil
 import signal
 import sys
+import traceback
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -40,17 +44,21 @@ def main() -> int:
     out: Path = asked.out / f"seed-{asked.seed}"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+    failed = interrupted = False
     try:
         interrupted = asyncio.run(_play(course, out))
-    except ClusterError as error:
-        print(error, file=sys.stderr)
-        return 1
+    except (ClusterError, ExceptionGroup):
+        # What was seen until then is worth its table.
+        traceback.print_exc()
+        failed = True
     text = report(course)
     (out / "table.txt").write_text(text, encoding="utf-8")
+    with (out / "samples.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(asdict(sample))}\n" for sample in course.samples)
     print(text, end="")
     if interrupted:
         return _INTERRUPTED
-    return 0 if all(claim.holds for claim in judge(course)) else 1
+    return 1 if failed or not all(claim.holds for claim in judge(course)) else 0
 
 
 async def _play(course: Course, out: Path) -> bool:

@@ -52,7 +52,7 @@ def judge(course: Course) -> list[Claim]:
 
 def full_at(sample: Sample) -> int | None:
     """The broker whose volume is full, if one is."""
-    full = [key for key, available in sample.available.items() if available < FULL_BYTES]
+    full = [key for key, least in sample.least.items() if least < FULL_BYTES]
     return full[0] if full else None
 
 
@@ -62,7 +62,7 @@ def _not_full(course: Course) -> Claim:
         broker_id = full_at(sample)
         if broker_id is not None:
             return Claim(text, False, f"that of broker {broker_id} is", sample.at_s)
-    least = min((min(each.available.values()) for each in course.samples), default=0)
+    least = min((min(each.least.values()) for each in course.samples), default=0)
     return Claim(text, True, f"{least / 1e6:.1f} MB were available at least")
 
 

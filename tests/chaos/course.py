@@ -142,12 +142,12 @@ class Return:
 def crossings(course: Course) -> list[Crossing]:
     """Those of each volume, by their beginnings."""
     found: list[Crossing] = []
-    for broker_id in sorted({key for sample in course.samples for key in sample.available}):
+    for broker_id in sorted({key for sample in course.samples for key in sample.least}):
         run: list[Sample] = []
         for sample in course.samples:
-            if sample.available.get(broker_id, course.limit_bytes + 1) <= course.limit_bytes:
+            if sample.least.get(broker_id, course.limit_bytes + 1) <= course.limit_bytes:
                 run.append(sample)
-            elif run and broker_id in sample.available:
+            elif run and broker_id in sample.least:
                 found.append(_crossing(course, broker_id, run, sample.at_s))
                 run = []
         if run:
@@ -156,7 +156,7 @@ def crossings(course: Course) -> list[Crossing]:
 
 
 def _crossing(course: Course, broker_id: int, run: Sequence[Sample], end_s: float) -> Crossing:
-    fullest = min(run, key=lambda sample: sample.available[broker_id])
+    fullest = min(run, key=lambda sample: sample.least[broker_id])
     begin_s = run[0].at_s
     # Up to the fullest: what comes later made nothing worse.
     unthrottled_s = 0.0
@@ -165,7 +165,7 @@ def _crossing(course: Course, broker_id: int, run: Sequence[Sample], end_s: floa
         if before_s < sample.at_s <= fullest.at_s and any(_lets_through(sample)):
             unthrottled_s += sample.at_s - before_s
         before_s = max(before_s, sample.at_s)
-    past_bytes = course.limit_bytes - fullest.available[broker_id]
+    past_bytes = course.limit_bytes - fullest.least[broker_id]
     return Crossing(broker_id, begin_s, end_s, past_bytes, fullest.at_s, unthrottled_s)
 
 

@@ -47,6 +47,7 @@ class Injector:
         now: Callable[[], float],
         note: Callable[[str], None],
         failed: Callable[[str], None],
+        elect: Callable[[str], None],
     ) -> None:
         """Nothing is done yet.
 
@@ -58,6 +59,8 @@ class Injector:
             now: seconds since the beginning of the run.
             note: called with what was done, in words.
             failed: called with a process that can't be started again.
+            elect: called with host:port of all brokers, to give partitions their first leaders
+                again; may block.
         """
         self._plan = plan
         self._cluster = cluster
@@ -66,6 +69,7 @@ class Injector:
         self._now = now
         self._note = note
         self._failed = failed
+        self._elect = elect
         self.since = {f"{role} {number}": 0.0 for role in Role for number in cluster.brokers}
 
     async def run(self) -> None:
@@ -76,9 +80,10 @@ class Injector:
 
     async def _happen(self, fault: Fault) -> None:
         await asyncio.sleep(fault.begin_s - self._now())
-        away = [name for name in self._away(fault.role) if fault.role is Role.BROKER]
+        away = self._away(Role.BROKER) if fault.role is Role.BROKER else []
         if fault.process not in self.since or away:
-            self._note(f"{fault.process}: {fault.action} left out: {', '.join(away)} is away still")
+            still = ", ".join(away) or fault.process
+            self._note(f"{fault.process}: {fault.action} is left out: {still} is away still")
             return
         del self.since[fault.process]
         self._note(f"{fault.process}: {fault.action} for {fault.end_s - fault.begin_s:.1f} s")
@@ -94,7 +99,7 @@ class Injector:
         self._note(f"{fault.process} is back")
         if fault.role is Role.BROKER:
             await asyncio.sleep(_IN_SYNC_S)
-            await asyncio.to_thread(elect, self._cluster.bootstrap)
+            await asyncio.to_thread(self._elect, self._cluster.bootstrap)
 
     def _away(self, role: Role) -> list[str]:
         every = [f"{role} {number}" for number in self._cluster.brokers]

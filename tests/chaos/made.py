@@ -46,9 +46,11 @@ def sample(
     """
     violates = max(past) >= 0
     names = [f"{role} {number}" for role in Role for number in range(len(past))]
+    available = {number: LIMIT - each * MB for number, each in enumerate(past)}
     return Sample(
         at_s,
-        {number: LIMIT - each * MB for number, each in enumerate(past)},
+        available,
+        available,
         dict(enumerate(sidecars or [THROTTLES if violates else SEES] * len(past))),
         dict(enumerate(callbacks or [STOPPED if violates else FREE] * len(past))),
         {name: steady_s for name in names if name not in away},

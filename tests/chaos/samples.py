@@ -1,7 +1,7 @@
 """What is seen of the cluster in one second: volumes, sidecars, callbacks, clients.
 
-Example: ``Sample(83.0, {0: Volume(131e6)}, {0: None}, {0: Callback("SIDECAR", 1.0)}, ...)``: the
-sidecar of broker 0 did not answer at 1:23, while the callback went on with its factor of 1.0.
+Example: of broker 0 at 1:23 the volume has 131 MB left, the sidecar is None since it did not
+answer, and the callback says SIDECAR and 1.0: it goes on with the last factor that it got.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,8 @@ class Sample:
 
     Attributes:
         at_s: since the beginning of the run.
-        available: broker id -> bytes available on its volume, the fewest since the last sample.
+        available: broker id -> bytes available on its volume.
+        least: the same, the fewest since the last sample.
         sidecars: broker id -> what the sidecar beside it answered; None: nothing in time.
         callbacks: broker id -> what its callback said; None: nothing in time.
         steady_s: process -> for how long it has run undisturbed; one that is away has none.
@@ -68,6 +69,7 @@ class Sample:
 
     at_s: float
     available: Mapping[int, int]
+    least: Mapping[int, int]
     sidecars: Mapping[int, SidecarSight | None]
     callbacks: Mapping[int, CallbackSight | None]
     steady_s: Mapping[str, float]

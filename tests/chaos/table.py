@@ -50,11 +50,9 @@ def _head(course: Course) -> str:
 def _volumes(course: Course) -> str:
     found = crossings(course)
     rows = []
-    for broker_id in sorted({key for sample in course.samples for key in sample.available}):
+    for broker_id in sorted({key for sample in course.samples for key in sample.least}):
         mine = [each for each in found if each.broker_id == broker_id]
-        least = min(
-            each.available[broker_id] for each in course.samples if broker_id in each.available
-        )
+        least = min(each.least[broker_id] for each in course.samples if broker_id in each.least)
         if not mine:
             rows.append([str(broker_id), "0", "", "", "", "", "", _mb(least)])
             continue

@@ -49,9 +49,18 @@ def test_a_crossing_has_its_most_and_its_time() -> None:
 
 def test_a_volume_nobody_could_read_is_neither_crossed_nor_free() -> None:
     """Its crossing goes on until it is read again."""
-    unread = replace(sample(2.0), available={})
+    unread = replace(sample(2.0), available={}, least={})
     (crossing,) = crossings(course([sample(1.0, (5,)), unread, sample(3.0, (-5,))]))
     assert (1.0, 3.0) == (crossing.begin_s, crossing.end_s)
+
+
+def test_what_was_between_two_samples_counts() -> None:
+    """For the bytes past the limit; but nobody is blind to what is over when he is asked."""
+    over = replace(sample(9.0), least={0: 93 * MB})
+    run = course([*(sample(float(at), (1, -9, -9)) for at in range(8)), over, sample(10.0)])
+    (crossing,) = crossings(run)
+    assert (7 * MB, 10.0) == (crossing.past_bytes, crossing.end_s)
+    assert [] == blindness(run)
 
 
 def test_time_without_throttle_counts_beyond_the_delays() -> None:
@@ -146,14 +155,15 @@ def test_blindness_lasts_from_its_first_to_its_last_second() -> None:
 
 def test_only_a_settled_sidecar_has_no_excuse() -> None:
     """Nor does a violation count that a broker just back has."""
+    sidecars = [SEES, THROTTLES, THROTTLES]
 
     def run(steady_s: float) -> list[tuple[float, str]]:
         return unseen_by_the_settled(
             course(
-                sample(
-                    float(at), (5, -9, -9), sidecars=[SEES, THROTTLES, THROTTLES], steady_s=steady_s
-                )
-                for at in range(10)
+                [
+                    sample(float(at), (5, -9, -9), sidecars=sidecars, steady_s=steady_s)
+                    for at in range(10)
+                ]
             )
         )
 

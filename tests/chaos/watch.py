@@ -21,7 +21,6 @@ from tests.chaos.claims import full_at
 from tests.chaos.course import Course
 from tests.chaos.samples import Sample, SidecarSight
 
-_LOOK_S: Final = 0.2
 _LOOKS: Final = 5
 _ANSWER_S: Final = 0.7
 
@@ -40,6 +39,7 @@ class Watch:
         callbacks: CallbackWatch,
         since: Mapping[str, float],
         now: Callable[[], float],
+        look_s: float = 0.2,
     ) -> None:
         """Nothing is looked at yet.
 
@@ -49,6 +49,7 @@ class Watch:
             callbacks: those of its brokers.
             since: process -> since when it has run undisturbed; one that is away has none.
             now: seconds since the beginning of the run.
+            look_s: from one look at the volumes to the next; every fifth is a sample.
         """
         self.available: dict[int, int] = {}
         self._course = course
@@ -56,6 +57,7 @@ class Watch:
         self._callbacks = callbacks
         self._since = since
         self._now = now
+        self._look_s = look_s
         self._ssl = ssl.create_default_context()
         self._ended: set[str] = set()
 
@@ -70,7 +72,7 @@ class Watch:
                 least = {
                     key: min(value, least.get(key, value)) for key, value in self.available.items()
                 }
-                next_at = max(next_at + _LOOK_S, time.monotonic())
+                next_at = max(next_at + self._look_s, time.monotonic())
                 await asyncio.sleep(next_at - time.monotonic())
             self._add(least, await asked)
             self._look_for_the_dead()
@@ -84,6 +86,7 @@ class Watch:
         self._course.samples.append(
             Sample(
                 round(now, 2),
+                dict(self.available),
                 dict(least),
                 sidecars,
                 {broker_id: self._callbacks.seen(broker_id) for broker_id in self._cluster.brokers},
