@@ -121,7 +121,7 @@ async def _run(
     injector = Injector(
         course.plan, cluster, callbacks, _SETTINGS, now=now, note=note, failed=failed, elect=elect
     )
-    watch = Watch(course, cluster, callbacks, injector.since, now)
+    watch = Watch(course, cluster, callbacks, injector.since, now=now)
 
     def violates() -> bool:
         return any(

@@ -172,6 +172,16 @@ def test_only_a_settled_sidecar_has_no_excuse() -> None:
     assert (4.0, "sidecar 0 does not see the volume of broker 0") == run(60.0)[0]
 
 
+def test_a_broker_just_back_has_the_time_to_be_read() -> None:
+    """Its volume may have filled while nobody could ask it."""
+    second = sample(0.0, (5, -9, -9), sidecars=[SEES, SEES, SEES])
+    back = [
+        replace(second, at_s=float(at), steady_s={**second.steady_s, "broker 0": float(at)})
+        for at in range(20)
+    ]
+    assert 5.0 + 4.0 == unseen_by_the_settled(course(back))[0][0]
+
+
 def test_a_release_is_when_no_volume_violates_any_more() -> None:
     """It lasts until the next crossing, or the end."""
     run = course(
@@ -201,3 +211,7 @@ def test_back_is_the_first_two_seconds_at_nine_tenths() -> None:
     assert ("quick", 10.0, False) == (first.name, first.release_s, first.disturbed)
     assert 3.0 == pytest.approx(first.back_s, abs=0.3)
     assert (None, True) == (second.back_s, second.disturbed)
+    just_over = replace(run.plan, faults=(replace(FAULT, begin_s=2.0, end_s=6.0),))
+    assert [True, True] == [each.disturbed for each in returns(replace(run, plan=just_over))]
+    long_over = replace(run.plan, faults=(replace(FAULT, begin_s=2.0, end_s=4.0),))
+    assert [False, False] == [each.disturbed for each in returns(replace(run, plan=long_over))]

@@ -38,6 +38,7 @@ class Watch:
         cluster: Cluster,
         callbacks: CallbackWatch,
         since: Mapping[str, float],
+        *,
         now: Callable[[], float],
         look_s: float = 0.2,
     ) -> None:
