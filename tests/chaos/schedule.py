@@ -23,7 +23,7 @@ BROKER_REST_S: Final = 20.0
 SIDECAR_REST_S: Final = 5.0
 
 _GAP_S: Final = (4.0, 16.0)
-_CLEANING_S: Final = (8.0, 25.0)
+_CLEANING_S: Final = (8.0, 45.0)
 _SHORTEST_CYCLE_S: Final = 10.0
 
 
