@@ -139,6 +139,6 @@ class Injector:
 def elect(bootstrap: str) -> None:
     """Give all partitions their first leaders again; one that is not in sync keeps another."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    with contextlib.suppress(KafkaException):
+    with contextlib.suppress(KafkaException, TimeoutError):
         future = admin.elect_leaders(ElectionType.PREFERRED, request_timeout=_ELECT_TIMEOUT_S)
         future.result(_ELECT_TIMEOUT_S)
