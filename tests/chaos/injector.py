@@ -1,20 +1,15 @@
 """Does to real processes what the schedule says, and what makes it good again.
 
 A broker's fault that is due while another broker is still starting is left out, and the events say
-so. After a broker's return its partitions get their first leaders again, so that each broker leads
-some throughout the run.
+so.
 
 Example: ``Injector(scene, plan).run()`` ends when the last fault has.
 """
 
 import asyncio
-import contextlib
 import signal
 from collections.abc import Callable, Mapping
 from typing import Final
-
-from confluent_kafka import ElectionType, KafkaException
-from confluent_kafka.admin import AdminClient
 
 from sidecar.demo.cluster import Cluster
 from sidecar.demo.sidecar_processes import start_sidecar
@@ -26,8 +21,6 @@ from tests.chaos.schedule import Action, Fault, Plan, Role
 _END_TIMEOUT_S: Final = 60.0
 _START_TIMEOUT_S: Final = 120.0
 """A broker that has to recover its logs, beside all that is busy on two cores."""
-_IN_SYNC_S: Final = 3.0
-_ELECT_TIMEOUT_S: Final = 10.0
 
 
 class Injector:
@@ -47,7 +40,6 @@ class Injector:
         now: Callable[[], float],
         note: Callable[[str], None],
         failed: Callable[[str], None],
-        elect: Callable[[str], None],
     ) -> None:
         """Nothing is done yet.
 
@@ -59,8 +51,6 @@ class Injector:
             now: seconds since the beginning of the run.
             note: called with what was done, in words.
             failed: called with a process that can't be started again.
-            elect: called with host:port of all brokers, to give partitions their first leaders
-                again; may block.
         """
         self._plan = plan
         self._cluster = cluster
@@ -69,7 +59,6 @@ class Injector:
         self._now = now
         self._note = note
         self._failed = failed
-        self._elect = elect
         self.since = {f"{role} {number}": 0.0 for role in Role for number in cluster.brokers}
 
     async def run(self) -> None:
@@ -97,9 +86,6 @@ class Injector:
             return
         self.since[fault.process] = self._now()
         self._note(f"{fault.process} is back")
-        if fault.role is Role.BROKER:
-            await asyncio.sleep(_IN_SYNC_S)
-            await asyncio.to_thread(self._elect, self._cluster.bootstrap)
 
     def _away(self, role: Role) -> list[str]:
         every = [f"{role} {number}" for number in self._cluster.brokers]
@@ -134,11 +120,3 @@ class Injector:
             await until(lambda: cluster.ended(name) is not None)
         await self._until_end(fault)
         await start_sidecar(cluster, fault.number, self._settings)
-
-
-def elect(bootstrap: str) -> None:
-    """Give all partitions their first leaders again; one that is not in sync keeps another."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    with contextlib.suppress(KafkaException, TimeoutError):
-        future = admin.elect_leaders(ElectionType.PREFERRED, request_timeout=_ELECT_TIMEOUT_S)
-        future.result(_ELECT_TIMEOUT_S)

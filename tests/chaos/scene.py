@@ -32,7 +32,7 @@ from tests.chaos.callbacks import CallbackWatch
 from tests.chaos.cleaner import Cleaner
 from tests.chaos.course import Course, Producer
 from tests.chaos.found import callback_errors, ended_tasks, tracebacks
-from tests.chaos.injector import Injector, elect
+from tests.chaos.injector import Injector
 from tests.chaos.schedule import clock
 from tests.chaos.watch import Watch
 from tests.support.java_traffic import JavaTraffic
@@ -119,7 +119,7 @@ async def _run(
         note(words)
 
     injector = Injector(
-        course.plan, cluster, callbacks, _SETTINGS, now=now, note=note, failed=failed, elect=elect
+        course.plan, cluster, callbacks, _SETTINGS, now=now, note=note, failed=failed
     )
     watch = Watch(course, cluster, callbacks, injector.since, now=now)
 
@@ -153,8 +153,10 @@ def _cluster() -> Cluster:
         volumes=1,
         volume_bytes=VOLUME_BYTES,
         broker_jars=[callback_jar()],
-        properties=CALLBACK_PROPERTIES,
+        properties={**CALLBACK_PROPERTIES, "leader.imbalance.check.interval.seconds": "5"},
         properties_of=asks_its_sidecar,
+        # It is the controller that makes the first leaders lead again.
+        controller_too=True,
     )
 
 

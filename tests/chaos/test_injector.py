@@ -46,7 +46,6 @@ class Stage:
             now=lambda: now() - began,
             note=lambda words: say(f"- {words}"),
             failed=lambda words: say(f"! {words}"),
-            elect=lambda bootstrap: None,
         )
         await injector.run()
         return injector
