@@ -118,6 +118,8 @@ def _agree(course: Course) -> Claim:
     if not course.samples:
         return Claim(text, False, "nothing was seen")
     end_s = course.samples[-1].at_s
+    if any(fault.end_s > end_s for fault in course.plan.faults):
+        return Claim(text, True, "the run ended before")
     last = [each for each in course.samples if each.at_s > end_s - _AGREE_S]
     disagreement = ""
     for sample in reversed(last):

@@ -7,6 +7,7 @@ from tests.chaos.claims import Claim, judge
 from tests.chaos.course import Course, Producer
 from tests.chaos.made import (
     BOUND,
+    FAULT,
     FREE,
     MB,
     SEES,
@@ -84,6 +85,7 @@ def test_all_agree_at_the_end() -> None:
     good, apart = sample(1.0), sample(2.0, sidecars=[SEES, SEES, THROTTLES])
     assert [] == broken(course([good, apart]))
     (claim,) = broken(course([good, replace(apart, at_s=12.0)]))
+    assert [] == broken(course([good, replace(apart, at_s=12.0)], faults=[FAULT])), "it lasts still"
     assert "factors 0, 1" == claim.detail
     for detail, last in {
         "sidecar 0 does not answer": sample(1.0, sidecars=[None, SEES, SEES]),
