@@ -1,6 +1,8 @@
 """The table at the end of a run: what the claims came to, and what was blind when.
 
-Example: a row of a broker is ``| 1 | 4 | 78.7 MB | 3:12 | 60.1 MB | 112.4 MB | 4.2 MB |``.
+Example: the row ``| 1 | 4 | 78.7 MB | 3:12 | 60.1 MB | 112.4 MB | 4 s | 51.3 MB |`` is of broker 1.
+Its volume was at its limit 4 times, and at 3:12 78.7 MB past it, where the rules allow 60.1 MB;
+a broker that did not throttle for 4 s explains 112.4 MB.
 """
 
 from collections.abc import Iterable, Sequence
