@@ -2,7 +2,7 @@
 
 The exit code is 0 when every claim held, 1 when one was broken, with the seed and the faults before
 it, and 130 when it was interrupted; the table is of what was seen until then. The folder ``--out``
-has it too, with every sample and all logs. It needs a JDK, Maven, 4 GB of memory and two cores of
+has it too, with all events, samples and logs. It needs a JDK, Maven, 4 GB of memory and two cores of
 its own.
 """
 
@@ -21,7 +21,7 @@ from sidecar.errors import ClusterError
 from tests.chaos.claims import judge
 from tests.chaos.course import Course
 from tests.chaos.scene import BOUND, BROKERS, LIMIT_BYTES, play
-from tests.chaos.schedule import plan
+from tests.chaos.schedule import clock, plan
 from tests.chaos.table import report
 
 _OUT: Final = Path(".cache/chaos")
@@ -53,6 +53,8 @@ def main() -> int:
         failed = True
     text = report(course)
     (out / "table.txt").write_text(text, encoding="utf-8")
+    events = "".join(f"{clock(at_s)}  {words}\n" for at_s, words in course.events)
+    (out / "events.txt").write_text(events, encoding="utf-8")
     with (out / "samples.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(asdict(sample))}\n" for sample in course.samples)
     print(text, end="")
