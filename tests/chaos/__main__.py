@@ -2,8 +2,8 @@
 
 The exit code is 0 when every claim held, 1 when one was broken, with the seed and the faults before
 it, and 130 when it was interrupted; the table is of what was seen until then. The folder ``--out``
-has it too, with all events, samples and logs. It needs a JDK, Maven, 4 GB of memory and two cores of
-its own.
+has it too, with all events, samples and logs. It needs a JDK, Maven, 4 GB of memory and two cores
+of its own.
 """
 
 import argparse
