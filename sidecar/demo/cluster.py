@@ -24,6 +24,7 @@ broker is the controller too, in one JVM.
         await cluster.usage(0, 1)                # (total bytes, available bytes)
         await cluster.heal()                     # undoes all of the above
         await cluster.run_beside("sidecar 0", ["throttle-sidecar", "run"], log)  # ends with it
+        await cluster.signal_beside("sidecar 0", signal.SIGSTOP)
         cluster.ended("sidecar 0")               # None while it runs, else how it ended
 
 Topics, users, ACLs: ``admin.py``. Traffic: ``traffic.py``. Every wait has a deadline, and every
@@ -32,6 +33,7 @@ started in, as tests use a session's; the thread that started it must live as lo
 """
 
 import asyncio
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -268,6 +270,16 @@ class Cluster(Members):
         if self._supervisor is None:
             raise ClusterError("the cluster is not up")
         return await self._supervisor.spawn(name, list(argv), log)
+
+    async def signal_beside(self, name: str, signal: signal.Signals) -> None:
+        """Send a signal to a process of ``run_beside``.
+
+        Raises:
+            ClusterError: the cluster is not up, or no such process runs.
+        """
+        if self._supervisor is None:
+            raise ClusterError("the cluster is not up")
+        await self._supervisor.ask("signal", name=name, signal=signal)
 
     def ended(self, name: str) -> int | None:
         """How a process of ``run_beside`` ended (negative: by that signal); None while it runs."""

@@ -122,7 +122,7 @@ async def start_sidecars(
     ):
         tasks = [
             group.create_task(
-                _start(
+                start_sidecar(
                     cluster, broker.id, {**settings, **(settings_of(broker) if settings_of else {})}
                 )
             )
@@ -131,11 +131,18 @@ async def start_sidecars(
     return tuple(task.result() for task in tasks)
 
 
-async def _start(cluster: Cluster, broker_id: int, settings: dict[str, str]) -> Sidecar:
+async def start_sidecar(cluster: Cluster, broker_id: int, settings: Mapping[str, str]) -> Sidecar:
+    """Start the daemon beside one broker, also again after its end, as ``start_sidecars`` does.
+
+    Raises:
+        ClusterError: it did not start; the message has the end of its log.
+    """
     folder = _folder(cluster) / f"sidecar-{broker_id}"
     folder.mkdir(exist_ok=True)
     log = folder / "sidecar.log"
-    log.unlink(missing_ok=True)
+    # What an earlier run logged must not pass for news.
+    if log.exists():
+        log.rename(folder / f"sidecar.{len([*folder.glob('*.log')])}.log")
     environment = {
         "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": cluster.bootstrap,
         "SIDECAR_HTTP_LISTEN": f"127.0.0.1:{cluster.brokers[broker_id].sidecar_port}",

@@ -49,7 +49,7 @@ async def test_one_daemon_starts_beside_each_broker(tmp_path: Path) -> None:
 
 
 async def test_an_earlier_start_s_log_is_not_taken_for_news(tmp_path: Path) -> None:
-    """The port is that of the process that runs now."""
+    """The port is that of the process that runs now; the earlier log stays beside the new one."""
     ports = iter((7001, 7002))
 
     def append(name: str, argv: Sequence[str], log: Path) -> None:
@@ -59,6 +59,9 @@ async def test_an_earlier_start_s_log_is_not_taken_for_news(tmp_path: Path) -> N
     for port in (7001, 7002):
         (sidecar,) = await start_sidecars(FakeCluster(tmp_path, brokers=1, run=append), {})
         assert port == sidecar.port
+    folder = tmp_path / "sidecar-0"
+    assert LISTENS.format(7001) == (folder / "sidecar.1.log").read_text()
+    assert LISTENS.format(7002) == (folder / "sidecar.log").read_text()
 
 
 async def test_a_daemon_that_ends_at_its_start_says_why(tmp_path: Path) -> None:

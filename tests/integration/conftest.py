@@ -36,6 +36,7 @@ _NEEDS: Final = {
     # Files whose tests start what they need themselves, or need a program alone.
     "test_blocks": "demo",
     "test_callback_model": "broker",
+    "test_chaos": "demo",
     "test_cluster_life": "broker",
     "test_compose": "package",
     "test_container": "package",

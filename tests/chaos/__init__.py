@@ -1,0 +1,1 @@
+"""Real faults: real brokers and sidecars, killed, frozen and restarted by seed."""

@@ -1,0 +1,162 @@
+"""What is claimed of a run, and whether it held: judged of its data alone.
+
+Example: a volume 78.7 MB past its limit where 60 MB are allowed: ``Claim("bytes past the limit",
+False, "broker 1 at 3:12: 78.7 MB, 60.0 MB are allowed …", 192.0)``.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from tests.chaos.course import Course, crossings, unseen_by_the_settled
+from tests.chaos.samples import Sample
+from tests.chaos.schedule import clock
+
+FULL_BYTES: Final = 1 << 20
+"""A volume with less than a segment left is full: its broker can't append."""
+PAUSE_SPARE_S: Final = 1.0
+"""Kafka counts a throttle time from when the request came, and a busy machine is late."""
+EMERGENCY_PAUSE_S: Final = 300.0
+"""pause.emergency.max."""
+_AGREE_S: Final = 10.0
+"""Within so long before the end all must have agreed once: a factor may change at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim, judged.
+
+    Attributes:
+        text: what is claimed.
+        holds: whether it held.
+        detail: what was seen.
+        at_s: when it was broken first; 0.0 where it holds.
+    """
+
+    text: str
+    holds: bool
+    detail: str
+    at_s: float = 0.0
+
+
+def judge(course: Course) -> list[Claim]:
+    """Every claim."""
+    return [
+        _not_full(course),
+        _past(course),
+        _safe(course),
+        _waits(course),
+        _agree(course),
+        _whole(course),
+    ]
+
+
+def full_at(sample: Sample) -> int | None:
+    """The broker whose volume is full, if one is."""
+    full = [key for key, least in sample.least.items() if least < FULL_BYTES]
+    return full[0] if full else None
+
+
+def _not_full(course: Course) -> Claim:
+    text = "no volume is full"
+    for sample in course.samples:
+        broker_id = full_at(sample)
+        if broker_id is not None:
+            return Claim(text, False, f"that of broker {broker_id} is", sample.at_s)
+    least = min((min(each.least.values()) for each in course.samples), default=0)
+    return Claim(text, True, f"{least / 1e6:.1f} MB were available at least")
+
+
+def _past(course: Course) -> Claim:
+    text = "bytes past the limit are within the bound"
+    found = crossings(course)
+    beyond = [each for each in found if each.past_bytes > course.bound.bytes(each.violates_s)]
+    if not beyond:
+        return Claim(text, True, f"in {len(found)} crossings")
+    worst = max(beyond, key=lambda each: each.past_bytes)
+    explained = course.bound.explained(worst.violates_s, worst.unthrottled_s)
+    detail = (
+        f"in {len(beyond)} of {len(found)} crossings they are not; broker {worst.broker_id} at "
+        f"{clock(worst.past_at_s)}: {worst.past_bytes / 1e6:.1f} MB, "
+        f"{course.bound.bytes(worst.violates_s) / 1e6:.1f} MB are allowed, "
+        f"{explained / 1e6:.1f} MB with a broker not throttled for {worst.unthrottled_s:.0f} s"
+    )
+    return Claim(text, False, detail, worst.past_at_s)
+
+
+def _safe(course: Course) -> Claim:
+    text = f"a settled sidecar sees a violation within {course.seen_within_s:.1f} s"
+    found = unseen_by_the_settled(course)
+    if not found:
+        return Claim(text, True, "always")
+    return Claim(text, False, f"{found[0][1]}, in {len(found)} samples", found[0][0])
+
+
+def _waits(course: Course) -> Claim:
+    emergency = next(
+        (
+            sample.at_s
+            for sample in course.samples
+            for each in sample.callbacks.values()
+            if each is not None and each.emergency
+        ),
+        None,
+    )
+    most_s = course.bound.rules.pause_max_s if emergency is None else EMERGENCY_PAUSE_S
+    text = f"no throttle time is longer than {most_s + PAUSE_SPARE_S:.0f} s"
+    if emergency is not None:
+        text += f" (an emergency at {clock(emergency)})"
+    longest = max(course.producers, key=lambda each: each.longest_throttle_s, default=None)
+    if longest is None:
+        return Claim(text, True, "there are no producers")
+    detail = f"{longest.longest_throttle_s:.1f} s, {longest.name}"
+    holds = longest.longest_throttle_s <= most_s + PAUSE_SPARE_S
+    return Claim(text, holds, detail, 0.0 if holds else course.samples[-1].at_s)
+
+
+def _agree(course: Course) -> Claim:
+    text = "after the faults all sidecars and callbacks see, and agree"
+    if not course.samples:
+        return Claim(text, False, "nothing was seen")
+    end_s = course.samples[-1].at_s
+    if any(fault.end_s > end_s for fault in course.plan.faults):
+        return Claim(text, True, "the run ended before")
+    last = [each for each in course.samples if each.at_s > end_s - _AGREE_S]
+    disagreement = ""
+    for sample in reversed(last):
+        disagreement = _disagreement(sample)
+        if not disagreement:
+            return Claim(text, True, f"factor {_factors(sample).pop():g}")
+    return Claim(text, False, disagreement, end_s)
+
+
+def _factors(sample: Sample) -> set[float]:
+    sidecars = {each.factor for each in sample.sidecars.values() if each is not None}
+    return sidecars | {each.factor for each in sample.callbacks.values() if each is not None}
+
+
+def _disagreement(sample: Sample) -> str:
+    for broker_id, sidecar in sample.sidecars.items():
+        if sidecar is None:
+            return f"sidecar {broker_id} does not answer"
+        if not sidecar.sees:
+            return f"sidecar {broker_id} goes by {sidecar.source}"
+    for broker_id, callback in sample.callbacks.items():
+        if callback is None:
+            return f"callback {broker_id} does not answer"
+        if callback.source != "SIDECAR":
+            return f"callback {broker_id} goes by {callback.source}"
+    factors = _factors(sample)
+    return (
+        f"factors {', '.join(f'{each:g}' for each in sorted(factors))}" if len(factors) > 1 else ""
+    )
+
+
+def _whole(course: Course) -> Claim:
+    text = "no traceback, no task or process that ended by itself"
+    found = [*course.tracebacks, *(words for _, words in course.ended)]
+    if not found:
+        return Claim(text, True, "none")
+    at_s = (
+        course.ended[0][0] if course.ended else course.samples[-1].at_s if course.samples else 0.0
+    )
+    return Claim(text, False, f"{len(found)}: {found[0]}", at_s)

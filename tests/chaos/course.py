@@ -1,0 +1,309 @@
+"""What one run came to, as data, and what is worked out of it: crossings, blindness, returns.
+
+Nothing here measures, and nothing has a clock: times are seconds from the beginning of the run.
+
+Example: the volume of broker 0 is at its limit at 30 s, 40 MB past it at 41 s, and free at 50 s:
+``Crossing(0, 30.0, 50.0, 40e6, 41.0, unthrottled_s=3.0)``, whose broker 1 was not throttled for 3 s
+since its sidecar was away.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sidecar.demo.series import Series
+from tests.chaos.bound import Bound
+from tests.chaos.samples import CallbackSight, Sample
+from tests.chaos.schedule import Plan
+
+SETTLED_S: Final = 5.0
+"""A process that has run for so long since its last fault has no excuse left."""
+BACK_SHARE: Final = 0.9
+BACK_WINDOW_S: Final = 2.0
+_STEP_S: Final = 0.25
+_SPARE_S: Final = 1.0
+"""What a sample may be late."""
+_WAITS_S: Final = 12.0
+"""A callback's request waits for at most 10 s, and its answer is not older."""
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """One producer's course.
+
+    Attributes:
+        name: its kind, and where to.
+        target: what it sends while nothing throttles it, bytes a second.
+        acknowledged: bytes so far.
+        longest_throttle_s: the longest throttle time that a broker reported to it.
+        failed_records: those that it gave up.
+    """
+
+    name: str
+    target: float
+    acknowledged: Series
+    longest_throttle_s: float
+    failed_records: int
+
+
+@dataclass(slots=True)
+class Course:
+    """A whole run, or as much of it as there was.
+
+    Attributes:
+        plan: what was to happen.
+        limit_bytes: available bytes at which a volume violates.
+        bound: of this cluster.
+        samples: one a second.
+        producers: of both kinds.
+        events: what happened, (seconds, words).
+        tracebacks: one for each in a log: whose, and its last line.
+        ended: tasks and processes that ended and that no fault had ended, (seconds, words).
+    """
+
+    plan: Plan
+    limit_bytes: int
+    bound: Bound
+    samples: list[Sample] = field(default_factory=list)
+    producers: list[Producer] = field(default_factory=list)
+    events: list[tuple[float, str]] = field(default_factory=list)
+    tracebacks: list[str] = field(default_factory=list)
+    ended: list[tuple[float, str]] = field(default_factory=list)
+
+    @property
+    def seen_within_s(self) -> float:
+        """How long a violation of a settled broker may stay unseen by a settled sidecar."""
+        return self.bound.rules.delays_s + _SPARE_S
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A volume at or below its limit, from one moment to another.
+
+    Attributes:
+        broker_id: whose volume.
+        begin_s: since when.
+        end_s: until when; that of the last sample where it did not end.
+        past_bytes: the most that it was past the limit.
+        past_at_s: when that was.
+        unthrottled_s: for how long, beyond the delays of the rules, some broker that ran did not
+            throttle, or nothing was heard of its callback.
+    """
+
+    broker_id: int
+    begin_s: float
+    end_s: float
+    past_bytes: int
+    past_at_s: float
+    unthrottled_s: float
+
+    @property
+    def violates_s(self) -> float:
+        """How long it lasted."""
+        return self.end_s - self.begin_s
+
+
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """A sidecar or callback that did not see, from its first such sample to its last one.
+
+    Attributes:
+        who: "sidecar 0" or "callback 0".
+        begin_s: since when.
+        end_s: until when.
+        why: in words.
+        past_bytes: by how much the fullest volume got further past its limit meanwhile.
+    """
+
+    who: str
+    begin_s: float
+    end_s: float
+    why: str
+    past_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """How long a producer took to be back after a release.
+
+    Attributes:
+        name: the producer's.
+        release_s: when no volume was at its limit any more.
+        back_s: from then to the first 2 s at 90 % of its rate; None: not before the next crossing.
+        disturbed: whether a fault began, or was there, between.
+    """
+
+    name: str
+    release_s: float
+    back_s: float | None
+    disturbed: bool
+
+
+def crossings(course: Course) -> list[Crossing]:
+    """Those of each volume, by their beginnings."""
+    found: list[Crossing] = []
+    for broker_id in sorted({key for sample in course.samples for key in sample.least}):
+        run: list[Sample] = []
+        for sample in course.samples:
+            if sample.least.get(broker_id, course.limit_bytes + 1) <= course.limit_bytes:
+                run.append(sample)
+            elif run and broker_id in sample.least:
+                found.append(_crossing(course, broker_id, run, sample.at_s))
+                run = []
+        if run:
+            found.append(_crossing(course, broker_id, run, run[-1].at_s))
+    return sorted(found, key=lambda each: each.begin_s)
+
+
+def _crossing(course: Course, broker_id: int, run: Sequence[Sample], end_s: float) -> Crossing:
+    fullest = min(run, key=lambda sample: sample.least[broker_id])
+    begin_s = run[0].at_s
+    # Up to the fullest: what comes later made nothing worse.
+    unthrottled_s = 0.0
+    before_s = begin_s + course.bound.rules.delays_s
+    for sample in run:
+        if before_s < sample.at_s <= fullest.at_s and any(_lets_through(sample)):
+            unthrottled_s += sample.at_s - before_s
+        before_s = max(before_s, sample.at_s)
+    past_bytes = course.limit_bytes - fullest.least[broker_id]
+    return Crossing(broker_id, begin_s, end_s, past_bytes, fullest.at_s, unthrottled_s)
+
+
+def _lets_through(sample: Sample) -> Iterator[bool]:
+    for broker_id, sight in sample.callbacks.items():
+        yield sample.runs(broker_id) and (sight is None or not sight.throttles)
+
+
+def blindness(course: Course) -> list[Blind]:
+    """Each sidecar and callback that did not see, by their beginnings."""
+    found: list[Blind] = []
+    open_: dict[str, tuple[str, Sample, Sample]] = {}
+    for sample, violates_s in _violations(course):
+        blind = blind_in(sample, violates_s, course.seen_within_s)
+        over = [who for who, (why, _, _) in open_.items() if blind.get(who) != why]
+        found += [_blind(course, who, *open_.pop(who)) for who in over]
+        for who, why in blind.items():
+            begin = open_[who][1] if who in open_ else sample
+            open_[who] = (why, begin, sample)
+    found += [_blind(course, who, *each) for who, each in open_.items()]
+    return sorted(found, key=lambda each: (each.begin_s, each.who))
+
+
+def _blind(course: Course, who: str, why: str, begin: Sample, end: Sample) -> Blind:
+    grown = _past(course, end) - _past(course, begin)
+    return Blind(who, begin.at_s, end.at_s, why, max(0, grown))
+
+
+def _past(course: Course, sample: Sample) -> int:
+    return max(0, course.limit_bytes - min(sample.available.values(), default=course.limit_bytes))
+
+
+def _violations(course: Course) -> Iterator[tuple[Sample, dict[int, float]]]:
+    """Each sample, with for how long each settled broker's volume has violated, if it does."""
+    since: dict[int, float] = {}
+    for sample in course.samples:
+        for broker_id, available in sample.available.items():
+            settled = sample.steady_s.get(f"broker {broker_id}", 0.0) >= SETTLED_S
+            if available <= course.limit_bytes and settled:
+                since.setdefault(broker_id, sample.at_s)
+            else:
+                since.pop(broker_id, None)
+        yield sample, {broker_id: sample.at_s - at_s for broker_id, at_s in since.items()}
+
+
+def blind_in(
+    sample: Sample, violates_s: Mapping[int, float], seen_within_s: float
+) -> dict[str, str]:
+    """Who does not see in a second, and why.
+
+    Args:
+        sample: the second.
+        violates_s: broker id -> for how long its volume has violated where all could see it.
+        seen_within_s: how long that may stay unseen.
+    """
+    unseen = [broker_id for broker_id, for_s in violates_s.items() if for_s > seen_within_s]
+    missed = f"does not see the volume of broker {unseen[0]}" if unseen else ""
+    blind: dict[str, str] = {}
+    for broker_id, sidecar in sample.sidecars.items():
+        who = f"sidecar {broker_id}"
+        if sidecar is None:
+            away = who not in sample.steady_s
+            blind[who] = "away" if away else "does not answer"
+        elif not sidecar.sees:
+            blind[who] = f"goes by {sidecar.source}" if sidecar.is_ready else "not ready"
+        elif missed and sidecar.factor >= 1.0:
+            blind[who] = missed
+    for broker_id, callback in sample.callbacks.items():
+        # A broker that is away takes nothing: there is nothing to be seen.
+        if sample.runs(broker_id):
+            why = _callback(callback, unseen=bool(unseen))
+            if why:
+                blind[f"callback {broker_id}"] = why
+    return blind
+
+
+def _callback(callback: CallbackSight | None, *, unseen: bool) -> str:
+    if callback is None:
+        return "JMX does not answer"
+    if callback.source != "SIDECAR":
+        return f"goes by {callback.source}"
+    if unseen and not callback.throttles:
+        return "does not throttle"
+    return "has heard nothing for 12 s" if callback.age_s > _WAITS_S else ""
+
+
+def unseen_by_the_settled(course: Course) -> list[tuple[float, str]]:
+    """Sidecars without an excuse that say 1.0 by observation while a volume violates."""
+    found: list[tuple[float, str]] = []
+    for sample, violates_s in _violations(course):
+        blind = blind_in(sample, violates_s, course.seen_within_s)
+        for broker_id, sidecar in sample.sidecars.items():
+            who = f"sidecar {broker_id}"
+            settled = sample.steady_s.get(who, 0.0) >= SETTLED_S + course.seen_within_s
+            if sidecar is not None and sidecar.sees and who in blind and settled:
+                found.append((sample.at_s, f"{who} {blind[who]}"))
+    return found
+
+
+def releases(course: Course) -> list[tuple[float, float]]:
+    """When no volume violated any more, and until when that was so, seconds each."""
+    found: list[tuple[float, float]] = []
+    violated = False
+    begin_s: float | None = None
+    for sample in course.samples:
+        violates = _past(course, sample) > 0
+        if violates and begin_s is not None:
+            found.append((begin_s, sample.at_s))
+            begin_s = None
+        if violated and not violates:
+            begin_s = sample.at_s
+        violated = violates
+    if begin_s is not None:
+        found.append((begin_s, course.samples[-1].at_s))
+    return found
+
+
+def returns(course: Course) -> list[Return]:
+    """How long each producer took after each release."""
+    return [
+        _return(course, producer, begin_s, end_s)
+        for begin_s, end_s in releases(course)
+        for producer in course.producers
+    ]
+
+
+def _return(course: Course, producer: Producer, begin_s: float, end_s: float) -> Return:
+    acknowledged = producer.acknowledged
+    least = BACK_SHARE * producer.target
+    back_s: float | None = None
+    for step in range(int((end_s - begin_s - BACK_WINDOW_S) / _STEP_S) + 1 if acknowledged else 0):
+        at_s = begin_s + step * _STEP_S
+        if acknowledged.rate(at_s, at_s + BACK_WINDOW_S) >= least:
+            back_s = at_s - begin_s
+            break
+    until_s = end_s if back_s is None else begin_s + back_s
+    disturbed = any(
+        fault.begin_s <= until_s and fault.end_s + SETTLED_S >= begin_s
+        for fault in course.plan.faults
+    )
+    return Return(producer.name, begin_s, back_s, disturbed)

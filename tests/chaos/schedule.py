@@ -1,0 +1,134 @@
+"""Which process is killed, frozen or restarted when: a value of the seed and the duration alone.
+
+Each fault begins, lasts for 3 to 12 s, and ends. No two are on one process at once, and only one
+broker is away at a time, until it had the time to return and to copy what it missed; sidecars are
+away whenever it comes so. The last part of the run has no fault: what must be right again is.
+
+Example: ``plan(1, 600.0)`` has some 40 faults in 555 s, the same ones each time.
+"""
+
+import random
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+SHORTEST_S: Final = 3.0
+LONGEST_S: Final = 12.0
+FIRST_S: Final = 10.0
+"""No fault begins sooner: producers are at their rate by then."""
+QUIET_S: Final = 45.0
+"""Without faults at the end, or a third of a shorter run."""
+BROKER_REST_S: Final = 20.0
+"""From the end of a broker's fault to the next broker's: it starts, is unfenced, and copies."""
+SIDECAR_REST_S: Final = 5.0
+
+_GAP_S: Final = (4.0, 16.0)
+_CLEANING_S: Final = (8.0, 45.0)
+_SHORTEST_CYCLE_S: Final = 10.0
+
+
+class Action(StrEnum):
+    """What a process gets at first; at the end it is resumed, or started again."""
+
+    KILL = "SIGKILL"
+    FREEZE = "SIGSTOP"
+    RESTART = "SIGTERM"
+
+
+class Role(StrEnum):
+    """What a process is."""
+
+    BROKER = "broker"
+    SIDECAR = "sidecar"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of one process; seconds from the beginning of the run.
+
+    Attributes:
+        begin_s: when the process gets the signal.
+        end_s: when it is resumed, or started again.
+        action: which signal.
+        role: broker or sidecar.
+        number: the broker's id, also of the broker beside the sidecar.
+    """
+
+    begin_s: float
+    end_s: float
+    action: Action
+    role: Role
+    number: int
+
+    @property
+    def process(self) -> str:
+        """The process, such as "sidecar 0"."""
+        return f"{self.role} {self.number}"
+
+    def __str__(self) -> str:
+        lasts_s = self.end_s - self.begin_s
+        return f"{clock(self.begin_s)}  {self.process}: {self.action} for {lasts_s:.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole run.
+
+    Attributes:
+        seed: decides all else, with the duration.
+        duration_s: how long the run is, seconds.
+        faults: by their beginnings.
+        cleaning_s: how long after each crossing of the limit space is freed, in turn, seconds;
+            enough of them for the duration.
+    """
+
+    seed: int
+    duration_s: float
+    faults: tuple[Fault, ...]
+    cleaning_s: tuple[float, ...]
+
+
+def plan(seed: int, duration_s: float, brokers: int = 3) -> Plan:
+    """The run of a seed.
+
+    Args:
+        seed: any number.
+        duration_s: of the whole run, seconds.
+        brokers: how many brokers there are, each with a sidecar.
+    """
+    chance = random.Random(f"chaos {seed} {duration_s:g}")
+    until_s = duration_s - min(QUIET_S, duration_s / 3)
+    free_at = {(role, number): 0.0 for role in Role for number in range(brokers)}
+    faults: list[Fault] = []
+    at_s = FIRST_S
+    while at_s + LONGEST_S <= until_s:
+        role, action = chance.choice(list(Role)), chance.choice(list(Action))
+        lasts_s = chance.uniform(SHORTEST_S, LONGEST_S)
+        free = [number for number in range(brokers) if free_at[role, number] <= at_s]
+        if free:
+            end_s = round(at_s + lasts_s, 1)
+            fault = Fault(round(at_s, 1), end_s, action, role, chance.choice(free))
+            faults.append(fault)
+            _occupy(free_at, fault)
+        at_s += chance.uniform(*_GAP_S)
+    cleanings = int(duration_s / _SHORTEST_CYCLE_S) + 1
+    return Plan(
+        seed,
+        duration_s,
+        tuple(faults),
+        tuple(round(chance.uniform(*_CLEANING_S), 1) for _ in range(cleanings)),
+    )
+
+
+def clock(at_s: float) -> str:
+    """Seconds of a run for people: 83.4 is "1:23"."""
+    return f"{int(at_s) // 60}:{int(at_s) % 60:02}"
+
+
+def _occupy(free_at: dict[tuple[Role, int], float], fault: Fault) -> None:
+    if fault.role is Role.SIDECAR:
+        free_at[fault.role, fault.number] = fault.end_s + SIDECAR_REST_S
+        return
+    for role, number in free_at:
+        if role is Role.BROKER:
+            free_at[role, number] = fault.end_s + BROKER_REST_S

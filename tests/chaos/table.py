@@ -1,0 +1,165 @@
+"""The table at the end of a run: what the claims came to, and what was blind when.
+
+Example: the row ``| 1 | 4 | 78.7 MB | 3:12 | 60.1 MB | 112.4 MB | 4 s | 51.3 MB |`` is of broker 1.
+Its volume was at its limit 4 times, and at 3:12 78.7 MB past it, where the rules allow 60.1 MB;
+a broker that did not throttle for 4 s explains 112.4 MB.
+"""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Final
+
+from tests.chaos.claims import Claim, judge
+from tests.chaos.course import Course, Return, blindness, crossings, returns
+from tests.chaos.schedule import clock
+
+_BEFORE_S: Final = 60.0
+_MB: Final = 1e6
+
+
+def report(course: Course) -> str:
+    """All of it, as text."""
+    claims = judge(course)
+    parts = [
+        _head(course),
+        _volumes(course),
+        _producers(course),
+        _blind(course),
+        _logs(course),
+        _claims(claims),
+        *(_breach(course, claim) for claim in claims if not claim.holds),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def command(course: Course) -> str:
+    """What repeats the run."""
+    minutes = course.plan.duration_s / 60
+    return f"make chaos SEED={course.plan.seed} MINUTES={minutes:g}"
+
+
+def _head(course: Course) -> str:
+    ran_s = course.samples[-1].at_s if course.samples else 0.0
+    begun = sum(fault.begin_s <= ran_s for fault in course.plan.faults)
+    return (
+        f"seed {course.plan.seed}: {clock(ran_s)} of {clock(course.plan.duration_s)} minutes, "
+        f"{begun} of {len(course.plan.faults)} faults\n"
+        f"limit: {course.limit_bytes / _MB:.0f} MB available; bound of what is past it: "
+        f"{course.bound}"
+    )
+
+
+def _volumes(course: Course) -> str:
+    found = crossings(course)
+    rows = []
+    for broker_id in sorted({key for sample in course.samples for key in sample.least}):
+        mine = [each for each in found if each.broker_id == broker_id]
+        least = min(each.least[broker_id] for each in course.samples if broker_id in each.least)
+        if not mine:
+            rows.append([str(broker_id), "0", "", "", "", "", "", _mb(least)])
+            continue
+        worst = max(mine, key=lambda each: each.past_bytes)
+        rows.append(
+            [
+                str(broker_id),
+                str(len(mine)),
+                _mb(worst.past_bytes),
+                clock(worst.past_at_s),
+                _mb(course.bound.bytes(worst.violates_s)),
+                _mb(course.bound.explained(worst.violates_s, worst.unthrottled_s)),
+                f"{worst.unthrottled_s:.0f} s",
+                _mb(least),
+            ]
+        )
+    head = ["broker", "crossings", "past the limit, most", "at", "bound", "with blind time"]
+    return _table([*head, "unthrottled", "least available"], rows)
+
+
+def _producers(course: Course) -> str:
+    found = returns(course)
+    rows = []
+    for producer in course.producers:
+        mine = [each for each in found if each.name == producer.name]
+        calm = [each for each in mine if not each.disturbed]
+        rows.append(
+            [
+                producer.name,
+                f"{producer.target / _MB:.1f} MB/s",
+                f"{producer.longest_throttle_s:.1f} s",
+                _back(calm),
+                _back([each for each in mine if each.disturbed]),
+                f"{producer.failed_records:,}",
+            ]
+        )
+    head = ["producer", "rate", "longest throttle time", "back to 90 %, no fault"]
+    return _table([*head, "back to 90 %, with a fault", "records given up"], rows)
+
+
+def _back(found: Sequence[Return]) -> str:
+    """The median and the longest, and how often it was not back at all."""
+    seen = [each.back_s for each in found if each.back_s is not None]
+    parts = [f"{median(seen):.1f} s, at most {max(seen):.1f} s"] if seen else []
+    never = len(found) - len(seen)
+    if never:
+        parts.append(f"{never} of {len(found)} not before the next crossing")
+    return "; ".join(parts)
+
+
+def _blind(course: Course) -> str:
+    rows = [
+        [each.who, clock(each.begin_s), clock(each.end_s), each.why, _mb(each.past_bytes)]
+        for each in blindness(course)
+    ]
+    return _table(["blind", "from", "to", "why", "further past the limit meanwhile"], rows)
+
+
+def _logs(course: Course) -> str:
+    ended = [f"{clock(at_s)}  {words}" for at_s, words in course.ended]
+    return "\n".join(
+        [
+            f"tracebacks in logs: {len(course.tracebacks)}",
+            *(f"  {each}" for each in course.tracebacks),
+            f"tasks and processes that ended by themselves: {len(ended)}",
+            *(f"  {each}" for each in ended),
+        ]
+    )
+
+
+def _claims(claims: Iterable[Claim]) -> str:
+    return _table(
+        ["claim", "held", "seen"],
+        [[each.text, "yes" if each.holds else "NO", each.detail] for each in claims],
+    )
+
+
+def _breach(course: Course, claim: Claim) -> str:
+    before = [
+        f"  {clock(at_s)}  {words}"
+        for at_s, words in course.events
+        if claim.at_s - _BEFORE_S <= at_s <= claim.at_s
+    ]
+    return "\n".join(
+        [
+            f'BROKEN at {clock(claim.at_s)}: "{claim.text}": {claim.detail}',
+            f"seed {course.plan.seed}; in the {_BEFORE_S:.0f} s before:",
+            *(before or ["  nothing"]),
+            f"again: {command(course)}",
+        ]
+    )
+
+
+def _mb(count: float) -> str:
+    return f"{count / _MB:.1f} MB"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell; "" without rows."""
+    if not rows:
+        return ""
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in [head, *rows]
+    ]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]])

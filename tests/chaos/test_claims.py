@@ -1,0 +1,114 @@
+"""Each claim is judged of a run's data; a broken one says when."""
+
+from dataclasses import replace
+
+from sidecar.demo.series import Series
+from tests.chaos.claims import Claim, judge
+from tests.chaos.course import Course, Producer
+from tests.chaos.made import (
+    BOUND,
+    FAULT,
+    FREE,
+    MB,
+    SEES,
+    STOPPED,
+    THROTTLES,
+    course,
+    sample,
+)
+
+
+def broken(run: Course) -> list[Claim]:
+    return [claim for claim in judge(run) if not claim.holds]
+
+
+def test_all_claims_hold_of_a_good_run() -> None:
+    """With a crossing within the bound and a throttle time within the longest pause."""
+    run = course([sample(1.0), sample(2.0, (9, 9, 9)), sample(3.0)])
+    run.producers = [Producer("Java", 1e6, Series(), 4.9, 0)]
+    assert [] == broken(run)
+    assert len(judge(run)) == 6
+
+
+def test_a_full_volume() -> None:
+    """Less than a segment is left of it."""
+    run = course([sample(1.0), sample(2.0, (-50, 98, -50)), sample(3.0, (-50, 100, -50))])
+    full, past = broken(run)
+    assert ("no volume is full", 3.0) == (full.text, full.at_s)
+    assert "broker 1" in full.detail
+    assert "bound" in past.text
+
+
+def test_bytes_past_the_bound() -> None:
+    """The worst of those that were not allowed, with what blindness explains of it."""
+    most = int(BOUND.bytes(2.0) / MB)
+    allowed = [sample(1.0, (most, -9, -9)), sample(3.0)]
+    assert [] == broken(course(allowed))
+    callbacks = [STOPPED, STOPPED, FREE]
+    (claim,) = broken(
+        course(
+            [
+                *(sample(float(at), (at, -9, -9), callbacks=callbacks) for at in range(1, 9)),
+                sample(9.0, (most + 20, -9, -9), callbacks=callbacks),
+                sample(10.0),
+            ]
+        )
+    )
+    assert 9.0 == claim.at_s
+    assert "1 of 1 crossings" in claim.detail
+    assert "not throttled for 6 s" in claim.detail
+
+
+def test_a_settled_sidecar_that_sees_nothing() -> None:
+    """It says 1.0 by observation while a volume violates."""
+    sidecars = [THROTTLES, SEES, THROTTLES]
+    samples = [sample(float(at), (5, -9, -9), sidecars=sidecars) for at in range(9)]
+    (claim,) = broken(course([*samples, sample(9.0)]))
+    assert 4.0 == claim.at_s
+    assert "sidecar 1 does not see the volume of broker 0" in claim.detail
+
+
+def test_a_throttle_time_too_long() -> None:
+    """Longer than pause.max, or, after an emergency, than its own."""
+    run = course([sample(1.0)])
+    run.producers = [Producer("Java", 1e6, Series(), 4.0, 0), Producer("C", 1e6, Series(), 5.1, 0)]
+    (claim,) = broken(run)
+    assert "5.1 s, C" == claim.detail
+    run.samples.insert(0, sample(0.0, callbacks=[replace(STOPPED, emergency=True), FREE, FREE]))
+    assert [] == broken(run)
+    run.producers[0] = replace(run.producers[0], longest_throttle_s=301.1)
+    assert [1.0] == [claim.at_s for claim in broken(run)]
+
+
+def test_all_agree_at_the_end() -> None:
+    """In some second of the last ten: a factor may change in the very last one."""
+    good, apart = sample(1.0), sample(2.0, sidecars=[SEES, SEES, THROTTLES])
+    assert [] == broken(course([good, apart]))
+    (claim,) = broken(course([good, replace(apart, at_s=12.0)]))
+    assert [] == broken(course([good, replace(apart, at_s=12.0)], faults=[FAULT])), "it lasts still"
+    assert "factors 0, 1" == claim.detail
+    for detail, last in {
+        "sidecar 0 does not answer": sample(1.0, sidecars=[None, SEES, SEES]),
+        "sidecar 1 goes by fallback": sample(
+            1.0, sidecars=[SEES, replace(SEES, source="fallback"), SEES]
+        ),
+        "callback 2 does not answer": sample(1.0, callbacks=[FREE, FREE, None]),
+        "callback 0 goes by FALLBACK": sample(
+            1.0, callbacks=[replace(FREE, source="FALLBACK"), FREE, FREE]
+        ),
+    }.items():
+        assert [detail] == [claim.detail for claim in broken(course([last]))]
+    assert ["nothing was seen"] == [
+        claim.detail for claim in broken(course([])) if claim.text.startswith("after")
+    ]
+
+
+def test_what_ended_by_itself() -> None:
+    """Tracebacks of logs, and processes that no fault had ended."""
+    run = course([sample(1.0), sample(2.0)])
+    run.tracebacks = ["sidecar 1: KeyError: 3"]
+    (claim,) = broken(run)
+    assert (2.0, "1: sidecar 1: KeyError: 3") == (claim.at_s, claim.detail)
+    run.ended = [(1.5, "broker 0 ended with 1")]
+    (claim,) = broken(run)
+    assert 1.5 == claim.at_s
