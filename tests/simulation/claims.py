@@ -128,10 +128,11 @@ class Claims:
             self.broken(f"client {client.number} was told to wait for {pause_s:.3f} s")
 
     def full(self, broker: "SimulatedBroker") -> None:
-        """An append did not fit: the end of a broker."""
-        past = dict(broker.volume.past())
+        """An append did not fit: in Kafka the end of a broker; here it is counted."""
         if self._past["full volumes"] == 0:
-            self._world.note(f"the volume of {broker.name} is full; past the limit: {past}")
+            self._world.note(
+                f"the volume of {broker.name} is full; past the limit: {broker.volume.past_bytes}"
+            )
         self._past["full volumes"] += 1
 
     def unhandled(self, context: dict[str, Any]) -> None:
@@ -276,7 +277,7 @@ class Claims:
 
     def _bound(self, broker: "SimulatedBroker") -> None:
         volume, world = broker.volume, self._world
-        past = volume.past()
+        past = volume.past_bytes
         since = volume.violates_since
         if since is None:
             return

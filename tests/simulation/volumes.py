@@ -7,7 +7,6 @@ Example: 130 MB with a limit of 40 MB violate from 90 MB used on; an append of 1
 is 1 MB past the limit.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -22,7 +21,6 @@ class Volume:
         used_bytes: what lies on it.
         violates_since: when it began to violate, seconds; None while it does not.
         past_bytes: by cause, what was appended while it violated, since it last began to.
-        is_full: whether an append did not fit, since the start.
     """
 
     log_dir: str
@@ -31,7 +29,6 @@ class Volume:
     used_bytes: int = 0
     violates_since: float | None = None
     past_bytes: dict[str, int] = field(default_factory=dict)
-    is_full: bool = False
 
     @property
     def available_bytes(self) -> int:
@@ -47,7 +44,6 @@ class Volume:
             cause: why this was possible although the volume violates.
         """
         if count > self.available_bytes:
-            self.is_full = True
             return False
         if self.violates_since is not None:
             self.past_bytes[cause] = self.past_bytes.get(cause, 0) + count
@@ -59,10 +55,6 @@ class Volume:
         """Retention removes bytes."""
         self.used_bytes = max(0, self.used_bytes - count)
         self._judge(now)
-
-    def past(self) -> Mapping[str, int]:
-        """See ``past_bytes``."""
-        return self.past_bytes
 
     def _judge(self, now: float) -> None:
         if self.available_bytes > self.limit_bytes:

@@ -217,7 +217,7 @@ class World:
 
     async def _run(self) -> None:
         for broker in self.brokers.values():
-            self._boot(broker)
+            self.boot(broker)
         for sidecar in self.sidecars.values():
             sidecar.start(self.claims.watch)
         tasks = [
@@ -240,9 +240,6 @@ class World:
 
     async def _calm_down(self) -> None:
         """The second phase: no fault is left, space is free, and all must be well soon."""
-        for broker in self.brokers.values():
-            if broker.volume.is_full:
-                return
         self.note("faults have ended")
         await self.claims.calm()
 
@@ -273,10 +270,6 @@ class World:
         broker.kill()
         self.callbacks.pop(broker.broker_id, None)
 
-    def boot(self, broker: SimulatedBroker) -> None:
-        """A broker's process starts anew."""
-        self._boot(broker)
-
     def move_leaders(self, away_from: int) -> None:
         """Other brokers lead what one led."""
         others = [
@@ -289,7 +282,8 @@ class World:
                 partition.leader = others[index % len(others)]
                 self.note(f"broker {partition.leader} leads partition {index}")
 
-    def _boot(self, broker: SimulatedBroker) -> None:
+    def boot(self, broker: SimulatedBroker) -> None:
+        """A broker's process starts, with its callback."""
         broker.boot()
         url = self.sidecars[broker.broker_id].url
         callback = Callback(broker.broker_id, [url], self.now())
