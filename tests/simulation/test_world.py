@@ -27,7 +27,7 @@ def test_a_seed_has_one_trace() -> None:
     """Byte for byte, in two processes."""
     digests = [
         re.findall(
-            r"ok ([0-9a-f]{12})", simulate("--seeds", "7", "--hours", "0.05", "--spacing", "10")
+            r"ok ([0-9a-f]{12})", simulate("--seeds", "7", "--hours", "0.02", "--spacing", "10")
         )
         for _ in range(2)
     ]
