@@ -137,7 +137,7 @@ class Board:
         listeners: tuple[Listener, ...] = (),
         start_id: str | None = None,
     ) -> None:
-        self.start_id = start_id or secrets.token_hex(4)
+        self.start_id = start_id or random_id()
         self.tally = Tally()
         self.changes: deque[Change] = deque(maxlen=MOST_CHANGES)
         self.readers = Readers()
@@ -328,6 +328,11 @@ def _violations_read(memory: Memory, broker_id: int, reading: Reading) -> int:
     if broker is None or broker.read_at != reading.read_at:
         return 0
     return sum(state.violates for state in broker.volumes if state.online)
+
+
+def random_id() -> str:
+    """An id that no start had before."""
+    return secrets.token_hex(4)
 
 
 def _unchanged(memory: Memory) -> Memory:

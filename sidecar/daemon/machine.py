@@ -5,17 +5,13 @@ another world, such as the simulation of tests/simulation, is the same code with
 another machine.
 """
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sidecar.api.server import Listen, listen_on
 from sidecar.clock import SteadyClock
+from sidecar.control.board import random_id
 from sidecar.state.disk import Disk, MachineDisk
-
-
-def _random_id() -> str:
-    return secrets.token_hex(4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,5 +27,5 @@ class Machine:
 
     clock: SteadyClock = field(default_factory=SteadyClock)
     disk: Disk = field(default_factory=MachineDisk)
-    start_id: Callable[[], str] = _random_id
+    start_id: Callable[[], str] = random_id
     listen: Listen = listen_on

@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.http_get import http_get
+from tests.simulation.sidecars import TOKEN_FILE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -192,7 +192,7 @@ class Injector:
 
     def _change(self, fault: Fault, method: str, document: object) -> None:
         sidecar = self._world.sidecars[fault.target]
-        token = (Path(__file__).with_name("token")).read_text().strip()
+        token = TOKEN_FILE.read_text().strip()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         body = b"" if document is None else json.dumps(document).encode()
         url = f"{sidecar.url}/v1/override"

@@ -7,6 +7,7 @@ process; a kill ends it without a word; a stop is what SIGTERM does.
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 from sidecar.api.connections import Connections
@@ -21,6 +22,7 @@ from tests.simulation.net import Network
 
 EPOCH_S: Final = 1_700_000_000.0
 FIRST_PORT: Final = 8080
+TOKEN_FILE: Final = Path(__file__).with_name("token")
 _MOST_CONNECTIONS: Final = 512
 
 
@@ -57,6 +59,7 @@ class SimulatedSidecar:
         self._environ = {
             **environ,
             "SIDECAR_HTTP_LISTEN": str(self.address),
+            "SIDECAR_TOKEN_FILE": str(TOKEN_FILE),
             "SIDECAR_STATE_FILE": f"/tmp/sidecar-{number}.json",
             "SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
             "SIDECAR_KAFKA_ADMIN_SASL_MECHANISM": "PLAIN",

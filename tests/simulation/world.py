@@ -18,7 +18,6 @@ import random
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from tests.simulation.brokers import SimulatedBroker
@@ -43,7 +42,6 @@ CATCH_UP_BYTES_PER_S: Final = 50_000_000
 """What a follower copies that was away."""
 MB: Final = 1_000_000
 
-TOKEN_FILE: Final = Path(__file__).with_name("token")
 
 _LAST_EVENTS: Final = 50
 _CHECK_S: Final = 0.5
@@ -156,7 +154,6 @@ class World:
         environ = {
             "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": ports,
             "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(limit_bytes),
-            "SIDECAR_TOKEN_FILE": str(TOKEN_FILE),
             "SIDECAR_STORAGE_CHECK_INTERVAL": f"PT{self.interval_s:.0f}S",
         }
         # Of a chance of its own: what a seed drew before peers were simulated stays as it was.
@@ -335,7 +332,7 @@ class World:
         """Appends a request to all replicas; the pause that the client is given, seconds."""
         count = client.request_bytes
         for number, broker in self.brokers.items():
-            if not broker.process.is_alive or broker.process.is_frozen or broker.is_offline:
+            if not broker.is_running or broker.is_offline:
                 partition.behind[number] = partition.behind.get(number, 0) + count
                 continue
             cause = self.claims.cause(client, leader, broker)

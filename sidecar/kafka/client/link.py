@@ -3,8 +3,8 @@
 A call takes the connection that is there or dials one, within the caller's deadline. A connection
 that dropped during a call is dialled anew once, since all our calls are reads that may be repeated.
 One that missed a deadline is closed, unless another call waits on it. A link that was closed
-connects no more, whatever was begun before. A failure starts a pause in
-which calls fail at once; an answer that has an error does not.
+connects no more, whatever was begun before. A failure starts a pause in which calls fail at once;
+an answer that has an error does not.
 """
 
 import asyncio
