@@ -1,6 +1,9 @@
 import com.sun.tools.attach.VirtualMachine;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import javax.management.MBeanServerConnection;
+import javax.management.remote.JMXConnectorFactory;
+import javax.management.remote.JMXServiceURL;
 
 /** Attaches to running JVMs, for the programs beside this one. */
 final class Attached {
@@ -32,5 +35,17 @@ final class Attached {
                     process.resolve("root/tmp/.java_pid" + pids[pids.length - 1]));
         }
         throw new IllegalStateException("another JVM answers in the place of process " + pid);
+    }
+
+    /** The MBeans of the JVM with that pid; the connection lasts as long as this program. */
+    static MBeanServerConnection beansOf(String pid) throws Exception {
+        VirtualMachine machine = to(pid);
+        try {
+            return JMXConnectorFactory.connect(
+                            new JMXServiceURL(machine.startLocalManagementAgent()))
+                    .getMBeanServerConnection();
+        } finally {
+            machine.detach();
+        }
     }
 }

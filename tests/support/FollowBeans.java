@@ -1,4 +1,3 @@
-import com.sun.tools.attach.VirtualMachine;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.Arrays;
@@ -8,8 +7,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import javax.management.Attribute;
 import javax.management.MBeanServerConnection;
 import javax.management.ObjectName;
-import javax.management.remote.JMXConnectorFactory;
-import javax.management.remote.JMXServiceURL;
 
 /**
  * Prints one MBean of several JVMs that end, are frozen and start again: for each of them a JSON
@@ -74,7 +71,7 @@ class FollowBeans {
 
     private void read(String pid) throws Exception {
         if (!pid.equals(connectedTo)) {
-            server = connected(pid);
+            server = Attached.beansOf(pid);
             connectedTo = pid;
         }
         StringJoiner line = new StringJoiner(",", "{", "}").add("\"name\":\"" + name + "\"");
@@ -84,16 +81,5 @@ class FollowBeans {
             line.add("\"" + attribute.getName() + "\":" + (isText ? "\"" + value + "\"" : value));
         }
         System.out.println(line);
-    }
-
-    private static MBeanServerConnection connected(String pid) throws Exception {
-        VirtualMachine machine = Attached.to(pid);
-        try {
-            return JMXConnectorFactory.connect(
-                            new JMXServiceURL(machine.startLocalManagementAgent()))
-                    .getMBeanServerConnection();
-        } finally {
-            machine.detach();
-        }
     }
 }

@@ -1,11 +1,8 @@
-import com.sun.tools.attach.VirtualMachine;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.StringJoiner;
 import javax.management.MBeanServerConnection;
 import javax.management.ObjectName;
-import javax.management.remote.JMXConnectorFactory;
-import javax.management.remote.JMXServiceURL;
 
 /**
  * Prints one attribute of one MBean of several running JVMs, a line of numbers each time, until
@@ -20,7 +17,7 @@ class WatchBean {
         ObjectName name = new ObjectName(arguments[1]);
         List<MBeanServerConnection> servers = new ArrayList<>();
         for (int at = 3; at < arguments.length; at++) {
-            servers.add(connected(arguments[at]));
+            servers.add(Attached.beansOf(arguments[at]));
         }
         Thread end = new Thread(WatchBean::awaitEnd);
         end.setDaemon(true);
@@ -42,16 +39,5 @@ class WatchBean {
             // An end like any other.
         }
         System.exit(0);
-    }
-
-    private static MBeanServerConnection connected(String pid) throws Exception {
-        VirtualMachine machine = Attached.to(pid);
-        try {
-            return JMXConnectorFactory.connect(
-                            new JMXServiceURL(machine.startLocalManagementAgent()))
-                    .getMBeanServerConnection();
-        } finally {
-            machine.detach();
-        }
     }
 }
